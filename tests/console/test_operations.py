@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import expect
 
+from conspectus.sync import connect
 from tests.console.conftest import Opened, Site, demo, scrolls_sideways, violations
 
 PARTS = ("overview", "people", "grants", "requests", "audit")
@@ -26,8 +27,26 @@ def test_it_says_what_needs_a_person(visit: Opened, changeable: Site) -> None:
     origin = {"Origin": changeable.address}
     address = f"{changeable.address}/api/v1/collections/default/ingest/url"
     assert page.request.post(address, data=body, headers=origin).status == 202
-    expect(page.get_by_role("heading", level=1)).to_contain_text("1 job failed", timeout=40_000)
+    needs = page.get_by_role("list", name="What needs you")
+    expect(needs).to_have_text("1 job failed", timeout=40_000)
+    needs.get_by_role("link").click()
+    expect(page.get_by_role("button", name="failed 1")).to_have_attribute("aria-pressed", "true")
+    expect(page.get_by_role("list", name="Jobs").get_by_role("listitem")).to_have_count(1)
     expect(page.get_by_role("button", name="Retry")).to_be_visible()
+    assert page.url.endswith("state=failed")
+
+
+def test_older_jobs_are_loaded_on_request(visit: Opened, changeable: Site) -> None:
+    with connect(changeable.address, api_key=changeable.key) as engine:
+        for number in range(53):
+            engine.jobs.ingest_url(f"http://127.0.0.1:9/{number}", collection="default")
+    page = visit(changeable, "/operations", key=changeable.key)
+    rows = page.get_by_role("list", name="Jobs").get_by_role("listitem")
+    expect(rows).to_have_count(50)
+    expect(rows.first).to_contain_text("http://127.0.0.1:9/52")
+    page.get_by_role("button", name="Load older jobs").click()
+    expect(page.get_by_role("button", name="Load older jobs")).to_have_count(0)
+    expect(rows.filter(has_text=re.compile("http://127.0.0.1:9/0\\b"))).to_have_count(1)
 
 
 def test_a_check_is_a_report(visit: Opened, example: Site) -> None:
@@ -43,14 +62,62 @@ def test_a_key_is_shown_once_and_revoked(visit: Opened, changeable: Site) -> Non
     page.get_by_role("button", name="Create the user").click()
     page.get_by_role("combobox").select_option("carol")
     page.get_by_label("Label of a new key").fill("laptop")
+    page.get_by_role("group", name="Scopes of a new key").get_by_label("write").uncheck()
+    page.get_by_role("group", name="Scopes of a new key").get_by_label("users, keys and grants").uncheck()
+    page.get_by_label("Expires on").fill("2031-02-03")
     page.get_by_role("button", name="Create the key").click()
     dialog = page.get_by_role("dialog")
     expect(dialog).to_contain_text("csp_")
     dialog.get_by_role("button", name="Close").click()
     row = page.locator(".operations-key", has_text="laptop")
     expect(row).to_contain_text("carol")
+    expect(row).to_contain_text(re.compile("read *never used, expires 3 Feb 2031"))
     row.get_by_role("button", name="Revoke").click()
+    dialog.get_by_role("button", name="Close").click()
+    expect(row).not_to_contain_text("revoked")
+    row.get_by_role("button", name="Revoke").click()
+    dialog.get_by_role("button", name="Revoke").click()
     expect(row).to_contain_text("revoked")
+
+
+def test_a_group_is_made_filled_and_deleted(visit: Opened, changeable: Site) -> None:
+    page = visit(changeable, "/operations?part=people", key=changeable.key)
+    groups = page.get_by_role("region", name="Groups")
+    groups.get_by_label("Name of a new group").fill("readers")
+    groups.get_by_role("button", name="Create the group").click()
+    row = groups.get_by_role("listitem").filter(has_text="readers")
+    expect(row).to_contain_text("no members")
+    row.get_by_label("Add a member to readers").select_option("bob")
+    member = row.get_by_role("button", name="Remove bob from readers")
+    expect(member).to_be_visible()
+    member.click()
+    expect(row).to_contain_text("no members")
+    groups.get_by_label("Name of a new group").fill("readers")
+    groups.get_by_role("button", name="Create the group").click()
+    expect(groups.get_by_role("alert")).to_contain_text("readers")
+    row.get_by_role("button", name="Delete readers").click()
+    page.get_by_role("dialog").get_by_role("button", name="Delete", exact=True).click()
+    expect(row).to_have_count(0)
+
+
+def test_a_deleted_user_leaves_its_collections_to_another(visit: Opened, changeable: Site) -> None:
+    with connect(changeable.address, api_key=changeable.key) as engine:
+        engine.people.create_user("dora")
+        key = engine.people.create_key("dora").secret
+    with connect(changeable.address, api_key=key) as engine:
+        engine.collections.get_or_create("drafts")
+    page = visit(changeable, "/operations?part=people", key=changeable.key)
+    users = page.get_by_role("region", name="Users").get_by_role("listitem")
+    dialog = page.get_by_role("dialog")
+    users.get_by_role("button", name="Delete dora").click()
+    dialog.get_by_role("button", name="Delete", exact=True).click()
+    expect(dialog.get_by_role("alert")).to_contain_text("transfer_to")
+    dialog.get_by_label("Collections and jobs of dora go to").select_option("ann")
+    dialog.get_by_role("button", name="Delete", exact=True).click()
+    expect(users.filter(has_text="dora")).to_have_count(0)
+    with connect(changeable.address, api_key=changeable.key) as engine:
+        owned = [each.owner for each in engine.collections.list() if each.name.endswith("drafts")]
+        assert owned == [engine.people.get_user("ann").id]
 
 
 def test_looks_as_another_user_are_listed(visit: Opened, changeable: Site) -> None:
@@ -68,6 +135,7 @@ def test_a_role_is_granted_and_revoked(visit: Opened, changeable: Site) -> None:
     page.get_by_role("button", name="Grant", exact=True).click()
     expect(bob).to_contain_text("editor")
     bob.get_by_role("button", name="Revoke").click()
+    page.get_by_role("dialog").get_by_role("button", name="Revoke", exact=True).click()
     expect(bob).to_have_count(0)
     page.get_by_label("Name of the user or group").fill("nobody")
     page.get_by_role("button", name="Grant", exact=True).click()

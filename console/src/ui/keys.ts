@@ -1,4 +1,4 @@
-import { useEffect, useRef } from "preact/hooks";
+import { useLayoutEffect, useRef } from "preact/hooks";
 
 /** Whether a key is a command, and not part of a text or of another program's shortcut. */
 function isCommand(event: KeyboardEvent): boolean {
@@ -11,7 +11,7 @@ function isCommand(event: KeyboardEvent): boolean {
 export function useKeys(commands: Record<string, () => void>): void {
   const current = useRef(commands);
   current.current = commands;
-  useEffect(() => {
+  useLayoutEffect(() => {
     const pressed = (event: KeyboardEvent) => {
       const command = isCommand(event) ? current.current[event.key] : undefined;
       if (command === undefined) return;

@@ -1,5 +1,5 @@
 import { useState } from "preact/hooks";
-import { asProblem } from "./load";
+import { Failure, useAction } from "./action";
 import { CopyButton, Dialog } from "./controls";
 
 type Figures = Record<string, string | number | boolean | null | undefined>;
@@ -44,18 +44,8 @@ export function DeleteDialog({
   onClose: (deleted: boolean) => void;
 }) {
   const [purge, setPurge] = useState(false);
-  const [busy, setBusy] = useState(false);
-  const [failure, fail] = useState("");
+  const { act, busy, failure } = useAction();
   const [receipt, received] = useState<Figures>();
-  const confirm = async () => {
-    setBusy(true);
-    try {
-      received(await remove(purge));
-    } catch (error) {
-      fail(asProblem(error).message);
-    }
-    setBusy(false);
-  };
   return (
     <Dialog title={receipt === undefined ? title : "Receipt"} onClose={() => onClose(receipt !== undefined)}>
       {receipt !== undefined ? (
@@ -77,13 +67,9 @@ export function DeleteDialog({
               Purge: answer when no file holds the text any more
             </label>
           )}
-          {failure !== "" && (
-            <p class="failed" role="alert">
-              {failure}
-            </p>
-          )}
+          <Failure text={failure} />
           <p class="cluster after">
-            <button class="btn danger" type="button" disabled={busy} onClick={() => void confirm()}>
+            <button class="btn danger" type="button" disabled={busy} onClick={() => act(() => remove(purge), received)}>
               {busy ? "Deleting …" : "Delete"}
             </button>
           </p>

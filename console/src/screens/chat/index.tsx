@@ -4,6 +4,7 @@ import { api, take, type Schemas } from "../../api/client";
 import { useFields } from "../../ui/address";
 import { Segmented } from "../../ui/controls";
 import { counted, sliced, whole } from "../../ui/format";
+import { Failure } from "../../ui/action";
 import { asProblem, Show, State, useLoad } from "../../ui/load";
 import { ask, begun, pieces, type Answer, type Source } from "./events";
 import "./chat.css";
@@ -223,11 +224,7 @@ function AnswerView({
         )}
         {!answer.ended && <span class="cursor" aria-hidden="true" />}
       </p>
-      {answer.error !== "" && (
-        <p class="failed" role="alert">
-          {answer.error}
-        </p>
-      )}
+      <Failure text={answer.error} />
       <Facts answer={answer} />
       {sources.size > 0 && (
         <ul class="chips" aria-label="Passages that the model got">

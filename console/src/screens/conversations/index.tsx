@@ -1,6 +1,8 @@
 /** Channels as they were written: who answered whom, and what a question finds in place. */
 import { useState } from "preact/hooks";
 import { api, take, type Schemas } from "../../api/client";
+import { sourcesOf } from "../../api/lists";
+import { Failure } from "../../ui/action";
 import { useFields } from "../../ui/address";
 import { AskForm } from "../../ui/controls";
 import { counted, score, whole } from "../../ui/format";
@@ -62,17 +64,8 @@ export default function Conversations() {
   );
 }
 
-async function allChannels(signal: AbortSignal): Promise<Channel[]> {
-  const collections = await take(api.GET("/api/v1/collections", { signal }));
-  const found = await Promise.all(
-    collections.map(async ({ name }) => {
-      const params = { path: { collection: name } };
-      const sources = await take(api.GET("/api/v1/collections/{collection}/sources", { params, signal }));
-      return sources.filter((each) => each.kind === "channel").map((each) => ({ collection: name, name: each.name }));
-    }),
-  );
-  return found.flat();
-}
+const allChannels = (signal: AbortSignal): Promise<Channel[]> =>
+  sourcesOf("channel", signal, (collection, name) => ({ collection, name }));
 
 function ChannelView({
   channel,
@@ -104,11 +97,7 @@ function ChannelView({
             <h1>{found === undefined ? summary(channel, shown, limit) : result(found, query)}</h1>
             <AskForm label={`Question in #${channel.name}`} placeholder="Ask in this channel" action="Ask" query={query} onAsk={onQuery} />
           </div>
-          {answer.error !== undefined && query !== "" && (
-            <p class="failed" role="alert">
-              {answer.error.message}
-            </p>
-          )}
+          <Failure text={query === "" ? "" : (answer.error?.message ?? "")} />
           {shown.length === limit && limit < MOST && (
             <p class="cluster">
               <button class="btn" type="button" onClick={() => setLimit(Math.min(limit * 4, MOST))}>

@@ -1,6 +1,7 @@
-import { useRef, useState } from "preact/hooks";
+import { useState } from "preact/hooks";
 import { api, take, type Schemas } from "../../api/client";
-import { asProblem } from "../../ui/load";
+import { Failure, useAction } from "../../ui/action";
+import { Drop } from "../../ui/drop";
 import { JobProgress } from "../../ui/job";
 
 type Job = Schemas["Job"];
@@ -9,52 +10,14 @@ type Job = Schemas["Job"];
 export function Add({ collection, onAdded }: { collection: string; onAdded: () => void }) {
   const [source, setSource] = useState("uploads");
   const [url, setUrl] = useState("");
-  const [over, setOver] = useState(false);
   const [jobs, setJobs] = useState<Job[]>([]);
-  const [failure, fail] = useState("");
-  const input = useRef<HTMLInputElement>(null);
-  const start = async (request: Promise<Job>) => {
-    fail("");
-    try {
-      const job = await request;
-      setJobs((before) => [job, ...before]);
-    } catch (error) {
-      fail(asProblem(error).message);
-    }
-  };
-  const upload = (files: FileList | null | undefined) => {
-    if (files === null || files === undefined || files.length === 0) return;
-    void start(sent(collection, source.trim() || "uploads", files));
-  };
+  const { act, failure } = useAction();
+  const start = (request: () => Promise<Job>) => act(request, (job) => setJobs((before) => [job, ...before]));
   return (
     <section class="panel adding" aria-label="Add documents">
-      <div
-        class={over ? "drop over" : "drop"}
-        onDragOver={(event) => {
-          event.preventDefault();
-          setOver(true);
-        }}
-        onDragLeave={() => setOver(false)}
-        onDrop={(event) => {
-          event.preventDefault();
-          setOver(false);
-          upload(event.dataTransfer?.files);
-        }}
-      >
-        <p>Drop files here, or</p>
-        <button class="btn" type="button" onClick={() => input.current?.click()}>
-          Choose files
-        </button>
-        <input
-          ref={input}
-          class="sr"
-          type="file"
-          multiple
-          tabIndex={-1}
-          aria-label="Files"
-          onChange={(event) => upload(event.currentTarget.files)}
-        />
-      </div>
+      <Drop label="Files" onFiles={(files) => start(() => sent(collection, source.trim() || "uploads", files))}>
+        Drop files here
+      </Drop>
       <div class="adding-fields">
         <label>
           <span class="label">Source for the files</span>
@@ -65,7 +28,7 @@ export function Add({ collection, onAdded }: { collection: string; onAdded: () =
             event.preventDefault();
             const params = { path: { collection } };
             const body = { url } as Schemas["IngestUrlBody"];
-            void start(take(api.POST("/api/v1/collections/{collection}/ingest/url", { params, body })));
+            start(() => take(api.POST("/api/v1/collections/{collection}/ingest/url", { params, body })));
             setUrl("");
           }}
         >
@@ -88,11 +51,7 @@ export function Add({ collection, onAdded }: { collection: string; onAdded: () =
           </div>
         </form>
       </div>
-      {failure !== "" && (
-        <p class="failed" role="alert">
-          {failure}
-        </p>
-      )}
+      <Failure text={failure} />
       {jobs.map((each) => (
         <JobProgress key={each.id} job={each} onEnd={onAdded} />
       ))}
@@ -100,7 +59,7 @@ export function Add({ collection, onAdded }: { collection: string; onAdded: () =
   );
 }
 
-async function sent(collection: string, source: string, files: FileList): Promise<Job> {
+async function sent(collection: string, source: string, files: readonly File[]): Promise<Job> {
   const body = new FormData();
   body.set("source", source);
   for (const file of files) body.append("files", file, file.name);

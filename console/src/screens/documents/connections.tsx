@@ -1,8 +1,9 @@
 import { useState } from "preact/hooks";
 import { api, take, type Schemas } from "../../api/client";
+import { Failure, useAction } from "../../ui/action";
 import { instant, whole } from "../../ui/format";
 import { JobProgress } from "../../ui/job";
-import { asProblem, useLoad } from "../../ui/load";
+import { useLoad } from "../../ui/load";
 import { DeleteDialog } from "../../ui/receipt";
 import { counting } from "./count";
 
@@ -26,26 +27,20 @@ export function Connections({ collection, onSynced }: { collection: string; onSy
   );
   const [jobs, setJobs] = useState<Schemas["Job"][]>([]);
   const [deleting, remove] = useState<{ connection: Connection; documents: number }>();
-  const [failure, fail] = useState("");
+  const { act, failure } = useAction();
   if (connections.data === undefined || connections.data.length === 0) return null;
-  const attempt = async (action: () => Promise<void>) => {
-    try {
-      await action();
-      fail("");
-    } catch (error) {
-      fail(asProblem(error).message);
-    }
+  const sync = (name: string) => {
+    const path = { collection, name };
+    act(
+      () => take(api.POST("/api/v1/collections/{collection}/connections/{name}/sync", { params: { path } })),
+      (job) => setJobs((before) => [job, ...before]),
+    );
   };
-  const sync = (name: string) =>
-    attempt(async () => {
-      const path = { collection, name };
-      const job = await take(
-        api.POST("/api/v1/collections/{collection}/connections/{name}/sync", { params: { path } }),
-      );
-      setJobs((before) => [job, ...before]);
-    });
   const ask = (connection: Connection) =>
-    attempt(async () => remove({ connection, documents: await brought(connection, collection) }));
+    act(
+      () => brought(connection, collection),
+      (documents) => remove({ connection, documents }),
+    );
   return (
     <section>
       <h2>Connections</h2>
@@ -60,20 +55,16 @@ export function Connections({ collection, onSynced }: { collection: string; onSy
               {each.last_run === null ? "not synced yet" : `synced ${instant(each.last_run)}`}
             </span>
             <span class={each.state === "error" ? "tag bad" : "tag"}>{each.state}</span>
-            <button class="btn compact" type="button" onClick={() => void sync(each.name)}>
+            <button class="btn compact" type="button" onClick={() => sync(each.name)}>
               Sync now
             </button>
-            <button class="btn compact danger" type="button" onClick={() => void ask(each)}>
+            <button class="btn compact danger" type="button" onClick={() => ask(each)}>
               Delete …
             </button>
           </li>
         ))}
       </ul>
-      {failure !== "" && (
-        <p class="failed" role="alert">
-          {failure}
-        </p>
-      )}
+      <Failure text={failure} />
       {jobs.map((each) => (
         <JobProgress
           key={each.id}

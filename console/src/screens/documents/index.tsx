@@ -2,6 +2,7 @@
 import { useMemo, useRef, useState } from "preact/hooks";
 import { Link, useLocation } from "wouter-preact";
 import { api, take, type Schemas } from "../../api/client";
+import { Failure, useAction } from "../../ui/action";
 import { useFields } from "../../ui/address";
 import { counted, day, whole } from "../../ui/format";
 import { asProblem, Show, State, useLoad } from "../../ui/load";
@@ -60,22 +61,14 @@ function Overview() {
 
 function Create({ onCreated }: { onCreated: () => void }) {
   const [name, setName] = useState("");
-  const [failure, fail] = useState("");
-  const create = async () => {
-    try {
-      const body = { name: name.trim() } as Schemas["CollectionBody"];
-      await take(api.POST("/api/v1/collections", { body }));
-      onCreated();
-    } catch (error) {
-      fail(asProblem(error).message);
-    }
-  };
+  const { act, failure } = useAction();
+  const body = { name: name.trim() } as Schemas["CollectionBody"];
   return (
     <form
       class="cluster creating"
       onSubmit={(event) => {
         event.preventDefault();
-        void create();
+        act(() => take(api.POST("/api/v1/collections", { body })), onCreated);
       }}
     >
       <input
@@ -89,11 +82,7 @@ function Create({ onCreated }: { onCreated: () => void }) {
       <button class="btn primary" type="submit">
         Create
       </button>
-      {failure !== "" && (
-        <p class="failed" role="alert">
-          {failure}
-        </p>
-      )}
+      <Failure text={failure} />
     </form>
   );
 }
@@ -292,11 +281,7 @@ function Rows({
           </Link>
         )}
       </Virtual>
-      {documents.failure !== "" && (
-        <p class="failed" role="alert">
-          {documents.failure}
-        </p>
-      )}
+      <Failure text={documents.failure} />
       {documents.unread && (
         <p class="cluster after">
           <button class="btn" type="button" onClick={documents.more}>

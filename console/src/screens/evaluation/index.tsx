@@ -1,6 +1,8 @@
 /** Runs of `conspectus eval`: quality against budget, and two runs compared by question. */
-import { useMemo, useRef, useState } from "preact/hooks";
+import { useMemo, useState } from "preact/hooks";
+import { Failure, useAction } from "../../ui/action";
 import { Segmented } from "../../ui/controls";
+import { Drop } from "../../ui/drop";
 import { counted, whole } from "../../ui/format";
 import { Curve } from "./curve";
 import { compare, curveOf, groupsOf, readReport, type Compared, type Report } from "./report";
@@ -10,25 +12,21 @@ const MOST_REPORTS = 2;
 
 export default function Evaluation() {
   const [reports, setReports] = useState<Report[]>([]);
-  const [failure, fail] = useState("");
-  const open = async (files: FileList | null | undefined) => {
-    try {
-      const read = await Promise.all([...(files ?? [])].map(readReport));
-      setReports((before) => [...before, ...read].slice(-MOST_REPORTS));
-      fail("");
-    } catch (error) {
-      fail(error instanceof Error ? error.message : String(error));
-    }
-  };
+  const { act, failure } = useAction();
+  const open = (files: readonly File[]) =>
+    act(
+      () => Promise.all(files.map(readReport)),
+      (read) => setReports((before) => [...before, ...read].slice(-MOST_REPORTS)),
+    );
   return (
     <>
       {reports.length === 0 ? <Intro /> : <Runs key={reports.map((each) => each.name).join("/")} reports={reports} />}
-      <Drop onFiles={(files) => void open(files)} first={reports.length === 0} />
-      {failure !== "" && (
-        <p class="failed" role="alert">
-          {failure}
-        </p>
-      )}
+      <div class="after">
+        <Drop label="Result files" accept=".json,application/json" onFiles={open}>
+          {reports.length === 0 ? "Drop one or two result files here" : "Drop another result file to compare with"}
+        </Drop>
+      </div>
+      <Failure text={failure} />
     </>
   );
 }
@@ -50,41 +48,6 @@ function Intro() {
         ].join("\n")}
       </pre>
     </>
-  );
-}
-
-function Drop({ onFiles, first }: { onFiles: (files: FileList | null | undefined) => void; first: boolean }) {
-  const input = useRef<HTMLInputElement>(null);
-  const [over, setOver] = useState(false);
-  return (
-    <div
-      class={over ? "drop over after" : "drop after"}
-      onDragOver={(event) => {
-        event.preventDefault();
-        setOver(true);
-      }}
-      onDragLeave={() => setOver(false)}
-      onDrop={(event) => {
-        event.preventDefault();
-        setOver(false);
-        onFiles(event.dataTransfer?.files);
-      }}
-    >
-      <p>{first ? "Drop one or two result files here, or" : "Drop another result file to compare with, or"}</p>
-      <button class="btn" type="button" onClick={() => input.current?.click()}>
-        Choose files
-      </button>
-      <input
-        ref={input}
-        class="sr"
-        type="file"
-        multiple
-        accept=".json,application/json"
-        tabIndex={-1}
-        aria-label="Result files"
-        onChange={(event) => onFiles(event.currentTarget.files)}
-      />
-    </div>
   );
 }
 

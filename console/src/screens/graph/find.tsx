@@ -1,6 +1,7 @@
 import { useState } from "preact/hooks";
 import { api, take } from "../../api/client";
-import { asProblem, useLoad } from "../../ui/load";
+import { Failure } from "../../ui/action";
+import { useLoad } from "../../ui/load";
 import type { Asked } from "./state";
 
 /** Finds nodes by words of their names; the first of several is not chosen for the reader. */
@@ -59,11 +60,7 @@ export function Find({
           </button>
         )}
       </form>
-      {hits.error !== undefined && (
-        <p class="failed" role="alert">
-          {asProblem(hits.error).message}
-        </p>
-      )}
+      <Failure text={hits.error?.message ?? ""} />
       {query !== "" && Array.isArray(hits.data) && (
         <div class="chips" role="group" aria-label="Nodes found">
           {hits.data.length === 0 && <span class="small dim">No node has these words in its name.</span>}

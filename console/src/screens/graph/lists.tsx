@@ -1,9 +1,9 @@
 /** What the picture shows, as lists: the neighbors with the way to each, the edges, merges and splits. */
-import { useState } from "preact/hooks";
 import { Link } from "wouter-preact";
 import { api, take } from "../../api/client";
 import { counted, day, instant, score } from "../../ui/format";
-import { asProblem, Show, useLoad } from "../../ui/load";
+import { Failure, useAction } from "../../ui/action";
+import { Show, useLoad } from "../../ui/load";
 import { Virtual } from "../../ui/virtual";
 import { ended, type Asked, type Edge, type Neighbor, type Shown } from "./state";
 
@@ -113,26 +113,19 @@ export function Merges({ asked, onUndone }: { asked: Asked; onUndone: () => void
       ),
     [graph, collection, node],
   );
-  const [failure, fail] = useState("");
-  const undo = async (merge: number) => {
-    fail("");
-    try {
-      const params = { path, query: { collection } };
-      await take(api.POST("/api/v1/graphs/{graph}/undo-merge", { params, body: { merge, reason: "console" } }));
-      events.reload();
-      onUndone();
-    } catch (error) {
-      fail(asProblem(error).message);
-    }
+  const { act, failure } = useAction();
+  const undo = (merge: number) => {
+    const params = { path, query: { collection } };
+    const undone = () => (events.reload(), onUndone());
+    act(
+      () => take(api.POST("/api/v1/graphs/{graph}/undo-merge", { params, body: { merge, reason: "console" } })),
+      undone,
+    );
   };
   return (
     <section aria-label="Merges and splits">
       <h2>Merges and splits</h2>
-      {failure !== "" && (
-        <p class="failed" role="alert">
-          {failure}
-        </p>
-      )}
+      <Failure text={failure} />
       <Show of={events} what="the merges">
         {(found) =>
           found.length === 0 ? (
@@ -157,7 +150,7 @@ export function Merges({ asked, onUndone }: { asked: Asked; onUndone: () => void
                       (undone ? (
                         <span class="tag">undone</span>
                       ) : (
-                        <button class="btn compact" type="button" onClick={() => void undo(each.number)}>
+                        <button class="btn compact" type="button" onClick={() => undo(each.number)}>
                           Undo
                         </button>
                       ))}

@@ -1,5 +1,6 @@
 /** Memories on two clocks: when they hold in the world, and when they were known here. */
 import { api, take, type Schemas } from "../../api/client";
+import { readPages, sourcesOf } from "../../api/lists";
 
 const PAGE = 200;
 
@@ -34,17 +35,7 @@ export interface Lane {
 }
 
 /** The scopes that have memories: a source is named by them, with each name encoded. */
-export async function allScopes(signal: AbortSignal): Promise<Scope[]> {
-  const collections = await take(api.GET("/api/v1/collections", { signal }));
-  const found = await Promise.all(
-    collections.map(async ({ name: collection }) => {
-      const params = { path: { collection } };
-      const sources = await take(api.GET("/api/v1/collections/{collection}/sources", { params, signal }));
-      return sources.filter((each) => each.kind === "memory").map((each) => scopeOf(collection, each.name));
-    }),
-  );
-  return found.flat();
-}
+export const allScopes = (signal: AbortSignal): Promise<Scope[]> => sourcesOf("memory", signal, scopeOf);
 
 function scopeOf(collection: string, name: string): Scope {
   const [, ...names] = name.split("/");
@@ -73,15 +64,11 @@ export interface Read {
 
 /** The newest memories of a scope with their versions. */
 export async function readLanes(scope: Scope, limit: number, signal: AbortSignal): Promise<Read> {
-  const memories: Memory[] = [];
-  let next: string | null = null;
-  do {
-    const query = { ...scope, limit: Math.min(limit - memories.length, PAGE), newest_first: true };
-    const params = { query: next === null ? query : { ...query, after: next } };
-    const page: Schemas["MemoryPage"] = await take(api.GET("/api/v1/memories", { params, signal }));
-    memories.push(...page.memories);
-    next = page.next;
-  } while (next !== null && memories.length < limit);
+  const { rows: memories, next } = await readPages(limit, PAGE, async (most, after) => {
+    const params = { query: { ...scope, limit: most, newest_first: true, after } };
+    const page = await take(api.GET("/api/v1/memories", { params, signal }));
+    return { rows: page.memories, next: page.next };
+  });
   const histories = await Promise.all(
     memories.map((each) =>
       each.document.updated === each.document.recorded

@@ -1,9 +1,10 @@
 import { useState } from "preact/hooks";
 import { api, take, type Schemas } from "../../api/client";
 import { person } from "../../session";
+import { ConfirmButton, Failure, useAction } from "../../ui/action";
 import { useFields } from "../../ui/address";
 import { counted } from "../../ui/format";
-import { asProblem, Show, State, useLoad } from "../../ui/load";
+import { Show, State, useLoad } from "../../ui/load";
 
 type Grant = Schemas["Grant"];
 type Source = Schemas["Source"];
@@ -44,7 +45,7 @@ export function Grants() {
 
 function Roles({ collection }: { collection: string }) {
   const params = { path: { collection } };
-  const [failure, fail] = useState("");
+  const { act, failure } = useAction();
   const loaded = useLoad(async (signal) => {
     const [grants, sources, names] = await Promise.all([
       take(api.GET("/api/v1/collections/{collection}/grants", { params, signal })),
@@ -53,15 +54,6 @@ function Roles({ collection }: { collection: string }) {
     ]);
     return { grants, sources, names };
   }, []);
-  const act = async (request: Promise<unknown>) => {
-    try {
-      await request;
-      fail("");
-      loaded.reload();
-    } catch (error) {
-      fail(asProblem(error).message);
-    }
-  };
   if (loaded.error?.status === 403) {
     return (
       <State title="Only managers see the grants of a collection">
@@ -70,10 +62,10 @@ function Roles({ collection }: { collection: string }) {
     );
   }
   const put = (body: Schemas["PutGrantBody"]) =>
-    void act(take(api.PUT("/api/v1/collections/{collection}/grants", { params, body })));
+    act(() => take(api.PUT("/api/v1/collections/{collection}/grants", { params, body })), loaded.reload);
   const revoke = ({ grantee, source }: Grant) => {
     const query = { kind: grantee.kind, id: grantee.id, ...(source === null ? {} : { source }) };
-    void act(take(api.DELETE("/api/v1/collections/{collection}/grants", { params: { ...params, query } })));
+    return take(api.DELETE("/api/v1/collections/{collection}/grants", { params: { ...params, query } }));
   };
   return (
     <Show of={loaded} what="the grants">
@@ -83,11 +75,7 @@ function Roles({ collection }: { collection: string }) {
             {counted(grants.length, "grant")} on {collection}
           </h1>
           <NewGrant sources={sources} onPut={put} />
-          {failure !== "" && (
-            <p class="failed" role="alert">
-              {failure}
-            </p>
-          )}
+          <Failure text={failure} />
           <ul class="list after">
             {grants.map((each) => {
               const name = names.get(each.grantee.id) ?? each.grantee.id;
@@ -100,14 +88,17 @@ function Roles({ collection }: { collection: string }) {
                   <span class="grant-role">
                     {each.role} <span class="small dim">on {on}</span>
                   </span>
-                  <button
-                    class="btn compact danger"
-                    type="button"
-                    aria-label={`Revoke ${each.role} of ${name} on ${on}`}
-                    onClick={() => revoke(each)}
+                  <ConfirmButton
+                    label="Revoke"
+                    name={`Revoke ${each.role} of ${name} on ${on}`}
+                    title={`Revoke ${each.role} of ${name}?`}
+                    run={() => revoke(each)}
+                    onDone={loaded.reload}
                   >
-                    Revoke
-                  </button>
+                    <p>
+                      From the next request on, {name} has no role on {on} by this grant.
+                    </p>
+                  </ConfirmButton>
                 </li>
               );
             })}

@@ -1,24 +1,28 @@
 import { useEffect, useState } from "preact/hooks";
+import { Link } from "wouter-preact";
 import { api, take, type Schemas } from "../../api/client";
-import { counted, instant, whole } from "../../ui/format";
-import { hasEnded } from "../../ui/job";
-import { asProblem, Show, useLoad } from "../../ui/load";
+import { readPages } from "../../api/lists";
 import { person } from "../../session";
+import { useFields } from "../../ui/address";
+import { counted, whole } from "../../ui/format";
+import { hasEnded } from "../../ui/job";
+import { Show, useLoad } from "../../ui/load";
+import { Jobs, STATES, type State } from "./jobs";
 
-type Job = Schemas["Job"];
 type Collection = Schemas["CollectionStatus"];
 
 const JOBS = 50;
+const MOST_JOBS = 100;
 const RUNNING_MS = 2_000;
 const IDLE_MS = 15_000;
 
 export function Overview() {
+  const [fields, setFields] = useFields();
+  const state = STATES.find((each) => each === fields.get("state"));
+  const [wanted, want] = useState(JOBS);
   const status = useLoad((signal) => take(api.GET("/api/v1/status", { signal })), []);
-  const jobs = useLoad(
-    (signal) => take(api.GET("/api/v1/jobs", { params: { query: { limit: JOBS } }, signal })),
-    [],
-  );
-  const running = jobs.data?.jobs.some((each) => !hasEnded(each)) ?? false;
+  const jobs = useLoad((signal) => readJobs(wanted, state, signal), [wanted, state]);
+  const running = jobs.data?.rows.some((each) => !hasEnded(each)) ?? false;
   useEffect(() => {
     const again = () => {
       if (document.hidden) return;
@@ -32,10 +36,19 @@ export function Overview() {
     <Show of={{ ...status, busy: false }} what="the status">
       {(found) => (
         <>
-          <Needs collections={found.collections} jobs={jobs.data?.jobs ?? []} />
+          <Needs collections={found.collections} failed={jobs.data?.counts["failed"] ?? 0} />
           <Storage status={found} />
           <Show of={{ ...jobs, busy: false }} what="the jobs">
-            {(page) => <Jobs jobs={page.jobs} reload={jobs.reload} />}
+            {({ rows, next, counts }) => (
+              <Jobs
+                jobs={rows}
+                counts={counts}
+                state={state}
+                onState={(each) => setFields({ state: each })}
+                more={next === null ? undefined : () => want(wanted + JOBS)}
+                reload={jobs.reload}
+              />
+            )}
           </Show>
           {person.value?.owner === true && <Check />}
         </>
@@ -44,23 +57,57 @@ export function Overview() {
   );
 }
 
-/** What needs a person, in one sentence. */
-function Needs({ collections, jobs }: { collections: readonly Collection[]; jobs: readonly Job[] }) {
-  const failed = jobs.filter((each) => each.state === "failed").length;
-  const needs = [
-    failed > 0 && `${counted(failed, "job")} failed`,
-    ...collections.map((each) => each.errors > 0 && `${counted(each.errors, "document")} of ${each.name} failed`),
-    ...collections.map((each) => each.lag > 0 && `the index of ${each.name} is ${counted(each.lag, "change")} behind`),
-    ...collections.map((each) => each.pending > 0 && `${counted(each.pending, "passage")} of ${each.name} ${each.pending === 1 ? "waits" : "wait"} for vectors`),
-  ].filter((each): each is string => typeof each === "string");
+/** The newest jobs, of one state or of all, and how many there are of each. */
+async function readJobs(wanted: number, state: State | undefined, signal: AbortSignal) {
+  const [page, report] = await Promise.all([
+    readPages(wanted, MOST_JOBS, async (limit, after) => {
+      const query = { limit, after, ...(state === undefined ? {} : { state }) };
+      const { jobs, next } = await take(api.GET("/api/v1/jobs", { params: { query }, signal }));
+      return { rows: jobs, next };
+    }),
+    take(api.GET("/api/v1/ingest/report", { signal })),
+  ]);
+  return { ...page, counts: report.states as Readonly<Record<string, number>> };
+}
+
+/** What needs a person, each with a link to where it is mended. */
+function Needs({ collections, failed }: { collections: readonly Collection[]; failed: number }) {
+  const needs: (readonly [string, string])[] = [];
+  if (failed > 0) needs.push([`${counted(failed, "job")} failed`, "/operations?state=failed"]);
+  for (const { name, errors, lag, pending } of collections) {
+    const documents = `/documents?collection=${encodeURIComponent(name)}`;
+    const stored = `#${rowId(name)}`;
+    if (errors > 0) needs.push([`${counted(errors, "document")} of ${name} failed`, documents]);
+    if (lag > 0) needs.push([`the index of ${name} is ${counted(lag, "change")} behind`, stored]);
+    if (pending > 0) {
+      needs.push([`${counted(pending, "passage")} of ${name} ${pending === 1 ? "waits" : "wait"} for vectors`, stored]);
+    }
+  }
+  if (needs.length === 0) return <h1>Nothing needs you.</h1>;
   return (
-    <h1>
-      {needs.length === 0
-        ? "Nothing needs you."
-        : `${needs.length === 1 ? "1 thing needs" : `${needs.length} things need`} you: ${needs.join("; ")}.`}
-    </h1>
+    <>
+      <h1>{needs.length === 1 ? "1 thing needs you" : `${needs.length} things need you`}</h1>
+      <ul class="after" aria-label="What needs you">
+        {needs.map(([what, where]) => (
+          <li key={what}>
+            {where.startsWith("#") ? (
+              <a class="link" href={where}>
+                {what}
+              </a>
+            ) : (
+              <Link class="link" href={where}>
+                {what}
+              </Link>
+            )}
+          </li>
+        ))}
+      </ul>
+    </>
   );
 }
+
+/** The row of a collection, to be linked. */
+const rowId = (collection: string): string => `stored-${encodeURIComponent(collection)}`;
 
 function Storage({ status }: { status: Schemas["Status"] }) {
   const { collections } = status;
@@ -79,7 +126,7 @@ function Storage({ status }: { status: Schemas["Status"] }) {
       </p>
       <ul class="list after">
         {collections.map((each) => (
-          <li key={each.name} class="stored">
+          <li key={each.name} id={rowId(each.name)} class="stored" tabIndex={-1}>
             <b class="ellipsis">{each.name}</b>
             <span class="meter" style={{ width: `${(each.chunks / most) * 100}%` }} />
             <span class="small num">{counted(each.chunks, "passage")}</span>
@@ -91,74 +138,6 @@ function Storage({ status }: { status: Schemas["Status"] }) {
             </span>
           </li>
         ))}
-      </ul>
-    </section>
-  );
-}
-
-function Jobs({ jobs, reload }: { jobs: readonly Job[]; reload: () => void }) {
-  const [failure, fail] = useState("");
-  const act = async (request: Promise<unknown>) => {
-    try {
-      await request;
-      fail("");
-    } catch (error) {
-      fail(asProblem(error).message);
-    }
-    reload();
-  };
-  return (
-    <section>
-      <h2>Jobs</h2>
-      {jobs.length === 0 && <p class="sub">No jobs ran yet. Uploads, syncs and summaries become jobs.</p>}
-      {failure !== "" && (
-        <p class="failed" role="alert">
-          {failure}
-        </p>
-      )}
-      <ul class="list after">
-        {jobs.map((each) => {
-          const params = { path: { job: each.id } };
-          return (
-            <li key={each.id} class="operations-job">
-              <span class="operations-title">
-                <b class="block-line">{each.title}</b>
-                <span class="tiny dim">
-                  {each.kind.replaceAll("_", " ")}, {instant(each.created)}, {counted(each.attempts, "attempt")}
-                </span>
-                {each.error !== null && <span class="failed block-line">{each.error}</span>}
-              </span>
-              {hasEnded(each) ? (
-                <span />
-              ) : (
-                <progress max={each.total || 1} value={each.done} aria-label={`Progress of ${each.title}`} />
-              )}
-              <span class={each.state === "failed" ? "tag bad" : "tag"}>
-                {each.state}
-                {each.total > 0 && ` ${whole(each.done)} of ${whole(each.total)}`}
-              </span>
-              {each.state === "failed" || each.state === "cancelled" ? (
-                <button
-                  class="btn compact"
-                  type="button"
-                  onClick={() => void act(take(api.POST("/api/v1/jobs/{job}/retry", { params })))}
-                >
-                  Retry
-                </button>
-              ) : hasEnded(each) ? (
-                <span />
-              ) : (
-                <button
-                  class="btn compact danger"
-                  type="button"
-                  onClick={() => void act(take(api.POST("/api/v1/jobs/{job}/cancel", { params })))}
-                >
-                  Cancel
-                </button>
-              )}
-            </li>
-          );
-        })}
       </ul>
     </section>
   );

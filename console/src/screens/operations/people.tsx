@@ -1,11 +1,13 @@
 import { useState } from "preact/hooks";
 import { api, take, type Schemas } from "../../api/client";
 import { person } from "../../session";
+import { ConfirmButton, Failure, useAction } from "../../ui/action";
 import { CopyButton, Dialog } from "../../ui/controls";
-import { counted, day } from "../../ui/format";
-import { asProblem, Show, useLoad } from "../../ui/load";
+import { counted } from "../../ui/format";
+import { Show, useLoad } from "../../ui/load";
+import { Groups } from "./groups";
+import { Keys } from "./keys";
 
-type Key = Schemas["Key"];
 type User = Schemas["User"];
 
 const owner = (): boolean => person.value?.owner === true;
@@ -32,7 +34,7 @@ export function People() {
           </h1>
           {owner() && <Users users={users} onChanged={loaded.reload} />}
           <Keys keys={keys} users={users} onSecret={show} onChanged={loaded.reload} />
-          {owner() && <Groups groups={groups} />}
+          {owner() && <Groups groups={groups} users={users} onChanged={loaded.reload} />}
           {secret !== "" && (
             <Dialog title="The new API key" onClose={() => show("")}>
               <p class="sub">It is shown once. Copy it now.</p>
@@ -46,65 +48,70 @@ export function People() {
   );
 }
 
-function Users({ users, onChanged }: { users: readonly User[]; onChanged: () => void }) {
+/** A field for the name of something new, with its button. */
+export function NewName({ what, create }: { what: string; create: (name: string, done: () => void) => void }) {
   const [name, type] = useState("");
-  const [failure, fail] = useState("");
-  const act = async (request: Promise<unknown>) => {
-    try {
-      await request;
-      fail("");
-      type("");
-      onChanged();
-    } catch (error) {
-      fail(asProblem(error).message);
-    }
+  return (
+    <form
+      class="cluster after"
+      onSubmit={(event) => {
+        event.preventDefault();
+        create(name, () => type(""));
+      }}
+    >
+      <input
+        class="field operations-name"
+        required
+        aria-label={`Name of a new ${what}`}
+        placeholder={`Name of a new ${what}`}
+        value={name}
+        onInput={(event) => type(event.currentTarget.value)}
+      />
+      <button class="btn" type="submit">
+        Create the {what}
+      </button>
+    </form>
+  );
+}
+
+function Users({ users, onChanged }: { users: readonly User[]; onChanged: () => void }) {
+  const { act, failure } = useAction();
+  const disable = ({ id, disabled }: User) => {
+    const params = { path: { user: id } };
+    act(() => take(api.PATCH("/api/v1/users/{user}", { params, body: { disabled: !disabled } })), onChanged);
   };
   return (
-    <section>
+    <section aria-label="Users">
       <h2>Users</h2>
-      <form
-        class="cluster after"
-        onSubmit={(event) => {
-          event.preventDefault();
-          void act(take(api.POST("/api/v1/users", { body: { name } })));
-        }}
-      >
-        <input
-          class="field operations-name"
-          required
-          aria-label="Name of a new user"
-          placeholder="Name of a new user"
-          value={name}
-          onInput={(event) => type(event.currentTarget.value)}
-        />
-        <button class="btn" type="submit">
-          Create the user
-        </button>
-      </form>
-      {failure !== "" && (
-        <p class="failed" role="alert">
-          {failure}
-        </p>
-      )}
+      <NewName
+        what="user"
+        create={(name, done) =>
+          act(
+            () => take(api.POST("/api/v1/users", { body: { name } })),
+            () => (done(), onChanged()),
+          )
+        }
+      />
+      <Failure text={failure} />
       <ul class="list after">
         {users.map((each) => (
-          <li key={each.id} class="row">
-            <span>
+          <li key={each.id} class="row operations-user">
+            <span class="operations-title">
               <b>{each.name}</b> {each.owner && <span class="tag">owner</span>}{" "}
               {each.disabled && <span class="tag bad">disabled</span>}
             </span>
             {!each.owner && (
-              <button
-                class="btn compact"
-                type="button"
-                aria-label={`${each.disabled ? "Enable" : "Disable"} ${each.name}`}
-                onClick={() => {
-                  const params = { path: { user: each.id } };
-                  void act(take(api.PATCH("/api/v1/users/{user}", { params, body: { disabled: !each.disabled } })));
-                }}
-              >
-                {each.disabled ? "Enable" : "Disable"}
-              </button>
+              <span class="cluster">
+                <button
+                  class="btn compact"
+                  type="button"
+                  aria-label={`${each.disabled ? "Enable" : "Disable"} ${each.name}`}
+                  onClick={() => disable(each)}
+                >
+                  {each.disabled ? "Enable" : "Disable"}
+                </button>
+                <DeleteUser user={each} others={users.filter((other) => other !== each)} onChanged={onChanged} />
+              </span>
             )}
           </li>
         ))}
@@ -113,134 +120,30 @@ function Users({ users, onChanged }: { users: readonly User[]; onChanged: () => 
   );
 }
 
-function Keys({
-  keys,
-  users,
-  onSecret,
-  onChanged,
-}: {
-  keys: readonly Key[];
-  users: readonly User[];
-  onSecret: (secret: string) => void;
-  onChanged: () => void;
-}) {
-  const [label, type] = useState("");
-  const [user, choose] = useState(person.value?.name ?? "");
-  const [failure, fail] = useState("");
-  const names = new Map(users.map((each) => [each.id, each.name]));
-  const act = async (request: Promise<{ secret?: string } | undefined>) => {
-    try {
-      const made = await request;
-      fail("");
-      if (made?.secret !== undefined) onSecret(made.secret);
-      onChanged();
-    } catch (error) {
-      fail(asProblem(error).message);
-    }
-  };
+/** Deletes a user; what it owns goes to another one. */
+function DeleteUser({ user, others, onChanged }: { user: User; others: readonly User[]; onChanged: () => void }) {
+  const [follower, choose] = useState("");
+  const params = { path: { user: user.id }, query: { transfer_to: follower === "" ? null : follower } };
   return (
-    <section>
-      <h2>API keys</h2>
-      <form
-        class="cluster after"
-        onSubmit={(event) => {
-          event.preventDefault();
-          const body = { label, ...(users.length > 0 ? { user } : {}) } as Schemas["CreateKeyBody"];
-          void act(take(api.POST("/api/v1/keys", { body })));
-        }}
-      >
-        {users.length > 0 && (
-          <label class="small dim">
-            for{" "}
-            <select class="pick" value={user} onChange={(event) => choose(event.currentTarget.value)}>
-              {users.map((each) => (
-                <option key={each.id}>{each.name}</option>
-              ))}
-            </select>
-          </label>
-        )}
-        <input
-          class="field operations-name"
-          aria-label="Label of a new key"
-          placeholder="Label of a new key"
-          value={label}
-          onInput={(event) => type(event.currentTarget.value)}
-        />
-        <button class="btn" type="submit">
-          Create the key
-        </button>
-      </form>
-      {failure !== "" && (
-        <p class="failed" role="alert">
-          {failure}
-        </p>
-      )}
-      <ul class="list after">
-        {keys.map((each) => {
-          const params = { path: { key: each.id } };
-          return (
-            <li key={each.id} class="operations-key">
-              <span class="operations-title">
-                <b>{each.label || "no label"}</b> <span class="small dim">{names.get(each.user)}</span>
-                <span class="tiny dim mono block-line">{each.id}</span>
-              </span>
-              <span class="small dim">{each.scopes.join(", ")}</span>
-              <span class="small dim">{used(each)}</span>
-              {each.revoked === null ? (
-                <span class="cluster">
-                  <button
-                    class="btn compact"
-                    type="button"
-                    onClick={() => void act(take(api.POST("/api/v1/keys/{key}/rotate", { params })))}
-                  >
-                    Rotate
-                  </button>
-                  <button
-                    class="btn compact danger"
-                    type="button"
-                    onClick={() => void act(take(api.DELETE("/api/v1/keys/{key}", { params })).then(() => undefined))}
-                  >
-                    Revoke
-                  </button>
-                </span>
-              ) : (
-                <span class="tag">revoked</span>
-              )}
-            </li>
-          );
-        })}
-      </ul>
-    </section>
-  );
-}
-
-function used(key: Key): string {
-  const last = key.last_used === null ? "never used" : `used ${day(key.last_used)}`;
-  return key.expires === null ? last : `${last}, expires ${day(key.expires)}`;
-}
-
-function Groups({ groups }: { groups: readonly Schemas["Group"][] }) {
-  const members = useLoad(
-    (signal) =>
-      Promise.all(
-        groups.map((each) =>
-          take(api.GET("/api/v1/groups/{group}/members", { params: { path: { group: each.id } }, signal })),
-        ),
-      ),
-    [groups],
-  );
-  if (groups.length === 0) return null;
-  return (
-    <section>
-      <h2>Groups</h2>
-      <ul class="list after">
-        {groups.map((each, at) => (
-          <li key={each.id} class="row">
-            <b>{each.name}</b>
-            <span class="small dim">{members.data?.[at]?.map((user) => user.name).join(", ") || "no members"}</span>
-          </li>
-        ))}
-      </ul>
-    </section>
+    <ConfirmButton
+      label="Delete"
+      name={`Delete ${user.name}`}
+      title={`Delete the user ${user.name}?`}
+      run={() => take(api.DELETE("/api/v1/users/{user}", { params }))}
+      onDone={onChanged}
+    >
+      <p>The keys, grants and memberships of {user.name} end. This cannot be undone.</p>
+      <label class="after block-line">
+        <span class="label">Collections and jobs of {user.name} go to</span>
+        <select class="pick operations-name" value={follower} onChange={(event) => choose(event.currentTarget.value)}>
+          <option value="">nobody, there are none</option>
+          {others.map((each) => (
+            <option key={each.id} value={each.id}>
+              {each.name}
+            </option>
+          ))}
+        </select>
+      </label>
+    </ConfirmButton>
   );
 }

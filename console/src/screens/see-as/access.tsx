@@ -1,8 +1,9 @@
 import { useState } from "preact/hooks";
 import { api, take, type Schemas } from "../../api/client";
 import { person } from "../../session";
+import { Failure, useAction } from "../../ui/action";
 import { counted, whole } from "../../ui/format";
-import { asProblem, Show, useLoad } from "../../ui/load";
+import { Show, useLoad } from "../../ui/load";
 import type { Entry } from "../../window/anatomy";
 
 type Grant = Schemas["MissingGrant"];
@@ -21,16 +22,11 @@ export function MissingGrants({
   onGranted: () => void;
 }) {
   const [asked, ask] = useState("");
-  const [failure, fail] = useState("");
-  const give = async ({ source, role }: Grant) => {
-    try {
-      const body: Schemas["PutGrantBody"] = { grantee: { kind: "user", id: user }, source, role };
-      await take(api.PUT("/api/v1/collections/{collection}/grants", { params: { path: { collection } }, body }));
-      ask("");
-      onGranted();
-    } catch (error) {
-      fail(asProblem(error).message);
-    }
+  const { act, failure } = useAction();
+  const give = ({ source, role }: Grant) => {
+    const body: Schemas["PutGrantBody"] = { grantee: { kind: "user", id: user }, source, role };
+    const params = { path: { collection } };
+    act(() => take(api.PUT("/api/v1/collections/{collection}/grants", { params, body })), onGranted);
   };
   return (
     <section class="panel">
@@ -48,7 +44,7 @@ export function MissingGrants({
               </span>
             </span>
             {asked === each.source ? (
-              <button class="btn primary" type="button" onClick={() => void give(each)}>
+              <button class="btn primary" type="button" onClick={() => give(each)}>
                 Grant {each.role}
               </button>
             ) : (
@@ -59,11 +55,7 @@ export function MissingGrants({
           </li>
         ))}
       </ul>
-      {failure !== "" && (
-        <p class="failed" role="alert">
-          {failure}
-        </p>
-      )}
+      <Failure text={failure} />
     </section>
   );
 }

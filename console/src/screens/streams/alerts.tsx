@@ -1,7 +1,8 @@
 import { useEffect, useState } from "preact/hooks";
 import { api, take, type Schemas } from "../../api/client";
+import { Failure, useAction } from "../../ui/action";
 import { instant } from "../../ui/format";
-import { asProblem, Show, useLoad } from "../../ui/load";
+import { Show, useLoad } from "../../ui/load";
 
 type Match = Schemas["AlertEvent"];
 
@@ -16,7 +17,7 @@ export function Alerts({ collection }: { collection: string }) {
   const earlier = useLoad((signal) => take(api.GET("/api/v1/alerts/events", { signal })), []);
   const [matches, add] = useState<Match[]>([]);
   const [query, type] = useState("");
-  const [failure, fail] = useState("");
+  const { act, failure } = useAction();
   useEffect(() => {
     const events = new EventSource("/api/v1/alerts/stream");
     events.addEventListener("alert", (event) => {
@@ -25,17 +26,15 @@ export function Alerts({ collection }: { collection: string }) {
     });
     return () => events.close();
   }, []);
-  const create = async () => {
-    try {
-      const body = { name: query, query, collection } as Schemas["PutAlertBody"];
-      await take(api.POST("/api/v1/alerts", { body }));
-      type("");
-      fail("");
-      alerts.reload();
-    } catch (error) {
-      fail(asProblem(error).message);
-    }
+  const create = () => {
+    const body = { name: query, query, collection } as Schemas["PutAlertBody"];
+    act(
+      () => take(api.POST("/api/v1/alerts", { body })),
+      () => (type(""), alerts.reload()),
+    );
   };
+  const remove = (alert: string) =>
+    act(() => take(api.DELETE("/api/v1/alerts/{alert}", { params: { path: { alert } } })), alerts.reload);
   const names = new Set(alerts.data?.map((each) => each.id));
   const known = new Set(matches.map((each) => each.number));
   const shown = [...matches, ...[...(earlier.data ?? [])].reverse().filter((each) => !known.has(each.number))];
@@ -46,7 +45,7 @@ export function Alerts({ collection }: { collection: string }) {
         class="cluster after"
         onSubmit={(event) => {
           event.preventDefault();
-          void create();
+          create();
         }}
       >
         <input
@@ -61,11 +60,7 @@ export function Alerts({ collection }: { collection: string }) {
           Add alert
         </button>
       </form>
-      {failure !== "" && (
-        <p class="failed" role="alert">
-          {failure}
-        </p>
-      )}
+      <Failure text={failure} />
       <Show of={alerts} what="the alerts">
         {(found) => (
           <ul class="list after">
@@ -76,11 +71,7 @@ export function Alerts({ collection }: { collection: string }) {
                   class="btn compact danger"
                   type="button"
                   aria-label={`Delete the alert ${each.name}`}
-                  onClick={() =>
-                    void take(api.DELETE("/api/v1/alerts/{alert}", { params: { path: { alert: each.id } } })).then(
-                      alerts.reload,
-                    )
-                  }
+                  onClick={() => remove(each.id)}
                 >
                   Delete
                 </button>

@@ -1,6 +1,8 @@
 /** Streams over time: captions, events, entities, what a question finds, and alerts as they come. */
 import { useState } from "preact/hooks";
 import { api, take, type Schemas } from "../../api/client";
+import { inCollections } from "../../api/lists";
+import { Failure } from "../../ui/action";
 import { useFields } from "../../ui/address";
 import { AskForm } from "../../ui/controls";
 import { counted } from "../../ui/format";
@@ -64,16 +66,11 @@ export default function Streams() {
   );
 }
 
-async function allStreams(signal: AbortSignal): Promise<Placed[]> {
-  const collections = await take(api.GET("/api/v1/collections", { signal }));
-  const found = await Promise.all(
-    collections.map(async ({ name: collection }) => {
-      const streams = await take(api.GET("/api/v1/streams", { params: { query: { collection } }, signal }));
-      return streams.map((stream) => ({ collection, stream }));
-    }),
-  );
-  return found.flat();
-}
+const allStreams = (signal: AbortSignal): Promise<Placed[]> =>
+  inCollections(signal, async (collection) => {
+    const streams = await take(api.GET("/api/v1/streams", { params: { query: { collection } }, signal }));
+    return streams.map((stream) => ({ collection, stream }));
+  });
 
 interface Read {
   captions: Caption[];
@@ -143,11 +140,7 @@ function StreamView({
             </div>
             <AskForm label="Question to the stream" placeholder="What happened after noon?" action="Ask" query={query} onAsk={onQuery} />
           </div>
-          {answer.error !== undefined && query !== "" && (
-            <p class="failed" role="alert">
-              {answer.error.message}
-            </p>
-          )}
+          <Failure text={query === "" ? "" : (answer.error?.message ?? "")} />
           <div class="panel">
             <Lines
               stream={stream}

@@ -1,0 +1,46 @@
+/** Lists that take several requests. */
+import { api, take, type Schemas } from "./client";
+
+export interface Rows<T> {
+  rows: T[];
+  /** The cursor of what follows; null at the end. */
+  next: string | null;
+}
+
+/** The first `wanted` rows of a list that is read page by page. */
+export async function readPages<T>(
+  wanted: number,
+  most: number,
+  read: (limit: number, after: string | null) => Promise<Rows<T>>,
+): Promise<Rows<T>> {
+  const rows: T[] = [];
+  let next: string | null = null;
+  do {
+    const page: Rows<T> = await read(Math.min(wanted - rows.length, most), next);
+    rows.push(...page.rows);
+    next = page.next;
+  } while (next !== null && rows.length < wanted);
+  return { rows, next };
+}
+
+/** What `read` finds in each collection that the person may see. */
+export async function inCollections<T>(
+  signal: AbortSignal,
+  read: (collection: string) => Promise<readonly T[]>,
+): Promise<T[]> {
+  const collections = await take(api.GET("/api/v1/collections", { signal }));
+  return (await Promise.all(collections.map((each) => read(each.name)))).flat();
+}
+
+/** The sources of a kind in all collections, as `made` of each. */
+export function sourcesOf<T>(
+  kind: Schemas["Source"]["kind"],
+  signal: AbortSignal,
+  made: (collection: string, name: string) => T,
+): Promise<T[]> {
+  return inCollections(signal, async (collection) => {
+    const params = { path: { collection } };
+    const sources = await take(api.GET("/api/v1/collections/{collection}/sources", { params, signal }));
+    return sources.filter((each) => each.kind === kind).map((each) => made(collection, each.name));
+  });
+}

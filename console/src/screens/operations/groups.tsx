@@ -1,0 +1,109 @@
+import { useState } from "preact/hooks";
+import { api, take, type Schemas } from "../../api/client";
+import { ConfirmButton, Failure, useAction } from "../../ui/action";
+import { Show, useLoad } from "../../ui/load";
+import { NewName } from "./people";
+
+type Group = Schemas["Group"];
+type User = Schemas["User"];
+
+export function Groups({
+  groups,
+  users,
+  onChanged,
+}: {
+  groups: readonly Group[];
+  users: readonly User[];
+  onChanged: () => void;
+}) {
+  const { act, failure } = useAction();
+  return (
+    <section aria-label="Groups">
+      <h2>Groups</h2>
+      <NewName
+        what="group"
+        create={(name, done) =>
+          act(
+            () => take(api.POST("/api/v1/groups", { body: { name } })),
+            () => (done(), onChanged()),
+          )
+        }
+      />
+      <Failure text={failure} />
+      <ul class="list after">
+        {groups.map((each) => (
+          <li key={each.id} class="operations-group">
+            <b class="operations-title">{each.name}</b>
+            <Members group={each} users={users} />
+            <ConfirmButton
+              label="Delete"
+              name={`Delete ${each.name}`}
+              title={`Delete the group ${each.name}?`}
+              run={() => take(api.DELETE("/api/v1/groups/{group}", { params: { path: { group: each.id } } }))}
+              onDone={onChanged}
+            >
+              <p>Its members lose the roles that they have by it. This cannot be undone.</p>
+            </ConfirmButton>
+          </li>
+        ))}
+      </ul>
+    </section>
+  );
+}
+
+function Members({ group, users }: { group: Group; users: readonly User[] }) {
+  const members = useLoad(
+    (signal) => take(api.GET("/api/v1/groups/{group}/members", { params: { path: { group: group.id } }, signal })),
+    [],
+  );
+  const [added, choose] = useState("");
+  const { act, failure } = useAction();
+  const path = "/api/v1/groups/{group}/members/{user}";
+  const add = (user: string) => {
+    const params = { path: { group: group.id, user } };
+    act(
+      () => take(api.PUT(path, { params })),
+      () => (choose(""), members.reload()),
+    );
+  };
+  const remove = (user: string) =>
+    act(() => take(api.DELETE(path, { params: { path: { group: group.id, user } } })), members.reload);
+  return (
+    <div>
+      <Show of={members} what="the members">
+        {(found) => (
+          <div class="cluster">
+            {found.length === 0 && <span class="small dim">no members</span>}
+            {found.map((each) => (
+              <button
+                key={each.id}
+                class="chip"
+                type="button"
+                aria-label={`Remove ${each.name} from ${group.name}`}
+                onClick={() => remove(each.id)}
+              >
+                <span class="ellipsis">{each.name}</span> <span aria-hidden="true">×</span>
+              </button>
+            ))}
+            <select
+              class="pick operations-name"
+              aria-label={`Add a member to ${group.name}`}
+              value={added}
+              onChange={(event) => add(event.currentTarget.value)}
+            >
+              <option value="">Add a member …</option>
+              {users
+                .filter((each) => !found.some((member) => member.id === each.id))
+                .map((each) => (
+                  <option key={each.id} value={each.id}>
+                    {each.name}
+                  </option>
+                ))}
+            </select>
+          </div>
+        )}
+      </Show>
+      <Failure text={failure} />
+    </div>
+  );
+}

@@ -1,0 +1,107 @@
+import { api, take, type Schemas } from "../../api/client";
+import { Failure, useAction } from "../../ui/action";
+import { counted, instant, whole } from "../../ui/format";
+import { hasEnded } from "../../ui/job";
+
+type Job = Schemas["Job"];
+
+export type State = Job["state"];
+export const STATES: readonly State[] = ["queued", "running", "succeeded", "failed", "cancelled"];
+
+/** Jobs of a state or of all, the newest first. */
+export function Jobs({
+  jobs,
+  counts,
+  state,
+  onState,
+  more,
+  reload,
+}: {
+  jobs: readonly Job[];
+  /** The number of jobs by state. */
+  counts: Readonly<Record<string, number>>;
+  state: State | undefined;
+  onState: (state: State | undefined) => void;
+  /** Loads older jobs, where there are some. */
+  more: (() => void) | undefined;
+  reload: () => void;
+}) {
+  const { act, failure } = useAction();
+  const all = Object.values(counts).reduce((sum, each) => sum + each, 0);
+  const shown = STATES.filter((each) => each === state || (counts[each] ?? 0) > 0);
+  return (
+    <section aria-label="Jobs">
+      <h2>Jobs</h2>
+      {all === 0 ? (
+        <p class="sub">No jobs ran yet. Uploads, syncs and summaries become jobs.</p>
+      ) : (
+        <div class="chips" role="group" aria-label="Jobs by state">
+          <button class="chip" type="button" aria-pressed={state === undefined} onClick={() => onState(undefined)}>
+            All {whole(all)}
+          </button>
+          {shown.map((each) => (
+            <button key={each} class="chip" type="button" aria-pressed={state === each} onClick={() => onState(each)}>
+              {each} {whole(counts[each] ?? 0)}
+            </button>
+          ))}
+        </div>
+      )}
+      <Failure text={failure} />
+      <ul class="list after" aria-label="Jobs">
+        {jobs.map((each) => (
+          <JobRow key={each.id} job={each} act={(request) => act(request, reload)} />
+        ))}
+      </ul>
+      {more !== undefined && (
+        <p class="cluster after">
+          <button class="btn" type="button" onClick={more}>
+            Load older jobs
+          </button>
+        </p>
+      )}
+    </section>
+  );
+}
+
+function JobRow({ job, act }: { job: Job; act: (request: () => Promise<unknown>) => void }) {
+  const params = { path: { job: job.id } };
+  return (
+    <li class="operations-job">
+      <span class="operations-title">
+        <b class="block-line">{job.title}</b>
+        <span class="tiny dim">
+          {job.kind.replaceAll("_", " ")}, {instant(job.created)}, {counted(job.attempts, "attempt")}
+        </span>
+        {job.error !== null && <span class="failed block-line">{job.error}</span>}
+      </span>
+      {hasEnded(job) ? (
+        <span />
+      ) : (
+        <progress max={job.total || 1} value={job.done} aria-label={`Progress of ${job.title}`} />
+      )}
+      <span class={job.state === "failed" ? "tag bad" : "tag"}>
+        {job.state}
+        {job.total > 0 && ` ${whole(job.done)} of ${whole(job.total)}`}
+      </span>
+      {job.state === "failed" || job.state === "cancelled" ? (
+        <button
+          class="btn compact"
+          type="button"
+          onClick={() => act(() => take(api.POST("/api/v1/jobs/{job}/retry", { params })))}
+        >
+          Retry
+        </button>
+      ) : hasEnded(job) ? (
+        <span />
+      ) : (
+        <button
+          class="btn compact danger"
+          type="button"
+          onClick={() => act(() => take(api.POST("/api/v1/jobs/{job}/cancel", { params })))}
+        >
+          Cancel
+        </button>
+      )}
+    </li>
+  );
+}

@@ -1,0 +1,147 @@
+import { useState } from "preact/hooks";
+import { api, take, type Schemas } from "../../api/client";
+import { person } from "../../session";
+import { ConfirmButton, Failure, useAction } from "../../ui/action";
+import { day } from "../../ui/format";
+
+type Key = Schemas["Key"];
+type User = Schemas["User"];
+type Scope = Key["scopes"][number];
+
+const SCOPES: readonly (readonly [Scope, string])[] = [
+  ["read", "read"],
+  ["write", "write"],
+  ["admin", "users, keys and grants"],
+];
+
+/** API keys, and a form for a new one. */
+export function Keys({
+  keys,
+  users,
+  onSecret,
+  onChanged,
+}: {
+  keys: readonly Key[];
+  users: readonly User[];
+  onSecret: (secret: string) => void;
+  onChanged: () => void;
+}) {
+  const { act, failure } = useAction();
+  const made = ({ secret }: Schemas["NewKey"]) => (onSecret(secret), onChanged());
+  const names = new Map(users.map((each) => [each.id, each.name]));
+  return (
+    <section aria-label="API keys">
+      <h2>API keys</h2>
+      <NewKey users={users} onCreate={(body) => act(() => take(api.POST("/api/v1/keys", { body })), made)} />
+      <Failure text={failure} />
+      <ul class="list after">
+        {keys.map((each) => (
+          <li key={each.id} class="operations-key">
+            <span class="operations-title">
+              <b>{each.label || "no label"}</b> <span class="small dim">{names.get(each.user)}</span>
+              <span class="tiny dim mono block-line">{each.id}</span>
+            </span>
+            <span class="small dim">{each.scopes.join(", ")}</span>
+            <span class="small dim">{used(each)}</span>
+            {each.revoked === null ? <Change of={each} made={made} onChanged={onChanged} /> : <span class="tag">revoked</span>}
+          </li>
+        ))}
+      </ul>
+    </section>
+  );
+}
+
+function used(key: Key): string {
+  const last = key.last_used === null ? "never used" : `used ${day(key.last_used)}`;
+  if (key.expires === null) return last;
+  return `${last}, ${new Date(key.expires) < new Date() ? "expired" : "expires"} ${day(key.expires)}`;
+}
+
+/** Replaces or revokes a key, once it is confirmed. */
+function Change({ of, made, onChanged }: { of: Key; made: (key: Schemas["NewKey"]) => void; onChanged: () => void }) {
+  const params = { path: { key: of.id } };
+  const name = of.label || of.id;
+  return (
+    <span class="cluster">
+      <ConfirmButton
+        label="Rotate"
+        name={`Rotate ${name}`}
+        title={`Replace the key ${name}?`}
+        confirm="Replace the key"
+        run={() => take(api.POST("/api/v1/keys/{key}/rotate", { params })).then(made)}
+        onDone={onChanged}
+      >
+        <p>A new key takes its place; sessions and programs with the old one end, yours too if you logged in with it.</p>
+      </ConfirmButton>
+      <ConfirmButton
+        label="Revoke"
+        name={`Revoke ${name}`}
+        title={`Revoke the key ${name}?`}
+        run={() => take(api.DELETE("/api/v1/keys/{key}", { params }))}
+        onDone={onChanged}
+      >
+        <p>Sessions and programs with it end, yours too if you logged in with it. This cannot be undone.</p>
+      </ConfirmButton>
+    </span>
+  );
+}
+
+function NewKey({ users, onCreate }: { users: readonly User[]; onCreate: (body: Schemas["CreateKeyBody"]) => void }) {
+  const [label, type] = useState("");
+  const [user, choose] = useState(person.value?.name ?? "");
+  const [scopes, allow] = useState<readonly Scope[]>(SCOPES.map(([each]) => each));
+  const [expires, until] = useState("");
+  const toggle = (scope: Scope) =>
+    allow(scopes.includes(scope) ? scopes.filter((each) => each !== scope) : [...scopes, scope]);
+  return (
+    <form
+      class="cluster after"
+      onSubmit={(event) => {
+        event.preventDefault();
+        onCreate({
+          label,
+          scopes: [...scopes],
+          expires: expires === "" ? null : new Date(`${expires}T00:00:00`).toISOString(),
+          ...(users.length > 0 ? { user } : {}),
+        });
+      }}
+    >
+      {users.length > 0 && (
+        <label class="small dim">
+          for{" "}
+          <select class="pick" value={user} onChange={(event) => choose(event.currentTarget.value)}>
+            {users.map((each) => (
+              <option key={each.id}>{each.name}</option>
+            ))}
+          </select>
+        </label>
+      )}
+      <input
+        class="field operations-name"
+        aria-label="Label of a new key"
+        placeholder="Label of a new key"
+        value={label}
+        onInput={(event) => type(event.currentTarget.value)}
+      />
+      <span class="cluster" role="group" aria-label="Scopes of a new key">
+        {SCOPES.map(([scope, name]) => (
+          <label key={scope} class="small">
+            <input type="checkbox" checked={scopes.includes(scope)} onChange={() => toggle(scope)} /> {name}
+          </label>
+        ))}
+      </span>
+      <label class="small dim cluster">
+        Expires on
+        <input
+          class="field operations-date"
+          type="date"
+          value={expires}
+          onInput={(event) => until(event.currentTarget.value)}
+        />
+      </label>
+      <button class="btn" type="submit" disabled={scopes.length === 0}>
+        Create the key
+      </button>
+    </form>
+  );
+}

@@ -1,0 +1,87 @@
+/** Actions that a person starts: one at a time, with the reason why the last one failed. */
+import type { ComponentChildren } from "preact";
+import { useState } from "preact/hooks";
+import { Dialog } from "./controls";
+import { asProblem } from "./load";
+
+export interface Action {
+  busy: boolean;
+  /** Why the last action failed, or nothing. */
+  failure: string;
+  /** Starts an action; `done` gets its answer if it succeeds. */
+  act: <T>(request: () => Promise<T>, done?: (answer: T) => void) => void;
+}
+
+export function useAction(): Action {
+  const [busy, setBusy] = useState(false);
+  const [failure, fail] = useState("");
+  const run = async <T,>(request: () => Promise<T>, done?: (answer: T) => void) => {
+    setBusy(true);
+    try {
+      const answer = await request();
+      fail("");
+      done?.(answer);
+    } catch (error) {
+      fail(asProblem(error).message);
+    }
+    setBusy(false);
+  };
+  return { busy, failure, act: (request, done) => void run(request, done) };
+}
+
+export function Failure({ text }: { text: string }) {
+  if (text === "") return null;
+  return (
+    <p class="failed" role="alert">
+      {text}
+    </p>
+  );
+}
+
+/** A button that asks before it acts. The question stays, with the reason, where the action fails. */
+export function ConfirmButton({
+  label,
+  name,
+  title,
+  confirm = label,
+  children,
+  run,
+  onDone,
+}: {
+  label: string;
+  /** The button by its accessible name, where the label alone does not say what it is about. */
+  name: string;
+  /** The question. */
+  title: string;
+  /** The words of the button that acts. */
+  confirm?: string;
+  /** What the action does. */
+  children?: ComponentChildren;
+  run: () => Promise<unknown>;
+  onDone: () => void;
+}) {
+  const [open, show] = useState(false);
+  const { act, busy, failure } = useAction();
+  const done = () => {
+    show(false);
+    onDone();
+  };
+  return (
+    <>
+      <button class="btn compact danger" type="button" aria-label={name} onClick={() => show(true)}>
+        {label} …
+      </button>
+      {open && (
+        <Dialog title={title} onClose={() => show(false)}>
+          <div class="sub">{children}</div>
+          <Failure text={failure} />
+          <p class="cluster after">
+            <button class="btn danger" type="button" disabled={busy} onClick={() => act(run, done)}>
+              {confirm}
+            </button>
+          </p>
+        </Dialog>
+      )}
+    </>
+  );
+}
