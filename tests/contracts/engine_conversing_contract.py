@@ -50,6 +50,18 @@ class ConversingContract:
         assert last.occurred.start == parse_instant("2026-03-02T12:03:00Z")
         assert (await engine.documents.get_by_key("4", source="help")) == last
 
+    async def test_earlier_messages_come_page_by_page(self, engine: AnyEngine) -> None:
+        """Before a message of the same channel; one of another channel is not found there."""
+        await engine.channels.add_messages(TALK, channel="help")
+        await engine.channels.add_messages(TALK, channel="elsewhere")
+        said = await engine.channels.list_messages(channel="help", limit=2)
+        assert [each.document.key for each in said] == [each.key for each in TALK[-2:]]
+        earlier = await engine.channels.list_messages(channel="help", before=said[0].document.id)
+        assert [each.document.key for each in earlier] == [each.key for each in TALK[:-2]]
+        [other, *_] = await engine.channels.list_messages(channel="elsewhere")
+        with pytest.raises(NotFound):
+            await engine.channels.list_messages(channel="help", before=other.document.id)
+
     async def test_a_message_of_a_known_key_is_an_edit(self, engine: AnyEngine) -> None:
         """The new text is found and the old one is not; its thread stays."""
         await engine.channels.add_messages(TALK, channel="help", wait=True)

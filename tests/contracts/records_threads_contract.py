@@ -105,6 +105,18 @@ class ThreadsContract:
             until = NOON + timedelta(minutes=minute)
             assert texts(await records.latest(NOTES, limit=2, until=until)) == expected.split()
 
+    async def test_the_newest_before_some_document(self, records: Records, stocked: None) -> None:
+        """Each page goes on where the one before it ended, whether times or sequences order them."""
+        timed = [said(f"{place:02}", f"{place}", minute=place // 3) for place in range(10)]
+        counted = [said(f"{place:02}", f"{place}", minute=None, sequence=place // 3) for place in range(10)]
+        for messages in (timed, counted):
+            await records.write(messages)
+            found = list(await records.latest(NOTES, limit=4))
+            while page := await records.latest(NOTES, limit=4, before=found[-1].document):
+                found += page
+            assert texts(found) == [f"{9 - place}" for place in range(10)]
+            await records.delete([each.document.id for each in found])
+
     async def test_the_newest_where_there_are_no_times(self, records: Records, stocked: None) -> None:
         """By sequence, and only then."""
         await records.write(

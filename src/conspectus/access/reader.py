@@ -234,11 +234,20 @@ class AuthorizedReader:
         return list(await self._records.beginnings(seen)) if seen else []
 
     async def latest(
-        self, place: SourceRef, source: Source, *, limit: int, until: datetime | None = None
+        self,
+        place: SourceRef,
+        source: Source,
+        *,
+        limit: int,
+        until: datetime | None = None,
+        before: str | None = None,
     ) -> list[StoredChunk]:
         """The first chunks of the newest documents of a source that was seen, newest first."""
         self._require_visible(place, source)
-        return list(await self._records.latest(source.id, limit=limit, until=until))
+        end = None if before is None else (await self.document(before))[0]
+        if end is not None and end.source != source.id:
+            raise NotFound("document", end.id)
+        return list(await self._records.latest(source.id, limit=limit, until=until, before=end))
 
     async def timeline(
         self,

@@ -89,14 +89,16 @@ class ChannelService(Service):
         return written
 
     async def list_messages(
-        self, *, channel: str, collection: str = "default", limit: int = 50
+        self, *, channel: str, collection: str = "default", before: str | None = None, limit: int = 50
     ) -> list[ChannelMessage]:
-        """Return the newest messages of a channel, oldest first. Raises NotFound."""
+        """Return the newest messages of a channel, oldest first. Raises NotFound.
+
+        With `before`, the id of a message, only those that were written before it.
+        """
         require_range("limit", limit, 1, LATEST_LIMIT)
         place = await self._authorized.place(collection)
-        rows = await self._authorized.latest(
-            place, await self._authorized.require_source(place, channel), limit=limit
-        )
+        source = await self._authorized.require_source(place, channel)
+        rows = await self._authorized.latest(place, source, limit=limit, before=before)
         return await self._with_texts(rows[::-1])
 
     async def get_reply_chain(self, document: str, *, limit: int = 20) -> ReplyChain:

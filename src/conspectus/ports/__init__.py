@@ -308,13 +308,18 @@ class Records(Timelines, Protocol):
         ...
 
     async def latest(
-        self, source: SourceId, *, limit: int, until: datetime | None = None
+        self,
+        source: SourceId,
+        *,
+        limit: int,
+        until: datetime | None = None,
+        before: Document | None = None,
     ) -> Sequence[StoredChunk]:
         """The first chunk of each of the newest documents of a source by event time, newest first.
 
         Documents without text are left out, and those without an event time, unless there are no others: then
         the order is that of sequences. Of equal times, the larger id comes first. With `until` only those of
-        that time or before.
+        that time or before; with `before`, a document of the source, only those that follow it in this order.
         """
         ...
 

@@ -18,6 +18,7 @@ from sqlalchemy import (
     func,
     literal_column,
     null,
+    or_,
     select,
     tuple_,
 )
@@ -34,6 +35,7 @@ from conspectus.records.core.rows import (
     CHUNK_COLUMNS,
     CHUNK_WIDTH,
     DOCUMENT_COLUMNS,
+    MIN_INT64,
     blocks,
     from_cursor,
     to_chunk,
@@ -350,6 +352,13 @@ _LAST = (
     .order_by(documents.c.order_sequence.desc(), documents.c.id.desc())
     .limit(bindparam("maximum"))
 )
+_EARLIER = _LATEST.where(
+    or_(documents.c.order_start < bindparam("until"), documents.c.id < bindparam("document"))
+)
+_EARLIER_BY_SEQUENCE = _LAST.where(
+    documents.c.order_sequence <= bindparam("sequence"),
+    or_(documents.c.order_sequence < bindparam("sequence"), documents.c.id < bindparam("document")),
+)
 
 
 def read_thread(
@@ -379,16 +388,34 @@ def _linked(rows: Sequence[Sequence[Any]]) -> list[tuple[Any, ...]]:
 
 
 def latest(
-    connection: Connection, source: SourceId, *, limit: int, until: datetime | None = None
+    connection: Connection,
+    source: SourceId,
+    *,
+    limit: int,
+    until: datetime | None = None,
+    before: Document | None = None,
 ) -> Sequence[StoredChunk]:
     """The first chunk of each of the newest documents of a source, newest first."""
     _require_positive(limit)
-    condition = {"source": source, "maximum": limit}
+    condition: dict[str, str | int] = {"source": source, "maximum": limit}
+    if before is not None:
+        statement = _EARLIER_BY_SEQUENCE if before.occurred is None else _EARLIER
+        return stored_chunks(connection.execute(statement, {**condition, **_place_of(before)}).all())
     bound = LARGEST if until is None else to_microseconds(until)
     found = connection.execute(_LATEST, {**condition, "until": bound}).all()
     if not found and until is None:
         found = connection.execute(_LAST, condition).all()
     return stored_chunks(found)
+
+
+def _place_of(document: Document) -> dict[str, str | int]:
+    """Where a document stands among the latest of its source."""
+    if document.occurred is None:
+        return {
+            "document": document.id,
+            "sequence": MIN_INT64 if document.sequence is None else document.sequence,
+        }
+    return {"document": document.id, "until": to_microseconds(document.occurred.start)}
 
 
 def beginnings(connection: Connection, documents: Sequence[DocumentId]) -> Sequence[StoredChunk]:
