@@ -1,11 +1,13 @@
 """The playground: a window, what it is made of, and why."""
 
+import json
 import re
-from urllib.parse import quote
+from urllib.parse import parse_qs, quote, urlsplit
 
 import pytest
 from playwright.sync_api import Page, expect
 
+from conspectus.model.filter import Eq, filter_from_json
 from tests.console.conftest import Opened, Site, scrolls_sideways, violations
 
 QUESTION = "how do we restore a backup?"
@@ -86,6 +88,54 @@ def test_two_budgets_are_compared(visit: Opened, site: Site) -> None:
     expect(page.get_by_text("only in the other").first).to_be_visible()
 
 
+def test_a_filter_is_built_of_conditions(visit: Opened, site: Site) -> None:
+    page = visit(site, asked())
+    shown(page)
+    page.get_by_role("button", name="Options", exact=True).click()
+    page.get_by_role("button", name="Add a condition").click()
+    page.get_by_label("Field 1").select_option("source")
+    page.get_by_label("Value 1").select_option(label="runbooks")
+    places = page.locator(".candidate:not(.candidate-heads)")
+    expect(places.filter(has_text="handbook /")).to_have_count(0)
+    expect(places.filter(has_text="runbooks /").first).to_be_visible()
+    page.get_by_role("button", name="Add a condition").click()
+    page.get_by_label("Field 2").select_option("metadata")
+    page.get_by_label("Key 2").fill("no.such key")
+    page.get_by_label("Test 2").select_option("has no value")
+    page.get_by_label("Match").select_option("any condition")
+    page.get_by_role("group", name="Form of the filter").get_by_role("button", name="JSON").click()
+    written = json.loads(page.get_by_label("Filter, as JSON").input_value())
+    assert written["or"][1] == {"not": {"field": ["metadata", "no.such key"], "exists": True}}
+    assert filter_from_json(written["or"][0]) == Eq("source", written["or"][0]["eq"])
+    expect(places.filter(has_text="handbook /").first).to_be_visible()
+
+
+def test_a_filter_is_read_back_from_the_address(visit: Opened, site: Site) -> None:
+    times = {"field": "recorded", "from": {"time": "2020-05-01T12:30:00.000Z"}}
+    one_of = {"field": "kind", "in": ["page", "5", 5]}
+    page = visit(site, asked(filter=quote(json.dumps({"and": [times, one_of]}))))
+    page.get_by_role("button", name="Options", exact=True).click()
+    expect(page.get_by_label("Value 1")).to_have_value(re.compile("^2020-05-01T"))
+    expect(page.get_by_label("Value 2")).to_have_value('page, "5", 5')
+    page.get_by_role("button", name="Remove condition 2").click()
+    page.wait_for_url(lambda url: json.loads(parse_qs(urlsplit(url).query)["filter"][0]) == times)
+    nested = {"and": [{"or": [times, one_of]}, times]}
+    page = visit(site, asked(filter=quote(json.dumps(nested))))
+    page.get_by_role("button", name="Options", exact=True).click()
+    expect(page.get_by_label("Filter, as JSON")).to_have_value(json.dumps(nested))
+    expect(page.get_by_text("This filter is nested")).to_be_visible()
+
+
+def test_the_time_of_a_question_is_shown_by_step(visit: Opened, site: Site) -> None:
+    page = visit(site, asked())
+    page.locator(".timings summary").click()
+    steps = page.get_by_role("list", name="Where the time went").get_by_role("listitem")
+    expect(steps.filter(has_text="index search")).to_contain_text("ms")
+    shares = steps.locator(".meter").evaluate_all("all => all.map(each => parseFloat(each.style.width))")
+    assert len(shares) >= 3
+    assert sum(shares) == pytest.approx(100)
+
+
 def test_keys_move_through_candidates_and_budgets(visit: Opened, site: Site) -> None:
     page = visit(site, asked())
     shown(page)
@@ -124,6 +174,10 @@ def test_a_key_is_asked_for_once(visit: Opened, locked: Site) -> None:
 @pytest.mark.parametrize("narrow", [False, True], ids=["wide", "narrow"])
 def test_it_is_accessible_at_any_width(visit: Opened, site: Site, narrow: bool) -> None:
     page = visit(site, asked(compare=4096), narrow=narrow)
+    page.get_by_role("button", name="Options", exact=True).click()
+    page.locator(".timings summary").click()
+    page.get_by_role("button", name="Add a condition").click()
+    page.get_by_label("Field 1").select_option("metadata")
     shown(page)
     assert not scrolls_sideways(page)
     assert violations(page) == []

@@ -187,16 +187,27 @@ function Sentence({ window, passages }: { window: Window; passages: readonly Pas
         <summary>
           {counted(window.trace.length, "candidate")} in {milliseconds(spent)} · {percent(window.confidence)} confidence
         </summary>
-        <dl class="receipt">
-          {Object.entries(window.timings).map(([step, value]) => (
-            <div key={step}>
-              <dt>{step.replaceAll("_", " ")}</dt>
-              <dd>{milliseconds(value)}</dd>
-            </div>
-          ))}
-        </dl>
+        <Profile timings={window.timings} spent={spent} />
       </details>
     </div>
+  );
+}
+
+/** Where the time of the question went: its steps in the order in which they ran, to scale. */
+function Profile({ timings, spent }: { timings: Readonly<Record<string, number>>; spent: number }) {
+  return (
+    <ol class="profile" aria-label="Where the time went">
+      {Object.entries(timings).map(([step, value]) => (
+        <li key={step}>
+          <span>{step.replaceAll("_", " ")}</span>
+          <span class="profile-track">
+            <span class="meter" style={{ width: `${(value / (spent || 1)) * 100}%` }} />
+          </span>
+          <span class="num">{milliseconds(value)}</span>
+          <span class="num">{percent(value / (spent || 1))}</span>
+        </li>
+      ))}
+    </ol>
   );
 }
 

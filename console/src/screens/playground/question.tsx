@@ -4,7 +4,8 @@ import { Segmented } from "../../ui/controls";
 import { whole } from "../../ui/format";
 import { useKeys } from "../../ui/keys";
 import { CodeDialog } from "./code";
-import { BUDGETS, filterProblem, type Settings } from "./settings";
+import { FilterField } from "./filter";
+import { BUDGETS, type Settings } from "./settings";
 
 const RETRIEVERS = [
   ["both", "Words and meaning"],
@@ -150,8 +151,6 @@ function nearest(tokens: number): number {
 }
 
 function Options({ settings, onChange }: { settings: Settings; onChange: (changes: Partial<Settings>) => void }) {
-  const [filter, setFilter] = useState(settings.filter);
-  const problem = filterProblem(filter);
   return (
     <div class="ask-more">
       <label>
@@ -163,19 +162,12 @@ function Options({ settings, onChange }: { settings: Settings; onChange: (change
           onChange={(event) => onChange({ system: event.currentTarget.value })}
         />
       </label>
-      <label>
-        <span class="label">Filter, as JSON{problem !== undefined && <b class="failed"> · {problem}</b>}</span>
-        <textarea
-          class="field mono"
-          rows={2}
-          placeholder='{"field": "kind", "eq": "page"}'
-          value={filter}
-          onInput={(event) => {
-            setFilter(event.currentTarget.value);
-            if (filterProblem(event.currentTarget.value) === undefined) onChange({ filter: event.currentTarget.value });
-          }}
-        />
-      </label>
+      <FilterField
+        key={settings.collection}
+        filter={settings.filter}
+        collection={settings.collection}
+        onChange={(filter) => onChange({ filter })}
+      />
       <div>
         <span class="label">Find by</span>
         <Segmented
