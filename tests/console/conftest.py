@@ -6,7 +6,7 @@ import shutil
 import signal
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -103,19 +103,34 @@ def locked(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
         yield found
 
 
-@contextmanager
-def demo(folder: Path) -> Iterator[Site]:
-    """A server of the example store in `folder`, with the key of its owner."""
-    made = subprocess.run([*PROGRAM, "demo", folder, "--json"], capture_output=True, text=True, check=True)
-    with served(folder) as site:
-        yield replace(site, key=json.loads(made.stdout)["keys"]["owner"])
+@dataclass(frozen=True)
+class Example:
+    """A directory with the example store, and the keys of its people."""
+
+    folder: Path
+    keys: Mapping[str, str]
 
 
 @pytest.fixture(scope="session")
-def example(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
+def prepared(tmp_path_factory: pytest.TempPathFactory) -> Example:
+    """The example store, from which others are copied."""
+    folder = tmp_path_factory.mktemp("prepared")
+    made = subprocess.run([*PROGRAM, "demo", folder, "--json"], capture_output=True, text=True, check=True)
+    return Example(folder, json.loads(made.stdout)["keys"])
+
+
+@pytest.fixture(scope="session")
+def example(prepared: Example) -> Iterator[Site]:
     """The example store, which no test changes."""
-    with demo(tmp_path_factory.mktemp("example")) as site:
-        yield site
+    with served(prepared.folder) as site:
+        yield replace(site, key=prepared.keys["owner"])
+
+
+@pytest.fixture
+def changeable(prepared: Example, tmp_path: Path) -> Iterator[Site]:
+    """An example store that the test may change."""
+    with served(shutil.copytree(prepared.folder, tmp_path / "changeable")) as site:
+        yield replace(site, key=prepared.keys["owner"])
 
 
 Opened = Callable[..., Page]

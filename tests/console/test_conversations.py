@@ -54,6 +54,26 @@ def test_a_channel_is_shown_as_it_was_written(visit: Opened, channel: Site) -> N
     expect(first.nth(1)).to_have_attribute("aria-pressed", "true")
 
 
+def test_messages_before_the_newest_thousand_are_loaded_on_request(visit: Opened, tmp_path: Path) -> None:
+    messages = [
+        NewMessage(f"Message number {n}.", key=f"{n}", at=BEGUN + timedelta(minutes=n)) for n in range(1_450)
+    ]
+    with conspectus.open(tmp_path, settings=conspectus.Settings(embedder="none")) as engine:
+        engine.channels.add_messages(messages, channel="busy", link=False)
+    with served(tmp_path, "--no-auth") as site:
+        page = visit(site, "/conversations")
+        heading, more = (
+            page.get_by_role("heading", level=1),
+            page.get_by_role("button", name="Load earlier messages"),
+        )
+        for count in ("100", "1,100"):
+            expect(heading).to_contain_text(f"The newest {count} messages")
+            more.click()
+        expect(heading).to_have_text(re.compile("^1,450 messages of #busy"))
+        expect(page.locator(".message").first).to_contain_text("Message number 0.")
+        expect(more).to_have_count(0)
+
+
 def test_a_question_shows_what_it_finds_in_place(visit: Opened, channel: Site) -> None:
     page = visit(channel, "/conversations?channel=support")
     page.get_by_label("Question in #support").fill("where are the API keys?")

@@ -9,17 +9,10 @@ from playwright.sync_api import expect
 
 import conspectus
 from conspectus.model.memory import NewMemory, Scope
-from tests.console.conftest import Opened, Site, demo, scrolls_sideways, served, violations
+from tests.console.conftest import Opened, Site, scrolls_sideways, served, violations
 
 NAMES = ("apples", "pears", "cherries")
 JULY = "/memory?at=2026-07-16T00:00:00Z&query=when+do+releases+go+out%3F"
-
-
-@pytest.fixture
-def changeable(tmp_path: Path) -> Iterator[Site]:
-    """An example store that the test may change."""
-    with demo(tmp_path / "demo") as site:
-        yield site
 
 
 def test_it_shows_what_was_known_at_a_time(visit: Opened, example: Site) -> None:
@@ -44,8 +37,14 @@ def test_a_memory_is_forgotten_with_a_receipt(visit: Opened, changeable: Site) -
     dialog.get_by_role("button", name="Delete", exact=True).click()
     expect(dialog).to_contain_text("purgedyes")
     expect(dialog).not_to_contain_text("Cologne")
+    assert page.locator(".timeline .gone").count() == 0
     dialog.get_by_role("button", name="Close").click()
     expect(rows).to_have_count(8)
+    expect(page.locator(".timeline .gone")).to_have_count(1)
+    expect(page.locator("main")).not_to_contain_text("I moved to Cologne")
+    page.get_by_role("region", name="Forgotten").get_by_role("button", name="Receipt").click()
+    expect(dialog).to_contain_text("purgedyes")
+    assert violations(page) == []
 
 
 def test_a_rule_is_previewed(visit: Opened, example: Site) -> None:
@@ -90,6 +89,22 @@ def test_many_memories_are_filtered_and_drawn_as_they_come_into_view(visit: Open
     page.reload()
     expect(page.get_by_label("Filter the lanes")).to_have_value("plums note")
     assert violations(page) == []
+
+
+def test_a_filter_asks_the_server_for_what_is_not_loaded(visit: Opened, crowded: Site) -> None:
+    page = visit(crowded, "/memory")
+    rows = page.locator(".memory-row")
+    expect(rows).to_have_count(40)
+    expect(rows.filter(has_text="Note 7 is about plums now.")).to_have_count(0)
+    page.get_by_label("Filter the lanes").fill("plums")
+    expect(rows.filter(has_text="Note 7 is about plums now.")).to_have_count(1)
+    expect(page.get_by_role("status").first).to_have_text(
+        re.compile("0 of 40 lanes, and [0-9]+ that the server finds")
+    )
+    rows.filter(has_text="plums").get_by_text("2 versions").click()
+    expect(rows.filter(has_text="plums")).to_contain_text("Note 7 is about pears.")
+    page.get_by_label("Filter the lanes").fill("")
+    expect(rows).to_have_count(40)
 
 
 def test_a_store_without_memories_says_so(visit: Opened, empty: Site) -> None:

@@ -1,23 +1,14 @@
 """Operations: jobs, indexes, keys, users and the audit log."""
 
 import re
-from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 from playwright.sync_api import expect
 
 from conspectus.sync import connect
-from tests.console.conftest import Opened, Site, demo, scrolls_sideways, violations
+from tests.console.conftest import Opened, Site, scrolls_sideways, violations
 
 PARTS = ("overview", "people", "grants", "requests", "audit")
-
-
-@pytest.fixture
-def changeable(tmp_path: Path) -> Iterator[Site]:
-    """An example store that the test may change."""
-    with demo(tmp_path / "demo") as site:
-        yield site
 
 
 def test_it_says_what_needs_a_person(visit: Opened, changeable: Site) -> None:

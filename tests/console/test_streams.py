@@ -2,23 +2,17 @@
 
 import re
 from collections.abc import Iterator
-from pathlib import Path
+from urllib.parse import parse_qs, urlsplit
 
 import pytest
 from playwright.sync_api import expect
 
-from conspectus.model.streams import NewCaption
+import conspectus
+from conspectus.model.streams import NewAlert, NewCaption, NewStream
 from conspectus.sync import connect
-from tests.console.conftest import Opened, Site, demo, scrolls_sideways, violations
+from tests.console.conftest import Opened, Site, scrolls_sideways, served, violations
 
 ASKED = "/streams?query=who+brought+the+boxes+before+10+am%3F"
-
-
-@pytest.fixture
-def changeable(tmp_path: Path) -> Iterator[Site]:
-    """An example store that the test may change."""
-    with demo(tmp_path / "demo") as site:
-        yield site
 
 
 def test_a_question_marks_its_time_and_what_it_finds(visit: Opened, example: Site) -> None:
@@ -50,6 +44,72 @@ def test_an_alert_tells_of_a_new_caption(visit: Opened, changeable: Site) -> Non
     expect(alerts.get_by_role("button", name=re.compile("Delete the alert"))).to_have_count(0)
 
 
+def test_a_deletion_that_fails_is_shown(visit: Opened, changeable: Site) -> None:
+    with connect(changeable.address, api_key=changeable.key) as engine:
+        alert = engine.alerts.put(NewAlert("vans", query="a van", collection="cameras"))
+        page = visit(changeable, "/streams", key=changeable.key)
+        button = page.get_by_role("button", name="Delete the alert vans")
+        expect(button).to_be_visible()
+        engine.alerts.delete(alert.id)
+    button.click()
+    expect(page.get_by_role("region", name="Alerts").get_by_role("alert")).to_contain_text(alert.id)
+
+
+@pytest.fixture(scope="module")
+def long(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
+    """A stream of 2,300 captions, one each ten seconds; it is not live."""
+    folder = tmp_path_factory.mktemp("long")
+    captions = [NewCaption(f"Car {each} passes.", 10.0 * each, 10.0 * each + 5) for each in range(2_300)]
+    with conspectus.open(folder, settings=conspectus.Settings(embedder="none")) as engine:
+        engine.streams.put(NewStream("road"))
+        engine.streams.add_captions(captions, stream="road")
+    with served(folder, "--no-auth") as site:
+        yield site
+
+
+def test_captions_after_the_first_thousand_are_loaded_on_request(visit: Opened, long: Site) -> None:
+    page = visit(long, "/streams")
+    heading, captions = page.get_by_role("heading", level=1), page.get_by_role("list", name="Captions")
+    expect(heading).to_have_text("The first 1,000 of 2,300 captions of road")
+    for begin in ("The first 2,000 of 2,300", "2,300"):
+        page.get_by_role("button", name="Load later captions").click()
+        expect(heading).to_have_text(f"{begin} captions of road")
+    captions.evaluate("each => each.scrollTop = each.scrollHeight")
+    expect(captions.get_by_text("Car 2299 passes.")).to_be_visible()
+
+
+def length(address: str) -> float:
+    """The seconds of a stream that an address shows."""
+    fields = parse_qs(urlsplit(address).query)
+    return float(fields["to"][0]) - float(fields["from"][0])
+
+
+def test_a_part_of_the_time_is_shown_by_dragging_and_by_keys(visit: Opened, long: Site) -> None:
+    page = visit(long, "/streams")
+    heading, lines = (
+        page.get_by_role("heading", level=1),
+        page.get_by_role("group", name="The stream over time"),
+    )
+    expect(heading).to_contain_text("The first 1,000")
+    box = lines.locator("svg").bounding_box()
+    assert box is not None
+    page.mouse.move(box["x"] + box["width"] - 60, box["y"] + 20)
+    page.mouse.down()
+    page.mouse.move(box["x"] + box["width"] - 20, box["y"] + 20, steps=4)
+    page.mouse.up()
+    expect(heading).to_have_text(re.compile("^[0-9]+ captions of road from 0[56]:"))
+    expect(
+        page.get_by_role("list", name="Captions").get_by_text(re.compile("Car 22[0-9]{2} passes"))
+    ).not_to_have_count(0)
+    whole = length(page.url)
+    for key, share in (("+", 0.5), ("-", 1.0), ("ArrowLeft", 1.0)):
+        lines.press(key)
+        page.wait_for_url(lambda url, share=share: abs(length(url) - share * whole) < 0.1)
+    lines.press("Home")
+    expect(heading).to_contain_text("The first 1,000 of 2,300")
+    assert "from=" not in page.url
+
+
 def test_a_store_without_streams_says_so(visit: Opened, empty: Site) -> None:
     page = visit(empty, "/streams")
     expect(page.get_by_role("heading", name="There are no streams yet")).to_be_visible()
@@ -59,5 +119,8 @@ def test_a_store_without_streams_says_so(visit: Opened, empty: Site) -> None:
 def test_it_is_accessible_at_any_width(visit: Opened, example: Site, narrow: bool) -> None:
     page = visit(example, ASKED, key=example.key, narrow=narrow)
     expect(page.locator(".caption.hit").first).to_be_visible()
+    page.get_by_role("button", name="Closer").click()
+    expect(page.get_by_role("button", name="Wider")).to_be_enabled()
+    expect(page.locator(".stale")).to_have_count(0)
     assert not scrolls_sideways(page)
     assert violations(page) == []

@@ -1,7 +1,7 @@
 /** Channels as they were written: who answered whom, and what a question finds in place. */
 import { useState } from "preact/hooks";
 import { api, take, type Schemas } from "../../api/client";
-import { sourcesOf } from "../../api/lists";
+import { readPages, sourcesOf, type Rows } from "../../api/lists";
 import { Failure } from "../../ui/action";
 import { useFields } from "../../ui/address";
 import { AskForm } from "../../ui/controls";
@@ -12,7 +12,7 @@ import { Messages } from "./messages";
 import "./conversations.css";
 
 const FIRST = 100;
-const MOST = 1000;
+const PAGE = 1000;
 const BUDGET = 2000;
 
 interface Channel {
@@ -76,31 +76,22 @@ function ChannelView({
   query: string;
   onQuery: (query: string) => void;
 }) {
-  const [limit, setLimit] = useState(FIRST);
-  const messages = useLoad(
-    (signal) =>
-      take(
-        api.GET("/api/v1/messages", {
-          params: { query: { channel: channel.name, collection: channel.collection, limit } },
-          signal,
-        }),
-      ),
-    [limit],
-  );
+  const [wanted, want] = useState(FIRST);
+  const messages = useLoad((signal) => newest(channel, wanted, signal), [wanted]);
   const answer = useLoad((signal) => (query === "" ? undefined : asked(channel, query, signal)), [query]);
   const found = query === "" ? undefined : answer.data;
   return (
     <Show of={messages} what="the messages">
-      {(shown) => (
+      {({ rows: shown, next }) => (
         <>
           <div class="head after">
-            <h1>{found === undefined ? summary(channel, shown, limit) : result(found, query)}</h1>
+            <h1>{found === undefined ? summary(channel, shown, next !== null) : result(found, query)}</h1>
             <AskForm label={`Question in #${channel.name}`} placeholder="Ask in this channel" action="Ask" query={query} onAsk={onQuery} />
           </div>
           <Failure text={query === "" ? "" : (answer.error?.message ?? "")} />
-          {shown.length === limit && limit < MOST && (
+          {next !== null && (
             <p class="cluster">
-              <button class="btn" type="button" onClick={() => setLimit(Math.min(limit * 4, MOST))}>
+              <button class="btn" type="button" onClick={() => want(Math.max(wanted * 4, wanted + PAGE))}>
                 Load earlier messages
               </button>
             </p>
@@ -113,6 +104,16 @@ function ChannelView({
 }
 
 type ChannelMessage = Schemas["ChannelMessage"];
+
+/** The newest messages of a channel, oldest first. */
+async function newest({ name, collection }: Channel, wanted: number, signal: AbortSignal): Promise<Rows<ChannelMessage>> {
+  const { rows, next } = await readPages(wanted, PAGE, async (limit, before) => {
+    const params = { query: { channel: name, collection, limit, before } };
+    const page = await take(api.GET("/api/v1/messages", { params, signal }));
+    return { rows: page.reverse(), next: page.length < limit ? null : (page.at(-1)?.document.id ?? null) };
+  });
+  return { rows: rows.reverse(), next };
+}
 
 /** The window of a question, and its messages with their texts. */
 interface Found {
@@ -129,10 +130,9 @@ async function asked({ name, collection }: Channel, query: string, signal: Abort
   return { window, tokens, messages: messages.map((document) => ({ document, text: texts[document.id] ?? "" })) };
 }
 
-function summary(channel: Channel, shown: readonly ChannelMessage[], limit: number): string {
+function summary(channel: Channel, shown: readonly ChannelMessage[], more: boolean): string {
   const threads = new Set(shown.map((each) => each.document.thread ?? each.document.id)).size;
-  const newest = shown.length === limit ? "The newest " : "";
-  return `${newest}${counted(shown.length, "message")} of #${channel.name}, in ${counted(threads, "thread")}`;
+  return `${more ? "The newest " : ""}${counted(shown.length, "message")} of #${channel.name}, in ${counted(threads, "thread")}`;
 }
 
 function result(found: Found, query: string): string {

@@ -3,12 +3,10 @@ import { api, take, type Schemas } from "../../api/client";
 import { day, whole } from "../../ui/format";
 import { Show, useLoad } from "../../ui/load";
 import { DeleteDialog } from "../../ui/receipt";
-import type { Memory, Scope } from "./lanes";
-
-type Receipt = Schemas["MemoryReceipt"];
+import type { Memory, Receipt, Scope } from "./lanes";
 
 /** What is kept as a receipt of a deletion. */
-const figures = ({ memories, versions, chunks, vectors, edges, purged, ids }: Receipt) => ({
+export const figures = ({ memories, versions, chunks, vectors, edges, purged, ids }: Receipt) => ({
   memories,
   versions,
   chunks,
@@ -19,9 +17,10 @@ const figures = ({ memories, versions, chunks, vectors, edges, purged, ids }: Re
 });
 
 /** What a rule by age would delete; deletes it on request. */
-export function RetentionPreview({ scope, onForgotten }: { scope: Scope; onForgotten: () => void }) {
+export function RetentionPreview({ scope, onForgotten }: { scope: Scope; onForgotten: (receipt: Receipt) => void }) {
   const [before, setBefore] = useState(() => new Date(Date.now() - 90 * 86_400_000).toISOString().slice(0, 10));
   const [deleting, remove] = useState(false);
+  const [receipt, keep] = useState<Receipt>();
   const body = { ...scope, before: `${before}T00:00:00Z` };
   const forget = (options: object, signal?: AbortSignal) =>
     take(
@@ -69,10 +68,14 @@ export function RetentionPreview({ scope, onForgotten }: { scope: Scope; onForgo
               <DeleteDialog
                 title={`Forget what was known before ${day(before)}?`}
                 preview={{ memories: found.memories, versions: found.versions, edges: found.edges }}
-                remove={async (purge) => figures(await forget({ purge }))}
+                remove={async (purge) => {
+                  const forgotten = await forget({ purge });
+                  keep(forgotten);
+                  return figures(forgotten);
+                }}
                 onClose={(deleted) => {
                   remove(false);
-                  if (deleted) onForgotten();
+                  if (deleted && receipt !== undefined) onForgotten(receipt);
                 }}
               />
             )}
@@ -91,17 +94,21 @@ export function ForgetDialog({
 }: {
   memory: Memory;
   scope: Scope;
-  onClose: (deleted: boolean) => void;
+  /** Gets the receipt where the memory was forgotten. */
+  onClose: (receipt: Receipt | undefined) => void;
 }) {
+  const [receipt, keep] = useState<Receipt>();
   return (
     <DeleteDialog
       title="Forget this memory?"
       preview={{ memory: memory.text, "its versions": "all", "its facts in the graph": "all" }}
       remove={async (purge) => {
         const params = { path: { memory: memory.id }, query: { ...scope, purge } };
-        return figures(await take(api.DELETE("/api/v1/memories/{memory}", { params })));
+        const forgotten = await take(api.DELETE("/api/v1/memories/{memory}", { params }));
+        keep(forgotten);
+        return figures(forgotten);
       }}
-      onClose={onClose}
+      onClose={() => onClose(receipt)}
     />
   );
 }

@@ -1,11 +1,30 @@
 /** What an agent knows, what it knew at any time, and what was true then. */
 import { useMemo, useState } from "preact/hooks";
+import { Failure } from "../../ui/action";
 import { useFields } from "../../ui/address";
+import { Dialog } from "../../ui/controls";
 import { counted, day, instant } from "../../ui/format";
-import { Show, State, useLoad } from "../../ui/load";
-import { ForgetDialog, RetentionPreview } from "./forget";
-import { allScopes, filtered, knownAt, outOfDate, readLanes, scopeName, type Lane, type Memory, type Scope } from "./lanes";
-import { Recall } from "./recall";
+import { Show, State, useLoad, type Loaded } from "../../ui/load";
+import { Receipt as Receipted } from "../../ui/receipt";
+import { figures, ForgetDialog, RetentionPreview } from "./forget";
+import {
+  allScopes,
+  filtered,
+  findLanes,
+  framesOf,
+  knownAt,
+  outOfDate,
+  readLanes,
+  scopeName,
+  withFrames,
+  type Frame,
+  type Lane,
+  type Memory,
+  type Read,
+  type Receipt,
+  type Scope,
+} from "./lanes";
+import { Recall, useSettled } from "./recall";
 import { rangeOf, Slider, Timeline } from "./timeline";
 import "./memory.css";
 
@@ -85,13 +104,25 @@ function ScopeView({
   const [limit, setLimit] = useState(FIRST);
   const now = useMemo(() => Date.now(), []);
   const read = useLoad((signal) => readLanes(scope, limit, signal), [limit]);
+  const found = useFound(scope, filter, read.data?.next != null);
+  const [frames, frame] = useState<readonly Frame[]>([]);
   const at = given === null || Number.isNaN(Date.parse(given)) ? now : Date.parse(given);
   return (
     <Show of={read} what="the memories">
-      {({ lanes: all, memories, versions, next }) => {
+      {({ lanes: loaded, memories: newest, versions: histories, next }) => {
+        const all = withFrames(loaded, frames);
         const range = rangeOf(all, now);
-        const lanes = filtered(all, filter);
+        const near = filtered(all, filter);
+        const older = unread(found.data, newest);
+        const lanes = [...near, ...older.lanes];
         const kept = new Set(lanes.flatMap((lane) => lane.memories));
+        const memories = [...newest, ...older.memories];
+        const versions = new Map([...histories, ...older.versions]);
+        const forgotten = (receipt: Receipt) => {
+          frame([...frames, ...framesOf(receipt, lanes)]);
+          read.reload();
+          found.reload();
+        };
         return (
           <>
             <div class="head">
@@ -107,8 +138,15 @@ function ScopeView({
             <div class="beside">
               <div class="panel">
                 {(all.length > MANY || filter !== "") && (
-                  <Filter filter={filter} shown={lanes.length} all={all.length} onFilter={onFilter} />
+                  <Filter
+                    filter={filter}
+                    shown={near.length}
+                    all={all.length}
+                    older={next === null ? undefined : older.lanes.length}
+                    onFilter={onFilter}
+                  />
                 )}
+                <Failure text={found.error?.message ?? ""} />
                 <Timeline lanes={lanes} range={range} at={at} />
                 <Slider range={range} at={at} onChange={onAt} />
                 <Legend />
@@ -131,9 +169,10 @@ function ScopeView({
               lanes={lanes}
               at={at}
               scope={scope}
-              onForgotten={read.reload}
+              onForgotten={forgotten}
             />
-            <RetentionPreview scope={scope} onForgotten={read.reload} />
+            <Forgotten frames={frames} />
+            <RetentionPreview scope={scope} onForgotten={forgotten} />
           </>
         );
       }}
@@ -141,15 +180,38 @@ function ScopeView({
   );
 }
 
+/** What the server finds by the words of a filter, where not all memories are loaded. */
+function useFound(scope: Scope, filter: string, more: boolean): Loaded<Read> {
+  const words = useSettled(filter.trim());
+  const wanted = more && words !== "";
+  const found = useLoad((signal) => (wanted ? findLanes(scope, words, signal) : undefined), [words, wanted]);
+  return wanted && words === filter.trim() ? found : { ...found, data: undefined, error: undefined };
+}
+
+/** Of what was found, what is not loaded yet. */
+function unread(found: Read | undefined, loaded: readonly Memory[]): Read {
+  const known = new Set(loaded.map((each) => each.id));
+  const { memories = [], versions = new Map(), lanes = [] } = found ?? {};
+  return {
+    memories: memories.filter((each) => !known.has(each.id)),
+    versions,
+    lanes: lanes.filter((each) => !each.memories.some((id) => known.has(id))),
+    next: null,
+  };
+}
+
 function Filter({
   filter,
   shown,
   all,
+  older,
   onFilter,
 }: {
   filter: string;
   shown: number;
   all: number;
+  /** How many more the server found; undefined where all are loaded. */
+  older: number | undefined;
   onFilter: (filter: string) => void;
 }) {
   return (
@@ -164,6 +226,7 @@ function Filter({
       />
       <span class="small dim" role="status">
         {filter === "" ? `${all} lanes` : `${shown} of ${all} lanes`}
+        {filter !== "" && older !== undefined && `, and ${older} that the server finds in older memories`}
       </span>
     </p>
   );
@@ -187,6 +250,10 @@ function Legend() {
       <span>
         <i class="swatch late-swatch" />
         out of date
+      </span>
+      <span>
+        <i class="swatch gone-swatch" />
+        forgotten
       </span>
     </p>
   );
@@ -227,7 +294,7 @@ function Memories({
   lanes: readonly Lane[];
   at: number;
   scope: Scope;
-  onForgotten: () => void;
+  onForgotten: (receipt: Receipt) => void;
 }) {
   const [forgetting, forget] = useState<Memory>();
   const known = new Set(lanes.map((each) => knownAt(each, at)?.id));
@@ -252,11 +319,39 @@ function Memories({
         <ForgetDialog
           memory={forgetting}
           scope={scope}
-          onClose={(deleted) => {
+          onClose={(receipt) => {
             forget(undefined);
-            if (deleted) onForgotten();
+            if (receipt !== undefined) onForgotten(receipt);
           }}
         />
+      )}
+    </section>
+  );
+}
+
+/** The places of forgotten memories, with their receipts. The server keeps nothing of them, so this page does. */
+function Forgotten({ frames }: { frames: readonly Frame[] }) {
+  const [shown, show] = useState<Receipt>();
+  if (frames.length === 0) return null;
+  return (
+    <section aria-label="Forgotten">
+      <h2>{counted(frames.length, "version")} forgotten</h2>
+      <ul class="list after">
+        {frames.map((each, at) => (
+          <li key={at} class="row">
+            <span class="small dim">
+              known from {instant(new Date(each.from))} to {instant(new Date(each.until))}
+            </span>
+            <button class="btn compact" type="button" onClick={() => show(each.receipt)}>
+              Receipt
+            </button>
+          </li>
+        ))}
+      </ul>
+      {shown !== undefined && (
+        <Dialog title="Receipt" onClose={() => show(undefined)}>
+          <Receipted figures={figures(shown)} />
+        </Dialog>
       )}
     </section>
   );

@@ -3,8 +3,10 @@ import { api, take, type Schemas } from "../../api/client";
 import { readPages, sourcesOf } from "../../api/lists";
 
 const PAGE = 200;
+const FOUND = 100;
 
 export type Memory = Schemas["Memory"];
+export type Receipt = Schemas["MemoryReceipt"];
 
 export interface Scope {
   collection: string;
@@ -32,6 +34,16 @@ export interface Lane {
   /** The ids of its memories. */
   memories: string[];
   items: Item[];
+  /** Whether it is the empty frame of what was forgotten. */
+  forgotten?: boolean;
+}
+
+/** What is left of a forgotten memory: when it was known and the receipt, and no word of it. */
+export interface Frame {
+  id: string;
+  from: number;
+  until: number;
+  receipt: Receipt;
 }
 
 /** The scopes that have memories: a source is named by them, with each name encoded. */
@@ -69,6 +81,17 @@ export async function readLanes(scope: Scope, limit: number, signal: AbortSignal
     const page = await take(api.GET("/api/v1/memories", { params, signal }));
     return { rows: page.memories, next: page.next };
   });
+  return { ...(await withVersions(memories, scope, signal)), next };
+}
+
+/** The memories that the server finds by words, wherever they are. */
+export async function findLanes(scope: Scope, query: string, signal: AbortSignal): Promise<Read> {
+  const body = { ...scope, query, limit: FOUND, recent: 0, graph: null } as Schemas["RecallBody"];
+  const { memories } = await take(api.POST("/api/v1/memories/recall", { body, signal }));
+  return { ...(await withVersions(memories.map((each) => each.memory), scope, signal)), next: null };
+}
+
+async function withVersions(memories: Memory[], scope: Scope, signal: AbortSignal): Promise<Omit<Read, "next">> {
   const histories = await Promise.all(
     memories.map((each) =>
       each.document.updated === each.document.recorded
@@ -77,7 +100,27 @@ export async function readLanes(scope: Scope, limit: number, signal: AbortSignal
     ),
   );
   const versions = new Map(memories.map((each, at) => [each.id, histories[at] ?? []]));
-  return { memories, versions, lanes: lanesOf([...histories].reverse()), next };
+  return { memories, versions, lanes: lanesOf([...histories].reverse()) };
+}
+
+/** The frames of the memories that a receipt names. */
+export function framesOf(receipt: Receipt, lanes: readonly Lane[]): Frame[] {
+  const gone = new Set(receipt.ids);
+  return lanes.flatMap((lane) =>
+    lane.items
+      .filter((each) => gone.has(each.id))
+      .map((each) => ({ id: each.id, from: each.knownFrom, until: Date.now(), receipt })),
+  );
+}
+
+/** The lanes with the frames at the places that the memories had. */
+export function withFrames(lanes: readonly Lane[], frames: readonly Frame[]): readonly Lane[] {
+  if (frames.length === 0) return lanes;
+  const empty = frames.map(({ id, from, until }, at): Lane => {
+    const item = { id, label: "", text: "", knownFrom: from, knownUntil: until, validFrom: undefined, validUntil: undefined };
+    return { key: `forgotten ${at}`, name: "forgotten", pinned: false, memories: [], items: [item], forgotten: true };
+  });
+  return [...lanes, ...empty].sort((one, other) => begin(one) - begin(other));
 }
 
 /** The lanes that have all words of a filter, in their name or in a statement. */

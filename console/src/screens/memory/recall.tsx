@@ -71,7 +71,7 @@ export function Recall({
 }
 
 /** A value once it has not changed for a moment. */
-function useSettled(value: number): number {
+export function useSettled<T>(value: T): T {
   const [settled, settle] = useState(value);
   useEffect(() => {
     const timer = setTimeout(() => settle(value), PAUSE);

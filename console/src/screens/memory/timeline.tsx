@@ -91,6 +91,7 @@ function LaneRow({
   scale: (instant: number) => number;
   at: number;
 }) {
+  if (lane.forgotten === true) return <Gone lane={lane} top={top} width={width} scale={scale} />;
   const known = knownAt(lane, at);
   const room = Math.floor((NAMES - 12) / LETTER);
   return (
@@ -102,6 +103,21 @@ function LaneRow({
       {lane.items.map((item, place) => (
         <Bar key={place} item={item} first={place === 0} top={top} scale={scale} known={item === known} />
       ))}
+    </g>
+  );
+}
+
+/** The empty frame of a forgotten memory. */
+function Gone({ lane, top, width, scale }: { lane: Lane; top: number; width: number; scale: (instant: number) => number }) {
+  const { knownFrom = 0, knownUntil } = lane.items[0] ?? {};
+  const [left, right] = [scale(knownFrom), scale(knownUntil ?? Number.POSITIVE_INFINITY)];
+  return (
+    <g>
+      <line x1="0" x2={width} y1={top + 0.5} y2={top + 0.5} class="rule" />
+      <text x="0" y={top + 28}>
+        {lane.name}
+      </text>
+      <rect x={left + 1} y={top + 12} width={Math.max(right - left - 2, 6)} height="26" rx="4" class="gone" />
     </g>
   );
 }

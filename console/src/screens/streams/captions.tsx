@@ -12,17 +12,21 @@ export function Captions({
   captions,
   moments,
   at,
-  more,
+  onMore,
   placed: { collection, stream },
+  whole,
 }: {
   captions: readonly Caption[];
   moments: readonly Schemas["Moment"][];
   /** Seconds that are kept in view. */
   at: number | undefined;
-  more: boolean;
+  /** Loads later captions, where there are some. */
+  onMore: (() => void) | undefined;
   placed: { collection: string; stream: Schemas["Stream"] };
+  /** Whether the captions are those of the whole stream, so that new ones belong to them. */
+  whole: boolean;
 }) {
-  const live = useLive(collection, stream, !more);
+  const live = useLive(collection, stream, whole && onMore === undefined);
   const rows = useMemo(() => {
     const known = new Set(captions.map((each) => each.document.id));
     return [...captions, ...live.filter((each) => !known.has(each.document.id))];
@@ -47,6 +51,13 @@ export function Captions({
           )}
         </Virtual>
       </div>
+      {onMore !== undefined && (
+        <p class="cluster after">
+          <button class="btn" type="button" onClick={onMore}>
+            Load later captions
+          </button>
+        </p>
+      )}
     </section>
   );
 }

@@ -1,21 +1,22 @@
 /** Streams over time: captions, events, entities, what a question finds, and alerts as they come. */
 import { useState } from "preact/hooks";
 import { api, take, type Schemas } from "../../api/client";
-import { inCollections } from "../../api/lists";
+import { inCollections, readPages } from "../../api/lists";
 import { Failure } from "../../ui/action";
 import { useFields } from "../../ui/address";
 import { AskForm } from "../../ui/controls";
-import { counted } from "../../ui/format";
+import { counted, whole } from "../../ui/format";
 import { Show, State, useLoad } from "../../ui/load";
 import { Alerts } from "./alerts";
 import { Captions } from "./captions";
-import { Lines, type Line } from "./lines";
+import { clockOf, Lines, type Line } from "./lines";
+import { viewOf, type View } from "./view";
 import "./streams.css";
 
 type Stream = Schemas["Stream"];
 type Caption = Schemas["Caption"];
 
-const FIRST = 1000;
+const PAGE = 1000;
 const ENTITIES = 6;
 
 interface Placed {
@@ -47,7 +48,7 @@ export default function Streams() {
                   class="chip"
                   type="button"
                   aria-pressed={each === chosen}
-                  onClick={() => setFields({ stream: each.stream.source.id, query: undefined })}
+                  onClick={() => setFields({ stream: each.stream.source.id, query: undefined, from: undefined, to: undefined })}
                 >
                   <span class="ellipsis">{each.stream.title || each.stream.source.name}</span>
                 </button>
@@ -57,7 +58,9 @@ export default function Streams() {
               key={chosen.stream.source.id}
               placed={chosen}
               query={fields.get("query") ?? ""}
+              view={viewOf(fields.get("from"), fields.get("to"))}
               onQuery={(query) => setFields({ query })}
+              onView={(view) => setFields({ from: view?.from.toString(), to: view?.to.toString() })}
             />
           </>
         );
@@ -80,44 +83,47 @@ interface Read {
   more: boolean;
 }
 
-async function read({ collection, stream }: Placed, signal: AbortSignal): Promise<Read> {
+/** What is in a stream or a part of it: the first captions, all events, and the entities that are there most often. */
+async function read({ collection, stream }: Placed, view: View | undefined, wanted: number, signal: AbortSignal): Promise<Read> {
   const path = { stream: stream.source.id };
-  const params = { path, query: { collection } };
-  const [page, events, { entities }] = await Promise.all([
-    take(
-      api.GET("/api/v1/streams/{stream}/captions", { params: { path, query: { collection, limit: FIRST } }, signal }),
-    ),
+  const query = { collection, ...(view !== undefined && { start: String(view.from), end: String(view.to) }) };
+  const params = { path, query };
+  const [{ rows: captions, next }, events, { entities }] = await Promise.all([
+    readPages(wanted, PAGE, async (limit, after) => {
+      const asked = { params: { path, query: { ...query, limit, after } }, signal };
+      // The route can also answer lines of JSON, which nobody asked for here.
+      const page = (await take(api.GET("/api/v1/streams/{stream}/captions", asked))) as Schemas["CaptionPage"];
+      return { rows: page.captions, next: page.next };
+    }),
     take(api.GET("/api/v1/streams/{stream}/events", { params, signal })),
     take(api.GET("/api/v1/streams/{stream}/entities", { params, signal })),
   ]);
   const named = Object.keys(entities).slice(0, ENTITIES);
   const spans = await Promise.all(
     named.map((entity) =>
-      take(api.GET("/api/v1/streams/{stream}/timeline", { params: { path, query: { collection, entity } }, signal })),
+      take(api.GET("/api/v1/streams/{stream}/timeline", { params: { path, query: { ...query, entity } }, signal })),
     ),
   );
-  // The route can also answer lines of JSON, which nobody asked for here.
-  const { captions, next } = page as Schemas["CaptionPage"];
-  return {
-    captions,
-    more: next !== null,
-    events,
-    entities: named.map((name, at) => ({ name, spans: spans[at] ?? [] })),
-  };
+  return { captions, more: next !== null, events, entities: named.map((name, at) => ({ name, spans: spans[at] ?? [] })) };
 }
 
 function StreamView({
   placed,
   query,
+  view,
   onQuery,
+  onView,
 }: {
   placed: Placed;
   query: string;
+  view: View | undefined;
   onQuery: (query: string) => void;
+  onView: (view: View | undefined) => void;
 }) {
   const { collection, stream } = placed;
   const [at, goTo] = useState<number>();
-  const content = useLoad((signal) => read(placed, signal), []);
+  const [wanted, want] = useState(PAGE);
+  const content = useLoad((signal) => read(placed, view, wanted, signal), [view?.from, view?.to, wanted]);
   const answer = useLoad(
     (signal) => {
       if (query === "") return undefined;
@@ -133,7 +139,11 @@ function StreamView({
         <>
           <div class="head after">
             <div>
-              <h1>{found === undefined ? summary(stream, more) : `${counted(found.moments.length, "moment")} for “${query}”`}</h1>
+              <h1>
+                {found === undefined
+                  ? summary(stream, captions.length, more, view)
+                  : `${counted(found.moments.length, "moment")} for “${query}”`}
+              </h1>
               {found?.plan["time_range"] !== undefined && (
                 <p class="sub">The question asks for {found.plan["time_range"]}.</p>
               )}
@@ -147,12 +157,21 @@ function StreamView({
               captions={captions}
               lines={[...byType(events), ...entities]}
               moments={found?.moments ?? []}
-              range={found?.ranges?.[0]}
+              ranges={found?.ranges ?? []}
+              view={view}
+              onView={onView}
               onTime={goTo}
             />
           </div>
           <div class="beside stream-content">
-            <Captions captions={captions} moments={found?.moments ?? []} at={at} more={more} placed={placed} />
+            <Captions
+              captions={captions}
+              moments={found?.moments ?? []}
+              at={at}
+              onMore={more ? () => want(wanted + PAGE) : undefined}
+              placed={placed}
+              whole={view === undefined}
+            />
             <div>
               <Summary placed={placed} />
               <Alerts collection={collection} />
@@ -164,11 +183,12 @@ function StreamView({
   );
 }
 
-function summary(stream: Stream, more: boolean): string {
-  const name = stream.title || stream.source.name;
+function summary(stream: Stream, shown: number, more: boolean, view: View | undefined): string {
+  const name = `${stream.title || stream.source.name}${stream.live ? ", live" : ""}`;
   if (stream.captions === 0 || stream.first_text === null) return `${name} has no captions yet`;
-  const shown = more ? `The first ${FIRST} of ` : "";
-  return `${shown}${counted(stream.captions, "caption")} of ${name}${stream.live ? ", live" : ""}`;
+  if (view === undefined) return `${more ? `The first ${whole(shown)} of ` : ""}${counted(stream.captions, "caption")} of ${name}`;
+  const clock = clockOf(stream, true);
+  return `${more ? "The first " : ""}${counted(shown, "caption")} of ${name} from ${clock(view.from)} to ${clock(view.to)}`;
 }
 
 /** A line for each type of event. */

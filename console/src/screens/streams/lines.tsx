@@ -1,6 +1,7 @@
-import { useRef } from "preact/hooks";
+import { useRef, useState } from "preact/hooks";
 import type { Schemas } from "../../api/client";
 import { useSize } from "../../ui/size";
+import { moved, offset, wholeOf, within, zoomed, type View } from "./view";
 
 type Caption = Schemas["Caption"];
 type Moment = Schemas["Moment"];
@@ -21,26 +22,34 @@ const ROW = 24;
 const FOOT = 24;
 const BIN = 8;
 const LETTER = 7;
+const END = 8;
+/** A pointer that moves less only points. */
+const DRAGGED = 5;
+/** What shows less than this many seconds has a clock with seconds. */
+const FINE = 600;
 
 /** The clock of a stream as text: wall time where it has one, otherwise time from its beginning. */
-export function clockOf(stream: Stream): (seconds: number) => string {
+export function clockOf(stream: Stream, fine = false): (seconds: number) => string {
   const begin = Date.parse(stream.start_time);
   const clock = new Intl.DateTimeFormat("en-GB", {
     hour: "2-digit",
     minute: "2-digit",
+    ...(fine && { second: "2-digit" }),
     timeZone: stream.wall ? stream.time_zone : "UTC",
   });
   if (stream.wall) return (seconds) => clock.format(new Date(begin + seconds * 1000));
   return (seconds) => new Date(Math.max(seconds, 0) * 1000).toISOString().slice(seconds >= 3600 ? 11 : 14, 19);
 }
 
-/** Captions as a density, events and entities as lines, over the time of the stream. */
+/** Captions as a density, events and entities as lines, over the time of the stream or a part of it. */
 export function Lines({
   stream,
   captions,
   lines,
   moments,
-  range,
+  ranges,
+  view,
+  onView,
   onTime,
 }: {
   stream: Stream;
@@ -48,75 +57,155 @@ export function Lines({
   lines: readonly Line[];
   /** What a question found. */
   moments: readonly Moment[];
-  /** The part of the stream that the question names. */
-  range: Range | undefined;
+  /** The parts of the stream that the question names. */
+  ranges: readonly Range[];
+  /** What is shown, where it is not the whole stream. */
+  view: View | undefined;
+  onView: (view: View | undefined) => void;
   onTime: (seconds: number) => void;
 }) {
   const element = useRef<HTMLDivElement>(null);
   const width = Math.max(useSize(element).width, 560);
-  const last = Math.max(...captions.map((each) => each.end ?? 0), ...lines.flatMap((each) => each.spans.map((span) => span.end)), 1);
-  const scale = (seconds: number) => NAMES + (Math.min(Math.max(seconds, 0), last) / last) * (width - NAMES - 8);
+  const ends = [...captions.map((each) => each.end ?? 0), ...lines.flatMap((each) => each.spans.map((span) => span.end))];
+  const whole = wholeOf(stream, view === undefined ? Math.max(...ends, 0) : 0);
+  const shown = view ?? whole;
+  const scale = scaleOf(shown, width);
   const height = DENSITY + lines.length * ROW + FOOT;
-  const shown = clockOf(stream);
-  const offset = (instant: string | null) =>
-    instant === null ? undefined : (Date.parse(instant) - Date.parse(stream.start_time)) / 1000;
-  const asked = range === undefined ? undefined : [scale(offset(range.start) ?? 0), scale(offset(range.end) ?? last)];
+  const clock = clockOf(stream, shown.to - shown.from < FINE);
+  const show = (next: View) => onView(within(next, whole));
+  const { dragged, handlers } = useDrag(shown, width, onTime, show);
+  const band = (name: string, { from, to }: View) => (
+    <rect class={name} x={scale(from)} y="0" width={Math.max(scale(to) - scale(from), 2)} height={height - FOOT} />
+  );
   return (
-    <div ref={element} class="lines" tabIndex={0} role="group" aria-label="The stream over time">
-      <svg
-        width={width}
-        height={height}
-        role="img"
-        aria-label={`${captions.length} captions and ${lines.length} lines from ${shown(0)} to ${shown(last)}`}
-        onClick={(event) => {
-          const left = event.currentTarget.getBoundingClientRect().left;
-          onTime(((event.clientX - left - NAMES) / (width - NAMES - 8)) * last);
+    <>
+      <div class="cluster lines-tools" role="group" aria-label="Time that is shown">
+        <button class="btn compact" type="button" onClick={() => show(zoomed(shown, 0.5))}>
+          Closer
+        </button>
+        <button class="btn compact" type="button" disabled={view === undefined} onClick={() => show(zoomed(shown, 2))}>
+          Wider
+        </button>
+        <button class="btn compact" type="button" disabled={view === undefined} onClick={() => onView(undefined)}>
+          Whole stream
+        </button>
+        <span class="small dim">
+          {clock(shown.from)} to {clock(shown.to)}. Drag over the lines, or use + and −, ← and →, Home.
+        </span>
+      </div>
+      <div
+        ref={element}
+        class="lines"
+        tabIndex={0}
+        role="group"
+        aria-label="The stream over time"
+        onKeyDown={(event) => {
+          const next = keyed(event.key, shown, view !== undefined);
+          if (next === undefined) return;
+          event.preventDefault();
+          show(next === "whole" ? whole : next);
         }}
       >
-        {asked !== undefined && (
-          <rect class="asked" x={asked[0]} y="0" width={Math.max((asked[1] ?? 0) - (asked[0] ?? 0), 2)} height={height - FOOT} />
-        )}
-        <Density captions={captions} last={last} scale={scale} width={width} />
-        <text x="0" y={DENSITY - 6} class="line-name">
-          captions
-        </text>
-        {moments.map((each, at) => (
-          <rect
-            key={at}
-            class="moment"
-            x={scale(each.start)}
-            y={DENSITY + 1}
-            width={Math.max(scale(each.end) - scale(each.start), 3)}
-            height="4"
-          />
-        ))}
-        {lines.map((line, row) => (
-          <LineRow key={line.name} line={line} top={DENSITY + 6 + row * ROW} width={width} scale={scale} />
-        ))}
-        {ticks(last, width).map((seconds) => (
-          <text key={seconds} x={scale(seconds)} y={height - 4} class="tick">
-            {shown(seconds)}
+        <svg
+          width={width}
+          height={height}
+          role="img"
+          aria-label={`${captions.length} captions and ${lines.length} lines from ${clock(shown.from)} to ${clock(shown.to)}`}
+          {...handlers}
+        >
+          {ranges.map((each) =>
+            band("asked", { from: offset(stream, each.start) ?? whole.from, to: offset(stream, each.end) ?? whole.to }),
+          )}
+          {dragged !== undefined && band("dragged", dragged)}
+          <Density captions={captions} shown={shown} scale={scale} width={width} />
+          <text x="0" y={DENSITY - 6} class="line-name">
+            captions
           </text>
-        ))}
-      </svg>
-    </div>
+          {moments.filter((each) => isShown(each, shown)).map((each, at) => (
+            <rect
+              key={at}
+              class="moment"
+              x={scale(each.start)}
+              y={DENSITY + 1}
+              width={Math.max(scale(each.end) - scale(each.start), 3)}
+              height="4"
+            />
+          ))}
+          {lines.map((line, row) => (
+            <LineRow key={line.name} line={line} top={DENSITY + 6 + row * ROW} width={width} shown={shown} scale={scale} />
+          ))}
+          {ticks(shown, width).map((seconds) => (
+            <text key={seconds} x={scale(seconds)} y={height - 4} class="tick">
+              {clock(seconds)}
+            </text>
+          ))}
+        </svg>
+      </div>
+    </>
   );
+}
+
+type Scale = (seconds: number) => number;
+
+function scaleOf({ from, to }: View, width: number): Scale {
+  return (seconds) => NAMES + ((Math.min(Math.max(seconds, from), to) - from) / (to - from)) * (width - NAMES - END);
+}
+
+const isShown = (span: { start: number; end: number }, { from, to }: View): boolean => span.start <= to && span.end >= from;
+
+function keyed(key: string, shown: View, part: boolean): View | "whole" | undefined {
+  if (key === "+" || key === "=") return zoomed(shown, 0.5);
+  if (!part) return undefined;
+  if (key === "-") return zoomed(shown, 2);
+  if (key === "ArrowLeft") return moved(shown, -0.25);
+  if (key === "ArrowRight") return moved(shown, 0.25);
+  return key === "Home" ? "whole" : undefined;
+}
+
+/** A pointer that is dragged shows what it went over; one that is not points at a time. Fingers scroll. */
+function useDrag(shown: View, width: number, onTime: (seconds: number) => void, onShow: (view: View) => void) {
+  const [drag, set] = useState<{ x: number; from: number; to: number }>();
+  const at = (event: PointerEvent) => {
+    const left = (event.currentTarget as Element).getBoundingClientRect().left;
+    const share = Math.min(Math.max((event.clientX - left - NAMES) / (width - NAMES - END), 0), 1);
+    return shown.from + share * (shown.to - shown.from);
+  };
+  const ordered = (one: number, other: number): View => ({ from: Math.min(one, other), to: Math.max(one, other) });
+  const handlers = {
+    onPointerDown: (event: PointerEvent) => {
+      if (event.pointerType === "touch" || event.button !== 0) return;
+      (event.currentTarget as Element).setPointerCapture(event.pointerId);
+      set({ x: event.clientX, from: at(event), to: at(event) });
+    },
+    onPointerMove: (event: PointerEvent) => {
+      if (drag !== undefined) set({ ...drag, to: at(event) });
+    },
+    onPointerUp: (event: PointerEvent) => {
+      if (drag !== undefined && Math.abs(event.clientX - drag.x) >= DRAGGED) onShow(ordered(drag.from, at(event)));
+      else onTime(at(event));
+      set(undefined);
+    },
+    onPointerCancel: () => set(undefined),
+  };
+  return { dragged: drag === undefined ? undefined : ordered(drag.from, drag.to), handlers };
 }
 
 function Density({
   captions,
-  last,
+  shown: { from, to },
   scale,
   width,
 }: {
   captions: readonly Caption[];
-  last: number;
-  scale: (seconds: number) => number;
+  shown: View;
+  scale: Scale;
   width: number;
 }) {
   const bins = Array.from({ length: Math.max(Math.floor((width - NAMES) / BIN), 1) }, () => 0);
-  for (const caption of captions) {
-    const at = Math.min(Math.floor(((caption.start ?? 0) / last) * bins.length), bins.length - 1);
+  for (const { start } of captions) {
+    const share = ((start ?? from) - from) / (to - from);
+    if (share < 0 || share > 1) continue;
+    const at = Math.min(Math.floor(share * bins.length), bins.length - 1);
     bins[at] = (bins[at] ?? 0) + 1;
   }
   const most = Math.max(...bins, 1);
@@ -129,7 +218,7 @@ function Density({
             <rect
               key={at}
               class="density"
-              x={scale((at / bins.length) * last)}
+              x={scale(from + (at / bins.length) * (to - from))}
               y={DENSITY - height}
               width={BIN - 1}
               height={height}
@@ -145,12 +234,14 @@ function LineRow({
   line,
   top,
   width,
+  shown,
   scale,
 }: {
   line: Line;
   top: number;
   width: number;
-  scale: (seconds: number) => number;
+  shown: View;
+  scale: Scale;
 }) {
   const room = Math.floor(NAMES / LETTER) - 1;
   return (
@@ -159,7 +250,7 @@ function LineRow({
       <text x="0" y={top + 16} class="line-name">
         {line.name.length > room ? `${line.name.slice(0, room - 1)}…` : line.name}
       </text>
-      {line.spans.map((span, at) => (
+      {line.spans.filter((each) => isShown(each, shown)).map((span, at) => (
         <rect
           key={at}
           class={line.event === true ? "event" : "entity"}
@@ -179,7 +270,8 @@ function LineRow({
 const STEPS = [1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 14_400, 21_600, 43_200, 86_400, 604_800];
 const LEAST = 72;
 
-function ticks(last: number, width: number): number[] {
-  const step = STEPS.find((each) => (each / last) * (width - NAMES) >= LEAST) ?? last;
-  return Array.from({ length: Math.floor(last / step) + 1 }, (_, at) => at * step);
+function ticks({ from, to }: View, width: number): number[] {
+  const step = STEPS.find((each) => (each / (to - from)) * (width - NAMES) >= LEAST) ?? to - from;
+  const first = Math.ceil(from / step);
+  return Array.from({ length: Math.floor(to / step) - first + 1 }, (_, at) => (first + at) * step);
 }
