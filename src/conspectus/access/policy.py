@@ -168,9 +168,9 @@ def require_owner(person: Person, action: str) -> None:
 def require_embedder(person: Person, embedder: str, usual: str) -> None:
     """Raise PermissionDenied for an embedder that may read local files or cost money.
 
-    Everyone may have the usual one, at any size of vector, the shipped one, none, or vectors of their own.
+    Everyone may have the usual one, at any size of vector, the packaged ones, none, or vectors of their own.
     """
-    names = {usual, usual.partition("@")[0], "minilm", "none"}
+    names = {usual, usual.partition("@")[0], "minilm", "multilingual", "none"}
     own_vectors = embedder.startswith("vectors:")
     if not (person.owner or own_vectors) and names.isdisjoint({embedder, embedder.partition("@")[0]}):
         raise PermissionDenied("choose another embedder than the store's", "the owner account")

@@ -13,8 +13,8 @@ from conspectus.ports.web import Reranker
 from conspectus.providers.vendor_api import Note, RequestNotes, drop
 from conspectus.settings import Settings
 
-MINILM = "minilm"
-MINILM_MODEL = "all-MiniLM-L6-v2"
+PACKAGED = {"all-MiniLM-L6-v2": "minilm", "multilingual-e5-small": "multilingual"}
+"""The settings of the packaged models, by the names in their embedding spaces."""
 STATIC = "static:"
 GIVEN = "given"
 
@@ -91,18 +91,19 @@ class Embedders:
             await made.close()
 
     def _make(self, name: str) -> Embedder:
-        if name == MINILM:
+        if name in PACKAGED.values():
             from conspectus.providers.onnx_embedder import OnnxEmbedder
 
-            chosen = self._settings
-            return OnnxEmbedder(threads=chosen.embedder_threads or None, cached_queries=chosen.cached_queries)
+            threads, cached = self._settings.embedder_threads or None, self._settings.cached_queries
+            return OnnxEmbedder(name, threads=threads, cached_queries=cached)
         if name.startswith(STATIC):
             from conspectus.providers.static_embedder import StaticEmbedder
 
             return StaticEmbedder(Path(name.removeprefix(STATIC)))
         if ":" not in name:
             raise InvalidInput(
-                "embedder", f"{name!r} is not minilm, none, static:PATH, vendor:model or vectors:N"
+                "embedder",
+                f"{name!r} is not minilm, multilingual, none, static:PATH, vendor:model or vectors:N",
             )
         from conspectus.ingest.embedding_queue import BatchSharing, EmbedQueue
         from conspectus.providers.registry import embedder_of
@@ -147,8 +148,8 @@ def _patience(settings: Settings) -> RetryPolicy:
 
 def _setting(space: EmbeddingSpace) -> str:
     """Return the setting of an embedding model."""
-    if space.model == MINILM_MODEL:
-        return MINILM
+    if space.model in PACKAGED:
+        return PACKAGED[space.model]
     return space.model if space.model.startswith(STATIC) else f"{space.model}@{space.dimensions}"
 
 

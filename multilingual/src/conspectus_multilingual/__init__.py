@@ -1,0 +1,1 @@
+"""The files of multilingual-e5-small, which Conspectus reads where `CONSPECTUS_EMBEDDER=multilingual`."""
