@@ -126,7 +126,7 @@ async def test_files_are_taken_in_once(tmp_path: Path) -> None:
 async def test_a_key_that_was_lost_is_said_to_be(tmp_path: Path) -> None:
     async with connected(tmp_path) as (engine, cable):
         cable.losing = 1
-        with pytest.raises(ServerUnavailable, match="the answer was lost"):
+        with pytest.raises(ServerUnavailable, match="the connection was lost"):
             await engine.people.create_key(label="lost")
         assert [each.label for each in await engine.people.list_keys()] == ["first key", "lost"]
 

@@ -180,5 +180,5 @@ def test_pictures_beside_the_messages_are_not_looked_into(tmp_path: Path) -> Non
 
 def test_a_file_called_discord_that_is_not_is_refused(tmp_path: Path) -> None:
     path = folder(tmp_path / "x", {"a.json": [1, 2]}) / "a.json"
-    with pytest.raises(UnreadableFile, match="hold no channel"):
+    with pytest.raises(UnreadableFile, match="without a channel"):
         read(path, "discord")
