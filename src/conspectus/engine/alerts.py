@@ -29,9 +29,9 @@ MAX_STREAMS = 1_000
 MAX_GAP_SECONDS = 366 * 86_400.0
 LIMIT = 1_000
 HEARD = 10
-"""Most events read for a subscriber at once; access revoked meanwhile applies from the next read on."""
+"""Maximum number of events read for a subscriber at once. Revoked access applies from the next read on."""
 FIRST_WAIT = 1.0
-"""Seconds until a webhook that could not be delivered is tried again, at first."""
+"""Seconds until the first retry of a webhook delivery."""
 
 
 class AlertService(Service):
@@ -167,7 +167,7 @@ class AlertService(Service):
         )
 
     async def _read_check(self, alert: Alert) -> CanRead | None:
-        """The documents that the owner of an alert may read now."""
+        """Return the reader with the current rights of an alert's owner."""
         try:
             person = await self._context.person_of(UserId(alert.owner))
             authorized = AuthorizedReader(person, self._core.records, self._parts.accounts)
@@ -180,7 +180,7 @@ class AlertService(Service):
         return None if embedder is None else await embedder.embed_query(query)
 
     async def _body(self, match: AlertMatch) -> bytes | None:
-        """The body that a webhook sends for an event, if its owner may read it now."""
+        """Return the webhook body of an event, if the alert's owner may read it now."""
         try:
             person = await self._context.person_of(UserId(match.alert.owner))
         except NotFound:
@@ -198,7 +198,7 @@ class AlertService(Service):
 
 
 async def _visible_events(authorized: AuthorizedReader, events: Sequence[AlertMatch]) -> list[AlertEvent]:
-    """Those whose captions the person may see now, with their texts."""
+    """Return the events whose captions the person may read now, with their texts."""
     pairs = await authorized.documents(list(dict.fromkeys(each.document for each in events)))
     texts = await authorized.texts([document for document, _ in pairs])
     places = {place.collection.id: place for _, place in pairs}
@@ -213,7 +213,7 @@ async def _visible_events(authorized: AuthorizedReader, events: Sequence[AlertMa
 
 
 def _redacted(alert: Alert, place: SourceRef) -> Alert:
-    """An alert without what would tell how much is written that its owner may not see."""
+    """Return an alert without fields that reveal unreadable captions."""
     return alert if place.sees_all else replace(alert, checked=0)
 
 
@@ -237,7 +237,7 @@ def _event(match: AlertMatch, text: str, clock: StreamClock) -> AlertEvent:
 
 
 def _sent(name: str, event: AlertEvent) -> bytes:
-    """The body of a webhook: the event without what is only about its delivery."""
+    """Return the webhook body of an event, without delivery fields."""
     body = asdict(event)
     for field in ("delivery", "attempts", "error"):
         body.pop(field)
@@ -246,7 +246,7 @@ def _sent(name: str, event: AlertEvent) -> bytes:
 
 
 def _check(alert: NewAlert, *, longest_query: int) -> None:
-    """Raise InvalidInput or TooLarge for what no alert can be."""
+    """Raise InvalidInput or TooLarge for an invalid alert."""
     if not fitting("name", alert.name, NAME_BYTES).strip():
         raise InvalidInput("name", "must have a visible character")
     if len(alert.query) > longest_query:
@@ -262,7 +262,7 @@ def _check(alert: NewAlert, *, longest_query: int) -> None:
 
 
 def _storable(where: Filter) -> Filter:
-    """A filter as it is read again. Raises InvalidInput or TooLarge."""
+    """Return a filter as it is stored. Raises InvalidInput or TooLarge."""
     as_json = filter_to_json(where)
     size = len(json.dumps(as_json))
     if size > MAX_FILTER_LENGTH:

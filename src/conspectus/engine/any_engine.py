@@ -1,4 +1,4 @@
-"""An engine as other programs use it: in this process or on a server, with the same services."""
+"""The common interface of local and remote engines."""
 
 from typing import Protocol
 

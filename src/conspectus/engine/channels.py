@@ -34,14 +34,14 @@ from conspectus.retrieval.scoring import profile_by_name
 from conspectus.text.replies import Linker
 
 MEMORY = 100
-"""The number of earlier messages among which the one that a message answers is searched."""
+"""Number of earlier messages among which the message is searched that a new one replies to."""
 RECALLED = 30
-"""The number of stored messages that are read for a single new message; reading more takes too long."""
+"""Number of stored messages read for a single new message; reading more takes too long."""
 LATEST_LIMIT = 1_000
 MESSAGES = And((Eq("kind", "message"), Not(Eq("role", "system"))))
-"""Messages of people and programs; notices such as "joined the channel" answer no query."""
+"""Messages of people and programs. Notices such as "joined the channel" answer no query."""
 CANDIDATES = 50
-"""Hits in other channels by which it is decided which of them are about the same thing."""
+"""Hits in other channels that decide which of these are related."""
 
 
 class ChannelService(Service):
@@ -183,7 +183,7 @@ class ChannelService(Service):
         return report
 
     def _at_hand(self, archive: str | Path | Upload, folder: Path) -> Path:
-        """The readable archive. Only the owner account may name a path of this machine."""
+        """Return the readable archive. Only the owner account may give a path of this machine."""
         if isinstance(archive, Upload):
             return handed_in(archive, folder)
         if not self._person.owner:
@@ -193,7 +193,7 @@ class ChannelService(Service):
     async def _earlier_messages(
         self, place: SourceRef, channel: Source, batch: Sequence[NewMessage]
     ) -> Sequence[StoredChunk]:
-        """The stored messages before the first one, newest first, if there are times to compare."""
+        """Return the stored messages before the first one, newest first, if it has a time."""
         first = batch[0]
         begins = period(first.at, field="at")
         if begins is None and first.sequence is not None:
@@ -205,13 +205,13 @@ class ChannelService(Service):
     async def _stored(
         self, place: SourceRef, channel: Source, batch: Sequence[NewMessage]
     ) -> dict[str, Document]:
-        """Those of the keys of a batch, and of what it answers, that are stored."""
+        """Return the stored keys among those of a batch and of the messages it replies to."""
         keys = {key for each in batch for key in (each.key, each.reply_to, each.thread) if key}
         ids = [message_id(channel.id, key) for key in sorted(keys)]
         return {each.key: each for each in await self._authorized.inside(place, ids)} if ids else {}
 
     async def _related(self, query: ChannelQuery, place: SourceRef, here: Source) -> list[Source]:
-        """Other channels that the person may see, that the member belongs to, and that have as good hits."""
+        """Return other channels of the member that the person may read and that have comparable hits."""
         everything = [each for each in await self._authorized.sources(place) if each.kind == "channel"]
         belongs = [each for each in everything if _is_member(each, query.member)]
         everywhere = len(belongs) == len(everything)
@@ -228,7 +228,7 @@ class ChannelService(Service):
         return [each for each in belongs if each.id in near]
 
     async def _with_texts(self, rows: Sequence[StoredChunk]) -> list[ChannelMessage]:
-        """Messages with their texts, given their first chunks; deleted ones are left out."""
+        """Return messages with their texts, given their first chunks. Deleted ones are skipped."""
         longer = [row.document for row in rows if row.document.chunks > 1]
         texts = {row.document.id: row.chunk.text for row in rows if row.document.chunks == 1}
         if longer:
@@ -239,7 +239,7 @@ class ChannelService(Service):
 
 
 def _floor(query: ChannelQuery) -> float | None:
-    """The least similarity asked for; None where the profile has one of its own."""
+    """Return the minimum similarity of the options; None if the profile has its own."""
     own = profile_by_name(query.profile).min_similarity
     return MIN_SIMILARITY if query.min_similarity is None and own is None else query.min_similarity
 
@@ -255,11 +255,11 @@ def _is_member(channel: Source, member: str | None) -> bool:
 
 MAX_SOURCES = 3
 SHARE = 0.6
-"""A channel is about the same thing if its best hit scores at least this share of the best of all."""
+"""A channel is related if its best hit has at least this fraction of the best score of all."""
 
 
 def related(hits: Iterable[Hit], here: str) -> list[str]:
-    """The sources, at most three, whose best hits come near the best of all; `here` is not among them."""
+    """Return up to three sources whose best scores come close to the best of all, without `here`."""
     best: dict[str, float] = {}
     for hit in hits:
         source = hit.document.source

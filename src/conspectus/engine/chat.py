@@ -1,4 +1,4 @@
-"""Chats: what is stored, found for a message, and a model that answers with it."""
+"""Chat: retrieval for a message, and a model that answers with cited context."""
 
 import logging
 from collections.abc import AsyncGenerator, Sequence
@@ -38,14 +38,14 @@ logger = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class _PromptContext:
-    """The context as the prompt has it, and what the answer reports about it."""
+    """The context in the prompt, and what the response reports about it."""
 
     context: str
     sources: Sources
 
 
 class ChatService(Service):
-    """Chat: answers of a model with what is stored as their context."""
+    """Chat: answers of a model that cites stored documents."""
 
     def __init__(
         self,
@@ -105,7 +105,7 @@ class ChatService(Service):
         began: datetime,
         answer: str,
     ) -> Failure | None:
-        """Store message and answer in the channel, if it can still be seen, the answer with what it cites."""
+        """Store message and answer in the channel, if it is still readable, with the answer's citations."""
         if channel is None or not answer.strip():
             return None
         model = self._parts.chat_model
@@ -184,7 +184,7 @@ class ChatService(Service):
 
 
 def _remark(request: ChatRequest, found: Retrieval | ContextWindow) -> str | None:
-    """What the answer says about the search."""
+    """Return the notice about the search."""
     if found.outcome == "no_match" and 0.0 < found.confidence < request.min_confidence:
         return UNSURE
     return PARTLY if found.notices else None
@@ -251,7 +251,7 @@ def _task_line(number: int, hit: Hit) -> TaskLine:
 
 
 def _named(key: str) -> str:
-    """A key as a line of tasks has it, in brackets: not as a number that could be cited."""
+    """Return a key in brackets for a line of tasks, escaped if it looks like a citation number."""
     return f"#{key}" if any(marks(f"[{key}]")) else key
 
 

@@ -17,7 +17,7 @@ from conspectus.model.records import (
 )
 
 ONE_SIZE: Final = ("static:", "vectors:")
-"""Embedders whose name decides the size of their vectors; those of vendors take one after `@`."""
+"""Embedders with a fixed vector size; those of model providers take one after `@`."""
 
 
 class CollectionService(Service):
@@ -171,7 +171,7 @@ class CollectionService(Service):
         raise NotFound("source", source)
 
     def _sized(self, embedder: str, dimensions: int | None) -> str:
-        """The setting of an embedder whose vectors have these dimensions."""
+        """Return the setting of an embedder with this vector size."""
         if dimensions is None or embedder == "none":
             return embedder
         name, _, size = embedder.partition("@")

@@ -1,4 +1,4 @@
-"""The components of an engine, and what its views for different people share."""
+"""The components of an engine, shared by its views for different people."""
 
 import logging
 from collections.abc import Awaitable, Callable, Sequence
@@ -33,7 +33,8 @@ logger = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class WorkParts:
-    """The components of jobs. A process that runs jobs holds `turn`, with an executor from `open_jobs`.
+    """The components of jobs. A process that runs jobs holds the lock `turn`, with an executor of
+    `open_jobs`.
 
     It holds `alone` while a job runs, if several processes run jobs.
 
@@ -52,7 +53,7 @@ class WorkParts:
 
 @dataclass(frozen=True, slots=True)
 class EmbeddingParts:
-    """The components of embedding; a process that embeds holds `turn`, and one of the `portions`."""
+    """The components of embedding. A process that embeds holds the lock `turn`, and one of `portions`."""
 
     turn: Turn
     portions: Turns
@@ -60,7 +61,7 @@ class EmbeddingParts:
 
 @dataclass(frozen=True, slots=True)
 class AlertParts:
-    """The components of alerts. The process that checks alerts holds `turn`.
+    """The components of alerts. The process that matches alerts holds the lock `turn`.
 
     `make_poster` is called when a webhook is first set or called.
     """
@@ -72,7 +73,7 @@ class AlertParts:
 
 @dataclass(frozen=True, slots=True)
 class NameParts:
-    """The components of entity extraction. The process that extracts entities holds `turn`.
+    """The components of entity extraction. The process that extracts entities holds the lock `turn`.
 
     `make_extractor` is called for the first text.
     """
@@ -83,21 +84,21 @@ class NameParts:
 
 
 class IndexRegistry(Protocol):
-    """The indexes that a store has, whether they are open or not."""
+    """The indexes of a store, open or not."""
 
     async def forget(self, collection: Collection, space: EmbeddingSpace | None) -> None:
         """Delete an index."""
         ...
 
     async def stray(self) -> Sequence[str]:
-        """The names of indexes that are of no collection, or of a space that it has left.
+        """Return the names of indexes of deleted collections, and of embedding models that a collection left.
 
-        Only those that certainly are of this store, so none where others may have theirs under such names.
+        Only indexes that certainly belong to this store are returned.
         """
         ...
 
     async def sweep(self) -> None:
-        """Delete them, but for those that somebody builds at that moment."""
+        """Delete stray indexes, except those being built."""
         ...
 
 

@@ -1,4 +1,4 @@
-"""Connections: made, synced, watched, and ended."""
+"""Connections: create, sync, watch and delete."""
 
 import asyncio
 import re
@@ -26,7 +26,7 @@ from conspectus.ports.web import Watchable
 
 SECRET_NAME = re.compile(r"token|secret|passw|credential|auth|key|cookie|private", re.IGNORECASE)
 SECRET_PART = re.compile(r"https?://[^/?#]*@|[^/]*://[^/?#]*:[^/?#]*@|[^/]*://[^#]*\?", re.IGNORECASE)
-"""URLs with a password, a placeholder of one, or a query, which may hold one."""
+"""URLs with a password, a placeholder for one, or a query string, which may contain one."""
 
 
 class ConnectionService(Service):
@@ -151,7 +151,7 @@ class ConnectionService(Service):
         return place
 
     async def _syncs(self, place: SourceRef, wiki: Connection) -> Sequence[Job]:
-        """The unfinished sync jobs of this connection."""
+        """Return the unfinished sync jobs of this connection."""
         scope = JobScope((JobPlace(place.collection.id),), ("queued", "running"))
         found = pages(self._parts.work.job_store.jobs, scope)
         return [
@@ -171,7 +171,7 @@ class ConnectionService(Service):
         await self._as_person(person).watch(wiki.name, collection=wiki.collection)
 
     async def _in_step(self, wiki: Connection, on_job: Callable[[Job], None] | None) -> None:
-        """A run that begins after this call; one that runs already may have looked before the change."""
+        """Return a sync that starts after this call: a running one may have missed the change."""
         while True:
             job = await self.sync(wiki.name, collection=wiki.collection)
             ended = await self._jobs.wait(job.id)

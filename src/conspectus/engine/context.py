@@ -1,4 +1,4 @@
-"""The context that services share: the open store, the person, and what they may read and write."""
+"""The context that services share: the open store, the current user, and their permissions."""
 
 import asyncio
 import functools
@@ -61,14 +61,14 @@ STOPPED = "some chunks could not be embedded; managers of the collection see the
 
 
 class Versions:
-    """Whether collections hold earlier versions of anything; asked once for each state of one."""
+    """Whether collections contain earlier versions, cached per state of a collection."""
 
     def __init__(self, memories: Memories) -> None:
         self._memories = memories
         self._known: dict[str, tuple[int, bool]] = {}
 
     async def are_in(self, collection: Collection) -> bool:
-        """Whether there are any, as of the collection's newest change."""
+        """Return whether there are any, as of the collection's newest change."""
         known = self._known.get(collection.id)
         if known is not None and known[0] == collection.sequence:
             return known[1]
@@ -81,7 +81,7 @@ Worker: TypeAlias = "Followers | AlertWorker | RetentionWorker"
 
 
 class EngineCore:
-    """One open store: what the engines of all people share."""
+    """One open store, shared by the engines of all users."""
 
     def __init__(self, parts: EngineComponents) -> None:
         self.parts = parts
@@ -101,7 +101,7 @@ class EngineCore:
 
     @cached_property
     def jobs(self) -> "JobWorker":
-        """Runs jobs, or has other processes run them."""
+        """The job queue, run in this process or in others."""
         from conspectus.ingest.job_execution import JobWorker
 
         work = self.parts.work
@@ -110,9 +110,10 @@ class EngineCore:
         )
 
     def ensure_running(self, kind: type[Worker], make: Callable[[], Worker]) -> None:
-        """Keep background work going until the store is closed; the first of a kind stays.
+        """Run background work until the store is closed. Work of a kind that is already running is not
+        started.
 
-        Raises what ended it.
+        Raises the error that ended it.
         """
         if kind not in self._workers:
             self._workers[kind] = make()
@@ -120,7 +121,8 @@ class EngineCore:
 
     @asynccontextmanager
     async def purging(self, *collections: CollectionId) -> AsyncIterator[None]:
-        """Erase what the block deletes from the collections; after an interruption the next purge does it.
+        """Erase from disk what the block deletes from the collections. After an interruption, the next purge
+        does.
 
         Raises StorageBusy if a reader still uses it.
         """
@@ -131,7 +133,7 @@ class EngineCore:
             await self._purge()
 
     def finish_purges(self) -> None:
-        """Finish, in the background, the purges of processes that ended."""
+        """Finish the purges of processes that ended, in the background."""
         self._finishing = asyncio.create_task(self._finish_purges())
 
     async def _finish_purges(self) -> None:
@@ -158,7 +160,9 @@ class EngineCore:
         return self._fetcher
 
     async def close(self) -> None:
-        """Stop background work and close every store; unfinished work continues at the next opening."""
+        """Stop background work and close every store. Unfinished work continues when the store is next
+        opened.
+        """
         for each in self._workers.values():
             await each.close()
         if self._finishing is not None:
@@ -178,7 +182,7 @@ class EngineCore:
 
 
 class EngineContext:
-    """The store as one person may use it."""
+    """The store with the permissions of one user."""
 
     def __init__(self, core: EngineCore, person: Person) -> None:
         self.core = core
@@ -188,11 +192,11 @@ class EngineContext:
         self.writer = SourceWriter(core, person, self.authorized)
 
     def as_person(self, person: Person) -> "EngineContext":
-        """The same store, as that person may use it."""
+        """Return the context of another user."""
         return EngineContext(self.core, person)
 
     async def person_of(self, owner: UserId) -> Person:
-        """The person behind an account, with the rights of this moment. Raises NotFound."""
+        """Return the person of an account, with the current rights. Raises NotFound."""
         if owner == LOCAL:
             return LOCAL_OWNER
         user = await self.parts.accounts.user(owner)
@@ -201,14 +205,16 @@ class EngineContext:
         return Person(user.name, user.owner, user.id)
 
     async def place(self, collection: str, needed: Any, action: str) -> SourceRef:
-        """A collection in which the person has a role and may write. Raises NotFound or PermissionDenied."""
+        """Return a collection that the user has a role in and may write to. Raises NotFound or
+        PermissionDenied.
+        """
         place = await self.authorized.place(collection)
         require_scope(self.person, "write", "write")
         place.require(needed, action)
         return place
 
     async def extract_entities(self, collection: str, on: bool = True) -> Collection:
-        """Turn entity extraction on or off. Raises NotFound or PermissionDenied."""
+        """Enable or disable entity extraction. Raises NotFound or PermissionDenied."""
         place = await self.place(collection, "manager", "keep the names in a collection")
         await self.parts.names.rows.enable(place.collection.id, on)
         if on and self.does_background_work:
@@ -216,12 +222,12 @@ class EngineContext:
         return (await self.authorized.place_of(place.collection.id)).redacted
 
     def may_edit(self, place: SourceRef, document: Document, action: str) -> None:
-        """Raise PermissionDenied for a document that the person may not change."""
+        """Raise PermissionDenied for a document that the user may not change."""
         require_scope(self.person, "write", "write")
         place.require("editor", action, source=document.source)
 
     def purging(self, purge: bool, *collections: CollectionId) -> AbstractAsyncContextManager[None]:
-        """A block that deletes, at the end of which no file holds what it deleted, with `purge`."""
+        """A block that deletes. With `purge`, the text is erased from disk at its end."""
         return self.core.purging(*collections) if purge else nullcontext()
 
     async def write(
@@ -234,13 +240,13 @@ class EngineContext:
         home: Collection | None = None,
         embedder: Embedder | None = None,
     ) -> Sequence[Written]:
-        """Write documents. With `home`, their collection, its index is updated in the background.
+        """Write documents. With their collection as `home`, its index is updated in the background.
 
         With an `embedder` that runs in this process, a few short documents are written with their vectors.
         """
         by = self.preparation(source)
         if isinstance(embedder, EmbedQueue):
-            # A vendor may refuse or be away: what it is asked for is stored first, and its worker tells why.
+            # A model provider may fail: texts are stored first, and the embedding worker reports the error.
             embedder = None
         done = await write(self.core.records, batch, by, if_match=if_match, stored=stored, embedder=embedder)
         self.core.backfill.wrote(source.collection, lacks_vectors=done.lacks_vectors)
@@ -253,27 +259,27 @@ class EngineContext:
         return done.written
 
     def preparation(self, source: Source) -> Preparation:
-        """The settings and functions that prepare documents of a source."""
+        """Return the settings and functions that prepare documents of a source."""
         parts = self.parts
         return Preparation.under(parts.settings, source, count=parts.counter("o200k_base"), now=parts.clock())
 
     async def embedder(self, collection: Collection) -> Embedder | None:
-        """The embedding model of a collection, if it has one that is available here."""
+        """Return the embedder of a collection, if it has one that is available here."""
         space = collection.space
         return None if space is None else self.parts.embedder_for(space)
 
     @property
     def does_background_work(self) -> bool:
-        """Whether this process runs background work itself."""
+        """Return whether this process runs background work itself."""
         return self.parts.settings.run_background_jobs != "off"
 
     def begin_embedding(self, collection: Collection, embedder: Embedder | None) -> None:
-        """Embed what was written in the background."""
+        """Start embedding pending chunks in the background."""
         if embedder is not None and self.does_background_work:
             self.core.backfill.wake(collection, embedder)
 
     async def embed_in(self, place: SourceRef, *, wait: bool, progress: Progress | None = None) -> None:
-        """Embed pending chunks; errors tell only as much of them as the person may read."""
+        """Embed pending chunks. Errors only contain what the user may read."""
         try:
             await self.embed(place.collection, wait=wait, progress=progress if place.sees_all else None)
         except ProviderError as fault:
@@ -289,7 +295,7 @@ class EngineContext:
         progress: Progress | None = None,
         rested: float = 0.0,
     ) -> None:
-        """Embed, and extract entities, unless that failed less than `rested` seconds ago.
+        """Embed and extract entities, unless that failed less than `rested` seconds ago.
 
         The documents are stored by then, so a busy store is an error only for callers that wait:
         WriteOutcomeUnknown, as some chunks may not be embedded.
@@ -327,7 +333,7 @@ class EngineContext:
 
 
 class Service:
-    """A group of operations on one store, as one person may use it.
+    """A group of operations on one store with the permissions of one user.
 
     Public methods raise InvalidInput for an argument of another type than is annotated.
     """
@@ -346,7 +352,7 @@ class Service:
 
 
 def short(service: str, method: Callable[Concatenate[Any, P], T]) -> Callable[Concatenate[Any, P], T]:
-    """The same method, of the service that the engine holds under that name."""
+    """Return the same method of a service of the engine."""
     name = method.__name__
 
     @functools.wraps(method)
@@ -357,13 +363,13 @@ def short(service: str, method: Callable[Concatenate[Any, P], T]) -> Callable[Co
 
 
 KNOWN_BY = ("wiki", "space")
-"""Metadata by which a connection knows the sources that it writes into."""
+"""Metadata by which a connection identifies the sources that it writes to."""
 
 NO_ID: Final = "has the form of an id; choose another name"
 
 
 class SourceWriter:
-    """Makes collections and sources, and finds those that a person may write into."""
+    """Creates collections and sources, and finds those that the user may write to."""
 
     def __init__(self, core: EngineCore, person: Person, authorized: AuthorizedReader) -> None:
         self._core = core
@@ -374,9 +380,9 @@ class SourceWriter:
     async def collection(
         self, name: str, *, words_only: bool = False, language: str | None = None
     ) -> Collection:
-        """The collection of that name, made with the embedder of the settings if it is new.
+        """Return the collection of that name; create it with the embedder of the settings if it is new.
 
-        Raises NotFound for an unknown name that has the form of an id: that is never made into a name.
+        Raises NotFound for an unknown name that has the form of an id, which cannot be a name.
         """
         found = await self._authorized.find(name)
         if found is not None:
@@ -389,7 +395,7 @@ class SourceWriter:
     async def writable(
         self, source: str, collection: str, kind: SourceKind = "manual"
     ) -> tuple[Source, SourceRef]:
-        """A source to write into, made where the person may make it."""
+        """Return a source to write to. It is created if the user may do so."""
         found, place = await self.source(source, collection, None, kind)
         require_scope(self._person, "write", "write")
         place.require("editor", "add documents", source=found.id)
@@ -398,7 +404,7 @@ class SourceWriter:
     async def source(
         self, name: str, collection: str, metadata: Mapping[str, Any] | None, kind: SourceKind
     ) -> tuple[Source, SourceRef]:
-        """The source of that name with its collection, both made if they are new."""
+        """Return the source of that name with its collection. Both are created if they are new."""
         if kind not in SOURCE_KINDS:
             raise InvalidInput("kind", f"must be one of {', '.join(SOURCE_KINDS)}")
         place, found = await self._authorized.find_with_source(collection, name)
@@ -419,7 +425,7 @@ class SourceWriter:
         metadata: Mapping[str, Any],
         kind: SourceKind,
     ) -> Source:
-        """A new source, or the one that was found with other metadata."""
+        """Create a source, or update the metadata of an existing one."""
         require_scope(self._person, "write", "write")
         stored = self.storable(metadata)
         if found is not None and found.metadata == stored:
@@ -442,7 +448,7 @@ class SourceWriter:
     async def make_collection(
         self, name: str, *, embedder: str | None, language: str | None, description: str
     ) -> Collection:
-        """Make a collection. Raises InvalidInput, Conflict or PermissionDenied."""
+        """Create a collection. Raises InvalidInput, Conflict or PermissionDenied."""
         require_scope(self._person, "write", "write")
         usual = self._parts.settings.embedder
         require_embedder(self._person, embedder or usual, usual)
@@ -462,13 +468,13 @@ class SourceWriter:
         return await self._core.records.create_collection(new)
 
     async def _free_id(self, name: str, now: datetime) -> CollectionId:
-        """The same for the same name, unless a collection that was renamed has that one."""
+        """Return an id derived from the name, or a random one if a renamed collection has that id."""
         plain = stable_id("collection", name)
         taken = await self._authorized.exists(plain)
         return CollectionId(stable_id("collection", name, now.isoformat()) if taken else plain)
 
     async def free_name(self, name: str, renamed: Collection | None = None) -> str:
-        """A collection's whole name, if it is not reserved. Raises InvalidInput or Conflict."""
+        """Return a collection's full name, unless it is reserved. Raises InvalidInput or Conflict."""
         if name == EVERYWHERE:
             raise InvalidInput("collection", f"{name!r} is reserved for all collections")
         if is_uuid(name):
@@ -482,7 +488,7 @@ class SourceWriter:
         return whole
 
     async def _not_anothers(self, name: str) -> None:
-        """The store's own collections are called like no other's: neither by an account nor by an id."""
+        """Check that a name of the owner account's collections is not the prefix or id of another's."""
         prefix, slash, _ = name.partition("/")
         user = await self._parts.accounts.user(prefix) if slash else None
         if user is not None and user.name == prefix and not user.owner:
@@ -494,12 +500,12 @@ class SourceWriter:
             raise Conflict("collection", name, "is the id of another collection; choose another name")
 
     def storable(self, metadata: Mapping[str, Any]) -> Metadata:
-        """Metadata as it is stored. Raises InvalidInput or TooLarge."""
+        """Return storable metadata. Raises InvalidInput or TooLarge."""
         return storable(metadata, DocumentLimits.under(self._parts.settings))
 
 
 def require_same_connection(place: SourceRef, source: Source, new: Metadata | None) -> None:
-    """Raise PermissionDenied where a manager of one source would change what a connection writes to."""
+    """Raise PermissionDenied if a source manager would change metadata that a connection uses."""
     changed = new is not None and any(new.get(key) != source.metadata.get(key) for key in KNOWN_BY)
     if changed:
         place.require("manager", "change metadata that a connection uses")

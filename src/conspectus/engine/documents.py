@@ -1,4 +1,4 @@
-"""Writing, reading and deleting documents."""
+"""The documents service: write, read and delete documents."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
@@ -37,7 +37,7 @@ TEXT = {"text", "places", "spans", "vector"}
 
 
 class DocumentService(Service):
-    """Documents: written, read and deleted."""
+    """Documents: write, read and delete."""
 
     async def add(
         self,
@@ -62,7 +62,7 @@ class DocumentService(Service):
         written: list[Written] = []
         for batch in batches(NewDocument(text=each) if isinstance(each, str) else each for each in given):
             if written:
-                # What was written before is embedded while this is prepared.
+                # The previous batch is embedded while this one is prepared.
                 self._context.begin_embedding(place.collection, embedder)
             written += await self._context.write(batch, target, embedder=embedder if wait else None)
             if progress is not None:
@@ -223,7 +223,7 @@ class DocumentService(Service):
         return replace(total, purged=purge)
 
     async def _as_input(self, stored: Document, source: Source, changes: DocumentChanges) -> NewDocument:
-        """A stored document as one that would be stored just so; without the text if that changes."""
+        """Return a stored document as it was given; without the text if that cannot be reproduced."""
         fields = {name: getattr(stored, name) for name in (*FIELDS - TEXT, "key")}
         if "text" in changes:
             return NewDocument(text="", **fields)
@@ -235,6 +235,6 @@ class DocumentService(Service):
 
 
 def _places(chunks: Sequence[Chunk]) -> tuple[TextPosition, ...]:
-    """The positions of pages and sections, as far as the chunks have them."""
+    """Return the positions of pages and sections, as far as the chunks have them."""
     known = [each for each in chunks if each.page is not None or each.heading is not None]
     return tuple(TextPosition(each.start, each.page, tuple(filter(None, [each.heading]))) for each in known)

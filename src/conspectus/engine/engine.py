@@ -1,4 +1,4 @@
-"""The whole product on one store: an object that holds the services."""
+"""The engine on one store: an object that holds the services."""
 
 import asyncio
 import logging
@@ -41,18 +41,17 @@ if TYPE_CHECKING:
 
 
 class Engine:
-    """Open it with `conspectus.open`; it is safe to use from many tasks.
+    """The services of one store for one user, opened with `conspectus.open`; safe to use from many tasks.
 
-    It answers one person; `as_person` gives an engine on the same store for another one. Each attribute is a
-    service, which is loaded when it is first used; `add`, `retrieve`, `window` and `explain` are those of
-    `documents` and `search`.
+    `as_person` returns the engine of another user on the same store. Each attribute is a service, which is
+    loaded on first use; `add`, `retrieve`, `window` and `explain` are those of `documents` and `search`.
     """
 
     def __init__(self, parts: EngineComponents) -> None:
         self._context = EngineContext(EngineCore(parts), LOCAL_OWNER)
 
     def as_person(self, person: Person) -> "Engine":
-        """The same store, as that person may use it."""
+        """Return the engine of another user on the same store."""
         view = Engine.__new__(Engine)
         view._context = self._context.as_person(person)
         return view
@@ -69,12 +68,12 @@ class Engine:
 
     @cached_property
     def documents(self) -> DocumentService:
-        """Documents: written, read and deleted."""
+        """Documents: write, read and delete."""
         return DocumentService(self._context)
 
     @cached_property
     def search(self) -> SearchService:
-        """Search: hits, windows, and why."""
+        """Search: hits, context windows and explanations."""
         return SearchService(self._context, self._searcher)
 
     @cached_property
@@ -86,7 +85,7 @@ class Engine:
 
     @cached_property
     def chat(self) -> "ChatService":
-        """Answers of a chat model."""
+        """Answers of a chat model that cites stored documents."""
         from conspectus.engine.chat import ChatService
 
         return ChatService(self._context, self.search, self.channels)
@@ -110,7 +109,7 @@ class Engine:
 
     @cached_property
     def events(self) -> "EventService":
-        """Events of streams, and who is in them."""
+        """Events of streams, and the entities in them."""
         from conspectus.engine.events import EventService
 
         return EventService(self._context, self._streams)
@@ -199,13 +198,13 @@ class Engine:
 
     @property
     def embedder(self) -> Embedder | None:
-        """The embedding model of the settings, where one is set."""
+        """The embedder of the settings, if one is set."""
         parts = self._context.parts
         return parts.embedder_by_name(parts.settings.embedder)
 
     @property
     def idempotency(self) -> "IdempotencyStore":
-        """The answers that front ends keep, so that a write that is sent twice is done once."""
+        """The stored responses of front ends, so that a repeated request is processed once."""
         return self._context.parts.idempotency
 
     @property
@@ -215,11 +214,13 @@ class Engine:
 
     @property
     def chat_registry(self) -> "ChatRegistry | None":
-        """The answers of chats that front ends make known to other processes, if there may be any."""
+        """The chats in progress that front ends share between processes, if there are several."""
         return self._context.parts.chat_registry
 
     async def close(self) -> None:
-        """Stop background work and close every store; unfinished work continues at the next opening."""
+        """Stop background work and close every store. Unfinished work continues when the store is next
+        opened.
+        """
         await self._context.core.close()
 
     @cached_property
@@ -269,7 +270,7 @@ class Engine:
         return JobQueue(self._context, lambda person, job, tell: self.as_person(person)._perform(job, tell))
 
     async def _perform(self, job: "Job", tell: "Tell") -> "Outcome":
-        """Do the work of a job."""
+        """Run a job."""
         match job.kind:
             case "summary":
                 return await self._summaries.perform(job, tell)
@@ -285,14 +286,14 @@ class Engine:
 logger = logging.getLogger(__name__)
 
 POLL_SECONDS: Final = 1.0
-"""How often it is looked for what processes stored that leave the work to others."""
+"""Seconds between polls for data that other processes stored without embedding it."""
 REST_SECONDS: Final = 60.0
-"""How long a model that refused, or stayed away, is not asked again by itself."""
+"""Seconds before a model that failed is called again in the background."""
 CHOICES: Final = frozenset({"on", "off"})
 
 
 async def start_work(engine: Engine, settings: Settings) -> None:
-    """Begin all of it, unless the settings leave it to other processes. Raises InvalidInput."""
+    """Start all background work, unless the settings leave it to other processes. Raises InvalidInput."""
     if settings.run_background_jobs not in CHOICES:
         raise InvalidInput("background", f"{settings.run_background_jobs!r} is not on or off")
     if settings.run_background_jobs == "on":
@@ -303,14 +304,14 @@ async def start_work(engine: Engine, settings: Settings) -> None:
 
 
 async def watch_work(engine: Engine, settings: Settings) -> None:
-    """Raise what ended any of what `start_work` began, which nothing foreseen does."""
+    """Raise the error that ended background work of `start_work`; expected errors do not end it."""
     while True:
         await start_work(engine, settings)
         await asyncio.sleep(POLL_SECONDS)
 
 
 async def run_background_work(engine: Engine) -> None:
-    """Embed, and extract entities from, what any process stores, until this is cancelled."""
+    """Embed and extract entities from what any process stores, until this is cancelled."""
     while True:
         try:
             await engine.maintenance.resume(rested=REST_SECONDS)

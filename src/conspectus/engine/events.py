@@ -1,4 +1,4 @@
-"""Events of streams, and who and what is in them."""
+"""Events of streams, and the entities in them."""
 
 import unicodedata
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -40,7 +40,7 @@ from conspectus.text.times import GAP_SECONDS, StreamClock, canonical, clock_of,
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """Somebody's word that something (`of`: a type, a name) was so from `start` to `end`, in seconds."""
+    """A report that something (`of`: a type, a name) happened from `start` to `end`, in seconds."""
 
     of: str
     start: float
@@ -52,7 +52,7 @@ class Report:
 
 @dataclass(frozen=True, slots=True)
 class ReportGroup:
-    """Reports of one thing that belong together, in the order of time."""
+    """Overlapping or close reports of one thing, in the order of time."""
 
     of: str
     start: float
@@ -61,12 +61,12 @@ class ReportGroup:
 
     @property
     def documents(self) -> tuple[str, ...]:
-        """The documents that report it, each once."""
+        """The distinct documents of the reports."""
         return _distinct(each.document for each in self.reports)
 
 
 def stretches(reports: Iterable[Report], *, gap: float = GAP_SECONDS) -> list[ReportGroup]:
-    """The reports put together, in the order of time; the order in which they are given does not matter."""
+    """Group the reports in the order of time. Their given order does not matter."""
     ordered = sorted(reports, key=lambda each: (each.of, each.start, each.end, each.document, each.text))
     found = [
         stretch for _, same in groupby(ordered, lambda each: each.of) for stretch in _joined(list(same), gap)
@@ -75,7 +75,7 @@ def stretches(reports: Iterable[Report], *, gap: float = GAP_SECONDS) -> list[Re
 
 
 def event_spans(stream: SourceId, reports: Iterable[Report], clock: StreamClock) -> list[EventSpan]:
-    """Events of a stream, given reports of types, with every description and entity once."""
+    """Return the events of a stream from reports of types, with distinct descriptions and entities."""
     return [
         EventSpan(
             stream=stream,
@@ -93,7 +93,7 @@ def event_spans(stream: SourceId, reports: Iterable[Report], clock: StreamClock)
 
 
 def entity_spans(stream: SourceId, reports: Iterable[Report], clock: StreamClock) -> list[EntitySpan]:
-    """When somebody or something is there, given reports of a name."""
+    """Return the time ranges of an entity from reports of a name."""
     return [
         EntitySpan(
             stream=stream,
@@ -109,7 +109,7 @@ def entity_spans(stream: SourceId, reports: Iterable[Report], clock: StreamClock
 
 
 def _joined(reports: Sequence[Report], gap: float) -> Iterator[ReportGroup]:
-    """Runs of reports of one thing."""
+    """Return runs of reports of one thing."""
     for run in runs([(each.start, each.end) for each in reports], gap=gap):
         mine = tuple(reports[place] for place in run)
         yield ReportGroup(mine[0].of, mine[0].start, max(each.end for each in mine), mine)
@@ -120,12 +120,12 @@ def _distinct(values: Iterable[str]) -> tuple[str, ...]:
 
 
 PREFIX: Final = "event:"
-"""Begins the keys of events, so that they are apart from those of the captions of the same stream."""
+"""The prefix of event keys, which distinguishes them from caption keys of the same stream."""
 MAX_TYPE_LENGTH: Final = 1_000
 
 
 def event_document(new: NewEvent, stream: Source, clock: StreamClock) -> NewDocument:
-    """The document of an event. Raises InvalidInput for a type or times that cannot be."""
+    """Return the document of an event. Raises InvalidInput for an invalid type or time."""
     if not new.type.strip() or len(new.type) > MAX_TYPE_LENGTH:
         raise InvalidInput("type", f"must have 1 to {MAX_TYPE_LENGTH} characters")
     occurred = clock.period(new.start, new.end)
@@ -142,29 +142,29 @@ def event_document(new: NewEvent, stream: Source, clock: StreamClock) -> NewDocu
 
 
 def event_id(stream: SourceId, key: str) -> str:
-    """The id of the event whose document has that key."""
+    """Return the id of the event whose document has that key."""
     return caption_id(stream, clean(key))
 
 
 def _content(new: NewEvent, occurred: Period) -> str:
-    """The name that the same event has again."""
+    """Return a key derived from the content, equal for equal events."""
     times = (canonical(occurred.start), canonical(occurred.end))
     return content_hash("\0".join((*times, clean(new.type), clean(new.description))))
 
 
 LETTER: Final = regex.compile(r"\w")
 DENSE: Final = regex.compile(r"[\p{Han}\p{Hiragana}\p{Katakana}\p{Thai}\p{Lao}\p{Khmer}\p{Myanmar}]")
-"""Scripts written without spaces, in which nothing shows where a word ends."""
+"""Scripts written without spaces, in which word boundaries are not visible."""
 
 
 def folded(name: str) -> str:
-    """The common form of spellings that differ only in capitals, spaces or composition."""
+    """Normalize spellings that differ only in case, spaces or Unicode composition."""
     composed = unicodedata.normalize("NFC", " ".join(name.split())).casefold()
     return unicodedata.normalize("NFC", composed)
 
 
 def common_names(counts: Mapping[str, int]) -> dict[str, int]:
-    """Names with how often they are given, the most first, each in its most frequent spelling."""
+    """Return names with counts, most frequent first, each in its most frequent spelling."""
     totals: dict[str, int] = {}
     spellings: dict[str, str] = {}
     for name, count in sorted(counts.items(), key=lambda each: (-each[1], each[0])):
@@ -177,7 +177,7 @@ def common_names(counts: Mapping[str, int]) -> dict[str, int]:
 
 
 def contains_name(name: str) -> Callable[[str], bool]:
-    """A test of texts: whether they hold the name as whole words."""
+    """Return a predicate of texts: whether they contain the name as whole words."""
     wanted = folded(name)
     pattern = r"\s+".join(regex.escape(word) for word in wanted.split(" "))
     before = r"(?<!\w)" if _is_bounded(wanted[:1]) else ""
@@ -192,11 +192,11 @@ def _is_bounded(character: str) -> bool:
 
 MAX_NAME_LENGTH = 1_000
 MAX_CANDIDATES = 10_000
-"""With more matching captions than these, all are read: it costs no more and needs no index."""
+"""If more captions match, all are read instead of using the index, at the same cost."""
 
 
 class EventService(Service):
-    """Events of streams, and the people and things in them."""
+    """Events of streams, and the entities in them."""
 
     def __init__(self, context: EngineContext, reader: StreamReader) -> None:
         super().__init__(context)
@@ -279,7 +279,7 @@ class EventService(Service):
         return entity_spans(source.id, reports, clock)
 
     async def _naming(self, place: SourceRef, source: Source, span: Span, entity: str) -> Sequence[Document]:
-        """The captions whose text names somebody: the index says which may, the texts which do."""
+        """Return the captions whose text contains the name: the index preselects, the texts decide."""
         named, words = contains_name(entity), folded(entity)
         ids = await self._holding(place, _captions_in(source, span), words)
         if ids is None:
@@ -289,7 +289,7 @@ class EventService(Service):
         return [row.document for row in rows if _meets(row.document.occurred, span)]
 
     async def _holding(self, place: SourceRef, where: Filter, words: str) -> Sequence[ChunkId] | None:
-        """The chunks that hold any of the words; None where the index cannot say it of all."""
+        """Return the chunks that contain any of the words; None if the index cannot tell for all."""
         if not Language(place.collection.language).telling(words):
             return None
         opened = await self._core.open_indexes.current(place.collection)
@@ -298,14 +298,14 @@ class EventService(Service):
         return ids if len(ids) < MAX_CANDIDATES else None
 
     async def _require_events(self, place: SourceRef, ids: Sequence[str]) -> None:
-        """Raise Conflict where a caption has the name that an event would have."""
+        """Raise Conflict if a caption has the key of an event."""
         for each in await self._authorized.inside(place, ids):
             if each.kind != "event":
                 raise Conflict("event", each.key, f"is the key of a {each.kind}")
 
 
 def _reports(event: Caption) -> Iterator[Report]:
-    """The text of a stored event with its time, if it has one."""
+    """Yield the text of a stored event with its time, if it has one."""
     if event.start is None or event.end is None:
         return
     metadata = event.document.metadata
@@ -326,7 +326,7 @@ def _period(clock: StreamClock, event: EventSpan) -> Period:
 
 
 def _captions_in(source: Source, span: Span) -> Filter:
-    """The captions that meet a span; which of them lie wholly inside is for the caller to see."""
+    """Return the captions that overlap a range. The caller selects those inside, if required."""
     parts: list[Filter] = [Eq("source", source.id), Eq("kind", "caption")]
     if span.start is not None or span.end is not None:
         parts.append(Overlaps(span.start, span.end))
@@ -336,7 +336,7 @@ def _captions_in(source: Source, span: Span) -> Filter:
 
 
 def _meets(when: Period | None, span: Span) -> bool:
-    """Whether a time shares an instant with a span, or where it has to, is in it."""
+    """Return whether a time overlaps a range or, if required, is inside it."""
     if when is None:
         return span.start is None and span.end is None
     if not span.contains:

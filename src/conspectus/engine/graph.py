@@ -360,7 +360,7 @@ _LOOKED_UP: Final = 500
 
 
 class EntityLinker:
-    """Finds names in texts and decides which node each of them refers to."""
+    """Finds mentions in texts, and links them to nodes."""
 
     def __init__(self, context: EngineContext, access: GraphAccess) -> None:
         self._context = context
@@ -376,7 +376,7 @@ class EntityLinker:
         mention: tuple[int, int] | None,
         threshold: float,
     ) -> list[Linked]:
-        """Which nodes the names of a text mean, or only the mention from one character to another."""
+        """Link the mentions of a text, or only the mention at one span."""
         found, named = await self.names_in(text, graphs)
         asked = found if mention is None else [_mention(text, mention, found)]
         selection_filter = {each: await self._candidates(each, named, graphs) for each in asked}
@@ -386,7 +386,7 @@ class EntityLinker:
     async def names_in(
         self, text: str, graphs: VisibleGraphs
     ) -> tuple[list[Mention], list[tuple[str, Node]]]:
-        """The names of a text, and the nodes that are called something in it, each with the key."""
+        """Return the mentions of a text, and the nodes with such names, each with the key of the name."""
         limit = self._parts.settings.max_query_characters
         if len(text) > limit:
             raise TooLarge("text", size=len(text), limit=limit, unit="characters")
@@ -403,7 +403,7 @@ class EntityLinker:
     async def _candidates(
         self, mention: Mention, named: Sequence[tuple[str, Node]], graphs: VisibleGraphs
     ) -> list[Node]:
-        """Nodes of the mention's name, those that the text names, and those that share words with it."""
+        """Return candidate nodes: with the mention's name, named in the text, or sharing words."""
         called = await _called(graphs, [mention.key, singular_of(mention.key) or mention.key])
         words = list(dict.fromkeys(analyzer_for(graphs.place.collection.language).terms(mention.text)))
         like = await graphs.nodes_by_terms(words, limit=_LIKE) if words else ()
@@ -417,7 +417,7 @@ class EntityLinker:
         selection_filter: Mapping[Mention, Sequence[Node]],
         graphs: VisibleGraphs,
     ) -> Surroundings:
-        """The other words of the text, and the graph's descriptions of nodes that share a name."""
+        """Return the context words of the text, and descriptions of the nodes that share a name."""
         terms = analyzer_for(graphs.place.collection.language).terms
         rivals = {
             node.id: node for each, nodes in selection_filter.items() for node in rivals_of(each, nodes)
@@ -440,7 +440,7 @@ class EntityLinker:
     async def _closeness(
         self, text: str, about: Mapping[str, str], graphs: VisibleGraphs
     ) -> dict[str, float]:
-        """The similarity of the text to the description of each node, if the collection has an embedder."""
+        """Return the similarity of the text to each node's description, if the collection has an embedder."""
         embedder = await self._context.embedder(graphs.place.collection) if about else None
         if embedder is None or isinstance(embedder, GivenVectors):
             return {}

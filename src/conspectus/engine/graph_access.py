@@ -1,4 +1,4 @@
-"""Graph access of one person: which nodes and edges they may read, and writes that they may make."""
+"""Graph permissions of one user: readable nodes and edges, and permitted writes."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -28,7 +28,7 @@ from conspectus.text.times import parse_instant, validity
 
 MAX_ALIASES = 1_000
 MAX_TERMS = 1_000
-"""Most different words by which a node is found."""
+"""Maximum number of distinct words that are searched in nodes."""
 
 Item = TypeVar("Item")
 Terms = Callable[[str], Sequence[str]]
@@ -36,7 +36,7 @@ Terms = Callable[[str], Sequence[str]]
 
 @dataclass(frozen=True, slots=True)
 class Entries:
-    """The other things that stored nodes and edges of a graph depend on."""
+    """Limits and references that stored nodes and edges of a graph are checked against."""
 
     graph: Source
     settings: Settings
@@ -46,7 +46,7 @@ class Entries:
     def adding(
         self, nodes: Iterable[NewNode] = (), edges: Iterable[NewEdge] = (), *, passing: bool = False
     ) -> Adding:
-        """The value to store. Raises InvalidInput or TooLarge."""
+        """Return the value to store. Raises InvalidInput or TooLarge."""
         maximum = self.settings.max_graph_batch
         new_nodes = [self._node(each) for each in _bounded("nodes", nodes, maximum)]
         values = _bounded("edges", edges, maximum)
@@ -115,7 +115,7 @@ class Entries:
 
 
 def checked(walk: Traversal, settings: Settings) -> Traversal:
-    """A walk that can be made, with zones. Raises InvalidInput."""
+    """Return a valid traversal, with time zones. Raises InvalidInput."""
     require_range("hops", walk.hops, 0, settings.max_hops)
     if walk.direction not in DIRECTIONS:
         raise InvalidInput("direction", f"must be one of {', '.join(DIRECTIONS)}")
@@ -152,7 +152,7 @@ def _weight(field: str, value: float) -> float:
 
 
 def _texts(value: Json) -> Iterator[str]:
-    """Every text in a property."""
+    """Yield every text in a property."""
     match value:
         case str():
             yield value
@@ -163,11 +163,11 @@ def _texts(value: Json) -> Iterator[str]:
 
 
 PREFIX = "graph/"
-"""The prefix of the names of graph sources, so that none takes the name of another source."""
+"""The prefix of graph sources, so that no graph takes the name of another source."""
 
 
 class GraphAccess:
-    """Finds graphs, and stores what was checked."""
+    """Finds graphs, and stores validated nodes and edges."""
 
     def __init__(self, context: EngineContext) -> None:
         self._parts = context.parts
@@ -177,11 +177,11 @@ class GraphAccess:
         self._reader = AuthorizedGraphs(context.authorized, context.parts.graphs)
 
     def of(self, place: SourceRef, graphs: Sequence[Source]) -> VisibleGraphs:
-        """The sources of these graphs."""
+        """Return the sources of these graphs."""
         return self._reader.of(place, graphs)
 
     async def place(self, graph: str, collection: str) -> tuple[Source, SourceRef]:
-        """A graph with its collection, if both can be seen. Raises NotFound."""
+        """Return a graph with its collection, if both are readable. Raises NotFound."""
         place = await self._authorized.place(collection)
         found = await self._reader.find(place, _whole(graph), graph)
         if found is None:
@@ -189,16 +189,16 @@ class GraphAccess:
         return found, place
 
     async def visible(self, place: SourceRef, begins: str | None) -> list[Source]:
-        """The graphs of a collection that can be seen, by name: all, or those whose name begins so."""
+        """Return the readable graphs of a collection by name, optionally with a prefix."""
         return await self._reader.visible(place, begins=begins)
 
     async def graph(self, graph: str, collection: str) -> VisibleGraphs:
-        """A graph that can be seen. Raises NotFound."""
+        """Return a readable graph. Raises NotFound."""
         source, place = await self.place(graph, collection)
         return self._reader.of(place, [source])
 
     async def made(self, graph: str, collection: str) -> tuple[Source, SourceRef]:
-        """A graph with its collection, both made if they are new."""
+        """Return a graph with its collection; both are created if they are new."""
         place = await self._authorized.find(collection)
         found = None if place is None else await self._reader.find(place, _whole(graph), graph)
         if found is None and is_stable_id(graph):
@@ -211,14 +211,14 @@ class GraphAccess:
         return found, place
 
     async def writable(self, graph: str, collection: str) -> tuple[Source, SourceRef]:
-        """A graph to write into, made where the person may make it."""
+        """Return a graph to write to; it is created if the user may do so."""
         source, place = await self.made(graph, collection)
         require_scope(self._person, "write", "write")
         place.require("editor", "write into a graph", source=source.id)
         return source, place
 
     async def edited(self, graph: str, collection: str, action: str) -> Source:
-        """A graph whose content the person may change. Raises NotFound or PermissionDenied."""
+        """Return a graph that the user may edit. Raises NotFound or PermissionDenied."""
         source, place = await self.place(graph, collection)
         require_scope(self._person, "write", "write")
         place.require("editor", action, source=source.id)
@@ -238,16 +238,16 @@ class GraphAccess:
         return written[len(adding.nodes) :]
 
     async def edges_by_id(self, graph: str, collection: str, edges: Sequence[str]) -> list[Edge]:
-        """The edges of these ids, in the order asked."""
+        """Return the edges of these ids, in that order."""
         return await (await self.graph(graph, collection)).edges_by_id(edges)
 
     def entries(self, source: Source, place: SourceRef) -> Entries:
-        """Converts given nodes and edges to stored ones."""
+        """Convert nodes and edges to stored ones."""
         terms = analyzer_for(place.collection.language).terms
         return Entries(source, self._parts.settings, terms, self._parts.clock())
 
     async def proved(self, place: SourceRef, adding: Adding) -> Adding:
-        """The same, if all evidence can be seen and is of the same collection. Raises NotFound."""
+        """Check that all evidence is readable and in the same collection. Raises NotFound."""
         named = list(dict.fromkeys(each.evidence for each in adding.edges if each.evidence is not None))
         shown = {document.id for document in await self._authorized.inside(place, named)} if named else set()
         for each in named:
@@ -256,13 +256,13 @@ class GraphAccess:
         return adding
 
     async def store(self, adding: Adding) -> list[GraphWritten]:
-        """Store nodes and edges that were checked."""
+        """Store validated nodes and edges."""
         if not (adding.nodes or adding.edges):
             return []
         return list(await self._parts.graphs.add(adding))
 
     def bounded_ids(self, field: str, values: Sequence[str]) -> list[str]:
-        """The ids, if there are not too many. Raises InvalidInput or TooLarge."""
+        """Return the ids, if there are not too many. Raises InvalidInput or TooLarge."""
         if isinstance(values, str):
             raise InvalidInput(field, "must be a sequence of ids")
         maximum = self._parts.settings.max_graph_batch
@@ -272,7 +272,7 @@ class GraphAccess:
 
 
 def _whole(graph: str) -> str:
-    """The name of the source that a graph is."""
+    """Return the source name of a graph."""
     return graph if graph.startswith(PREFIX) else PREFIX + quote(graph, safe="", errors="surrogatepass")
 
 
@@ -289,9 +289,9 @@ async def connections(
     where: Filter,
     as_of: datetime | None = None,
 ) -> GraphCandidates:
-    """The entities and graphs of a collection that a filtered query may traverse.
+    """Return the entities and graphs of a collection that a filtered query may traverse.
 
-    As of an instant, only what a graph had by then, under the names of that time.
+    As of an instant, they are the state of the graph at that time, under the names of that time.
     """
     parts, home = core.parts, place.collection
     reader = AuthorizedMentions(parts.names.rows, place, where)
@@ -316,7 +316,7 @@ async def connections(
 
 
 async def _notices(core: EngineCore, place: SourceRef, reader: AuthorizedMentions) -> tuple[str, ...]:
-    """The number of passages without extracted entities; details only if the person may read them."""
+    """Count the passages without extracted entities. Details are included only if the user may read them."""
     if not place.collection.names:
         return ()
     problem = core.names.problem(place.collection.id)

@@ -34,7 +34,7 @@ PAGE = 1_000
 
 
 class JobHandlers:
-    """The work behind each kind of job. Everything here may be done twice."""
+    """The handlers of each kind of job. Every handler is idempotent."""
 
     def __init__(
         self, context: EngineContext, collections: CollectionService, documents: DocumentService
@@ -62,7 +62,7 @@ class JobHandlers:
                 raise Conflict("job", job.id, "needs an engine with streams and memories")
 
     async def _take_page(self, job: Job, tell: Tell) -> Outcome:
-        """Fetch a page, read it, and put it in the place of what it was before."""
+        """Fetch and parse a page, and replace its earlier version."""
         given = {**job.arguments, **(await self._parts.work.files.secret(job.id) or {})}
         url, headers = given.get("url"), given.get("headers", {})
         if not isinstance(url, str) or not isinstance(headers, dict):
@@ -83,7 +83,7 @@ class JobHandlers:
         return Outcome({**counts, **notice, "type": fetched.content_type, "bytes": len(fetched.body)})
 
     async def _take_files(self, job: Job, tell: Tell) -> Outcome:
-        """Read each file and put it in the place of what it was before; one that fails stops no other."""
+        """Parse each file, and replace its earlier version. A failed file does not stop the others."""
         names, paths = _names(job), await self._parts.work.files.files(job.id)
         if len(paths) != len(names):
             raise Conflict("job", job.id, "its files were deleted; upload them again")
@@ -150,9 +150,9 @@ class JobHandlers:
         return _synced(report)
 
     async def _target(self, job: Job, name: str, kind: SourceKind, facts: Metadata | None = None) -> Source:
-        """The source that a job writes into, created if the person may create it.
+        """Return the source that a job writes to; it is created if the user may do so.
 
-        Never in another collection: one that is no longer readable is NotFound and is not created again.
+        A collection that is no longer readable raises NotFound and is not created again.
         """
         place = await self._authorized.place_of(job.collection)
         source = await self._authorized.source(place, name)
@@ -163,7 +163,7 @@ class JobHandlers:
         return source
 
     async def _put(self, job: Job, source: Source, batch: Sequence[NewDocument]) -> Sequence[Written]:
-        """Write a batch in one transaction, as long as the person may."""
+        """Write a batch in one transaction, if the user still may."""
         place = await self._authorized.place_of(job.collection)
         require_scope(self._person, "write", "write")
         place.require("editor", "add documents", source=source.id)
@@ -178,7 +178,7 @@ class JobHandlers:
     async def _replace(
         self, job: Job, source: Source, documents: Sequence[NewDocument], belonging: Filter
     ) -> Counter[str]:
-        """Write documents as the complete content of their origin; other documents of it are deleted."""
+        """Replace the content of an origin by these documents; its other documents are deleted."""
         written: list[Written] = []
         for batch in batches(documents):
             await self._require_last(job)
@@ -192,7 +192,7 @@ class JobHandlers:
         return counts
 
     async def _require_last(self, job: Job) -> None:
-        """Raise LockLost where a later attempt was begun elsewhere, as after this process stood still."""
+        """Raise LockLost if a later attempt was started elsewhere, as after a long pause of this process."""
         now = await self._parts.work.job_store.job(job.id)
         if now is not None and now.attempts != job.attempts:
             raise LockLost(f"job {job.id}")
@@ -208,7 +208,7 @@ class JobHandlers:
 
 
 def may_follow(person: Person, connection: Connection) -> None:
-    """Raise PermissionDenied for a connection with this machine's files, which only the owner may read."""
+    """Raise PermissionDenied for a connection to local files, which only the owner account may read."""
     address = str(connection.options.get("address", ""))
     kind = connection.connector
     elsewhere = kind == "mediawiki" or (kind == "git" and address.startswith("https://"))
@@ -217,7 +217,7 @@ def may_follow(person: Person, connection: Connection) -> None:
 
 
 def _page_documents(parsed: ParsedFile, fetched: Fetched, key: str) -> list[NewDocument]:
-    """The documents of a page, named by its address; nothing that changes though the page does not."""
+    """Return the documents of a page, named by its address, without anything that varies between fetches."""
     whole = len(parsed.documents) == 1
     nameless = PurePath(file_name(fetched)).name
     documents = []
@@ -249,16 +249,16 @@ def _synced(report: SyncReport) -> Outcome:
 
 
 ROOT = frozenset({"", "."})
-"""The space of pages that are in none."""
+"""The space of pages without a space."""
 
 Make = Callable[[str, Metadata], Awaitable[Source]]
-"""Makes a source with metadata in the connection's collection."""
+"""Creates a source with metadata in the connection's collection."""
 Write = Callable[[Source, Sequence[NewDocument]], Awaitable[Sequence[Written]]]
-"""Writes documents into a source in one transaction."""
+"""Writes documents to a source in one transaction."""
 
 
 class ConnectionSources:
-    """The `ConnectionStore` of a connection, as one person may use it."""
+    """The `ConnectionStore` of a connection, with the permissions of one user."""
 
     def __init__(
         self,
@@ -278,11 +278,11 @@ class ConnectionSources:
         self._write = write
 
     async def spaces(self) -> Sequence[str]:
-        """The spaces that have a source."""
+        """Return the spaces that have a source."""
         return [str(each.metadata["space"]) for each in await self._sources()]
 
     async def source(self, space: str) -> Source:
-        """The source of a space, made if it is new. Raises Conflict if its name is another's."""
+        """Return the source of a space, created if it is new. Raises Conflict if its name is taken."""
         wiki = self._connection
         name = wiki.name if space in ROOT else f"{wiki.name}/{space}"
         for each in await self._collections.list_sources(collection=wiki.collection):
@@ -293,7 +293,7 @@ class ConnectionSources:
         return await self._make(name, {"wiki": wiki.id, "space": space})
 
     async def delete_source(self, space: str) -> int:
-        """Delete the source with everything in it, if there is one; how many documents went."""
+        """Delete the source with its documents, if it exists. Returns the number of documents."""
         gone = 0
         for each in await self._sources():
             if each.metadata["space"] == space:
@@ -304,7 +304,7 @@ class ConnectionSources:
         return gone
 
     async def find(self, keys: Sequence[str]) -> Sequence[Document]:
-        """The stored pages with these keys, in any namespace."""
+        """Return the stored pages with these keys, in any namespace."""
         sources = await self._sources()
         ids = [stable_id("document", source.id, key) for source in sources for key in keys]
         found: list[Document] = []
@@ -314,16 +314,16 @@ class ConnectionSources:
         return found
 
     async def stored(self) -> AsyncIterator[Document]:
-        """Every stored page."""
+        """Return every stored page."""
         async for each in self._matching(In("source", tuple(each.id for each in await self._sources()))):
             yield each
 
     async def write(self, source: Source, documents: Sequence[NewDocument]) -> Sequence[Written]:
-        """Write documents into a source, all or none of them."""
+        """Write documents to a source, all or none."""
         return await self._write(source, documents)
 
     async def delete(self, documents: Sequence[DocumentId]) -> None:
-        """Delete these pages; those below them only lose their parent."""
+        """Delete these pages. Their children only lose their parent."""
         gone = set(documents)
         for start in range(0, len(documents), PAGE):
             parents = In("parent", tuple(documents[start : start + PAGE]))
@@ -337,7 +337,7 @@ class ConnectionSources:
         await self.update(cursor=cursor)
 
     async def update(self, **fields: Any) -> None:
-        """Change fields of the connection, if there still is one."""
+        """Update fields of the connection, if it still exists."""
         wiki = self._connection = replace(self._connection, **fields)
         if any(each.id == wiki.id for each in await self._job_store.connections(wiki.collection)):
             await self._job_store.put_connection(wiki)

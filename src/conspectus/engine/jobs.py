@@ -37,11 +37,11 @@ from conspectus.text.splitter import SplitOptions
 from conspectus.text.urls import parse_url
 
 Perform = Callable[[Person, Job, Tell], Awaitable[Outcome]]
-"""Does the work of a job as a person may do it."""
+"""Runs a job with the permissions of a user."""
 
 
 class JobQueue:
-    """Jobs of one person, which run here or in another process that holds the store."""
+    """The jobs of one user, run in this process or in another one."""
 
     def __init__(self, context: EngineContext, perform: Perform) -> None:
         self._context = context
@@ -68,7 +68,7 @@ class JobQueue:
         title: str,
         arguments: Mapping[str, Json],
     ) -> Job:
-        """A job that is not written down yet."""
+        """Return a job that is not stored yet."""
         return Job(
             id=JobId(str(uuid4())),
             kind=kind,
@@ -81,30 +81,30 @@ class JobQueue:
         )
 
     async def submit(self, job: Job) -> Job:
-        """Write a job down, which is what makes it sure to be run, and have it run."""
+        """Store a job durably, and queue it."""
         stored = await self._parts.work.job_store.add(job)
         await self.hand_over(stored)
         return stored
 
     async def hand_over(self, job: Job) -> None:
-        """Have a job that is written down run."""
+        """Queue a stored job."""
         await self.begin()
         await self._core.jobs.submit(job.id)
 
     async def begin(self) -> None:
-        """Run jobs here, unless that is left to other processes."""
+        """Start running jobs here, unless that is left to other processes."""
         if self._context.does_background_work:
             await self.start()
 
     async def _as_its_owner(self, job: Job, tell: Tell) -> Outcome:
-        """Do a job in the name of its owner, with their current rights."""
+        """Run a job as its owner, with their current rights."""
         person = await self._context.person_of(job.owner)
         return await self._perform(person, job, tell)
 
 
 MIN_POLL_SECONDS = 0.05
 MAX_POLL_SECONDS = 0.5
-"""Seconds between two looks at a job that is waited for, at first and after a while."""
+"""Seconds between polls of a job that is waited for, at first and later."""
 LIMIT = 1_000
 HOURS = 366 * 24
 
@@ -249,7 +249,7 @@ class JobService(Service):
         return await self._parts.request_log.totals(self._parts.clock() - timedelta(hours=hours))
 
     async def _stoppable(self, job: str, action: str) -> Job:
-        """A job that the person may stop or run again: an own one, or with the role for it."""
+        """Return a job that the user may cancel or retry: an own one, or with the role for it."""
         found, place = await self._authorized_jobs.job(job)
         require_scope(self._person, "write", action)
         if found.owner != self._person.id:
@@ -261,7 +261,7 @@ class JobService(Service):
         await self._queue.start()
 
     async def _into(self, collection: str, source: str) -> tuple[SourceRef, SourceId | None]:
-        """The target of a job, and the source if it exists; raises what the job would raise later."""
+        """Return the target of a job, and the source if it exists. Raises what the job would raise later."""
         require_scope(self._person, "write", "write")
         home = await self._writer.collection(collection)
         place = await self._authorized.place_of(home.id)
@@ -273,7 +273,7 @@ class JobService(Service):
         return place, found.id
 
     def _cut(self, chunk_size: int | None = None, overlap: int | None = None) -> dict[str, Json]:
-        """The sizes of chunks, if any was given. Raises InvalidInput."""
+        """Return the chunk sizes, if any is given. Raises InvalidInput."""
         if chunk_size is None and overlap is None:
             return {}
         settings = self._parts.settings

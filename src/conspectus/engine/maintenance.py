@@ -1,4 +1,4 @@
-"""Looking after the store."""
+"""The maintenance service."""
 
 from dataclasses import replace
 

@@ -306,7 +306,7 @@ Stored = Mapping[str, Sequence[Memory]]
 
 
 class MemoryTransfer:
-    """Memories as lines of JSON, with all their history."""
+    """Export and import of memories as JSON Lines, with all versions."""
 
     def __init__(
         self, context: EngineContext, reader: MemoryReader, facts: MemoryFacts, batches: MemoryWriter
@@ -323,7 +323,7 @@ class MemoryTransfer:
     async def export(
         self, scope: Scope, collection: str, *, after: str | None, limit: int | None
     ) -> MemoryExport:
-        """A page of a scope's memories as lines of JSON. Raises InvalidInput for a limit."""
+        """Return a page of a scope's memories as JSON Lines. Raises InvalidInput for a limit."""
         maximum = self._parts.settings.max_export_lines
         if limit is not None and not 1 <= limit <= maximum:
             raise InvalidInput("limit", f"must be from 1 to {maximum}")
@@ -338,7 +338,7 @@ class MemoryTransfer:
     async def take_in(
         self, lines: str | Iterable[str], collection: str, *, scope: Scope | None, progress: Progress | None
     ) -> list[MemoryWritten]:
-        """Store the memories of lines of an export. Raises InvalidInput or TooLarge."""
+        """Store the memories of exported lines. Raises InvalidInput or TooLarge."""
         require_scope(self._person, "write", "write")
         reader = LineReader(scope, longest=self._parts.settings.max_request_bytes, check=self._check_line)
         homes: dict[Scope, Source] = {}
@@ -356,7 +356,7 @@ class MemoryTransfer:
         return done
 
     def _check_line(self, line: Line) -> None:
-        """Raise InvalidInput or TooLarge for what cannot be stored."""
+        """Raise InvalidInput or TooLarge for a memory that cannot be stored."""
         by = self._context.preparation(NOWHERE)
         for step in merged((), line):
             describe(current_of(step, line.scope, {}, first=False), by)
@@ -364,7 +364,7 @@ class MemoryTransfer:
     async def _referred(
         self, homes: MemorySources, histories: Sequence[Sequence[Memory]]
     ) -> dict[str, Reference]:
-        """The other memories that these name, as far as they are there, by their ids."""
+        """Return the memories that these lines refer to, as far as they exist, by id."""
         named = {
             name
             for history in histories
@@ -397,7 +397,7 @@ class MemoryTransfer:
     async def _ids_elsewhere(
         self, batch: Sequence[Line], place: SourceRef, ids: Mapping[Reference, str]
     ) -> dict[Reference, str]:
-        """The ids of memories that these lines name but other lines define, if they can be known."""
+        """Return the ids of memories that these lines refer to and other lines define, if they are known."""
         named = {
             each
             for line in batch
@@ -415,7 +415,7 @@ class MemoryTransfer:
     async def _histories_of(
         self, batch: Sequence[Line], place: SourceRef, ids: Mapping[Reference, str]
     ) -> Stored:
-        """The stored memories of these lines, by id."""
+        """Return the stored memories of these lines, by id."""
         names = {home_name(line.scope) for line in batch}
         homes = await self._reader.stored.homes(
             place, begins=min(names), below=beyond(max(names)), holds=lambda source: source.name in names
@@ -434,7 +434,7 @@ class MemoryTransfer:
         ids: Mapping[Reference, str],
         stored: Stored,
     ) -> list[MemoryWritten]:
-        """Write what is not stored yet, all of it in one transaction. Raises PreconditionFailed."""
+        """Write the missing memories and versions in one transaction. Raises PreconditionFailed."""
         preparations = {line.scope: self._context.preparation(homes[line.scope]) for line in batch}
         ready, done = await asyncio.to_thread(plan_import, batch, stored, ids, preparations)
         if ready:
@@ -448,7 +448,7 @@ class MemoryTransfer:
         homes: Mapping[Scope, Source],
         ids: Mapping[Reference, str],
     ) -> None:
-        """See to it that the facts of these lines are in the graphs of their scopes."""
+        """Ensure that the facts of these lines are in the graphs of their scopes."""
         facts: dict[Scope, list[Line]] = {}
         for line in batch:
             if line.states[-1].new.fact is not None:

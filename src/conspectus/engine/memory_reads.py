@@ -28,7 +28,7 @@ LIMIT = 1_000
 
 
 class MemoryReader:
-    """Reads memories as one person may see them."""
+    """Reads memories with the permissions of one user."""
 
     def __init__(self, context: EngineContext) -> None:
         self._parts = context.parts
@@ -36,7 +36,7 @@ class MemoryReader:
         self.stored = AuthorizedMemories(context.authorized, context.parts.memories)
 
     async def homes(self, scope: Scope, collection: str) -> MemorySources:
-        """The sources that reading in a scope may look into. Raises NotFound for the collection."""
+        """Return the sources that are read for a scope. Raises NotFound for the collection."""
         begins = beginning(checked(scope))
         return await self.stored.homes(
             await self._authorized.place(collection),
@@ -54,7 +54,7 @@ class MemoryReader:
         max_tokens: int | None = None,
         tokenizer: str = "o200k_base",
     ) -> list[RecentMemory]:
-        """The most recent turns, oldest first, within a number of turns and of tokens.
+        """Return the newest turns, oldest first, within a number of turns and of tokens.
 
         Defaults come from the settings. A turn that exceeds the tokens is truncated, with a mark.
         """
@@ -71,7 +71,7 @@ class MemoryReader:
         return latest(newest, turns=maximum, tokens=room, count=count)
 
     async def memory(self, homes: MemorySources, memory: str) -> Memory:
-        """A memory by its id. Raises NotFound."""
+        """Return a memory by id. Raises NotFound."""
         stored = await self.stored.documents(homes, [memory])
         found = await self.memories(homes, stored)
         if not found:
@@ -79,13 +79,13 @@ class MemoryReader:
         return found[0]
 
     async def memories(self, homes: MemorySources, documents: Sequence[Document]) -> list[Memory]:
-        """The memories of documents; deleted ones are left out."""
+        """Return the memories of documents, without deleted ones."""
         texts = await self._authorized.texts(documents)
         found = [in_homes(homes, each, texts[each.id]) for each in documents if each.id in texts]
         return await self.present(homes, found)
 
     async def present(self, homes: MemorySources, memories: Sequence[Memory]) -> list[Memory]:
-        """Memories that name no other one that is gone, out of these sources, or not theirs to name."""
+        """Return memories without references to deleted or unreadable ones."""
         named = {name for each in memories for name in (*each.near, *each.closes, each.closed_by) if name}
         if not named:
             return list(memories)
@@ -94,12 +94,12 @@ class MemoryReader:
         return [naming_only(ended, each) for each in memories]
 
     async def keyed(self, homes: MemorySources, home: Source, keys: Sequence[str]) -> list[Memory]:
-        """The memories of these keys that are in one source."""
+        """Return the memories of these keys in one source."""
         ids = [stable_id("document", home.id, clean(key)) for key in keys]
         return await self.memories(homes, await self.stored.documents(homes, ids))
 
     async def graphs_of(self, scope: Scope, place: SourceRef) -> tuple[SourceId, ...]:
-        """The graphs of all scopes that reading in a scope may look into."""
+        """Return the graphs of all scopes that are read for a scope."""
         begins = beginning(scope, GRAPHS)
         return await self.stored.graphs(place, begins=begins, below=beyond(begins), holds=_holding(scope))
 
@@ -110,16 +110,16 @@ def _holding(scope: Scope) -> Callable[[Source], bool]:
 
 
 def in_homes(homes: MemorySources, document: Document, text: str) -> Memory:
-    """The memory that a document is, in the scope of its source."""
+    """Return the memory of a document, in the scope of its source."""
     return memory_of(document, text, scope_of(homes.by_id[document.source].name))
 
 
 BATCH = 500
-"""So many memories go in one transaction."""
+"""Number of memories deleted in one transaction."""
 
 
 class MemoryDeletion:
-    """Deletes memories, with their versions and all that hangs on them."""
+    """Deletes memories with their versions and facts."""
 
     def __init__(self, context: EngineContext, reader: MemoryReader) -> None:
         self._context = context
@@ -127,7 +127,7 @@ class MemoryDeletion:
         self._reader = reader
 
     async def delete(self, homes: MemorySources, what: MemorySelection, *, dry_run: bool) -> MemoryReceipt:
-        """Delete what is selected, or say what would go."""
+        """Delete the selected memories, or with a dry run only count them."""
         if not what.ids:
             where = selection_filter(what, self._parts.clock())
             return await self._forget_where(homes, where, pinned=what.pinned, dry_run=dry_run)
@@ -139,7 +139,7 @@ class MemoryDeletion:
     async def _forget_where(
         self, homes: MemorySources, where: Filter, *, pinned: bool, dry_run: bool
     ) -> MemoryReceipt:
-        """Delete what matches, page by page; a dry run weighs all of it together."""
+        """Delete matching memories page by page; a dry run counts all of them together."""
         receipt, seen = MemoryReceipt(0), []
         after: str | None = None
         while True:
@@ -164,7 +164,7 @@ class MemoryDeletion:
 async def delete_selected(
     context: EngineContext, memories: Sequence[DocumentId], *, pinned: bool, dry_run: bool
 ) -> MemoryReceipt:
-    """Delete memories in batches, or weigh all of them together."""
+    """Delete memories in batches, or count all of them together."""
     kept, now = context.parts.memories, context.parts.clock()
     if dry_run:
         return await kept.forget(memories, pinned=pinned, now=now, dry_run=True)

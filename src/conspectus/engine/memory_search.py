@@ -1,4 +1,4 @@
-"""Search of memories: hits, notes and the most recent turns."""
+"""Memory search: hits, notes and the newest turns."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -36,12 +36,12 @@ ENDED = "fact_ended"
 NOTE_SCORE, LAST_SCORE, ENDED_SCORE = 3.0, 2.0, -0.2
 MAX_NOTES = 200
 RECENT_SHARE = 0.5
-"""The last turns take at most so much of a window."""
+"""The maximum fraction of a window for the newest turns."""
 
 
 @dataclass(frozen=True, slots=True)
 class PinnedNotes:
-    """The fixed part of a window: notes, and the most recent turns, oldest first."""
+    """The fixed part of a window: notes, and the newest turns, oldest first."""
 
     notes: tuple[Memory, ...] = ()
     recent: tuple[RecentMemory, ...] = ()
@@ -49,7 +49,7 @@ class PinnedNotes:
 
 @dataclass(frozen=True, slots=True)
 class ResolvedMemoryQuery:
-    """A query with where it may look, the instant that it is about, and its vector, made once."""
+    """A query with its sources, reference time, and vector."""
 
     query: MemoryQuery
     homes: MemorySources
@@ -58,7 +58,7 @@ class ResolvedMemoryQuery:
 
 
 class MemorySearch:
-    """Searches memories and builds windows of them."""
+    """Searches memories and builds context windows."""
 
     def __init__(self, context: EngineContext, reader: MemoryReader, searcher: Searcher) -> None:
         self._parts = context.parts
@@ -67,9 +67,9 @@ class MemorySearch:
         self._searcher = searcher
 
     async def recall(self, query: MemoryQuery) -> MemoryRetrieval:
-        """The memories of a scope that answer a query, best first, each with its reasons.
+        """Return the memories of a scope for a query, best first, each with the parts of its score.
 
-        Raises NotFound for an unknown collection, InvalidInput for a query that cannot be asked.
+        Raises NotFound for an unknown collection, InvalidInput for an invalid query.
         """
         resolved = await self._memory_query(query)
         homes, at = resolved.homes, resolved.at
@@ -91,7 +91,7 @@ class MemorySearch:
         )
 
     async def _texts(self, hits: Sequence[Hit]) -> Mapping[DocumentId, str]:
-        """The whole texts of what was found, most of which are one chunk, but of those deleted meanwhile."""
+        """Return the full texts of hits, most of which are one chunk, without those deleted meanwhile."""
         short = {
             each.document.id: each.chunk.text
             for each in hits
@@ -103,9 +103,9 @@ class MemorySearch:
     async def window(
         self, query: MemoryQuery, max_tokens: int | Budget, *, format: str = "text"
     ) -> MemoryWindow:
-        """The context for the next turn: notes, the most recent turns, and hits for the query.
+        """Build the window of the next turn: notes, the newest turns, and hits for the query.
 
-        Never over the budget. Raises what `recall` does.
+        It never exceeds the budget. Raises the errors of `recall`.
         """
         require_range("notes_share", query.notes_share, 0, 1)
         wanted = Budget(max_tokens) if isinstance(max_tokens, int) else max_tokens
@@ -143,7 +143,7 @@ class MemorySearch:
         return ResolvedMemoryQuery(query, homes, query.as_of or self._parts.clock(), embedded.vector)
 
     async def _answers(self, resolved: ResolvedMemoryQuery, limit: int) -> Retrieval:
-        """The hits of the search in the scope; facts that have ended rank a little lower."""
+        """Return the hits of the scope. Facts that have ended rank slightly lower."""
         query, homes = resolved.query, resolved.homes
         graph = query.graph
         if graph is not None and graph.graphs is None:
@@ -171,7 +171,7 @@ class MemorySearch:
         return replace(found, hits=tuple(hits))
 
     async def _last(self, query: MemoryQuery, homes: MemorySources) -> list[RecentMemory]:
-        """The last turns of the conversation; none without one, or as of another time."""
+        """Return the newest turns of the conversation; none without one, or as of another time."""
         if query.scope.conversation is None or query.as_of is not None or not homes.sources:
             return []
         return await self._reader.recent(
@@ -200,7 +200,7 @@ class MemorySearch:
         return PinnedNotes(tuple(notes), tuple(last))
 
     async def _notes(self, resolved: ResolvedMemoryQuery) -> list[Memory]:
-        """Notes that reach into the scope: those that answer the query first, then the newest."""
+        """Return the notes of the scope: those relevant to the query first, then the newest."""
         query, home = resolved.query, resolved.homes.place
         wide = await self._reader.homes(Scope(query.scope.user), query.collection)
         own = {each.id for each in wide.sources if reaches(scope_of(each.name), query.scope)}
@@ -225,7 +225,7 @@ class MemorySearch:
         return [seen[name] for name in dict.fromkeys((*order, *seen))]
 
     async def _hits_beside(self, standing: PinnedNotes) -> list[Hit]:
-        """The fixed part as hits that come first; a truncated turn with the rest of its text."""
+        """Return the fixed part as hits that rank first; a truncated turn has the rest of its text."""
         texts = {each.memory.id: each.text for each in standing.recent if each.cut}
         scores = {str(each.document.id): (NOTE, NOTE_SCORE) for each in standing.notes}
         scores |= {each.memory.id: (LAST, LAST_SCORE) for each in standing.recent}
@@ -239,7 +239,7 @@ class MemorySearch:
 
 
 async def _then(homes: MemorySources, notes: Sequence[Memory], instant: datetime) -> list[Memory]:
-    """The texts of these notes at an instant, of those that existed and were notes then."""
+    """Return the texts of these notes at an instant, of those that existed as notes then."""
     found = []
     for history in await homes.histories([each.document for each in notes]):
         for memory in (in_homes(homes, document, text) for document, text in history):
@@ -265,7 +265,7 @@ def _recalled(memory: Memory, hit: Hit, is_last: bool, at: datetime) -> MemoryHi
 
 
 def _why(memory: Memory, through: Sequence[str], at: datetime) -> tuple[str, ...]:
-    """The data of a memory that its score needs."""
+    """Return the reasons that a memory's score refers to."""
     why = [f"found through {' → '.join(through)}"] if through else []
     if memory.valid_until is not None:
         by = f", ended by {memory.closed_by}" if memory.closed_by else ""
@@ -288,6 +288,6 @@ def _weighed(hit: Hit, at: datetime) -> Hit:
 
 
 def _dated(hit: Hit, at: datetime) -> Hit:
-    """A memory of what is not true at the time says so in the window too."""
+    """State in the text of a memory if it is not valid at the time of the query."""
     said = validity_remark(hit.document, at)
     return replace(hit, chunk=replace(hit.chunk, text=f"{hit.chunk.text} {said}")) if said else hit

@@ -39,11 +39,11 @@ from conspectus.text.hashing import edge_id
 from conspectus.text.times import canonical, parse_instant
 
 MemoryChange = Callable[[Memory], Awaitable[Memory]]
-"""Computes the new state of a memory from its present one."""
+"""Computes the new state of a memory from its current one."""
 
 
 class MemoryFacts:
-    """Facts of memories as edges of the graph of their scope."""
+    """Facts of memories as edges of their scope's graph."""
 
     def __init__(self, context: EngineContext, reader: MemoryReader, graphs: GraphAccess) -> None:
         self._context = context
@@ -52,9 +52,9 @@ class MemoryFacts:
         self.graphs = graphs
 
     async def check(self, home: Source, place: SourceRef, memories: Sequence[NewMemory]) -> None:
-        """Refuse facts that cannot be stated, and have a graph where there are some to state.
+        """Validate facts, and create the graph if there are any.
 
-        Raises InvalidInput, or PermissionDenied for who may not write into it.
+        Raises InvalidInput, or PermissionDenied if the user may not write to the graph.
         """
         facts = [each for each in memories if each.fact is not None]
         if not facts:
@@ -73,7 +73,7 @@ class MemoryFacts:
         done: MemoryWritten,
         before: Memory | None = None,
     ) -> MemoryWritten:
-        """A memory whose fact is in the graph too, and what it stated before no longer."""
+        """Store the fact of a memory in the graph, and end its former fact. Returns the memory."""
         closed: tuple[str, ...] = ()
         if new.fact is not None:
             edge = edge_of_fact(new, done.id, self._parts.clock())
@@ -87,7 +87,7 @@ class MemoryFacts:
     async def explain(
         self, place: SourceRef, home: Source, memory: str, written: GraphWritten
     ) -> tuple[str, ...]:
-        """Say of memories whose facts meet which one ended which, and when; those that this one ended."""
+        """Record on memories which fact ended which, and when. Returns the memories that this one ended."""
         homes = await self._reader.homes(scope_of(home.name), place.collection.id)
         met = {each.id: each for each in await self._edges_here(home, [*written.closed, written.id])}
         own = met.pop(written.id, None)
@@ -104,7 +104,7 @@ class MemoryFacts:
         return tuple(gone)
 
     async def _take_back(self, place: SourceRef, home: Source, before: Memory, new: NewMemory) -> None:
-        """End what a memory stated and does not state any more, unless something else ended it."""
+        """End facts that a memory no longer states, unless something else ended them."""
         now, was = self._parts.clock(), as_input(before)
         edge = edge_of_fact(was, before.id, now)
         if new.fact is not None and same_edge(edge, edge_of_fact(new, before.id, now)):
@@ -122,7 +122,7 @@ class MemoryFacts:
         return await self.graphs.edges_by_id(graph_name(scope_of(home.name)), home.collection, edges)
 
     async def _end(self, homes: MemorySources, home: Source, edge: Edge, *, version: bool = True) -> bool:
-        """Say of the memory of an edge what ended its fact, and when; whether it is there."""
+        """Record on the memory of an edge what ended its fact, and when. Returns whether it exists."""
 
         async def ended(memory: Memory) -> Memory:
             for now in await self._edges_here(home, [edge.id]):
@@ -134,7 +134,7 @@ class MemoryFacts:
         return await self._revise(homes, str(edge.evidence), ended, version=version)
 
     async def _close(self, homes: MemorySources, memory: str, *ended: str, version: bool = False) -> None:
-        """Say of a memory which ones it ended."""
+        """Record on a memory which ones it ended."""
 
         async def closing(each: Memory) -> Memory:
             return replace(each, closes=tuple(dict.fromkeys((*each.closes, *ended))))
@@ -144,9 +144,9 @@ class MemoryFacts:
     async def _revise(
         self, homes: MemorySources, memory: str, change: MemoryChange, *, version: bool
     ) -> bool:
-        """Update a memory, again if it changes meanwhile; return whether it exists.
+        """Update a memory, retrying after concurrent changes. Returns whether it exists.
 
-        With `version`, the old state is stored as a version first.
+        The old text is `kept` as a version, unless it was stored a moment ago.
         """
         while True:
             stored = await self._reader.stored.documents(homes, [memory])
@@ -179,10 +179,10 @@ class MemoryFacts:
         new: NewMemory,
         beside: dict[str, Json] | None = None,
     ) -> Written:
-        """Put a memory in the place of what it was, which is kept as a version. Raises PreconditionFailed."""
+        """Replace a memory, and keep its former state as a version. Raises PreconditionFailed."""
         source = homes.by_id[before.document.source]
         self._context.may_edit(homes.place, before.document, "change a memory")
-        # A clock that was set back makes no version older than the one before it.
+        # If a clock was set back, no version may be older than the one before it.
         now = max(self._parts.clock(), before.known_from + timedelta(microseconds=1))
         stays = store_metadata(before)
         if new.fact != before.fact:
@@ -196,13 +196,13 @@ class MemoryFacts:
 
 
 COMPARED = 5
-"""So many memories that share words with a new one are held against it."""
+"""Number of memories sharing words with a new one that are compared with it."""
 MAX_COMPARED = 50
-"""With more memories at once, none is compared: storing them would take longer than embedding them."""
+"""Larger batches are not compared: that would take longer than embedding them."""
 
 
 class MemoryWriter:
-    """Writes batches of memories into the source of their scope."""
+    """Writes batches of memories to the source of their scope."""
 
     def __init__(self, context: EngineContext, reader: MemoryReader, facts: MemoryFacts) -> None:
         self._context = context
@@ -215,7 +215,7 @@ class MemoryWriter:
         self._facts = facts
 
     async def home(self, scope: Scope, collection: str) -> tuple[Source, SourceRef]:
-        """The source that memories of exactly this scope are written into, made if it is new."""
+        """Return the source of exactly this scope; it is created if it is new."""
         place, home = await self._authorized.find_with_source(collection, home_name(scope))
         if place is None:
             require_scope(self._person, "write", "write")
@@ -237,7 +237,7 @@ class MemoryWriter:
         *,
         embedder: Embedder | None = None,
     ) -> list[MemoryWritten]:
-        """Write a batch, of which no key comes twice; with the `embedder`, a few with their vectors."""
+        """Write a batch without duplicate keys; with the `embedder`, a few with their vectors."""
         stored = await self._stored_before(home, place, scope, batch)
         near = await self._near_duplicates(home, place, batch, stored)
         now = self._parts.clock()
@@ -270,7 +270,7 @@ class MemoryWriter:
     async def _stored_before(
         self, home: Source, place: SourceRef, scope: Scope, batch: Sequence[NewMemory]
     ) -> dict[str, Memory]:
-        """The memories of the keys of a batch."""
+        """Return the stored memories with the keys of a batch."""
         keys = [each.key for each in batch if each.key is not None]
         if not keys:
             return {}
@@ -281,9 +281,9 @@ class MemoryWriter:
     async def _update_existing(
         self, home: Source, place: SourceRef, new: NewMemory, stored: Memory
     ) -> MemoryWritten:
-        """Store a memory whose key exists:
+        """Store a memory whose key exists as a new version, if its text differs.
 
-        as a new version if its text differs. If it is deleted meanwhile, it is stored again.
+        If it is deleted meanwhile, it is stored again.
         """
         homes = await self._reader.homes(stored.scope, place.collection.id)
         found: list[Memory] = [stored]
@@ -304,7 +304,7 @@ class MemoryWriter:
     async def _near_duplicates(
         self, home: Source, place: SourceRef, batch: Sequence[NewMemory], stored: dict[str, Memory]
     ) -> list[tuple[str, ...]]:
-        """For each new memory those stored in the same place that say nearly the same."""
+        """Return for each new memory its stored near duplicates in the same place."""
         alike = NearDuplicates(place.collection.language)
         found: list[tuple[str, ...]] = []
         for new in batch:
@@ -325,7 +325,7 @@ class MemoryWriter:
 
 
 def runs(batch: Sequence[NewMemory]) -> Iterator[list[NewMemory]]:
-    """A batch in its order, cut before a key that came already, so that a later version meets the earlier."""
+    """Split a batch before repeated keys, so that a later version sees the earlier one."""
     run: list[NewMemory] = []
     seen: set[str] = set()
     for new in batch:
@@ -341,7 +341,7 @@ def runs(batch: Sequence[NewMemory]) -> Iterator[list[NewMemory]]:
 
 
 def _identity(new: NewMemory) -> tuple[object, ...]:
-    """All properties of a memory that identify it once it is stored."""
+    """Return the properties of a memory that identify it once it is stored."""
     times = tuple(period(getattr(new, each), field=each) for each in ("at", "valid_from", "valid_until"))
     what = (clean(new.text), new.role, new.speaker, new.kind, new.pinned, new.fact, tuple(new.entities))
     return (*what, *times, dict(new.metadata))

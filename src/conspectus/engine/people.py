@@ -42,7 +42,7 @@ from conspectus.model.records import Collection
 
 OWNER_NAME = "owner"
 AUDIT = 100
-"""The most entries of the audit log on a page."""
+"""Maximum number of entries of a page of the audit log."""
 SEE_ROLES = "see the roles of others"
 
 
@@ -272,7 +272,7 @@ class PeopleService(Service):
         return await self._parts.accounts.audit(after=after, limit=limit)
 
     async def _managed(self, collection: str) -> SourceRef:
-        """A collection that the person manages as a whole."""
+        """Return a collection that the user manages as a whole."""
         place = await self._authorized.place(collection)
         require_scope(self._person, "admin", SEE_ROLES)
         place.require("manager", SEE_ROLES)
@@ -281,7 +281,7 @@ class PeopleService(Service):
     async def _origins(
         self, collection: Collection, users: Sequence[User]
     ) -> Mapping[UserId, Mapping[SourceId | None, list[RoleOrigin]]]:
-        """Why each of these users has roles in a collection: on all of it (None), and on single sources."""
+        """Return the origins of the roles that users have: on the whole collection (None), and on sources."""
         accounts = self._parts.accounts
         names = {str(each.id): each.name for each in await accounts.groups()}
         granted = await accounts.grants(collection.id)
@@ -298,7 +298,7 @@ class PeopleService(Service):
         }
 
     async def _owner_account(self) -> None:
-        """Make sure that there is an account for the owner of the store."""
+        """Ensure that the store's owner has an account."""
         if await self._parts.accounts.user(LOCAL) is None:
             owner = User(LOCAL, OWNER_NAME, self._parts.clock(), owner=True)
             with suppress(Conflict):
@@ -311,7 +311,7 @@ class PeopleService(Service):
         return found
 
     async def _holder(self, user: str | None, action: str) -> UserId:
-        """The user whose keys are meant: oneself, or for the owner account anyone."""
+        """Return the user whose keys are meant: oneself; for the owner account, anyone."""
         require_scope(self._person, "admin", action)
         if user is None or user in {self._person.id, self._person.name}:
             return self._person.id
@@ -334,7 +334,7 @@ class PeopleService(Service):
         return NewKey(key, secret)
 
     async def _granted(self, collection: str, source: str | None) -> tuple[SourceRef, SourceId | None]:
-        """The collection and, where one is named, the source that a role is for."""
+        """Return the collection and, if given, the source of a role."""
         place = await self._authorized.place(collection)
         require_scope(self._person, "admin", "list, grant or revoke roles")
         if source is None:
@@ -344,9 +344,9 @@ class PeopleService(Service):
     async def _changeable(
         self, place: SourceRef, part: SourceId | None, grantee: Principal, role: Role
     ) -> Principal:
-        """The grantee by id, if the person may change what it has there to the role.
+        """Return the id of a principal, if the user may change its role there.
 
-        Nobody learns whether a name exists who may not give it anything.
+        The error does not reveal whether a name exists to users who may not grant roles.
         """
         own = role_on(place.access, part)
         require_grantor(own, role)

@@ -1,4 +1,4 @@
-"""Retentions: how long, and how many, memories of a scope are kept, and that they are carried out."""
+"""Retention rules of memory scopes, and their application."""
 
 import logging
 from collections.abc import Callable, Sequence
@@ -39,7 +39,7 @@ RULES = "rules"
 
 
 class RetentionRules:
-    """The rules of collections, and what they do not let stay."""
+    """The rules of collections, and the memories that they delete."""
 
     def __init__(self, context: EngineContext, reader: MemoryReader) -> None:
         self._context = context
@@ -49,7 +49,7 @@ class RetentionRules:
         self._reader = reader
 
     async def perform(self, job: Job, tell: Tell) -> Outcome:
-        """Do the work of a job that carries rules out."""
+        """Run a retention job."""
         place = await self._authorized.place_of(job.collection)
         chosen = job.arguments.get(RULES)
         rules = [each for each in await self.of(place) if not isinstance(chosen, list) or each.id in chosen]
@@ -68,7 +68,7 @@ class RetentionRules:
     async def due(
         self, place: SourceRef, rules: Sequence[StoredRetention], scope: Scope | None
     ) -> Sequence[DocumentId]:
-        """The memories that these rules delete, if the person may delete them. Raises PermissionDenied."""
+        """Return the memories that these rules delete, if the user may. Raises PermissionDenied."""
         scopes = [(read_from(each.begins), each.retention) for each in rules]
         begins = f"{MEMORIES}/"
         homes = await self._reader.stored.homes(
@@ -91,12 +91,12 @@ class RetentionRules:
         return due
 
     async def of(self, place: SourceRef) -> Sequence[StoredRetention]:
-        """The rules of a collection that the person may know."""
+        """Return the rules of a collection that the user may read."""
         rule = await self._parts.memories.retentions(place.collection.id)
         return [each for each in rule if place.sees_all or each.owner == self._person.id]
 
     async def note_run(self, rules: Sequence[StoredRetention]) -> None:
-        """Keep that these rules were carried out now."""
+        """Record that these rules were applied now."""
         now = self._parts.clock()
         for each in rules:
             await self._parts.memories.ran(each.id, now)
@@ -143,7 +143,7 @@ class RetentionService(Service):
         await self._parts.memories.drop_retention(stable_id("retention", home, rule_address(scope)))
 
     async def _changeable(self, scope: Scope, collection: str) -> CollectionId:
-        """The collection in which the person may change the rule of this scope. Raises PermissionDenied."""
+        """Return the collection, if the user may change this scope's rule. Raises PermissionDenied."""
         homes = await self._reader.homes(scope, collection)
         for source in homes.ids or (None,):
             homes.place.require("editor", "set a retention rule", source=source)
@@ -190,7 +190,7 @@ class RetentionService(Service):
             )
 
     async def _start_due_jobs(self) -> None:
-        """Start a job for each of those whose rules are due and let something go."""
+        """Start a job for each collection whose due rules delete something."""
         pause, now = timedelta(minutes=self._parts.settings.retention_interval_minutes), self._parts.clock()
         rule = sorted(await self._parts.memories.retentions(), key=_keeper)
         for (collection, owner), rules in groupby(rule, key=_keeper):
@@ -214,7 +214,7 @@ class RetentionService(Service):
         await self._retention_job(place, {RULES: names})
 
     async def _retention_job(self, place: SourceRef, arguments: dict[str, Json]) -> Job:
-        """The person's queued or running job, or a new one."""
+        """Return the user's queued or running job, or a new one."""
         scope = JobScope((JobPlace(place.collection.id),), ("queued", "running"))
         async for page in pages(self._parts.work.job_store.jobs, scope):
             for job in page.jobs:

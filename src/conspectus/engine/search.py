@@ -1,4 +1,4 @@
-"""Search: the pipeline of one person, and the service that retrieves hits and builds context windows."""
+"""Search: the pipeline of one user, and the service that returns hits and context windows."""
 
 import asyncio
 from collections import Counter
@@ -38,23 +38,23 @@ from conspectus.window.render import renderer_by_name
 MIN_CANDIDATES = 50
 RERANKED = 5
 SHORT = 40
-"""Tokens of a window for which one hit is retrieved at first; more are, if they do not fill it."""
+"""Tokens of a window per initially retrieved hit; more hits are retrieved if these do not fill it."""
 FULL = 0.95
 MIN_SIMILARITY = 0.25
-"""Unrelated texts rarely have a higher similarity with the shipped model."""
+"""The minimum similarity: unrelated texts rarely have a higher one with the shipped model."""
 
 MAX_SENTENCES = 64
-"""Sentences of a hit that are compared with the query if they share no term with it."""
+"""Number of sentences of a hit that are compared with the query if they share no term with it."""
 
 FITTED = 20
-"""The most candidates of which it is found from which budget on they are in a window."""
+"""Maximum number of candidates for which the necessary budget is computed."""
 SEE_AS = "see as another user"
 PENDING = "vector search is incomplete: some texts are not embedded yet"
 
 
 @dataclass(frozen=True, slots=True)
 class WindowBuilder:
-    """How many hits fill a window: one for `each` tokens, and more until it is full unless `once`."""
+    """The number of hits for a window: one per `each` tokens, and more until it is full unless `once`."""
 
     once: bool = False
     each: int = SHORT
@@ -62,24 +62,24 @@ class WindowBuilder:
 
 
 class Searcher:
-    """The search pipeline of one person: find hits, rerank, add reply chains, fill a context window."""
+    """The search pipeline of one user: retrieve, rerank, add reply chains, fill a context window."""
 
     def __init__(self, context: EngineContext, asker: UserId | None = None) -> None:
         self._core = context.core
         self._parts = context.parts
         self._person = context.person
         self._asker = asker or context.person.id
-        """Who calls to model providers are for."""
+        """The user in the log of model provider requests."""
         self._authorized = context.authorized
 
     async def search(self, query: Query, also: Document | None = None) -> Retrieval:
-        """Run a query; the chunks of `also` are ranked whether a retriever finds them or not."""
+        """Run a query. The chunks of `also` are ranked even if no retriever returns them."""
         with on_behalf_of(self._asker):
             found = await self._find(query, also)
             return await self.finish(query, _with_highest(query, found))
 
     async def finish(self, query: Query, found: Retrieval) -> Retrieval:
-        """The hits if they are sure enough, reranked and with their reply chains, as the query asks."""
+        """Apply the minimum confidence, rerank, and add reply chains, as the query asks."""
         found = _sure_enough(query, found)
         found = await self._rerank(query, found) if query.rerank else found
         return await self._with_chains(query, found) if query.thread_messages else found
@@ -94,7 +94,7 @@ class Searcher:
         alone: bool = False,
         graphs: Sequence[SourceId] = (),
     ) -> Retrieval:
-        """Find the hits of one collection; `graphs` are expanded besides those of the query."""
+        """Return the hits of one collection. `graphs` are expanded besides those of the query."""
         start = perf_counter()
         opened = await self._core.open_indexes.current(place.collection)
         updated = {"index_update": (perf_counter() - start) * 1_000}
@@ -124,7 +124,7 @@ class Searcher:
         format: str,
         how: WindowBuilder,
     ) -> ContextWindow:
-        """Build a window of as many hits as it takes to fill it."""
+        """Build a window with as many hits as fill it."""
         count, chosen = self._parts.counter(budget.tokenizer), renderer_by_name(format)
         maximum = self._parts.settings.max_limit
         limit = min(max(MIN_CANDIDATES, budget.max_tokens // how.each), maximum)
@@ -144,7 +144,7 @@ class Searcher:
             limit = min(4 * limit, maximum)
 
     async def _nearest(self, found: Retrieval, window: ContextWindow) -> dict[int, tuple[float, ...]]:
-        """Similarities of the sentences of truncated hits that share no term with the query."""
+        """Return similarities of the sentences of truncated hits that share no term with the query."""
         cut = {entry.chunk for entry in window.trace if entry.status == "truncated"}
         near: dict[int, tuple[float, ...]] = {}
         for hit in found.hits:
@@ -170,7 +170,7 @@ class Searcher:
         return replace(found, timings={**found.timings, "rerank": (perf_counter() - start) * 1_000})
 
     async def _with_chains(self, query: Query, found: Retrieval) -> Retrieval:
-        """The hits with their ancestors and replies."""
+        """Add ancestors and replies to hits."""
         authorized, maximum = self._authorized, self._parts.settings.max_thread_chunks
         start = perf_counter()
         reading = ChainReader(
@@ -187,7 +187,7 @@ class Searcher:
         return await self.search_collection(query, place, also, ranking)
 
     async def _find_everywhere(self, query: Query, also: Document | None) -> Retrieval:
-        """The best hits of all collections; one whose model provider fails is named in a notice."""
+        """Return the best hits of all collections. A failed model provider is named in a notice."""
         places = await self._authorized.places()
         ranking = await self._ranking(query.query_context, places)
         spaces = {place.collection.space for place in places}
@@ -207,7 +207,7 @@ class Searcher:
         return replace(whole, notices=(*whole.notices, *notices))
 
     async def embed_query(self, query: Query, space: EmbeddingSpace | None) -> Query:
-        """The query with its vector in a space, to embed it once for many collections."""
+        """Embed the query for a model, to be used for many collections."""
         embedder = self._embedder(space)
         if (
             embedder is None
@@ -224,7 +224,7 @@ class Searcher:
     async def _ranking(
         self, query_context: QueryContext | None, places: Sequence[SourceRef]
     ) -> RankingContext | None:
-        """The query context with its channel, if the person may read it. Raises NotFound."""
+        """Return the query context with its channel, if the user may read it. Raises NotFound."""
         if query_context is None:
             return None
         profile = profile_by_name(query_context.profile)
@@ -263,7 +263,7 @@ class Searcher:
     async def _with_notice(
         self, found: Retrieval, query: Query, place: SourceRef, space: EmbeddingSpace | None
     ) -> Retrieval:
-        """The hits, with a notice if vector search is incomplete."""
+        """Add a notice if vector search is incomplete."""
         problem = self._core.backfill.problem(place.collection)
         if problem is not None:
             said = str(problem) if place.sees_all else STOPPED
@@ -274,7 +274,7 @@ class Searcher:
         return replace(found, notices=(*found.notices, PENDING)) if waits else found
 
     async def _version_filter(self, query: Query, place: SourceRef) -> Filter:
-        """The filter of the query, and of `as_of`: without it, only current versions."""
+        """Return the filter of the query with that of `as_of`; without it, only current versions match."""
         if query.as_of is None and not await self._core.versions.are_in(place.collection):
             return query.filter
         return And((as_of_filter(query.as_of), query.filter))
@@ -407,7 +407,7 @@ class SearchService(Service):
         return await self.window(query, max_tokens, **given)
 
     def _max_query(self, query: str | Query, options: QueryOptions) -> Query:
-        """The query with the highest limit, unless one is given."""
+        """Return the query with the highest limit, unless one is given."""
         everything: QueryOptions = {"limit": self._parts.settings.max_limit, **options}
         return checked_query(query, everything, self._parts.settings)
 
@@ -430,7 +430,7 @@ class SearchService(Service):
     async def _missing_grants(
         self, place: SourceRef, seen: SourceRef | None, window: ContextWindow
     ) -> tuple[MissingGrant, ...]:
-        """The sources of candidates that another person does not see, those with most passages first."""
+        """Return the sources with candidates that another user may not read, most passages first."""
         counted = Counter(each.source for each in window.trace)
         shown = Counter(each.source for each in window.trace if each.status in {"included", "truncated"})
         sources = await self._authorized.sources_called(place, list(counted))
@@ -444,7 +444,7 @@ class SearchService(Service):
 
 
 def _sure_enough(query: Query, found: Retrieval) -> Retrieval:
-    """The hits if their confidence is at least the minimum; else none, with a notice of both."""
+    """Return the hits if their confidence reaches the minimum; else none, with a notice of both."""
     if not query.min_confidence:
         return found
     plan = {**found.plan, "min_confidence": f"{query.min_confidence:.2f}"}
@@ -461,7 +461,7 @@ def _sure_enough(query: Query, found: Retrieval) -> Retrieval:
 
 
 def _with_highest(query: Query, found: Retrieval) -> Retrieval:
-    """The hits, with a notice of the highest similarity if all of them are below the minimum."""
+    """Add a notice of the highest similarity if all hits are below the minimum."""
     known = [hit.similarity for hit in found.below_min_similarity if hit.similarity is not None]
     if found.hits or not known:
         return found

@@ -1,4 +1,4 @@
-"""Streams as one person may read them."""
+"""Streams with the permissions of one user."""
 
 from dataclasses import fields
 
@@ -16,13 +16,13 @@ PAGE = 1_000
 
 
 class StreamReader:
-    """Finds streams, and reads them in the order of time."""
+    """Finds streams, and reads their captions by time."""
 
     def __init__(self, context: EngineContext) -> None:
         self._authorized = context.authorized
 
     async def source(self, stream: str, collection: str) -> tuple[SourceRef, Source]:
-        """A stream that can be seen, with its collection. Raises NotFound."""
+        """Return a readable stream with its collection. Raises NotFound."""
         place = await self._authorized.place(collection)
         found = await self._authorized.source(place, stream)
         if found is None or found.kind != "stream":
@@ -30,26 +30,26 @@ class StreamReader:
         return place, found
 
     async def stream(self, place: SourceRef, source: Source) -> Stream:
-        """The stream that a source is."""
+        """Return the stream of a source."""
         return stream_of(source, await self._authorized.extent(place, source))
 
     async def timeline(
         self, place: SourceRef, source: Source, span: Span, kind: Kind = "caption"
     ) -> list[Caption]:
-        """All of a range of a stream that was seen, in the order of time."""
+        """Return all captions of a range in the order of time."""
         clock = clock_of(source)
         return [as_caption(*each, clock) for each in await self.documents(place, source, span, kind)]
 
     async def documents(
         self, place: SourceRef, source: Source, span: Span, kind: Kind
     ) -> list[tuple[Document, str]]:
-        """The same as documents with their texts."""
+        """Return the captions of a range as documents with their texts."""
         read = pages(self._authorized.timeline, place, source, span, kind=kind, limit=PAGE)
         return [each async for page in read for each in page.documents]
 
 
 def stream_of(source: Source, extent: Extent) -> Stream:
-    """The stream of a source; its extent is that of its captions."""
+    """Return the stream of a source; its extent is that of its captions."""
     title, zone = source.metadata.get(TITLE), source.metadata.get(ZONE)
     clock = clock_of(source)
     ends = [
@@ -70,7 +70,7 @@ def stream_of(source: Source, extent: Extent) -> Stream:
 
 
 def as_caption(document: Document, text: str, clock: StreamClock) -> Caption:
-    """A stored caption or event with its times on the clock of its stream."""
+    """Return a stored caption or event with times on the clock of its stream."""
     period = document.occurred
     if period is None:
         return Caption(document, text, None, None)
@@ -79,7 +79,7 @@ def as_caption(document: Document, text: str, clock: StreamClock) -> Caption:
 
 
 def with_clock_times(document: Document, clock: StreamClock) -> ShownCaption:
-    """A caption of a window with its times on the clock of its stream."""
+    """Return a caption of a window with times on the clock of its stream."""
     values = {field.name: getattr(document, field.name) for field in fields(document)}
     timed = as_caption(document, "", clock)
     times = {name: getattr(timed, name) for name in ("start", "end", "start_text", "end_text")}

@@ -1,4 +1,4 @@
-"""Streams: captions as they come and by the file, read by time, and followed as they grow."""
+"""The streams service: write, import, read and subscribe to captions."""
 
 import asyncio
 from collections.abc import AsyncGenerator, Iterable, Iterator, Sequence
@@ -304,7 +304,7 @@ class StreamService(Service):
         collection: str,
         options: CaptionImportOptions,
     ) -> None:
-        """The captions of one file in the place of those that it had before."""
+        """Replace the captions of one file."""
         raw = await asyncio.to_thread(self._bytes_of, data)
         read = self._parts.make_captions().read
         track = await asyncio.to_thread(read, raw, name, sentences=options.get("sentences", True))
@@ -324,7 +324,7 @@ class StreamService(Service):
             await self._drop_others(of, collection, name, {str(each.id) for each in written})
 
     async def _drop_others(self, stream: str, collection: str, name: str, kept_keys: set[str]) -> None:
-        """Delete what the file had before and has no longer."""
+        """Delete captions of the file that it no longer contains."""
         place, source = await self._reader.source(stream, collection)
         where = And((Eq("source", source.id), Eq("kind", "caption"), Eq((FILE,), name)))
         stored = pages(self._documents.list, collection=place.collection.id, filter=where, limit=PAGE)
@@ -334,7 +334,7 @@ class StreamService(Service):
     def _caption_files(
         self, files: Sequence[str | Path | Upload]
     ) -> Sequence[tuple[str, bytes | Path, bool]]:
-        """The names of all files, their bytes or where they are, and whether each was named itself."""
+        """Return the names of all files, their bytes or paths, and whether each was named by the caller."""
         found: list[tuple[str, bytes | Path, bool]] = []
         for each in files:
             if isinstance(each, Upload):
@@ -356,7 +356,7 @@ class StreamService(Service):
     async def _write_captions(
         self, place: SourceRef, stream: Source, documents: Sequence[NewDocument], *, replacing: bool
     ) -> Sequence[Written]:
-        """Each of a batch as it was written, in the order given."""
+        """Return each of a batch as it was written, in the given order."""
         names = [caption_id(stream.id, each.key or "") for each in documents]
         stored = {
             str(each.id): each for each in await self._authorized.inside(place, list(dict.fromkeys(names)))
@@ -368,7 +368,7 @@ class StreamService(Service):
         return [(by_id if name not in names[:at] else again)[name] for at, name in enumerate(names)]
 
     async def _shelf_for(self, collection: str) -> None:
-        """Make the collection if it is new."""
+        """Create the collection if it is new."""
         if await self._authorized.find(collection) is None:
             await self._writer.collection(collection)
 

@@ -1,4 +1,4 @@
-"""Summaries of streams: asked for, kept, and for live streams made as they grow."""
+"""The summaries service: on request, and live while streams grow."""
 
 from collections.abc import Collection
 from contextlib import suppress
@@ -23,7 +23,7 @@ from conspectus.text.times import clock_of
 
 
 class LiveSummaries:
-    """Summaries that are made while a stream grows."""
+    """Live summaries of growing streams."""
 
     def __init__(
         self, context: EngineContext, reader: StreamReader, pipeline: SummaryPipeline, queue: JobQueue
@@ -34,7 +34,7 @@ class LiveSummaries:
         self._queue = queue
 
     async def captions_added(self, stream: str, collection: str, indexes: Collection[int | None]) -> None:
-        """Have the batches summarized that captions of these indexes filled."""
+        """Start summaries of the batches that new captions with these indexes filled."""
         _, source = await self._reader.source(stream, collection)
         standing = await self._parts.summaries.standing(source.id)
         if standing is None or self._parts.chat_model is None:
@@ -44,7 +44,7 @@ class LiveSummaries:
             await self.fill(request, standing)
 
     async def _is_due(self, request: ResolvedSummaryRequest, indexes: Collection[int | None]) -> bool:
-        """Whether a batch may be full that was not before; looks only at the end, or where indexes point."""
+        """Return whether a batch may have become full; only the end and the given indexes are checked."""
         size, model = request.request.batch_size, self._parts.chat_model
         source = request.source
         numbers = {each // size for each in indexes if each is not None}
@@ -76,7 +76,7 @@ class LiveSummaries:
         await self._queue.submit(self.job(request, standing, filling=True))
 
     async def stream_ended(self, stream: Stream) -> None:
-        """Have all that is left summarized, and everything together."""
+        """Summarize the remaining captions, then everything together."""
         standing = await self._parts.summaries.standing(stream.source.id)
         if standing is None:
             return
@@ -87,7 +87,7 @@ class LiveSummaries:
     def job(
         self, request: ResolvedSummaryRequest, standing: SavedSummary | None = None, *, filling: bool = False
     ) -> Job:
-        """A job for a request; for a live summary, in the name of its owner and with a model."""
+        """Return the job of a request; for a live summary, as its owner and with a model."""
         source = request.source
         own = changed(request.request, stream=source.id, collection=source.collection)
         arguments: dict[str, Json] = {

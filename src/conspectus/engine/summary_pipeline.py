@@ -66,9 +66,9 @@ from conspectus.text.times import StreamClock, clock_of
 
 SILENT: Final = (ChatRateLimited, ChatUnreachable, ChatTimedOut)
 PASSING: Final = (*SILENT, ChatBadAnswer)
-"""Errors after which the same prompt may be answered."""
+"""Errors after which the same prompt is retried."""
 MAX_FAILURES: Final = 3
-"""Questions in a row that a model may leave unanswered before it is asked nothing more."""
+"""Consecutive calls without an answer before the model is given up."""
 RETRY_PROMPT: Final = (
     "Your last answer could not be used: {reason}. Answer again, in the form that is asked for."
 )
@@ -76,7 +76,7 @@ RETRY_PROMPT: Final = (
 
 @dataclass(frozen=True, slots=True)
 class SummaryBatch:
-    """The place of summaries: their stream and request, and its current captions."""
+    """The place of summaries: stream, request, and current captions."""
 
     store: Summaries
     source: SourceId
@@ -102,7 +102,7 @@ class SummaryModel:
     silence: list[ChatError] = field(default_factory=list)
 
     async def ask(self, question: SummaryPrompt) -> CaptionText:
-        """The answer that is kept, else a new one, kept. Raises ChatError, PreconditionFailed, or NotKept."""
+        """Return the stored answer, or a new one. Raises ChatError, PreconditionFailed, or NotKept."""
         name = self._name(question)
         text = await self.paper.store.text(name)
         if text is None:
@@ -121,7 +121,7 @@ class SummaryModel:
         await paper.store.add(paper.source, new)
 
     async def _patiently(self, question: SummaryPrompt, request: SummaryPrompt, attempt: int = 1) -> str:
-        """An answer that can be used, asked for again as long as that may help."""
+        """Return a usable answer, retrying as long as that may help."""
         if len(self.silence) >= MAX_FAILURES:
             raise self.silence[-1]
         try:
@@ -135,7 +135,7 @@ class SummaryModel:
         return await self._patiently(question, again, attempt + 1)
 
     def _wait(self, attempt: int, fault: ChatError) -> float:
-        """Seconds until the next attempt; raises the fault where there is to be none."""
+        """Return the seconds until the next attempt; raise the error if there is to be none."""
         wait = self.patience.wait(attempt - 1, getattr(fault, "retry_after", None))
         if attempt >= self.patience.attempts or wait > self.patience.longest_wait:
             if isinstance(fault, SILENT):
@@ -158,14 +158,14 @@ class SummaryModel:
             raise ChatBadAnswer(self.model.name, str(fault)) from fault
 
     def _name(self, question: SummaryPrompt) -> str:
-        """The same for equal prompts about equal captions to the same model."""
+        """Return a name that is equal for equal prompts about equal captions to the same model."""
         said = [(each.role, each.content) for each in question.messages]
         value = [self.paper.source, self.model.name, said, question.captions, question.parts]
         return stable_id("summary", json.dumps(value))
 
 
 def _with_reason(question: SummaryPrompt, fault: ChatError) -> SummaryPrompt:
-    """The prompt with the error of its last answer, if there was one."""
+    """Add the error of the last answer to the prompt."""
     if not isinstance(fault, ChatBadAnswer):
         return question
     last = question.messages[-1]
@@ -176,13 +176,13 @@ def _with_reason(question: SummaryPrompt, fault: ChatError) -> SummaryPrompt:
 
 
 ROUNDS = 3
-"""How often a summary is begun because captions were changed or deleted while it was made."""
+"""Number of attempts if captions change while a summary is made."""
 EXTRACTIVE = "extractive"
 
 
 @dataclass(frozen=True, slots=True)
 class ResolvedSummaryRequest:
-    """A request that was checked, with where its captions are."""
+    """A validated request with its captions."""
 
     request: SummaryRequest
     source: Source
@@ -191,7 +191,7 @@ class ResolvedSummaryRequest:
     form: JsonSchemaOutput | None
 
     def named(self, model: str) -> str:
-        """The recipe by which a model summarizes."""
+        """Return the recipe of summaries by a model."""
         return recipe(self.request, self.span, model)
 
 
@@ -204,13 +204,13 @@ class SummaryOptions:
     progress: Progress | None = None
 
     def done(self, count: int, total: int) -> None:
-        """Tell how many batches are done."""
+        """Report how many batches are done."""
         if self.progress is not None:
             self.progress("summarizing", count, total)
 
 
 class SummaryPipeline:
-    """The work behind a summary."""
+    """Makes and reads summaries."""
 
     def __init__(self, context: EngineContext, reader: StreamReader) -> None:
         self._core = context.core
@@ -218,7 +218,7 @@ class SummaryPipeline:
         self._reader = reader
 
     async def perform(self, job: Job, tell: Tell) -> Outcome:
-        """Do the work of a job for a summary."""
+        """Run a summary job."""
         if job.arguments.get("standing") is True and self._parts.chat_model is None:
             raise ChatNotConfigured
         value = job.arguments.get("request")
@@ -228,7 +228,7 @@ class SummaryPipeline:
         return Outcome(_counts(await self.summarize(request, how)))
 
     async def resolved(self, request: SummaryRequest) -> ResolvedSummaryRequest:
-        """A request as it can be carried out. Raises InvalidInput, TooLarge or NotFound."""
+        """Resolve a request. Raises InvalidInput, TooLarge or NotFound."""
         settings = self._parts.settings
         ready = checked(request, max_characters=settings.max_chat_characters)
         form = None if ready.schema is None else JsonSchemaOutput(ready.schema)
@@ -237,7 +237,7 @@ class SummaryPipeline:
         return ResolvedSummaryRequest(ready, source, place, span, form)
 
     async def summarize(self, request: ResolvedSummaryRequest, how: SummaryOptions) -> Summary:
-        """Make the requested summaries, with the model if there is one; one task at a time per request."""
+        """Make the summaries, with the model if there is one; one task at a time per request."""
         model = None if request.request.extractive else self._parts.chat_model
         if model is None:
             return await self._extracted(request)
@@ -252,7 +252,7 @@ class SummaryPipeline:
             return await self._made(request, model, how)
 
     async def _made(self, request: ResolvedSummaryRequest, model: ChatModel, how: SummaryOptions) -> Summary:
-        """One attempt, with the captions as they are now."""
+        """Make one attempt with the current captions."""
         name, store = request.named(model.name), self._parts.summaries
         captions = await self._captions_of(request)
         parts = await self._batches(request, name, captions, how)
@@ -278,7 +278,7 @@ class SummaryPipeline:
     async def _batches(
         self, request: ResolvedSummaryRequest, name: str, captions: Sequence[Caption], how: SummaryOptions
     ) -> list[Batch]:
-        """The batches to summarize; where they were cut by time is kept before anything is asked."""
+        """Return the batches. Boundaries by time are stored before any model call."""
         source, size = request.source.id, request.request.batch_size
         if by_index(captions):
             made = batches(captions, size)
@@ -342,7 +342,7 @@ class SummaryPipeline:
         return Summary("complete", text, EXTRACTIVE, (timed(only, clock),))
 
     async def _caption_vectors(self, place: SourceRef, captions: Sequence[Caption]) -> Vectors | None:
-        """One row for each caption; None where not all have a vector."""
+        """Return one row per caption; None if any has no vector."""
         space = place.collection.space
         if space is None:
             return None
@@ -355,13 +355,13 @@ class SummaryPipeline:
 
 
 def timed(batch: BatchSummary, clock: StreamClock) -> BatchSummary:
-    """A batch with its times as people read them."""
+    """Return a batch with formatted times."""
     start, end = (None if each is None else shown(each, clock) for each in (batch.start, batch.end))
     return replace(batch, start_text=start, end_text=end)
 
 
 def reported(finished: Finished, model: str, form: JsonSchemaOutput | None, *, calls: int) -> Summary:
-    """The outcome. Raises the first error if nothing was made."""
+    """Return the outcome. Raises the first error if nothing was made."""
     whole = finished.whole
     done = [each for each in finished.batches if each.state == "done"]
     if finished.fault is not None and not done and isinstance(finished.fault, ChatError):
@@ -378,7 +378,7 @@ def reported(finished: Finished, model: str, form: JsonSchemaOutput | None, *, c
 
 
 def _counts(summary: Summary) -> Mapping[str, Json]:
-    """The report of a job: never the text, which is deleted with its captions."""
+    """Return the report of a job, without text, which is deleted with its captions."""
     failures: list[Json] = [{"batch": each.number, "code": each.code} for each in summary.failures]
     return {
         "outcome": summary.outcome,

@@ -1,7 +1,7 @@
-"""How tasks are stored: a document for each, and one below it for each attachment.
+"""The stored form of tasks: a document per task, with a child document per attachment.
 
-The metadata of an attachment repeat the status and the priority of its task, so that one filter of the
-index selects both.
+The metadata of an attachment repeats the status and priority of its task, so that one filter of the index
+selects both.
 """
 
 from collections.abc import Iterator, Mapping
@@ -32,25 +32,25 @@ from conspectus.text.clean import clean
 OWN = frozenset(
     {"task_id", "attachment_id", "status", "priority", "tags", "has_attachments", "attachments", "length"}
 )
-"""Metadata that say what a task is; a caller's own have other names."""
+"""Metadata fields of tasks; the caller's own fields need other names."""
 Word = TypeVar("Word", bound=str)
 
 PLACES = 6
-"""Similarities are rounded to so many digits: beyond them, equal texts differ by the order of additions."""
+"""Digits of rounded similarities: beyond them, equal texts differ by the order of additions."""
 
 
 def task_key(task_id: str) -> str:
-    """The key of a task's document: its id, in which a slash is written as %2F."""
+    """Return the key of a task's document: its id, with slashes as %2F."""
     return clean(task_id).replace("%", "%25").replace("/", "%2F")
 
 
 def attachment_key(task_id: str, attachment_id: str) -> str:
-    """The key of an attachment's document, which no task has."""
+    """Return the key of an attachment's document, which no task has."""
     return f"{task_key(task_id)}/{task_key(attachment_id)}"
 
 
 def task_document(task: Task, *, attachments: int, if_match: str | None) -> NewDocument:
-    """The document of a checked task. What is searched is its title, its description and its tags."""
+    """Return the document of a validated task. Its text is the title, description and tags."""
     tags = f"Tags: {', '.join(task.tags)}" if task.tags else ""
     text = "\n\n".join(part for part in (task.description, tags) if part)
     facts = {
@@ -70,7 +70,7 @@ def task_document(task: Task, *, attachments: int, if_match: str | None) -> NewD
 
 
 def attachment_document(attachment: Attachment, task: Task, *, parent: str) -> NewDocument:
-    """The document of a checked attachment, with what its task is searched by."""
+    """Return the document of a validated attachment, with the searchable fields of its task."""
     facts = {"task_id": task.id, "attachment_id": attachment.id, "length": len(attachment.text)}
     return NewDocument(
         text=attachment.text or attachment.title,
@@ -83,7 +83,7 @@ def attachment_document(attachment: Attachment, task: Task, *, parent: str) -> N
 
 
 def is_stale(attachment: Document, task: Task) -> bool:
-    """Whether the stored attachment is searched by another status or priority than its task has."""
+    """Return whether the stored attachment has another status or priority than its task."""
     state = _state(task)
     return {name: attachment.metadata.get(name) for name in ("status", "priority")} != {
         "status": state["status"],
@@ -92,7 +92,7 @@ def is_stale(attachment: Document, task: Task) -> bool:
 
 
 def restated(attachment: Document, text: str, task: Task) -> NewDocument:
-    """A stored attachment with the state of its task."""
+    """Return a stored attachment with the state of its task."""
     kept = {name: each for name, each in attachment.metadata.items() if name not in {"status", "priority"}}
     return NewDocument(
         text=text,
@@ -106,7 +106,7 @@ def restated(attachment: Document, text: str, task: Task) -> NewDocument:
 
 
 def to_task(stored: Document, text: str) -> StoredTask:
-    """The task of a document of which `is_task` holds."""
+    """Return the task of a document of which `is_task` holds."""
     facts = stored.metadata
     tags = facts.get("tags")
     return StoredTask(
@@ -126,7 +126,7 @@ def to_task(stored: Document, text: str) -> StoredTask:
 
 
 def to_attachment(stored: Document, text: str) -> StoredAttachment:
-    """The attachment of a document of which `is_task` holds and that has a parent."""
+    """Return the attachment of a document of which `is_task` holds and that has a parent."""
     facts = stored.metadata
     own = text[: _length(stored, text)]
     return StoredAttachment(
@@ -142,7 +142,7 @@ def to_attachment(stored: Document, text: str) -> StoredAttachment:
 
 
 def is_task(stored: Document) -> bool:
-    """Whether a document was written by this service, and not added by another."""
+    """Return whether a document was written by this service."""
     task, attachment = stored.metadata.get("task_id"), stored.metadata.get("attachment_id")
     if not isinstance(task, str) or stored.kind != "task":
         return False
@@ -154,7 +154,7 @@ def is_task(stored: Document) -> bool:
 
 
 def to_result(hit: Hit, text: str) -> TaskResult:
-    """A hit on a task or an attachment whose whole text this is."""
+    """Return the result of a hit on a task or an attachment with its full text."""
     facts, whole = hit.document.metadata, passage(hit.document, text)
     attachment = facts.get("attachment_id")
     similarity = nearness(hit)
@@ -175,7 +175,7 @@ def to_result(hit: Hit, text: str) -> TaskResult:
 
 
 def nearness(hit: Hit) -> float:
-    """The rounded similarity of a hit."""
+    """Return the rounded similarity of a hit."""
     return round(min(1.0, max(0.0, hit.similarity or 0.0)), PLACES)
 
 
@@ -198,7 +198,7 @@ def _is_priority(value: object) -> bool:
 
 
 def checked(task: Task) -> Task:
-    """The task as it can be stored. Raises InvalidInput."""
+    """Return a storable task. Raises InvalidInput."""
     title = _named("title", task.title, TITLE_LENGTH)
     tags = tuple(dict.fromkeys(clean(each).strip() for each in _tags(task.tags)))
     if not all(tags):
@@ -216,7 +216,7 @@ def checked(task: Task) -> Task:
 
 
 def checked_attachment(attachment: Attachment) -> Attachment:
-    """The attachment as it can be stored; without a text, its title is what it says. Raises InvalidInput."""
+    """Return a storable attachment; without a text, its title is the text. Raises InvalidInput."""
     title, text = clean(attachment.title), clean(attachment.text)
     if len(title) > TITLE_LENGTH:
         raise InvalidInput("title", f"has more than {TITLE_LENGTH} characters")
@@ -228,7 +228,7 @@ def checked_attachment(attachment: Attachment) -> Attachment:
 
 
 def changed(task: Task, changes: Mapping[str, Any]) -> Task:
-    """The task with other values of some of its fields. Raises InvalidInput."""
+    """Return the task with some fields changed. Raises InvalidInput."""
     fields = Task.__dataclass_fields__.keys() - {"id"}
     for name in changes:
         if name not in fields:
@@ -237,17 +237,17 @@ def changed(task: Task, changes: Mapping[str, Any]) -> Task:
 
 
 def parse_status(value: str | None) -> TaskStatus | None:
-    """A status to look for. Raises InvalidInput."""
+    """Return a status to filter by. Raises InvalidInput."""
     return None if value is None else one_of("status", value, STATUSES)
 
 
 def parse_priority(value: str | None) -> Priority | None:
-    """A priority to look for. Raises InvalidInput."""
+    """Return a priority to filter by. Raises InvalidInput."""
     return None if value is None else one_of("priority", value, PRIORITIES)
 
 
 def one_of(field: str, value: object, values: tuple[Word, ...]) -> Word:
-    """The value, if it is one of these. Raises InvalidInput."""
+    """Return the value, if it is one of these. Raises InvalidInput."""
     for each in values:
         if value == each:
             return each

@@ -68,13 +68,13 @@ PAGE = 1_000
 READINGS = 20
 PIECES = 3
 MIN_CHUNKS = 50
-"""The number of chunks read per result, as several may belong to one text; more are read if needed."""
+"""Number of chunks read per result, as several may belong to one text; more are read if needed."""
 MAX_TITLES = 300
-"""So many texts that are just as near as the last one are put into the order of their tasks' ids."""
+"""Maximum number of texts with equal similarity that are ordered by task id."""
 
 
 class TaskEngine(Protocol):
-    """The services that tasks are made of."""
+    """The services that tasks use."""
 
     @property
     def collections(self) -> CollectionService:
@@ -92,12 +92,12 @@ class TaskEngine(Protocol):
         ...
 
     def tokenizer(self, name: str = ...) -> CountTokens:
-        """The tokenizer of that name. Raises UnknownTokenizer."""
+        """Return the tokenizer of that name. Raises UnknownTokenizer."""
         ...
 
 
 class TaskService:
-    """The tasks of one source. Nothing is made by reading; the first write makes collection and source."""
+    """The tasks of one source. Reading creates nothing; the first write creates collection and source."""
 
     def __init__(
         self,
@@ -114,7 +114,7 @@ class TaskService:
     def using(
         self, *, collection: str = "tasks", source: str = "tasks", tokenizer: str = "o200k_base"
     ) -> "TaskService":
-        """The tasks of another source, or counted with another tokenizer."""
+        """Return the tasks of another source, or with another tokenizer."""
         return TaskService(self._engine, collection=collection, source=source, tokenizer=tokenizer)
 
     async def put(self, task: Task, *, wait: bool = True) -> TaskWritten:
@@ -264,9 +264,9 @@ class TaskService:
         return TaskContext(text, count(text) if text else 0, "found", shown, len(found) - len(shown))
 
     async def _put_batch(self, source: Source, batch: Sequence[Task]) -> Sequence[TaskWritten]:
-        """Write tasks together; after a concurrent write they are read again.
+        """Write tasks together, reading them again after a concurrent write.
 
-        With their attachments they may be too large for one transaction.
+        With their attachments, they may be too large for one transaction.
         """
         tasks = {place_of(source, task_key(task.id)): task for task in batch}
         while True:
@@ -298,7 +298,7 @@ class TaskService:
         wait: bool,
         attachment: Attachment | None = None,
     ) -> TaskWritten:
-        """Write a task, with an attachment or without, again after each concurrent write."""
+        """Write a task, optionally with an attachment, retrying after concurrent writes."""
         source, place = await self._source.place("task", task_id)
         name = None if attachment is None else attachment_key(task_id, attachment.id)
         while True:
@@ -317,7 +317,7 @@ class TaskService:
 
 
 def _batches(tasks: Iterable[Task]) -> Iterator[Sequence[Task]]:
-    """Checked tasks in the order given; no batch has the same id twice. Raises InvalidInput."""
+    """Return valid tasks in batches without duplicate ids. Raises InvalidInput."""
     batch: dict[str, Task] = {}
     size = 0
     for task in map(checked, tasks):
@@ -331,12 +331,12 @@ def _batches(tasks: Iterable[Task]) -> Iterator[Sequence[Task]]:
 
 
 def _is_too_much(documents: Sequence[NewDocument]) -> bool:
-    """Whether the engine would write them in several transactions."""
+    """Return whether the engine would write them in several transactions."""
     return len(documents) > BATCH or sum(len(each.text) for each in documents) > BATCH_CHARACTERS
 
 
 def _where(status: str | None, priority: str | None) -> Filter:
-    """Tasks and attachments in that state, without documents that others added. Raises InvalidInput."""
+    """Return the filter of tasks and attachments in that state. Raises InvalidInput."""
     state = parse_status(status)
     urgency = parse_priority(priority)
     return And(
@@ -379,9 +379,9 @@ class TaskSource:
         children: Sequence[Document],
         attachment: Attachment | None = None,
     ) -> Sequence[NewDocument]:
-        """A task's document, with the documents that must be written in the same transaction.
+        """Return a task's document, with documents to be written in the same transaction.
 
-        The number of attachments reveals any that is added or deleted meanwhile.
+        The number of attachments reveals concurrent additions and deletions.
         """
         number = len(children) + (attachment is not None)
         whole = [task_document(task, attachments=number, if_match=stored.fingerprint if stored else None)]
@@ -395,19 +395,19 @@ class TaskSource:
         return whole
 
     async def add(self, documents: Sequence[NewDocument]) -> Mapping[str, Written]:
-        """Write documents, and return the outcome of each by its id. Raises PreconditionFailed."""
+        """Write documents, and return the outcome of each by id. Raises PreconditionFailed."""
         written = await self._engine.documents.add(
             documents, source=self._source, collection=self._collection
         )
         return {each.id: each for each in written}
 
     async def delete(self, key: str) -> Receipt:
-        """Delete the document of that key with its children; one that is unknown counts as nothing."""
+        """Delete the document of that key with its children. An unknown key is ignored."""
         source = await self.found()
         return Receipt() if source is None else await self._engine.documents.delete(place_of(source, key))
 
     async def read(self, place: str, kind: str, name: str) -> tuple[Document, str]:
-        """A document of ours and its text, as they were at one time. Raises NotFound."""
+        """Return a document of this service and its text, consistently. Raises NotFound."""
         try:
             document, text = await self._at_one_time(await self._engine.documents.get(place))
         except NotFound:
@@ -425,7 +425,7 @@ class TaskSource:
         raise StorageBusy(f"document {document.id} changed while it was read; try again")
 
     async def whole(self, documents: Iterable[Document]) -> Sequence[tuple[Document, str]]:
-        """Documents written by this service, with their texts, without those deleted meanwhile."""
+        """Return documents of this service with their texts, without those deleted meanwhile."""
         ours = {each.id: each for each in documents if is_task(each)}
         ids, texts = list(ours), dict[str, str]()
         for start in range(0, len(ids), PAGE):
@@ -440,45 +440,45 @@ class TaskSource:
         return [(document, text) for document, text in whole if is_task(document)]
 
     async def children(self, source: Source, parents: Sequence[str]) -> Sequence[Document]:
-        """The attachments of tasks."""
+        """Return the attachments of tasks."""
         found = await self.all(source, In("parent", tuple(parents))) if parents else []
         return [each for each in found if is_task(each)]
 
     async def all(self, source: Source, where: Filter) -> Sequence[Document]:
-        """Every document of the source that matches."""
+        """Yield every document of the source that matches."""
         within = And((Eq("source", source.id), where))
         found = pages(self._engine.documents.list, collection=source.collection, filter=within, limit=PAGE)
         return [each async for page in found for each in page.documents]
 
     async def place(self, kind: str, name: str, key: str | None = None) -> tuple[Source, str]:
-        """The id of a task's document, whether it exists or not. Raises NotFound if there can be none."""
+        """Return the id of a task's document, whether it exists or not. Raises NotFound without a source."""
         source = await self.found()
         if source is None:
             raise NotFound(kind, name)
         return source, place_of(source, task_key(name) if key is None else key)
 
     async def found(self) -> Source | None:
-        """The source, if there is one to be seen."""
+        """Return the source, if it is readable."""
         try:
             return await self._engine.collections.get_source(self._source, collection=self._collection)
         except NotFound:
             return None
 
     async def made(self) -> Source:
-        """The source, made if it is new."""
+        """Return the source, created if it is new."""
         return await self._engine.collections.get_or_create_source(
             self._source, collection=self._collection, kind="tasks"
         )
 
 
 def place_of(source: Source, key: str) -> str:
-    """The id of the document of that key."""
+    """Return the id of the document of that key."""
     return stable_id("document", source.id, key)
 
 
 @dataclass(frozen=True, slots=True)
 class TaskQuery:
-    """A search in a source: `number` results that match `where`, with at least that similarity."""
+    """A search in a source: `number` results that match `where`, with a minimum similarity."""
 
     text: str
     source: Source
@@ -488,10 +488,10 @@ class TaskQuery:
 
 
 async def nearest(engine: TaskEngine, question: TaskQuery) -> list[TaskResult]:
-    """The nearest tasks and attachments, nearest first, ties by the ids of their tasks.
+    """Return the most similar tasks and attachments, ties by task id.
 
-    Raises ProviderError if they cannot be compared: the query cannot be embedded, or nothing is embedded yet.
-    Raises InvalidInput if the collection has no embedding model.
+    Raises ProviderError if the query cannot be embedded or nothing is embedded yet, and InvalidInput if the
+    collection has no embedding model.
     """
     try:
         best = await _best_pieces(engine, question)
@@ -509,7 +509,7 @@ async def nearest(engine: TaskEngine, question: TaskQuery) -> list[TaskResult]:
 
 
 async def _best_pieces(engine: TaskEngine, question: TaskQuery) -> Mapping[str, Hit]:
-    """The nearest piece of each document, of as many documents as it takes."""
+    """Return the best chunk of each document, reading more until there are enough documents."""
     best: dict[str, Hit] = {}
     while True:
         found = await _look(engine, question, tuple(best))
@@ -536,7 +536,7 @@ def _pieces(question: TaskQuery) -> int:
 
 
 def _is_enough(best: Mapping[str, Hit], found: Retrieval, question: TaskQuery) -> bool:
-    """Whether nothing that was not looked at can be among the results."""
+    """Return whether no unread chunk can be among the results."""
     farthest = min(nearness(hit) for hit in found.hits)
     if farthest < question.least or len(best) >= MAX_TITLES:
         return True
@@ -545,7 +545,7 @@ def _is_enough(best: Mapping[str, Hit], found: Retrieval, question: TaskQuery) -
 
 
 async def _result(engine: TaskEngine, hit: Hit) -> TaskResult | None:
-    """The result of a hit; None if its document was deleted meanwhile."""
+    """Return the result of a hit; None if its document was deleted meanwhile."""
     if hit.chunk.end - hit.chunk.start == hit.document.characters:
         return to_result(hit, hit.chunk.text)
     try:
@@ -563,7 +563,7 @@ async def _require_nothing(engine: TaskEngine, question: TaskQuery) -> None:
 
 
 async def _require_vectors(engine: TaskEngine, source: Source) -> None:
-    """Raise InvalidInput if the collection can have no vectors."""
+    """Raise InvalidInput if the collection cannot have vectors."""
     if (await engine.collections.get(source.collection)).space is None:
         raise InvalidInput(
             "collection", "has no embedding model; set one with `conspectus reembed` for vector search"

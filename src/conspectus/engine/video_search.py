@@ -1,4 +1,4 @@
-"""Search in streams: moments, ranges of time, and windows of captions."""
+"""Search in streams: moments, time ranges, and windows of captions."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -46,13 +46,13 @@ NEARING = frozenset({"before", "until", "by"})
 """For a query for what came before a time, the last candidate is the nearest."""
 
 MAX_SHOWN = 5
-"""So many streams, and stretches of them, are named to people."""
+"""Maximum number of streams, and of time ranges, in a message."""
 SKIPPED_STREAMS = "skipped_streams"
-"""The part of a plan that lists the streams without a time that the query names."""
+"""The part of a plan that lists the streams without the time that the query names."""
 
 CENTURY = 36_525 * DAY
 IN_RANGE = "time_range"
-"""The part of a score that says no more than that."""
+"""The part of a score that carries no further information."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +72,7 @@ class ParsedVideoQuery:
 
     @property
     def range(self) -> str | None:
-        """The stretch for people; None for all of the stream."""
+        """The range for users; None for the whole stream."""
         if self.said is not None:
             return described(self.said, self.face)
         if self.span.start is None and self.span.end is None:
@@ -88,7 +88,7 @@ class ParsedVideoQuery:
 
 @dataclass(frozen=True, slots=True)
 class ResolvedStreams:
-    """The rest of the query and its range; `streams` by the ids of their sources."""
+    """The remaining query and its range; `streams` by source id."""
 
     query: StreamQuery
     place: SourceRef
@@ -98,12 +98,12 @@ class ResolvedStreams:
 
     @property
     def bounded(self) -> bool:
-        """Whether less than all of the streams is meant."""
+        """Whether only a part of the streams is searched."""
         return any(inside(looked.span) for looked in self.streams.values())
 
     @property
     def filter(self) -> Filter:
-        """The filter of candidates: captions and events of the streams, each within its own range."""
+        """Return the filter of candidates: captions and events of each stream in its range."""
         narrow = (
             (CAPTIONS_AND_EVENTS,)
             if self.query.filter == EVERYTHING
@@ -117,7 +117,7 @@ class ResolvedStreams:
 
 
 def may_name_time(query: str, at: datetime) -> bool:
-    """Whether the query names a time on the clock of any stream: few do, and there may be many streams."""
+    """Return whether the query may name a time on any stream's clock: a cheap test for many streams."""
     faces = (
         ClockFace(StreamClock(), False, EPOCH, shifted(EPOCH, CENTURY), at, live=True),
         ClockFace(StreamClock(), True, shifted(at, -CENTURY), shifted(at, CENTURY), at, live=True),
@@ -126,7 +126,7 @@ def may_name_time(query: str, at: datetime) -> bool:
 
 
 def inside(span: Span) -> tuple[Filter, ...]:
-    """The filters of a span; what lies within it shares nothing with what is around it."""
+    """Return the filters of a range. What lies inside it does not overlap anything outside."""
     bounds: list[Filter] = []
     if span.start is not None or span.end is not None:
         bounds.append(Overlaps(span.start, span.end))
@@ -141,14 +141,14 @@ def inside(span: Span) -> tuple[Filter, ...]:
 
 
 def narrowed(bounds: Span, start: datetime, end: datetime) -> Span:
-    """The part of [start, end) within bounds."""
+    """Return the intersection of [start, end) with bounds."""
     first = start if bounds.start is None else max(start, bounds.start)
     last = end if bounds.end is None else min(end, bounds.end)
     return Span(first, max(first, last), bounds.contains, bounds.first, bounds.last)
 
 
 def ranges(streams: Mapping[str, ParsedVideoQuery]) -> str | None:
-    """The ranges as text: one if it is the same for all streams, else that of each; None without streams."""
+    """Return the ranges as text: one if it is the same for all streams, else each; None without streams."""
     names: dict[str | None, list[str]] = {}
     for looked in sorted(streams.values(), key=lambda each: each.name):
         names.setdefault(looked.range, []).append(looked.name)
@@ -160,7 +160,7 @@ def ranges(streams: Mapping[str, ParsedVideoQuery]) -> str | None:
 
 
 def telling(streams: Mapping[str, ParsedVideoQuery]) -> dict[str, ParsedVideoQuery]:
-    """The streams whose clocks contain the time that a query names; all of them if none does.
+    """Return the streams whose clocks contain the time in the query; all if none does.
 
     "Yesterday" is no time of a recording, whose clock has no date.
     """
@@ -169,13 +169,13 @@ def telling(streams: Mapping[str, ParsedVideoQuery]) -> dict[str, ParsedVideoQue
 
 
 def named(names: Sequence[str]) -> str:
-    """The first few names, and how many more there are."""
+    """Return the first few names, and the number of others."""
     more = len(names) - MAX_SHOWN
     return ", ".join([*names[:MAX_SHOWN], f"{more} more"] if more > 0 else names)
 
 
 def joined(spans: Sequence[Span]) -> list[Span]:
-    """The same time in spans that do not overlap; all have the same other bounds, and both ends."""
+    """Merge the same time in overlapping ranges; all have the same other bounds, and both ends."""
     found: list[Span] = []
     for span in sorted(spans, key=lambda each: (each.start or EPOCH, each.end or EPOCH)):
         start, end = span.start, span.end
@@ -187,7 +187,7 @@ def joined(spans: Sequence[Span]) -> list[Span]:
 
 
 def scored_captions(query: ResolvedStreams, hits: Sequence[Hit]) -> dict[str, ScoredCaption]:
-    """The hits with times as scored captions, by document; neighbors are scored separately."""
+    """Return hits with times as scored captions, by document. Neighbors are scored separately."""
     analyser = analyzer_for(query.place.collection.language)
     terms = frozenset(analyser.terms(query.text))
     found: dict[str, ScoredCaption] = {}
@@ -207,12 +207,12 @@ def scored_captions(query: ResolvedStreams, hits: Sequence[Hit]) -> dict[str, Sc
 
 
 def caption_of(query: ResolvedStreams, document: Document, text: str) -> Caption:
-    """A document of one of the streams, on its clock."""
+    """Return a document of one of the streams, on its clock."""
     return as_caption(document, text, query.streams[document.source].clock)
 
 
 def moment_of(query: ResolvedStreams, stretch: MomentSpan, captions: Sequence[Caption | None]) -> Moment:
-    """A stretch with those of its captions that are there."""
+    """Return a moment with those of its captions that exist."""
     found = query.streams[stretch.stream]
     return Moment(
         stream=found.stream.source,
@@ -227,7 +227,7 @@ def moment_of(query: ResolvedStreams, stretch: MomentSpan, captions: Sequence[Ca
 
 
 def whole_ranges(query: ResolvedStreams, hits: Sequence[Hit]) -> list[Moment]:
-    """The content of the selected ranges, as one moment per stream, in the order of time."""
+    """Return the content of the ranges, as one moment per stream, in the order of time."""
     found: dict[str, list[Caption]] = {}
     for hit in hits:
         found.setdefault(hit.document.source, []).append(caption_of(query, hit.document, hit.chunk.text))
@@ -244,15 +244,15 @@ def whole_ranges(query: ResolvedStreams, hits: Sequence[Hit]) -> list[Moment]:
 UNKNOWN = Extent(0, None, None)
 """The end of a stream is read only if a time has to be resolved."""
 FEW = 2
-"""For more streams the query is first checked for a time at all."""
+"""With more streams, the query is first checked for a time at all."""
 CANDIDATES = 100
-"""So many captions are looked at, at the least."""
+"""Minimum number of captions read."""
 READ_AROUND = 3
-"""For each requested moment the captions around so many hits are read."""
+"""Number of hits per requested moment whose surrounding captions are read."""
 SHORT = 20
-"""A window requests one caption per so many tokens."""
+"""Tokens of a window per requested caption."""
 AROUND = "adjacent"
-"""The part of the score of a caption that only its moment brings along."""
+"""The part of the score of a caption that was added with its moment."""
 
 
 class VideoSearch:
@@ -265,7 +265,7 @@ class VideoSearch:
         self._reader = reader
 
     async def search(self, query: StreamQuery) -> Moments:
-        """The moments of streams that answer a query, best first."""
+        """Return the moments of streams that answer a query, best first."""
         resolved = await self._read(query)
         looked = await self._candidates(resolved, max(CANDIDATES, 10 * query.limit))
         start = perf_counter()
@@ -290,7 +290,7 @@ class VideoSearch:
     async def window(
         self, query: StreamQuery, max_tokens: int | Budget, *, format: str = "text"
     ) -> StreamWindow:
-        """The context for a query to streams, never over the budget."""
+        """Build the window of a query to streams. It never exceeds the budget."""
         wanted = Budget(max_tokens) if isinstance(max_tokens, int) else max_tokens
         resolved = await self._read(query)
         labels = {name: looked.name for name, looked in resolved.streams.items()}
@@ -310,7 +310,7 @@ class VideoSearch:
         return StreamWindow(captions, tuple(streams.values()), resolved.plan, window)
 
     async def _read(self, query: StreamQuery) -> ResolvedStreams:
-        """Resolve the query: which streams, which range of each, and what to search for."""
+        """Resolve the query: the streams, the range of each, and the remaining query."""
         checked_query(
             query.query,
             {
@@ -357,7 +357,7 @@ class VideoSearch:
         return ParsedVideoQuery(stream, clock, span, face)
 
     async def _candidates(self, resolved: ResolvedStreams, limit: int) -> Retrieval:
-        """The captions that are found; where there is nothing to search for, those that lie in the range."""
+        """Return the hits; without a query, the captions in the range."""
         query = resolved.query
         maximum = min(limit, self._parts.settings.max_limit)
         if not resolved.streams or not (resolved.text or resolved.bounded):
@@ -378,7 +378,7 @@ class VideoSearch:
         return await self._searcher.finish(index_query, found)
 
     async def _in_range(self, query: ResolvedStreams, limit: int) -> Retrieval:
-        """The captions in the selected ranges, nearest first to the time that the query names."""
+        """Return the captions in the ranges, nearest to the time of the query first."""
         found: list[tuple[float, Hit]] = []
         for looked in query.streams.values():
             last = looked.said is not None and looked.said.relation in NEARING
@@ -417,7 +417,7 @@ class VideoSearch:
         return replace(found, hits=(*found.hits, *beside))
 
     async def _moments(self, query: ResolvedStreams, hits: Sequence[Hit], limit: int) -> list[Moment]:
-        """The best stretches around what was found, with the captions there that were not."""
+        """Return the best time ranges around hits, with the other captions in them."""
         seen = scored_captions(query, hits)
         for name, spans in self._near(query, hits[: READ_AROUND * max(limit, 1)]).items():
             looked = query.streams[name]
@@ -440,7 +440,7 @@ class VideoSearch:
         ]
 
     def _near(self, query: ResolvedStreams, hits: Sequence[Hit]) -> dict[str, list[Span]]:
-        """The captions around hits, in the selected ranges, by stream."""
+        """Return the captions around hits in the ranges, by stream."""
         near = timedelta(seconds=TYPICAL_SECONDS * (1.0 - BEFORE))
         found: dict[str, list[Span]] = {}
         for hit in hits:
@@ -453,7 +453,7 @@ class VideoSearch:
         return {name: joined(spans) for name, spans in found.items()}
 
     async def _members(self, query: ResolvedStreams, names: Sequence[str]) -> dict[str, Caption]:
-        """Those that still exist and match the filter of the query."""
+        """Return those that exist and match the filter of the query."""
         kept = [each for each in await self._authorized.inside(query.place, names) if _matches(query, each)]
         texts = await self._authorized.texts(kept)
         return {each.id: caption_of(query, each, texts[each.id]) for each in kept if each.id in texts}
