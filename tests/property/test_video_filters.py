@@ -6,7 +6,7 @@ from typing import Any
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from conspectus.facades.video.caption_store import kept, told, wanted
+from conspectus.facades.video.caption_store import from_stored, metadata_filter, to_stored
 from conspectus.model.filter import matches
 
 TEXT = st.text(st.characters(codec="utf-8", exclude_categories=["Cc"]), max_size=3)
@@ -35,14 +35,14 @@ def canonical(value: Any) -> Any:
 @example({"a": {"b": 1, "c": 2}}, {"a": {"c": 2, "b": 1}})
 @example({}, {"a": None})
 def test_a_filter_matches_what_is_equal(facts: dict[str, Any], asked: dict[str, Any]) -> None:
-    row = {"kind": "caption", "metadata": kept(facts)}
+    row = {"kind": "caption", "metadata": to_stored(facts)}
     expected = all(canonical(facts.get(name)) == canonical(value) for name, value in asked.items())
-    assert matches(wanted(asked, {}), row) is expected
+    assert matches(metadata_filter(asked, {}), row) is expected
 
 
 @given(FACTS)
 def test_everything_is_found_by_what_it_has_and_given_back(facts: dict[str, Any]) -> None:
-    stored = kept(facts)
-    assert matches(wanted(facts, {}), {"kind": "caption", "metadata": stored})
-    assert told(stored) == facts
+    stored = to_stored(facts)
+    assert matches(metadata_filter(facts, {}), {"kind": "caption", "metadata": stored})
+    assert from_stored(stored) == facts
     assert json.loads(json.dumps(stored)) == stored

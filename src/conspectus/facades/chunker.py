@@ -1,4 +1,4 @@
-"""Splitting a text by itself, in the words of a knowledge base."""
+"""The text splitter in the format of a knowledge base."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -12,7 +12,7 @@ OVERLAP: Final = 200
 
 @dataclass(frozen=True, slots=True)
 class TextPiece:
-    """A piece of a text; `token_count` is estimated: four bytes a token, at least one."""
+    """A piece of a text; `token_count` is an estimate: four bytes a token, at least one."""
 
     content: str
     position: int
@@ -20,7 +20,7 @@ class TextPiece:
 
 
 class Chunker:
-    """The splitter that documents go through, for callers that split themselves."""
+    """The splitter of documents, for callers that split texts themselves."""
 
     @staticmethod
     def split(
@@ -30,11 +30,11 @@ class Chunker:
         overlap: int | None = None,
         separators: Sequence[str] = ("\n\n", "\n", ". ", " "),
     ) -> list[TextPiece]:
-        """Pieces of at most `chunk_size` characters, repeating at most `overlap` of the one before.
+        """Split a text into pieces of at most `chunk_size` characters that overlap by at most `overlap`.
 
-        The default overlap is 200, or half of `chunk_size` where that is less.
-        Together they are the text: separators stay where they were, at the end of a piece. Text without
-        any visible character has no pieces. Raises InvalidInput for numbers out of range.
+        The default overlap is 200, or half of `chunk_size` if that is less. Separators stay at the ends of
+        pieces, so that the pieces cover the text. A blank text has no pieces. Raises InvalidInput for numbers
+        out of range.
         """
         if text is None or not text.strip():
             return []

@@ -1,6 +1,6 @@
-"""Team chat: messages of channels, and the context window for a question asked in one.
+"""Team chat: messages in channels, and context windows for a query in a channel.
 
-It works with an engine in this process and with one on a server.
+The engine may run in this process or on a server.
 """
 
 from collections.abc import Sequence
@@ -24,17 +24,18 @@ from conspectus.model.records import Document, Receipt, Written
 
 MAX_TOKENS = 4_000
 RELEVANT = 0.7
-"""The usual `min_score` of programs whose embedding model gives hardly any two texts less than 0.7. With the
-models here most relevant messages have less, so it stands for the engine's own MIN_SIMILARITY."""
+"""The usual `min_score` of programs whose embedding model rates almost all pairs of texts above 0.7.
+
+It stands for the engine's MIN_SIMILARITY, as the models here rate most relevant messages below 0.7.
+"""
 CUT = " … "
 
 
 @dataclass(frozen=True, slots=True)
 class ContextMessage:
-    """A message of a window. `id` is the platform's, `reply_to` that of the message it answers.
+    """A message of a window. `id` and `reply_to` are ids of the platform.
 
-    `text` is what the window shows of it, and `score` what the window chose it by. `channel_id` is the name
-    of the channel, as in `ContextWindow.channels`.
+    `text` is the part in the window, `score` its score, and `channel_id` the name of its channel.
     """
 
     id: str
@@ -49,9 +50,9 @@ class ContextMessage:
 
 @dataclass(frozen=True, slots=True)
 class ContextWindow:
-    """The messages that matter to a prompt, and the text of exactly `total_tokens` to give to a model.
+    """Messages relevant to a prompt, and the text of `total_tokens` tokens for a model.
 
-    `channels` are the names of those that messages came from, the one asked in first.
+    `channels` are the names of their channels, that of the prompt first.
     """
 
     messages: tuple[ContextMessage, ...]
@@ -68,25 +69,25 @@ class Conversations:
         self._collection = collection
 
     async def send(self, channel: str, messages: NewMessage | Sequence[NewMessage]) -> list[Written]:
-        """Store messages as they come; found by their words when this returns, by meaning soon after."""
+        """Store messages. Keyword search finds them when this returns, vector search after embedding."""
         return await self._engine.channels.add_messages(
             messages, channel=channel, collection=self._collection
         )
 
     async def edit(self, channel: str, message: str, text: str) -> Written:
-        """Give a message another text; it stays in its thread. Raises NotFound."""
+        """Change the text of a message; it stays in its thread. Raises NotFound."""
         return await self._engine.documents.update(await self._id(channel, message), text=text)
 
     async def delete(self, channel: str, message: str) -> Receipt:
-        """Delete a message; what others answered stays. Raises NotFound."""
+        """Delete a message; its replies stay. Raises NotFound."""
         return await self._engine.documents.delete(await self._id(channel, message))
 
     async def import_archive(self, path: str | Path, *, wait: bool = False) -> ImportReport:
-        """Import an export of Slack, Discord, IRC, or of one message a line."""
+        """Import an export of Slack, Discord or IRC, or a file with one message a line."""
         return await self._engine.channels.import_archive(path, collection=self._collection, wait=wait)
 
     async def latest(self, channel: str, *, limit: int = 50) -> list[ChannelMessage]:
-        """What was said last, oldest first."""
+        """Return the latest messages, oldest first."""
         return await self._engine.channels.list_messages(
             channel=channel, collection=self._collection, limit=limit
         )
@@ -105,12 +106,12 @@ class Conversations:
         min_score: float | None = None,
         **options: Any,
     ) -> ContextWindow:
-        """The messages that matter to a prompt written in a channel, never more than `max_tokens`.
+        """Return the messages relevant to a prompt in a channel, within `max_tokens`.
 
-        `min_score` is from 0 to 1. 0.7 asks for what the engine takes for relevant by default, a cosine
-        similarity of 0.25; from there to 0 and to 1 the scale is linear. Messages of a thread in which one is
-        above it count as above it. `asked` are other options of `channels.window`, such as `thread`, `member`
-        or `min_similarity`, the lowest cosine similarity itself.
+        `min_score` is from 0 to 1; 0.7 stands for a cosine similarity of 0.25, the engine's default, and the
+        scale is linear on both sides. A message above it keeps its whole thread. `options` are those of
+        `channels.window`, such as `thread`, `member` or `min_similarity`, the minimum cosine similarity
+        itself.
         """
         if min_score is not None:
             if "min_similarity" in options:
@@ -128,7 +129,7 @@ class Conversations:
         return ContextWindow(messages, found.tokens, found.channels, found.window.text)
 
     async def _messages(self, found: ChannelWindow) -> tuple[ContextMessage, ...]:
-        """The messages of a window, without those that were deleted meanwhile."""
+        """Return the messages of a window that still exist."""
         texts = await self._engine.documents.get_texts([each.id for each in found.messages])
         shown: dict[str, list[str]] = {}
         for part in found.window.citations:
@@ -150,7 +151,7 @@ class Conversations:
 
 
 def similarity_of(score: float) -> float:
-    """The cosine similarity that a `min_score` asks for. Raises InvalidInput."""
+    """Return the cosine similarity for a `min_score`. Raises InvalidInput."""
     if isinstance(score, bool) or not isinstance(score, int | float) or not 0.0 <= score <= 1.0:
         raise InvalidInput("min_score", f"is {score!r}; must be from 0 to 1")
     if score <= RELEVANT:

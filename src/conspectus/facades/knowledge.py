@@ -1,7 +1,7 @@
 """A knowledge base of many users: collections, sources, documents, chunks, search and ingest.
 
-Every method takes the id of the user who asks. What that user may not see raises NotFound, as does what
-does not exist; what the user sees but may not do raises PermissionDenied.
+Every method takes the id of the calling user. It raises NotFound for what does not exist or is not readable,
+and PermissionDenied for what is readable but not allowed.
 """
 
 import re
@@ -32,7 +32,7 @@ from conspectus.model.results import Hit, RankedHit
 
 @dataclass(frozen=True, slots=True)
 class Collection:
-    """The top of a user's knowledge. `embedding_dimensions` is None where only words are searched."""
+    """A collection of a user. `embedding_dimensions` is None if it has only keyword search."""
 
     id: str
     name: str
@@ -55,10 +55,10 @@ class Source:
 
 @dataclass(frozen=True, slots=True)
 class Document:
-    """One unit of content; `content_hash` is the SHA-256 of the content, None where there is none.
+    """A document; `content_hash` is the SHA-256 of its content, None without content.
 
-    `status` is "pending", "embedded" or "error"; a document without chunks is "pending". `source` is there in
-    search results.
+    `status` is "pending", "embedded" or "error"; without chunks it is "pending". `source` is set in search
+    results.
     """
 
     id: str
@@ -75,7 +75,7 @@ class Document:
 
 @dataclass(frozen=True, slots=True)
 class Chunk:
-    """A piece of a document; `metadata` has `page` and `heading` where they are known."""
+    """A chunk of a document; `metadata` has `page` and `heading` if they are known."""
 
     id: int
     document_id: str
@@ -88,10 +88,7 @@ class Chunk:
 
 @dataclass(frozen=True, slots=True)
 class SearchResult:
-    """A chunk found, with its cosine distance (0: the same direction, 2: the opposite one).
-
-    `hit` is what the engine said of it.
-    """
+    """A chunk with its cosine distance, 0 (same direction) to 2 (opposite). `hit` is the engine's hit."""
 
     chunk: Chunk
     document: Document
@@ -101,7 +98,7 @@ class SearchResult:
 
 @dataclass(frozen=True, slots=True)
 class RankedResult:
-    """A chunk found, with a reranker's score; None where none judged it. `notice` says why."""
+    """A chunk with its relevance; None without a reranker, for the reason in `notice`."""
 
     chunk: Chunk
     document: Document
@@ -110,19 +107,19 @@ class RankedResult:
 
 
 def to_collection(stored: records.Collection) -> Collection:
-    """A collection under the name its owner gave it."""
+    """Convert a collection, under the name that its owner gave it."""
     _, _, name = stored.name.rpartition("/")
     dimensions = stored.space.dimensions if stored.space else None
     return Collection(stored.id, name, stored.description, dimensions, stored.owner, stored.created)
 
 
 def to_source(stored: records.Source) -> Source:
-    """A source."""
+    """Convert a source."""
     return Source(stored.id, stored.collection, stored.name, stored.kind, stored.metadata)
 
 
 def to_document(stored: records.Document, source: Source | None = None) -> Document:
-    """A document without its content."""
+    """Convert a document, without its content."""
     empty = stored.status == "embedded" and not stored.chunks
     return Document(
         id=stored.id,
@@ -139,7 +136,7 @@ def to_document(stored: records.Document, source: Source | None = None) -> Docum
 
 
 def to_chunk(stored: records.Chunk) -> Chunk:
-    """A chunk."""
+    """Convert a chunk."""
     facts = {"page": stored.page, "heading": stored.heading}
     return Chunk(
         id=stored.id,
@@ -153,13 +150,13 @@ def to_chunk(stored: records.Chunk) -> Chunk:
 
 
 def to_result(hit: Hit, source: Source | None) -> SearchResult:
-    """A hit of a search by meaning."""
+    """Convert a hit of a vector search."""
     distance = 1.0 - (hit.similarity if hit.similarity is not None else 0.0)
     return SearchResult(to_chunk(hit.chunk), to_document(hit.document, source), distance, hit)
 
 
 def to_ranked(judged: RankedHit, notice: str | None, source: Source | None) -> RankedResult:
-    """A hit that a reranker was asked about."""
+    """Convert a hit of a reranker."""
     hit = judged.hit
     return RankedResult(to_chunk(hit.chunk), to_document(hit.document, source), judged.relevance, notice)
 
@@ -168,28 +165,28 @@ LIST_LIMIT = 1_000
 DIMENSIONS = (256, 384, 512, 768, 1024, 1536)
 CANDIDATES = 100
 RERANK_FROM = 40
-"""With fewer candidates than this, all of them are given and none is judged."""
+"""Fewer candidates than this are all returned without reranking."""
 FLOOR = 0.25
 
 
 class IngestOptions(ChunkOptions, total=False):
-    """How a page is asked for (GET without headers), and how it is split."""
+    """Options of the request for a page (default: GET without headers) and of the splitter."""
 
     method: str
     headers: Mapping[str, str]
 
 
 class KnowledgeBase:
-    """The face of an engine that belongs to the owner of the store."""
+    """The knowledge base API of an engine that belongs to the owner of the store."""
 
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
 
     async def create_collection(self, attrs: Mapping[str, Any], user_id: str) -> Collection:
-        """Make a collection from `name`, `description` and `embedding_dimensions`.
+        """Create a collection from `name`, `description` and `embedding_dimensions`.
 
-        Without dimensions it has those of the embedder in the settings. Raises Conflict if the user has
-        one of that name, InvalidInput if the embedder cannot make vectors of that size.
+        The default dimensions are those of the configured embedder. Raises Conflict if the user has a
+        collection of that name, and InvalidInput if the embedder does not support the dimensions.
         """
         _known(attrs, {"name", "description", "embedding_dimensions"})
         dimensions = attrs.get("embedding_dimensions")
@@ -202,17 +199,17 @@ class KnowledgeBase:
         return to_collection(made)
 
     async def list_collections(self, user_id: str) -> list[Collection]:
-        """The collections that belong to the user, by name."""
+        """Return the user's own collections, by name."""
         return [each for each in await self.list_accessible_collections(user_id) if each.user_id == user_id]
 
     async def list_accessible_collections(self, user_id: str) -> list[Collection]:
-        """The collections of which the user may see anything, by name."""
+        """Return the collections that the user may read at least in part, by name."""
         engine = await self._as(user_id)
         found = [to_collection(each) for each in await engine.collections.list()]
         return sorted(found, key=lambda each: (each.name, each.id))[:LIST_LIMIT]
 
     async def get_collection(self, id: str, user_id: str) -> Collection:
-        """A collection."""
+        """Return a collection."""
         return to_collection(await (await self._as(user_id)).collections.get(id))
 
     async def update_collection(self, id: str, attrs: Mapping[str, Any], user_id: str) -> Collection:
@@ -229,7 +226,7 @@ class KnowledgeBase:
         return await (await self._as(user_id)).collections.delete(id)
 
     async def create_source(self, collection_id: str, attrs: Mapping[str, Any], user_id: str) -> Source:
-        """Make a source from `name`, `source_type` and `metadata`, or return the one of that name."""
+        """Create a source from `name`, `source_type` and `metadata`, or return the one of that name."""
         _known(attrs, {"name", "source_type", "metadata"})
         engine = await self._as(user_id)
         place = await engine.collections.get(collection_id)
@@ -240,12 +237,12 @@ class KnowledgeBase:
         return to_source(made)
 
     async def list_sources(self, collection_id: str, user_id: str) -> list[Source]:
-        """The sources of a collection that the user may see, by name."""
+        """Return the readable sources of a collection, by name."""
         found = await (await self._as(user_id)).collections.list_sources(collection=collection_id)
         return [to_source(each) for each in found][:LIST_LIMIT]
 
     async def get_source(self, id: str, user_id: str) -> Source:
-        """A source."""
+        """Return a source."""
         return to_source(await (await self._as(user_id)).collections.get_source(id))
 
     async def update_source(self, id: str, attrs: Mapping[str, Any], user_id: str) -> Source:
@@ -262,9 +259,10 @@ class KnowledgeBase:
         return await (await self._as(user_id)).collections.delete_source(id)
 
     async def create_document(self, source_id: str, attrs: Mapping[str, Any], user_id: str) -> Document:
-        """Make a document from `title`, `content`, `metadata` and `key`.
+        """Create a document from `title`, `content`, `metadata` and `key`.
 
-        With the key of a stored one it replaces that. Its content is split, and found by words at once.
+        It replaces a stored document with the same key. The content is split and found by keyword search at
+        once.
         """
         _known(attrs, {"title", "content", "metadata", "key"})
         engine = await self._as(user_id)
@@ -279,7 +277,7 @@ class KnowledgeBase:
         return to_document(await engine.documents.get(written[0].id))
 
     async def list_documents(self, source_id: str, user_id: str) -> list[Document]:
-        """The documents of a source, by title; at most 1,000."""
+        """Return the documents of a source, by title; at most 1,000."""
         engine = await self._as(user_id)
         source = await engine.collections.get_source(source_id)
         page = await engine.documents.list(
@@ -289,7 +287,7 @@ class KnowledgeBase:
         return sorted(found, key=lambda each: (each.title, each.id))
 
     async def get_document(self, id: str, user_id: str) -> Document:
-        """A document without its content."""
+        """Return a document without its content."""
         return to_document(await (await self._as(user_id)).documents.get(id))
 
     async def delete_document(self, id: str, user_id: str) -> Receipt:
@@ -300,14 +298,14 @@ class KnowledgeBase:
     async def embed_chunks(
         self, document_id: str, chunks: Sequence[Mapping[str, Any]], user_id: str
     ) -> Document:
-        """Let a document consist of these chunks (`content`, `position`) and embed them.
+        """Replace the chunks of a document by these (`content`, `position`) and embed them.
 
-        They replace what it had, in one transaction; giving the same ones again changes nothing. The
-        document is returned when it is embedded. A `token_count` is counted anew.
+        They are replaced in one transaction; the same chunks have no effect. Returns the document when it is
+        embedded. `token_count` is ignored and counted.
 
         Raises:
-            InvalidInput: a chunk has other fields, such as metadata; metadata belong to the document.
-            ProviderError: the embedder refused a chunk. The chunks are stored and found by their words.
+            InvalidInput: a chunk has other fields, such as metadata, which belong to the document.
+            ProviderError: the embedder refused a chunk. The chunks are stored, and keyword search finds them.
             ProviderUnavailable: the embedder did not answer; the chunks are embedded later.
         """
         for each in chunks:
@@ -327,11 +325,11 @@ class KnowledgeBase:
         return to_document(done)
 
     async def list_chunks_for_document(self, document_id: str, user_id: str) -> list[Chunk]:
-        """A document's chunks, by position."""
+        """Return the chunks of a document, by position."""
         return [to_chunk(each) for each in await (await self._as(user_id)).documents.list_chunks(document_id)]
 
     async def delete_document_chunks(self, document_id: str, user_id: str) -> int:
-        """Delete a document's chunks, keep the document, and say how many went."""
+        """Delete the chunks of a document, but not the document, and return their number."""
         return await (await self._as(user_id)).documents.delete_chunks(document_id)
 
     async def search(
@@ -343,9 +341,9 @@ class KnowledgeBase:
         limit: int = 20,
         dimensions: int | None = None,
     ) -> list[SearchResult]:
-        """The chunks of a collection nearest in meaning, nearest first.
+        """Return the nearest chunks of a collection by vector search, nearest first.
 
-        `dimensions`, where given, must be those of the collection.
+        `dimensions`, if given, must be those of the collection.
         """
         engine = await self._as(user_id)
         place = await engine.collections.get(collection_id)
@@ -360,7 +358,7 @@ class KnowledgeBase:
     async def rerank(
         self, query: str, results: Sequence[SearchResult], user_id: str, *, top_n: int = 5
     ) -> list[RankedResult]:
-        """Those that answer best; in the order given and without scores where no reranker could judge."""
+        """Return the most relevant results; in the given order and without scores if no reranker works."""
         engine = await self._as(user_id)
         judged = await engine.search.rerank(query, [each.hit for each in results], limit=top_n)
         return await _ranked(engine, judged.results, judged.notice)
@@ -368,7 +366,7 @@ class KnowledgeBase:
     async def search_and_rerank(
         self, collection_id: str, query: str, user_id: str, *, search_limit: int = 50, top_n: int = 5
     ) -> list[RankedResult]:
-        """Look broadly in a collection, by words and by meaning, then keep what answers best."""
+        """Search a collection by keywords and vectors, and return the most relevant results."""
         engine = await self._as(user_id)
         judged = await engine.search.search_and_rerank(
             query, collection=collection_id, candidates=search_limit, limit=top_n
@@ -378,7 +376,7 @@ class KnowledgeBase:
     async def search_accessible(
         self, collection_id: str, query: str, user_id: str, *, search_limit: int = 50, top_n: int = 10
     ) -> list[RankedResult]:
-        """The same over what the user may see of a collection that may be another user's."""
+        """Search what the user may read of a collection, also of another user's, and rerank it."""
         return await self.search_and_rerank(
             collection_id, query, user_id, search_limit=search_limit, top_n=top_n
         )
@@ -386,10 +384,11 @@ class KnowledgeBase:
     async def augment_context(
         self, query: str, user_id: str, *, floor: float = FLOOR, max_tokens: int | None = None
     ) -> list[RankedResult]:
-        """What the user may see of all collections that bears on a question, for a prompt.
+        """Return the relevant results of all readable collections for a prompt.
 
-        Of at most 100 candidates that are at least as similar as the floor, a reranker chooses 40; fewer
-        than 40 are all given, without scores. With `max_tokens`, only what fits into a window of so many.
+        A reranker selects 40 of at most 100 candidates with a similarity of at least `floor`; fewer than 40
+        are all returned without scores. With `max_tokens`, only what fits into a window of that size is
+        returned.
         """
         engine = await self._as(user_id)
         found = await engine.retrieve(
@@ -417,7 +416,7 @@ class KnowledgeBase:
         return await engine.jobs.ingest_url(url, collection=place.id, **options)
 
     async def _as(self, user_id: str) -> Engine:
-        """The engine as that user may use it."""
+        """Return the engine with the rights of that user."""
         if user_id == LOCAL:
             return self._engine
         user = await self._engine.people.get_user(user_id)
@@ -446,7 +445,7 @@ def _same_size(place: records.Collection, dimensions: int | None) -> None:
 
 
 def _joined(contents: Sequence[str]) -> tuple[str, tuple[tuple[int, int], ...]]:
-    """The text that the chunks are pieces of, one after the other, and where each begins and ends."""
+    """Join chunks to one text; return it with the bounds of each chunk."""
     spans = []
     end = 0
     for content in contents:
@@ -461,7 +460,7 @@ async def _ranked(engine: Engine, judged: Sequence[RankedHit], notice: str | Non
 
 
 async def _sources(engine: Engine, hits: Sequence[Hit]) -> dict[str, Source]:
-    """The sources of hits by id, without those that were deleted meanwhile."""
+    """Return the existing sources of hits, by id."""
     found: dict[str, Source] = {}
     for each in dict.fromkeys(hit.document.source for hit in hits):
         with suppress(NotFound):
@@ -477,7 +476,7 @@ _INSTRUCTION = (
 
 
 def with_knowledge(prompt: str, results: Sequence[RankedResult]) -> str:
-    """The prompt with the results in front of it; unchanged where there are none.
+    """Put the results before the prompt; without results it is unchanged.
 
     Titles and contents are escaped, so that no document can close its own tag.
     """
@@ -493,6 +492,6 @@ def with_knowledge(prompt: str, results: Sequence[RankedResult]) -> str:
 
 
 def cited(answer: str, results: Sequence[RankedResult]) -> list[RankedResult]:
-    """The results whose documents the answer cites, in their order; made-up citations count for nothing."""
+    """Return the results that the answer cites, in their order; unknown citations are ignored."""
     named = set(_CITATION.findall(answer))
     return [each for each in results if each.document.id in named]

@@ -85,7 +85,7 @@ def key_setup() -> Channel:
 
 
 @pytest.mark.parametrize(
-    "most, expected", [(1, [3, 2]), (2, [3, 2, 0]), (3, [3, 2, 0, 1]), (8, [3, 2, 0, 1])]
+    "maximum, expected", [(1, [3, 2]), (2, [3, 2, 0]), (3, [3, 2, 0, 1]), (8, [3, 2, 0, 1])]
 )
 def test_the_fourth_message_brings_the_three_that_it_needs(maximum: int, expected: list[int]) -> None:
     found = key_setup().chained({3: 0.9}, maximum=maximum)
@@ -212,7 +212,7 @@ def test_each_thread_is_read_once_and_only_those_of_the_best() -> None:
     assert numbers(found) == list(range(100))
 
 
-@pytest.mark.parametrize("most, threads, share", [(500, 1, 500), (500, 4, 125), (500, 20, 50), (9, 3, 9)])
+@pytest.mark.parametrize("maximum, threads, share", [(500, 1, 500), (500, 4, 125), (500, 20, 50), (9, 3, 9)])
 def test_threads_share_what_may_be_read(maximum: int, threads: int, share: int) -> None:
     channel = Channel()
     assert (

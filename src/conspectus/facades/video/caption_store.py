@@ -1,4 +1,4 @@
-"""The captions of one collection in the words of video contexts, with metadata as filters of the index."""
+"""Captions of one collection in the format of video contexts. Metadata are filters of the index."""
 
 import json
 import math
@@ -44,7 +44,7 @@ class Item:
 
 @dataclass(frozen=True, slots=True)
 class Home:
-    """A collection as it is now, with its streams by their ids."""
+    """A collection with its current streams, by id."""
 
     collection: Collection
     streams: Mapping[str, Source]
@@ -54,9 +54,9 @@ class Home:
         """The ids of the streams by name."""
         return {each.name: each.id for each in self.streams.values()}
 
-    def shown(self, stored: records.Document, text: str) -> Document:
-        """A caption in the words of this face; one that came another way is described by what is known."""
-        metadata = told(stored.metadata)
+    def document(self, stored: records.Document, text: str) -> Document:
+        """Convert a caption; what other programs stored is described by its known fields."""
+        metadata = from_stored(stored.metadata)
         stream = self.streams.get(stored.source)
         if stream is not None and not _OWN_KEY.fullmatch(stored.key):
             metadata = {**_described(stored, stream), **metadata}
@@ -64,10 +64,10 @@ class Home:
 
 
 class CaptionStore:
-    """One collection. Nothing is made by reading; the first write makes it.
+    """A collection of captions, created by the first write.
 
-    Its vectors are given, and of the size of the first one, unless `dimensions` say; or where
-    `engine_embeds`, the engine makes them.
+    The caller supplies vectors of `dimensions` (default: the size of the first one). With `engine_embeds`,
+    the engine computes them.
     """
 
     def __init__(
@@ -79,13 +79,13 @@ class CaptionStore:
         self._numbers = count()
 
     async def add(self, engine: AnyEngine, items: Sequence[Item]) -> list[str]:
-        """Store documents; the ids in the order given."""
+        """Store documents and return their ids in order."""
         streams: dict[str, list[int]] = {}
         captions = [self._caption(each) for each in items]
         for place, item in enumerate(items):
             streams.setdefault(stream_name(item.metadata.get(STREAM)), []).append(place)
         sizes = [len(each.vector) for each in captions if each.vector is not None]
-        home = await self._made(engine, sizes[0] if sizes else None)
+        home = await self._ensure_collection(engine, sizes[0] if sizes else None)
         ids = [""] * len(items)
         for stream, places in streams.items():
             chosen = [captions[place] for place in places]
@@ -95,23 +95,23 @@ class CaptionStore:
         return ids
 
     async def get(self, engine: AnyEngine, doc_id: str) -> Document | None:
-        """A document, if it is here."""
+        """Return a document, or None if it does not exist."""
         home = await self._home(engine)
         stored = None if home is None else await self._stored(engine, home, doc_id)
         if home is None or stored is None:
             return None
         texts = await engine.documents.get_texts([stored.id])
-        return home.shown(stored, texts[stored.id]) if stored.id in texts else None
+        return home.document(stored, texts[stored.id]) if stored.id in texts else None
 
     async def search(
         self, engine: AnyEngine, query: Query, top_k: int, chosen: Mapping[str, Any] | None
     ) -> list[tuple[Document, float]]:
-        """The best documents for a question, or for its vector alone; none where nothing can be compared."""
+        """Return the best documents for a query or a vector; none if there is nothing to compare."""
         home = await self._home(engine)
         alone = query.retrievers == ("vector",)
         if home is None or top_k <= 0 or (alone and home.collection.space is None):
             return []
-        asked = replace(query, collection=home.collection.id, filter=wanted(chosen, home.names))
+        asked = replace(query, collection=home.collection.id, filter=metadata_filter(chosen, home.names))
 
         async def ask(limit: int) -> Retrieval:
             return await engine.search.retrieve(replace(asked, limit=limit))
@@ -119,27 +119,27 @@ class CaptionStore:
         best = await best_of_each(ask, top_k)
         texts = await engine.documents.get_texts([hit.document.id for hit in best])
         return [
-            (home.shown(hit.document, texts[hit.document.id]), hit.score)
+            (home.document(hit.document, texts[hit.document.id]), hit.score)
             for hit in best
             if hit.document.id in texts
         ]
 
     async def all(self, engine: AnyEngine, chosen: Mapping[str, Any] | None) -> list[Document]:
-        """Every document that has these values, in the order of `chunk_idx`, then as they came."""
+        """Return all documents with these metadata, by `chunk_idx`, then in the order of insertion."""
         home = await self._home(engine)
         if home is None:
             return []
         found: list[tuple[str, Document]] = []
-        where = wanted(chosen, home.names)
+        where = metadata_filter(chosen, home.names)
         read = pages(engine.documents.list, collection=home.collection.id, filter=where, limit=PAGE)
         async for page in read:
             texts = await engine.documents.get_texts([each.id for each in page.documents])
             pairs = [(each, texts[each.id]) for each in page.documents if each.id in texts]
-            found += [(each.key, home.shown(each, text)) for each, text in pairs]
+            found += [(each.key, home.document(each, text)) for each, text in pairs]
         return _in_order(found)
 
     async def between(self, engine: AnyEngine, within: CaptionRange, stream_id: str | None) -> list[Document]:
-        """The documents of a range of one stream or of all, in the same order."""
+        """Return the documents of a time range of one stream or of all, in the order of `all`."""
         home = await self._home(engine)
         if home is None:
             return []
@@ -154,31 +154,33 @@ class CaptionStore:
                 range=within,
                 limit=PAGE,
             ):
-                found += [(each.document.key, home.shown(each.document, each.text)) for each in page.captions]
+                found += [
+                    (each.document.key, home.document(each.document, each.text)) for each in page.captions
+                ]
         return _in_order(found)
 
     async def embed(self, engine: AnyEngine, doc_id: str, embedding: Sequence[float]) -> bool:
-        """Give a stored document a vector; whether it is there, and the vector is one."""
+        """Set the vector of a document; return whether the document exists and the vector is not zero."""
         home = await self._home(engine)
         vector = vector_of(embedding)
         if home is None or vector is None or await self._stored(engine, home, doc_id) is None:
             return False
-        await self._made(engine, len(vector))
+        await self._ensure_collection(engine, len(vector))
         await engine.documents.update(doc_id, vector=vector)
         return True
 
     async def delete(self, engine: AnyEngine, doc_id: str) -> bool:
-        """Delete a document; whether there was one."""
+        """Delete a document and return whether it existed."""
         home = await self._home(engine)
         stored = None if home is None else await self._stored(engine, home, doc_id)
         return stored is not None and (await engine.documents.delete(stored.id)).documents > 0
 
     async def clear(self, engine: AnyEngine, stream_id: str | None = None) -> int:
-        """Delete the documents of a stream or of all, and streams of which nothing is left; how many."""
+        """Delete the documents of one stream or of all, and empty streams; return the number of documents."""
         home = await self._home(engine)
         if home is None:
             return 0
-        chosen = wanted(None, {}) if stream_id is None else of_stream(stream_id, home.names)
+        chosen = metadata_filter(None, {}) if stream_id is None else of_stream(stream_id, home.names)
         receipt = await engine.documents.delete_by_filter(chosen, collection=home.collection.id)
         named = None if stream_id is None else home.names.get(stream_name(stream_id))
         for stream in home.streams if stream_id is None else filter(None, [named]):
@@ -195,7 +197,7 @@ class CaptionStore:
             end=None if times is None else times[1],
             index=sequence_of(item.metadata),
             key=f"{time_ns():019}-{next(self._numbers):09}-{uuid4().hex[:8]}",
-            metadata=kept(item.metadata),
+            metadata=to_stored(item.metadata),
             vector=None if item.embedding is None else vector_of(item.embedding),
         )
 
@@ -215,8 +217,8 @@ class CaptionStore:
             return Home(found, {each.id: each for each in sources if each.kind == "stream"})
         return None
 
-    async def _made(self, engine: AnyEngine, size: int | None) -> Collection:
-        """The collection, with room for vectors of that size. Raises InvalidInput where it has another."""
+    async def _ensure_collection(self, engine: AnyEngine, size: int | None) -> Collection:
+        """Return the collection for vectors of that size. Raises InvalidInput if it has another size."""
         if self._engine_embeds:
             return await engine.collections.get_or_create(self.collection)
         if size is not None and self._dimensions not in {None, size}:
@@ -241,7 +243,7 @@ class CaptionStore:
 
 
 def vector_of(embedding: Sequence[float]) -> tuple[float, ...] | None:
-    """The numbers of a vector; None for one of zeros, which points nowhere and is not kept."""
+    """Return a vector as a tuple; None for a zero vector, which has no direction and is not stored."""
     try:
         vector = tuple(float(number) for number in embedding)
     except (TypeError, ValueError) as fault:
@@ -272,30 +274,32 @@ def _in_order(found: Sequence[tuple[str, Document]]) -> list[Document]:
 STREAM: Final = "stream_id"
 UNNAMED: Final = "unnamed"
 """The stream of documents whose metadata name none."""
-WHOLE: Final = "whole values"
-"""Beside lists and objects their text is kept, so that they can be looked for as they are: a filter on a
-list would match any of its elements."""
+WHOLE_VALUES: Final = "whole values"
+"""Metadata key for the text of lists and objects.
+
+It makes them comparable as a whole, while a filter on a list matches any element.
+"""
 _LIMITS: Final = DocumentLimits(sys.maxsize, sys.maxsize, 100)
 _CAPTIONS: Final = Eq("kind", "caption")
 _NOTHING: Final = Not(EVERYTHING)
 
 
-def kept(metadata: Mapping[str, Any]) -> dict[str, Json]:
-    """Metadata as they are stored. Raises InvalidInput for what is not JSON."""
+def to_stored(metadata: Mapping[str, Any]) -> dict[str, Json]:
+    """Return metadata in their stored form. Raises InvalidInput for values that are not JSON."""
     given = plain(metadata)
     whole: dict[str, Json] = {
         name: _canonical(each) for name, each in given.items() if isinstance(each, list | dict)
     }
-    return {**given, WHOLE: whole} if whole else given
+    return {**given, WHOLE_VALUES: whole} if whole else given
 
 
-def told(metadata: Mapping[str, Any]) -> dict[str, Any]:
-    """Metadata as they were given."""
-    return {name: value for name, value in metadata.items() if name != WHOLE}
+def from_stored(metadata: Mapping[str, Any]) -> dict[str, Any]:
+    """Return metadata as the caller supplied them."""
+    return {name: value for name, value in metadata.items() if name != WHOLE_VALUES}
 
 
 def stream_name(stream_id: object) -> str:
-    """The name of the source that keeps a stream."""
+    """Return the name of the source of a stream."""
     if stream_id is None or stream_id == "":
         return UNNAMED
     name = clean(stream_id) if isinstance(stream_id, str) else json.dumps(stream_id, sort_keys=True)
@@ -303,11 +307,11 @@ def stream_name(stream_id: object) -> str:
     return name if usable else f"stream {stable_id('stream', name)}"
 
 
-def wanted(filter_metadata: Mapping[str, Any] | None, sources: Mapping[str, str]) -> Filter:
-    """Captions whose metadata have exactly these values; `sources` are the ids of streams by name.
+def metadata_filter(filter_metadata: Mapping[str, Any] | None, sources: Mapping[str, str]) -> Filter:
+    """Return the filter for captions with exactly these metadata; `sources` maps names of streams to ids.
 
-    Those that the engine has of a stream otherwise, say from a file of subtitles, are of it too. Raises
-    InvalidInput for a value that is not JSON.
+    It includes captions that were imported otherwise, such as from subtitle files. Raises InvalidInput for a
+    value that is not JSON.
     """
     parts: list[Filter] = [_CAPTIONS]
     for name, value in plain(filter_metadata or {}).items():
@@ -316,8 +320,8 @@ def wanted(filter_metadata: Mapping[str, Any] | None, sources: Mapping[str, str]
 
 
 def of_stream(stream_id: object, sources: Mapping[str, str]) -> Filter:
-    """The captions of a stream."""
-    return wanted({STREAM: stream_id}, sources)
+    """Return the filter for the captions of a stream."""
+    return metadata_filter({STREAM: stream_id}, sources)
 
 
 def _of_stream(value: Json, sources: Mapping[str, str]) -> Filter:
@@ -334,17 +338,17 @@ def _equals(name: str, value: Json) -> Filter:
     if value is None:
         return Not(Exists((name,)))
     if isinstance(value, list | dict):
-        return Eq((WHOLE, name), _canonical(value))
-    return And((Eq((name,), value), Not(Exists((WHOLE, name)))))
+        return Eq((WHOLE_VALUES, name), _canonical(value))
+    return And((Eq((name,), value), Not(Exists((WHOLE_VALUES, name)))))
 
 
 def has_values(metadata: Mapping[str, Any], expected: Mapping[str, Any]) -> bool:
-    """Whether metadata have exactly these values; None is where there is none."""
+    """Return whether metadata have exactly these values; None matches a missing key."""
     return all(_canonical(metadata.get(name)) == _canonical(value) for name, value in expected.items())
 
 
 def plain(metadata: Mapping[str, Any]) -> dict[str, Json]:
-    """JSON; times without a zone stay as they are written."""
+    """Convert metadata to JSON. Times without a time zone keep their form."""
     written = {
         name: each.isoformat() if isinstance(each, datetime) and each.tzinfo is None else each
         for name, each in metadata.items()
@@ -353,7 +357,7 @@ def plain(metadata: Mapping[str, Any]) -> dict[str, Json]:
 
 
 def _canonical(value: object) -> str:
-    """The same text for equal values, be a number written as 1 or as 1.0."""
+    """Return the same text for equal values; 1 and 1.0 are equal."""
     same = json.loads(json.dumps(value), parse_float=_number)
     return json.dumps(same, ensure_ascii=False, sort_keys=True)
 

@@ -1,11 +1,11 @@
-"""The context of videos: captions with metadata, found by meaning, by time and by stream.
+"""Context of videos: captions with metadata, searched by similarity, time and stream.
 
     manager = ContextManager(embeddings)
     await manager.add_document("A red car parks.", {"stream_id": "gate", "start_time": "00:10"})
     window = await manager.get_context_window("Which cars came?", max_tokens=1000)
 
-Finding, filtering and times are the engine's. It works with an engine of this process, with one on a server,
-and with any other store that has the methods of ContextStore.
+The engine searches, filters and parses times. It may run in this process or on a server. Any other store that
+implements ContextStore works, too.
 """
 
 import asyncio
@@ -46,10 +46,10 @@ NO_CAPTIONS = "No captions available for summarization."
 
 
 class Executable(Protocol):
-    """A function in the form of an object."""
+    """A function as an object."""
 
     def execute(self, *args: Any, **kwargs: Any) -> Any:
-        """Do it, or give an awaitable of it."""
+        """Return the result or an awaitable of it."""
         ...
 
 
@@ -57,25 +57,25 @@ Function = Callable[..., Any] | Executable
 
 
 class Functions:
-    """Functions by name."""
+    """A registry of functions by name."""
 
     def __init__(self) -> None:
         self._functions: dict[str, Function] = {}
 
     def register_function(self, name: str, function: Function) -> None:
-        """Know a callable, or an object with `execute`, by a name, in place of what had it."""
+        """Register a callable, or an object with `execute`. It replaces a function of the same name."""
         self._functions[name] = function
 
     def get_function(self, name: str) -> Function | None:
-        """What has that name, None if nothing has."""
+        """Return the function of that name, or None."""
         return self._functions.get(name)
 
     def list_functions(self) -> list[str]:
-        """All names, in the order of their registration."""
+        """Return all names in the order of registration."""
         return list(self._functions)
 
     async def call(self, name: str, *args: Any, **kwargs: Any) -> Any:
-        """Call it; a result that can be awaited is. Raises ValueError for a name that is not known."""
+        """Call a function and await its result if needed. Raises ValueError for an unknown name."""
         function: Any = self._functions.get(name)
         if function is None:
             raise ValueError(f"Function {name!r} not found")
@@ -85,9 +85,9 @@ class Functions:
 
 
 class SummarizationFunction:
-    """`call("summarize", stream_id=...)`: batches of captions summarised, then these together.
+    """`call("summarize", stream_id=...)`: summarizes batches of captions, then their summaries.
 
-    It is the summary of the engine behind the store; the options are those of `engine.summaries.summarize`.
+    It uses the summaries of the engine behind the store, with the options of `engine.summaries.summarize`.
     """
 
     def __init__(self, store: EngineContextStore, **options: Unpack[SummaryRequestOptions]) -> None:
@@ -99,10 +99,10 @@ class SummarizationFunction:
     async def execute(
         self, stream_id: str, *, start_time: str | float | None = None, end_time: str | float | None = None
     ) -> dict[str, Any]:
-        """The summary as a dict: success, outcome, summary, batch_count, calls, and the failures by batch.
+        """Return the summary as a dict: success, outcome, summary, batch_count, calls, failures by batch.
 
-        It is a success where all captions are in it. A stream without any has a message in its place, a model
-        that fails its error.
+        `success` means that all captions are summarized. An empty stream has `message` instead of a summary,
+        a failing model `error`.
         """
         within = CaptionRange(start=start_time, end=end_time)
         options: SummaryRequestOptions = {**self._options, "range": within}
@@ -136,23 +136,23 @@ def _nothing(outcome: str, words: str) -> dict[str, Any]:
 
 
 MAX_CONTEXT_TOKENS = 100_000
-CANDIDATES = 1_000
-"""How many documents a window chooses from."""
-ATTEMPTS = 3
-"""How often a text that could not be embedded is tried again unasked."""
-AT_ONCE = 100
-"""How many of them with one question."""
+MAX_CANDIDATES = 1_000
+"""Maximum number of documents from which a window is selected."""
+MAX_ATTEMPTS = 3
+"""Number of automatic attempts to embed a text."""
+RETRY_BATCH = 100
+"""Maximum number of pending texts that one query retries."""
 
 
 class ContextManager(Functions):
-    """The captions of videos, for questions about them.
+    """Stores captions of videos and returns context windows for queries.
 
-    `embeddings` has embed_document, embed_documents and embed_query, or is one of our embedders. It may be
-    left out with an `engine`, which then embeds by itself and is also asked by words. Without a `store`, and
-    without an engine, everything is kept until the manager is closed or the program ends.
+    `embeddings` has embed_document, embed_documents and embed_query, or is an embedder of this package. It is
+    optional with an `engine`, which then embeds itself and also uses keyword search. Without `store` and
+    `engine`, data are deleted when the manager is closed or the program ends.
 
-    A document whose text cannot be embedded is stored nevertheless: it is in `pending`, and tried again with
-    the next question. A question that cannot be embedded finds nothing; with `strict` both are errors.
+    A document that cannot be embedded is stored, listed in `pending`, and retried by the next query. A query
+    that cannot be embedded returns no results. With `strict`, both raise.
     """
 
     def __init__(
@@ -165,7 +165,7 @@ class ContextManager(Functions):
         tokenizer: str = "chars4_floor",
         strict: bool = False,
     ) -> None:
-        """`tokenizer` counts what a window costs: o200k_base, cl100k_base, or a named estimate."""
+        """Create a manager; `tokenizer` is o200k_base, cl100k_base, or a named estimate."""
         super().__init__()
         if embeddings is None and engine is None and store is None:
             raise InvalidInput("embeddings", "are needed without an engine that embeds")
@@ -181,9 +181,9 @@ class ContextManager(Functions):
     def from_settings(
         cls, embeddings: Any, settings: Settings | None = None, *, embedding_dim: int = 768
     ) -> "ContextManager":
-        """A manager as the settings say: in Milvus, where they name one, else in memory.
+        """Return a manager for the settings: in Milvus if they name a server, else in memory.
 
-        Without any they are those of the environment, and of the file that CONSPECTUS_CONFIG names.
+        The default settings are those of the environment and of the file in CONSPECTUS_CONFIG.
         """
         chosen = Settings.from_environment() if settings is None else settings
         store: ContextStore | None = None
@@ -197,7 +197,7 @@ class ContextManager(Functions):
         return cls(embeddings, store, chosen.max_context_tokens)
 
     async def __aenter__(self) -> "ContextManager":
-        """The manager; nothing is opened yet."""
+        """Return the manager; the store is opened on first use."""
         return self
 
     async def __aexit__(self, *_: object) -> None:
@@ -205,29 +205,29 @@ class ContextManager(Functions):
         await self.close()
 
     async def close(self) -> None:
-        """Release what the store holds."""
+        """Close the store."""
         await self._store.close()
 
     @property
     def store(self) -> ContextStore:
-        """The store that everything is in."""
+        """The store of all documents."""
         return self._store
 
     @property
     def max_context_tokens(self) -> int:
-        """The size of a window for which no other is asked."""
+        """The default number of tokens of a window."""
         return self._max_context_tokens
 
     @property
     def pending(self) -> tuple[str, ...]:
-        """The ids of documents that are stored, but could not be embedded yet."""
+        """The ids of stored documents without a vector."""
         return tuple(self._pending)
 
     async def add_document(self, text: str, metadata: dict[str, Any], generate_embedding: bool = True) -> str:
-        """Store a document, say a caption, and return its id.
+        """Store a document, such as a caption, and return its id.
 
-        Of the metadata `stream_id`, `chunk_idx`, `start_time` and `end_time` (seconds, timecodes or ISO 8601)
-        say where it stands; all of them can be looked for. Raises InvalidInput for what is not JSON.
+        The metadata `stream_id`, `chunk_idx`, `start_time` and `end_time` (seconds, timecodes or ISO 8601)
+        give its position. All metadata can be filtered. Raises InvalidInput for values that are not JSON.
         """
         embedding: list[float] | None = None
         fault: Exception | None = None
@@ -242,7 +242,7 @@ class ContextManager(Functions):
     async def add_documents_batch(
         self, texts: list[str], metadatas: list[dict[str, Any]], generate_embeddings: bool = True
     ) -> list[str]:
-        """Store many documents; their ids in the order given. Raises InvalidInput for unequal lists."""
+        """Store documents and return their ids in order. Raises InvalidInput for lists of unequal length."""
         if len(texts) != len(metadatas):
             raise InvalidInput("metadatas", f"are {len(metadatas)}, the texts {len(texts)}")
         embeddings: Sequence[list[float] | None] = [None] * len(texts)
@@ -258,9 +258,9 @@ class ContextManager(Functions):
     async def retrieve(
         self, query: str, top_k: int = 5, filter_metadata: dict[str, Any] | None = None
     ) -> list[dict[str, Any]]:
-        """The documents that answer a question, best first: id, text, metadata and score.
+        """Return the documents for a query, best first, with id, text, metadata and score.
 
-        The score is the cosine similarity, or without embeddings of your own that of the engine.
+        The score is the cosine similarity; if the engine embeds, it is the engine's score.
         """
         return [
             {"id": each.id, "text": each.text, "metadata": each.metadata, "score": score}
@@ -276,17 +276,17 @@ class ContextManager(Functions):
         stream_id: str | None = None,
         filter_metadata: dict[str, Any] | None = None,
     ) -> ContextWindow:
-        """Whole documents of at most `max_tokens`, the best first; with `include_all` all, in their order.
+        """Return whole documents of at most `max_tokens`, best first; with `include_all`, all in order.
 
-        What does not fit is passed over, and the next one tried. 0 means none.
+        A document that does not fit is skipped, and the next one is tried. 0 returns none.
         """
         allowed = self._max_context_tokens if max_tokens is None else _tokens(max_tokens)
         chosen = stream_filter(stream_id, filter_metadata)
         if include_all:
             documents, more = in_order(await self._store.get_all_documents(chosen)), False
         else:
-            documents = [each for each, _ in await self._found(query, CANDIDATES, chosen)]
-            more = len(documents) == CANDIDATES
+            documents = [each for each, _ in await self._found(query, MAX_CANDIDATES, chosen)]
+            more = len(documents) == MAX_CANDIDATES
         window = ContextWindow([], 0)
         for each in documents if allowed else ():
             cost = self._estimate_tokens(each.text)
@@ -297,7 +297,7 @@ class ContextManager(Functions):
         return window
 
     async def get_all_captions(self, stream_id: str | None = None) -> list[str]:
-        """The texts of all captions, or of those of a stream, in the order of `chunk_idx`."""
+        """Return the texts of all captions, or of those of a stream, in the order of `chunk_idx`."""
         found = await self._store.get_all_documents(stream_filter(stream_id))
         return [each.text for each in in_order(found)]
 
@@ -309,16 +309,16 @@ class ContextManager(Functions):
         *,
         contains: bool = False,
     ) -> list[str]:
-        """The texts of captions that share an instant with [start, end), or with `contains` lie inside.
+        """Return the texts of captions that overlap [start, end), or with `contains` lie inside it.
 
-        Times are seconds, timecodes or ISO 8601; None or "" is open. A caption without times is in no range.
-        Raises InvalidInput for what is no time, and for a range that ends before it starts.
+        Times are seconds, timecodes or ISO 8601; None or "" is open. Captions without times never match.
+        Raises InvalidInput for an invalid time and for a range that ends before it starts.
         """
         within = CaptionRange(open_ended(start_time), open_ended(end_time), contains=contains)
         return [each.text for each in await self._store.between(within, stream_id)]
 
     async def clear_context(self, stream_id: str | None = None) -> int:
-        """Delete everything, or one stream with everything in it, and say how many documents there were."""
+        """Delete everything, or one stream, and return the number of documents."""
         if stream_id is None:
             count = await self._store.clear()
             self._pending.clear()
@@ -329,19 +329,19 @@ class ContextManager(Functions):
         return count
 
     async def get_document(self, doc_id: str) -> Document | None:
-        """The document of that id, None where there is none."""
+        """Return a document by id, or None."""
         return await self._store.get_document(doc_id)
 
     async def delete_document(self, doc_id: str) -> bool:
-        """Delete a document; whether there was one."""
+        """Delete a document and return whether it existed."""
         self._pending.pop(doc_id, None)
         return await self._store.delete_document(doc_id)
 
     async def embed_pending(self) -> int:
-        """Try again to embed what could not be embedded, and say how many came. Raises what goes wrong."""
+        """Embed pending documents and return their number. Raises the errors of the embedder."""
         names = list(self._pending)
-        parts = range(0, len(names), AT_ONCE)
-        return sum([await self._embed(names[start : start + AT_ONCE], quietly=False) for start in parts])
+        parts = range(0, len(names), RETRY_BATCH)
+        return sum([await self._embed(names[start : start + RETRY_BATCH], quietly=False) for start in parts])
 
     def _estimate_tokens(self, text: str) -> int:
         return self._count(text)
@@ -356,16 +356,16 @@ class ContextManager(Functions):
         vector = await attempted(self._embedder.query(query))
         if isinstance(vector, Exception):
             self._raise_if_strict(vector)
-            LOG.warning("no results: the query could not be embedded: %s", _words(vector))
+            LOG.warning("no results: the query could not be embedded: %s", _error_name(vector))
             return []
         if not any(vector):
             return []
-        due = [name for name, (_, attempts) in self._pending.items() if attempts < ATTEMPTS]
-        await self._embed(due[:AT_ONCE], quietly=True)
+        due = [name for name, (_, attempts) in self._pending.items() if attempts < MAX_ATTEMPTS]
+        await self._embed(due[:RETRY_BATCH], quietly=True)
         return await self._store.search(query_embedding=vector, top_k=top_k, filter_metadata=chosen)
 
     async def _embed(self, names: Sequence[str], *, quietly: bool) -> int:
-        """Together, or where that fails each alone, so that one text holds up no other."""
+        """Embed documents together or, if that fails, one by one, so that one text does not block others."""
         due = [(name, *self._pending[name]) for name in names if name in self._pending]
         if self._embedder is None or not due:
             return 0
@@ -390,7 +390,7 @@ class ContextManager(Functions):
             return
         self._pending |= {name: (text, 0) for name, text in zip(added, texts, strict=True)}
         words = "%d documents are stored, but not found by meaning before they are embedded: %s"
-        LOG.warning(words, len(added), _words(fault))
+        LOG.warning(words, len(added), _error_name(fault))
 
     def _raise_if_strict(self, fault: Exception | None) -> None:
         if self._strict and fault is not None:
@@ -413,8 +413,8 @@ def _tokens(number: int) -> int:
     return number
 
 
-def _words(fault: Exception) -> str:
-    """What may be said of a fault of which nothing is known: it could quote a key."""
+def _error_name(fault: Exception) -> str:
+    """Return the type of an unknown error: its message could contain a key."""
     return str(fault) if isinstance(fault, ConspectusError) else type(fault).__name__
 
 
@@ -422,10 +422,10 @@ T = TypeVar("T")
 
 
 class Embeddings:
-    """Documents and questions as plain lists of numbers.
+    """Vectors of documents and queries as lists of numbers.
 
-    The object has `embed_documents` and `embed_query`; with `embed_document` a single text goes there. Each
-    may be a coroutine function or not: then it is called in a thread. What they raise is raised.
+    The object has `embed_documents` and `embed_query`, and optionally `embed_document` for single texts.
+    Functions that are not coroutines run in a thread. Their errors are passed on.
     """
 
     def __init__(self, embeddings: Any) -> None:
@@ -435,13 +435,13 @@ class Embeddings:
         self._inner = embeddings
 
     async def document(self, text: str) -> list[float]:
-        """The vector of one document."""
+        """Return the vector of one document."""
         if callable(getattr(self._inner, "embed_document", None)):
             return _row(await _called(self._inner.embed_document, text))
         return (await self.documents([text]))[0]
 
     async def documents(self, texts: Sequence[str]) -> list[list[float]]:
-        """The vectors of documents. Raises InvalidInput where there are more or fewer than texts."""
+        """Return the vectors of documents. Raises InvalidInput if there is not one for each text."""
         if not texts:
             return []
         rows = [_row(each) for each in await _called(self._inner.embed_documents, list(texts))]
@@ -450,12 +450,12 @@ class Embeddings:
         return rows
 
     async def query(self, text: str) -> list[float]:
-        """The vector of a question."""
+        """Return the vector of a query."""
         return _row(await _called(self._inner.embed_query, text))
 
 
 class ContextEmbedder:
-    """The same as an embedder of engines: `conspectus.open(embedder=ContextEmbedder(mine, 768))`."""
+    """The same object as an embedder: `conspectus.open(embedder=ContextEmbedder(mine, 768))`."""
 
     def __init__(self, embeddings: Any, dimensions: int, *, model: str = "context") -> None:
         self._inner = Embeddings(embeddings)
@@ -463,20 +463,23 @@ class ContextEmbedder:
 
     @property
     def space(self) -> EmbeddingSpace:
-        """The space of its vectors; give each model a name of its own."""
+        """The space of its vectors; each model needs its own name."""
         return self._space
 
     async def embed_documents(self, texts: Sequence[str]) -> Vectors:
-        """Unit rows of shape (len(texts), dimensions). Raises ProviderError for what the object raises."""
+        """Return unit rows of shape (len(texts), dimensions).
+
+        Raises ProviderError for any error of the object.
+        """
         return self._units(self._known(await attempted(self._inner.documents(texts))))
 
     async def embed_query(self, text: str) -> Vectors:
-        """A unit vector of shape (dimensions,)."""
+        """Return a unit vector of shape (dimensions,)."""
         row: Vectors = self._units([self._known(await attempted(self._inner.query(text)))])[0]
         return row
 
     async def close(self) -> None:
-        """Nothing to release: the object is its owner's."""
+        """Do nothing: the caller owns the object."""
 
     def _known(self, answer: T | Exception) -> T:
         if isinstance(answer, ConspectusError):
@@ -494,7 +497,7 @@ class ContextEmbedder:
 
 
 async def attempted(work: Awaitable[T]) -> T | Exception:
-    """What comes of it, or what it raises, whatever that is."""
+    """Return the result or the exception."""
     [answer] = await asyncio.gather(work, return_exceptions=True)
     if isinstance(answer, BaseException) and not isinstance(answer, Exception):
         raise answer

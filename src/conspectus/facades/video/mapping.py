@@ -1,4 +1,4 @@
-"""The words of video contexts: documents with metadata, windows, their times, and what a store must do."""
+"""Types of video contexts: documents with metadata and times, windows, and the interface of a store."""
 
 import logging
 from abc import ABC, abstractmethod
@@ -18,7 +18,7 @@ from conspectus.text.times import StreamClock
 
 @dataclass
 class Document:
-    """A caption in a context. Stores that keep vectors apart do not give the `embedding` back."""
+    """A caption. Stores that keep vectors separately return no `embedding`."""
 
     id: str
     text: str
@@ -27,7 +27,7 @@ class Document:
     created_at: datetime = field(default_factory=partial(datetime.now, UTC))
 
     def __getitem__(self, name: str) -> Any:
-        """A field by its name, as in the dictionaries that `retrieve` returns. Raises KeyError."""
+        """Return a field by its name, as in the dictionaries of `retrieve`. Raises KeyError."""
         if name not in self.__dataclass_fields__:
             raise KeyError(name)
         return getattr(self, name)
@@ -35,7 +35,7 @@ class Document:
 
 @dataclass
 class RetrievalResult:
-    """What a question found, best first."""
+    """Documents for a query, best first, with their scores."""
 
     documents: list[Document]
     scores: list[float]
@@ -45,7 +45,7 @@ class RetrievalResult:
 
 @dataclass
 class ContextWindow:
-    """Documents for a model, and what they cost by the manager's count; `truncated`: some were left out."""
+    """Documents for a model with their number of tokens; `truncated` means that some did not fit."""
 
     documents: list[Document]
     total_tokens: int
@@ -53,7 +53,7 @@ class ContextWindow:
 
 
 class ContextStore(ABC):
-    """What keeps documents. The six abstract methods are enough; the others can be done better by some."""
+    """The interface of a store. Six methods are abstract; the others may be overridden for speed."""
 
     @abstractmethod
     async def add_document(
@@ -63,7 +63,7 @@ class ContextStore(ABC):
 
     @abstractmethod
     async def get_document(self, doc_id: str) -> Document | None:
-        """The document of that id, None where there is none."""
+        """Return a document by id, or None."""
 
     @abstractmethod
     async def search(
@@ -72,19 +72,19 @@ class ContextStore(ABC):
         top_k: int = 5,
         filter_metadata: dict[str, Any] | None = None,
     ) -> list[tuple[Document, float]]:
-        """The documents most similar to a vector, among those whose metadata have these values."""
+        """Return the documents most similar to a vector, among those with these metadata."""
 
     @abstractmethod
     async def get_all_documents(self, filter_metadata: dict[str, Any] | None = None) -> list[Document]:
-        """All documents whose metadata have these values, in the order of their `chunk_idx`."""
+        """Return all documents with these metadata, in the order of `chunk_idx`."""
 
     @abstractmethod
     async def delete_document(self, doc_id: str) -> bool:
-        """Delete a document; whether there was one."""
+        """Delete a document and return whether it existed."""
 
     @abstractmethod
     async def clear(self) -> int:
-        """Delete all documents and say how many."""
+        """Delete all documents and return their number."""
 
     async def add_documents(
         self,
@@ -92,7 +92,7 @@ class ContextStore(ABC):
         metadatas: Sequence[dict[str, Any]],
         embeddings: Sequence[list[float] | None],
     ) -> list[str]:
-        """Store many documents; their ids in the order given."""
+        """Store documents and return their ids in order."""
         together = zip(texts, metadatas, embeddings, strict=True)
         return [
             await self.add_document(text=text, metadata=facts, embedding=vector)
@@ -100,30 +100,30 @@ class ContextStore(ABC):
         ]
 
     async def set_embedding(self, doc_id: str, embedding: list[float]) -> bool:
-        """Give a stored document a vector; False where the store cannot."""
+        """Set the vector of a document; False if the store does not support it."""
         return False
 
     async def clear_stream(self, stream_id: str) -> int:
-        """Delete the documents of a stream and say how many."""
+        """Delete the documents of a stream and return their number."""
         found = await self.get_all_documents({"stream_id": stream_id})
         return sum([await self.delete_document(each.id) for each in found])
 
     async def between(self, within: CaptionRange, stream_id: str | None = None) -> list[Document]:
-        """The documents of a range of time, in the order of their `chunk_idx`."""
+        """Return the documents of a time range, in the order of `chunk_idx`."""
         chosen = None if stream_id is None else {"stream_id": stream_id}
         found = [each for each in await self.get_all_documents(chosen) if in_range(each.metadata, within)]
         return in_order(found)
 
     async def close(self) -> None:
-        """Release what the store holds; here nothing."""
+        """Release the resources of the store; by default there are none."""
         return
 
 
 class ClosableStore(ContextStore):
-    """A store with a connection to close, which stores many documents at once."""
+    """A store with a connection that writes many documents in one call."""
 
     async def __aenter__(self) -> Self:
-        """The store; nothing is opened yet."""
+        """Return the store; it is opened on first use."""
         return self
 
     async def __aexit__(
@@ -142,17 +142,17 @@ class ClosableStore(ContextStore):
     async def add_document(
         self, text: str, metadata: dict[str, Any], embedding: list[float] | None = None
     ) -> str:
-        """Store a document and return its id. Raises InvalidInput for what cannot be stored."""
+        """Store a document and return its id. Raises InvalidInput."""
         return (await self.add_documents([text], [metadata], [embedding]))[0]
 
 
 def in_order(documents: Sequence[Document]) -> list[Document]:
-    """By `chunk_idx`, those without one first; otherwise as they come."""
+    """Sort documents by `chunk_idx`, those without one first; the sort is stable."""
     return sorted(documents, key=lambda each: chunk_index(each.metadata))
 
 
 def stream_filter(stream_id: str | None, more: Mapping[str, Any] | None = None) -> dict[str, Any] | None:
-    """Metadata to look for: of a stream, where one is named."""
+    """Add a stream, if one is named, to the metadata of a filter."""
     chosen = {**(more or {}), **({} if stream_id is None else {"stream_id": stream_id})}
     return chosen or None
 
@@ -164,10 +164,10 @@ Instant = datetime | str | float
 
 
 def times_of(metadata: Mapping[str, Any]) -> tuple[Instant, Instant] | None:
-    """The start and the end that metadata give, both the same where only one is there.
+    """Return the start and end of a document; a missing one equals the other.
 
-    None without any, and for what is no time or goes backwards, which is logged: such a document is stored,
-    and belongs to no range.
+    Returns None without times. Invalid or reversed times are logged: the document is stored and belongs to no
+    range.
     """
     given = [metadata.get("start_time"), metadata.get("end_time")]
     known = [each for each in given if each is not None and each != ""]
@@ -183,7 +183,7 @@ def times_of(metadata: Mapping[str, Any]) -> tuple[Instant, Instant] | None:
 
 
 def in_range(metadata: Mapping[str, Any], within: CaptionRange) -> bool:
-    """Whether the times of metadata share an instant with the range, or with `contains` lie inside it."""
+    """Return whether the times of a document overlap a range, or with `contains` lie inside it."""
     span = span_of(within, CLOCK)
     times = times_of(metadata)
     if times is None:
@@ -196,13 +196,13 @@ def in_range(metadata: Mapping[str, Any], within: CaptionRange) -> bool:
 
 
 def chunk_index(metadata: Mapping[str, Any]) -> float:
-    """The number of a document in its stream; 0 where it has none."""
+    """Return the number of a document in its stream, default 0."""
     value = metadata.get("chunk_idx")
     return value if isinstance(value, int | float) and value == value else 0
 
 
 def sequence_of(metadata: Mapping[str, Any]) -> int | None:
-    """The same as the engine keeps it: a whole number from 0 on."""
+    """Return the number of a document in its stream if it is an integer from 0 on, else None."""
     value = metadata.get("chunk_idx")
     if not isinstance(value, int) or isinstance(value, bool):
         return None
@@ -210,5 +210,5 @@ def sequence_of(metadata: Mapping[str, Any]) -> int | None:
 
 
 def open_ended(value: Instant | None) -> Instant | None:
-    """A bound of a range, None where nothing is said."""
+    """Return a bound of a range, or None for an empty one."""
     return None if value is None or value == "" else value

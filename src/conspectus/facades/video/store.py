@@ -1,4 +1,4 @@
-"""Stores of video contexts: in an engine that is open or for a while, or a collection of Milvus."""
+"""Stores of video contexts: in an engine (open or temporary), or in a Milvus collection."""
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import replace
@@ -18,7 +18,7 @@ from conspectus.settings import Settings
 T = TypeVar("T")
 COLLECTION = "video"
 SIMILARITY = QueryContext(profile="multiplicative without recency, same_channel, same_thread, min_similarity")
-"""Scores that are the cosine, and nothing else: no caption is better for those beside it."""
+"""Scoring by cosine similarity only: neighboring captions do not raise a score."""
 
 
 class _Runner(Protocol):
@@ -28,7 +28,7 @@ class _Runner(Protocol):
 
 
 class _Given:
-    """An engine that somebody else opened, and closes."""
+    """An engine that the caller opened and closes."""
 
     def __init__(self, engine: AnyEngine) -> None:
         self._engine = engine
@@ -37,14 +37,14 @@ class _Given:
         return await work(self._engine)
 
     async def close(self) -> None:
-        """It stays open."""
+        """Do nothing: the caller closes the engine."""
 
 
 class EngineContextStore(ClosableStore):
-    """A collection of an engine, here or on a server, with one stream for each `stream_id`.
+    """A collection of an engine, local or remote, with one stream for each `stream_id`.
 
-    Vectors are given, all of one size, unless `engine_embeds`: then the engine's own embedder makes
-    them. Captions that are there already, say from files of subtitles, belong to it too.
+    The caller supplies vectors of one size. With `engine_embeds`, the engine computes them. Captions that are
+    in the collection already, such as imported subtitles, are included.
     """
 
     def __init__(
@@ -64,12 +64,12 @@ class EngineContextStore(ClosableStore):
         metadatas: Sequence[dict[str, Any]],
         embeddings: Sequence[list[float] | None],
     ) -> list[str]:
-        """Store many documents; those of a stream go together, at most 500 in a transaction."""
+        """Store documents. Those of a stream are written together, at most 500 in a transaction."""
         items = [Item(*each) for each in zip(texts, metadatas, embeddings, strict=True)]
         return await self._runner.run(lambda engine: self._shelf.add(engine, items))
 
     async def get_document(self, doc_id: str) -> Document | None:
-        """The document of that id, None where there is none."""
+        """Return a document by id, or None."""
         return await self._runner.run(lambda engine: self._shelf.get(engine, doc_id))
 
     async def search(
@@ -78,7 +78,7 @@ class EngineContextStore(ClosableStore):
         top_k: int = 5,
         filter_metadata: dict[str, Any] | None = None,
     ) -> list[tuple[Document, float]]:
-        """The documents most similar to a vector by cosine; none to one of zeros."""
+        """Return the documents most similar to a vector by cosine; none for a zero vector."""
         vector = tuple(map(float, query_embedding))
         if not any(vector):
             return []
@@ -88,31 +88,34 @@ class EngineContextStore(ClosableStore):
     async def ask(
         self, query: str, top_k: int = 5, filter_metadata: dict[str, Any] | None = None
     ) -> list[tuple[Document, float]]:
-        """The documents that the engine finds for a question, by words and, where it embeds, by meaning."""
+        """Return the engine's results for a query: keyword search and, if it embeds, vector search."""
         return await self._find(Query(query), top_k, filter_metadata)
 
     async def get_all_documents(self, filter_metadata: dict[str, Any] | None = None) -> list[Document]:
-        """All documents whose metadata have these values, by `chunk_idx`, then as they came."""
+        """Return all documents with these metadata, by `chunk_idx`, then in the order of insertion."""
         return await self._runner.run(lambda engine: self._shelf.all(engine, filter_metadata))
 
     async def between(self, within: CaptionRange, stream_id: str | None = None) -> list[Document]:
-        """The documents of a range of time, in the same order. Raises InvalidInput for what is no range."""
+        """Return the documents of a time range in the same order.
+
+        Raises InvalidInput for an invalid range.
+        """
         return await self._runner.run(lambda engine: self._shelf.between(engine, within, stream_id))
 
     async def set_embedding(self, doc_id: str, embedding: list[float]) -> bool:
-        """Give a stored document a vector; False where there is no such document, or the vector is zero."""
+        """Set the vector of a document; False if the document does not exist or the vector is zero."""
         return await self._runner.run(lambda engine: self._shelf.embed(engine, doc_id, embedding))
 
     async def delete_document(self, doc_id: str) -> bool:
-        """Delete a document; whether there was one."""
+        """Delete a document and return whether it existed."""
         return await self._runner.run(lambda engine: self._shelf.delete(engine, doc_id))
 
     async def clear(self) -> int:
-        """Delete all documents, and the streams that are empty then; how many documents there were."""
+        """Delete all documents and then empty streams; return the number of documents."""
         return await self._runner.run(lambda engine: self._shelf.clear(engine))
 
     async def clear_stream(self, stream_id: str) -> int:
-        """Delete a stream with its documents and say how many there were."""
+        """Delete a stream with its documents and return their number."""
         return await self._runner.run(lambda engine: self._shelf.clear(engine, stream_id))
 
     async def summarise(self, stream: str, **options: Unpack[SummaryRequestOptions]) -> Summary:
@@ -121,7 +124,7 @@ class EngineContextStore(ClosableStore):
         return await self._runner.run(lambda engine: engine.summaries.summarize(stream, **given))
 
     async def close(self) -> None:
-        """Release the engine, if it was opened for this store."""
+        """Close the engine, if this store opened it."""
         await self._runner.close()
 
     async def _find(
@@ -131,7 +134,7 @@ class EngineContextStore(ClosableStore):
 
 
 class InMemoryContextStore(EngineContextStore):
-    """A store that is gone when it is closed, or the program ends: an engine in a temporary folder."""
+    """A temporary store: an engine in a temporary folder, deleted when closed or when the program ends."""
 
     def __init__(self) -> None:
         folder = temporary_folder()
@@ -142,11 +145,11 @@ class InMemoryContextStore(EngineContextStore):
         self._count = 0
 
     def __len__(self) -> int:
-        """How many documents there are."""
+        """Return the number of documents."""
         return self._count
 
     def __bool__(self) -> bool:
-        """A store is one, even if it is empty."""
+        """Return True, also if the store is empty."""
         return True
 
     async def add_documents(
@@ -155,48 +158,47 @@ class InMemoryContextStore(EngineContextStore):
         metadatas: Sequence[dict[str, Any]],
         embeddings: Sequence[list[float] | None],
     ) -> list[str]:
-        """Store many documents."""
+        """Store documents and return their ids in order."""
         added = await super().add_documents(texts, metadatas, embeddings)
         self._count += len(added)
         return added
 
     async def delete_document(self, doc_id: str) -> bool:
-        """Delete a document; whether there was one."""
+        """Delete a document and return whether it existed."""
         deleted = await super().delete_document(doc_id)
         self._count -= deleted
         return deleted
 
     async def clear(self) -> int:
-        """Delete all documents and say how many."""
+        """Delete all documents and return their number."""
         count = await super().clear()
         self._count -= count
         return count
 
     async def clear_stream(self, stream_id: str) -> int:
-        """Delete a stream with its documents and say how many."""
+        """Delete a stream with its documents and return their number."""
         count = await super().clear_stream(stream_id)
         self._count -= count
         return count
 
 
-WIDER: Final = 4
-"""So many times more are asked for where a filter left too few."""
+WIDENING: Final = 4
+"""Factor by which the limit grows while a filter leaves too few results."""
 
 
 class MilvusOptions(TypedDict, total=False):
-    """What else a store in Milvus can be told. With a `uri` (of Zilliz, say) host and port do not matter."""
+    """Options of a store in Milvus. With a `uri` (such as of Zilliz), host and port are ignored."""
 
     uri: str
     token: str
 
 
 class MilvusContextStore(ClosableStore):
-    """The captions of one collection of a Milvus server, and nothing beside it.
+    """Captions in one collection of a Milvus server.
 
-    Programs share what they store by naming the same server and collection. A collection that other programs
-    made with the columns id, text, embedding, stream_id, chunk_idx, start_time and end_time is used as it is;
-    one that is made here has a dynamic field for further metadata. Nothing is connected to before the first
-    use.
+    Programs that name the same server and collection share it. An existing collection with the columns id,
+    text, embedding, stream_id, chunk_idx, start_time and end_time is used as it is. A collection created here
+    has a dynamic field for other metadata. The first use connects.
     """
 
     def __init__(
@@ -219,13 +221,13 @@ class MilvusContextStore(ClosableStore):
         metadatas: Sequence[dict[str, Any]],
         embeddings: Sequence[list[float] | None],
     ) -> list[str]:
-        """Store many documents; their ids in the order given. Raises InvalidInput."""
+        """Store documents and return their ids in order. Raises InvalidInput."""
         values = [_checked(each) for each in metadatas]
         vectors = [None if each is None else vector_of(each) for each in embeddings]
         return await self._rows.add(texts, values, vectors)
 
     async def get_document(self, doc_id: str) -> Document | None:
-        """The document of that id, None where there is none."""
+        """Return a document by id, or None."""
         found = await self._rows.get(doc_id)
         return None if found is None else _document(found)
 
@@ -235,7 +237,7 @@ class MilvusContextStore(ClosableStore):
         top_k: int = 5,
         filter_metadata: dict[str, Any] | None = None,
     ) -> list[tuple[Document, float]]:
-        """The documents most similar to a vector by cosine; none to one of zeros."""
+        """Return the documents most similar to a vector by cosine; none for a zero vector."""
         vector = vector_of(query_embedding)
         if vector is None or top_k <= 0:
             return []
@@ -250,45 +252,45 @@ class MilvusContextStore(ClosableStore):
             ]
             if len(kept) >= top_k or len(found) < limit:
                 return kept[:top_k]
-            limit *= WIDER
+            limit *= WIDENING
 
     async def get_all_documents(self, filter_metadata: dict[str, Any] | None = None) -> list[Document]:
-        """All documents whose metadata have these values, by `chunk_idx`."""
+        """Return all documents with these metadata, by `chunk_idx`."""
         stream, wanted = _split(filter_metadata)
         found = await self._rows.all(stream)
         return in_order([_document(each) for each in found if has_values(each.metadata, wanted)])
 
     async def set_embedding(self, doc_id: str, embedding: list[float]) -> bool:
-        """Give a stored document a vector; False where there is no such document, or the vector is zero."""
+        """Set the vector of a document; False if the document does not exist or the vector is zero."""
         vector = vector_of(embedding)
         return vector is not None and await self._rows.embed(doc_id, vector)
 
     async def delete_document(self, doc_id: str) -> bool:
-        """Delete a document; whether there was one."""
+        """Delete a document and return whether it existed."""
         return await self._rows.delete(doc_id)
 
     async def clear(self) -> int:
-        """Delete all documents and say how many."""
+        """Delete all documents and return their number."""
         return await self._rows.clear()
 
     async def clear_stream(self, stream_id: str) -> int:
-        """Delete the documents of a stream and say how many."""
+        """Delete the documents of a stream and return their number."""
         return await self._rows.clear(stream_id)
 
     async def close(self) -> None:
-        """Let go of the connection; a later use connects again."""
+        """Close the connection; later use connects again."""
         await self._rows.close()
 
 
 def _split(filter_metadata: Mapping[str, Any] | None) -> tuple[str | None, Mapping[str, Any]]:
-    """The stream that Milvus is to look in, and all values that are compared afterwards."""
+    """Return the stream that Milvus filters by, and all values, which are compared afterwards."""
     wanted = plain(filter_metadata or {})
     stream = wanted.get(STREAM)
     return (stream if isinstance(stream, str) else None), wanted
 
 
 def _checked(metadata: Mapping[str, Any]) -> dict[str, Any]:
-    """Metadata as JSON. Raises InvalidInput, also for a stream whose name is no text."""
+    """Return metadata as JSON. Raises InvalidInput, also if the stream is not a string."""
     values = plain(metadata)
     if not isinstance(values.get(STREAM, ""), str | None):
         raise InvalidInput(f"metadata.{STREAM}", "must be a text")
