@@ -56,7 +56,7 @@ def keys(accounts: CountingAccounts, clock: Hands) -> Keys:
 
 
 async def secret_of(keys: Keys, accounts: MemoryAccounts, *, expires: datetime | None = None) -> str:
-    number, secret, stored = await keys.made()
+    number, secret, stored = await keys.new_secret()
     await accounts.add_key(Key(number, ANNA, "", ("read",), NOON, expires), stored)
     return secret
 
@@ -87,7 +87,7 @@ async def test_anything_else_says_nothing(keys: Keys, accounts: CountingAccounts
 
 
 async def test_secrets_cannot_be_guessed_from_each_other(keys: Keys) -> None:
-    made = [await keys.made() for _ in range(5)]
+    made = [await keys.new_secret() for _ in range(5)]
     assert len({number for number, _, _ in made}) == len({secret for _, secret, _ in made}) == 5
     for number, secret, stored in made:
         assert secret.startswith(f"csp_{number}_")
@@ -96,7 +96,7 @@ async def test_secrets_cannot_be_guessed_from_each_other(keys: Keys) -> None:
 
 
 async def test_what_is_compared_for_an_unknown_id_is_as_long(keys: Keys) -> None:
-    _, _, stored = await keys.made()
+    _, _, stored = await keys.new_secret()
     assert len(NO_HASH) == len(stored)
 
 
@@ -134,11 +134,11 @@ async def test_a_deleted_user_is_refused(keys: Keys, accounts: CountingAccounts)
 
 
 async def test_a_key_that_got_another_hash_has_another_secret(keys: Keys, accounts: CountingAccounts) -> None:
-    old, (number, _, _) = await secret_of(keys, accounts), await keys.made()
+    old, (number, _, _) = await secret_of(keys, accounts), await keys.new_secret()
     await keys.person(old)
     stored = await accounts.key(KeyId(old.split("_")[1]))
     assert stored is not None
-    _, _, other = await keys.made()
+    _, _, other = await keys.new_secret()
     await accounts.add_key(stored[0], other)
     with pytest.raises(Unauthenticated):
         await keys.person(old)
@@ -183,6 +183,6 @@ async def test_many_keys_do_not_fill_the_memory(keys: Keys, accounts: CountingAc
 async def test_owners_come_in_as_owners(keys: Keys, accounts: CountingAccounts) -> None:
     boss = User(UserId("local"), "owner", NOON, owner=True)
     await accounts.add_user(boss)
-    number, secret, stored = await keys.made()
+    number, secret, stored = await keys.new_secret()
     await accounts.add_key(Key(number, boss.id, "", ("admin",), NOON), stored)
     assert await keys.person(secret) == Person("owner", True, boss.id, ("admin",))

@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from conspectus.text.replies.linker import NOBODY, STRANGER, Forest, Past
+from conspectus.text.replies.linker import NO_PERSON, STRANGER, Forest, Past
 from conspectus.text.replies.message_parsing import (
     MAX_TEXT_LENGTH,
     MessageParser,
@@ -100,13 +100,13 @@ def test_the_number_of_one_who_left_is_never_taken_for_the_next() -> None:
     remember(past, "bob", "still there?")
     remember(past, "cat", "hello")
     assert past.people.find("ann") == -1
-    assert past.people.find("cat") not in (NOBODY, past.people.find("bob"))
+    assert past.people.find("cat") not in (NO_PERSON, past.people.find("bob"))
     assert STRANGER not in past["addressee"]
     past = Past(2)
     remember(past, "ann", "hello")
     remember(past, "bob", "ann: hello")
     remember(past, "cat", "hello")
-    assert past["addressee"].tolist() == [STRANGER, NOBODY]
+    assert past["addressee"].tolist() == [STRANGER, NO_PERSON]
 
 
 def test_later_messages_are_counted() -> None:
@@ -118,7 +118,7 @@ def test_later_messages_are_counted() -> None:
     assert past["later_to_author"].tolist() == [1, 0, 0]
     assert past["later_in_thread"].tolist() == [2, 1, 0]
     assert past.roots == ["0", "0", "0"]
-    assert past["partner"].tolist() == [NOBODY, 0, 1]
+    assert past["partner"].tolist() == [NO_PERSON, 0, 1]
 
 
 def test_a_forest_adds_its_trees() -> None:

@@ -1,4 +1,4 @@
-"""Graphs as one person may see them: edges without evidence that the person may not see."""
+"""Graphs as one person may read them: edges without evidence that the person may not read."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -27,14 +27,14 @@ GRAPH = "graph"
 
 
 class AuthorizedGraphs:
-    """Every graph that one person may see."""
+    """The graphs that one person may read."""
 
     def __init__(self, authorized: AuthorizedReader, graphs: Graphs) -> None:
         self._authorized = authorized
         self._graphs = graphs
 
     async def find(self, place: SourceRef, *names: str) -> Source | None:
-        """The graph of the first of these ids or names that is one; None if none is to be seen."""
+        """Return the first graph with one of these ids or names; None if no readable one exists."""
         for name in names:
             found = await self._authorized.source(place, name)
             if found is not None and found.kind == GRAPH:
@@ -42,12 +42,12 @@ class AuthorizedGraphs:
         return None
 
     async def visible(self, place: SourceRef, *, begins: str | None = None) -> list[Source]:
-        """The graphs of a collection that may be seen, by name: all, or those whose name begins so."""
+        """Return the readable graphs of a collection, by name, optionally those with a prefix."""
         found = await self._authorized.sources(place)
         return [each for each in found if each.kind == GRAPH and each.name.startswith(begins or "")]
 
     def of(self, place: SourceRef, sources: Sequence[Source]) -> "VisibleGraphs":
-        """These graphs, for reading. Raises NotFound for one that may not be seen."""
+        """Return these graphs for reading. Raises NotFound for one that is not readable."""
         for each in sources:
             if each.collection != place.collection.id or role_on(place.access, each.id) is None:
                 raise NotFound("graph", each.name)
@@ -56,7 +56,7 @@ class AuthorizedGraphs:
 
 @dataclass(frozen=True, slots=True)
 class VisibleGraphs:
-    """Graphs that may be seen: all reading of graphs for people goes through them."""
+    """Readable graphs. All reads of graphs on behalf of a person use this class."""
 
     place: SourceRef
     sources: tuple[Source, ...]
@@ -65,44 +65,44 @@ class VisibleGraphs:
 
     @property
     def ids(self) -> tuple[SourceId, ...]:
-        """Their ids, in the order given."""
+        """The ids, in the order given."""
         return tuple(each.id for each in self.sources)
 
     async def nodes_by_id(self, ids: Sequence[str]) -> Sequence[Node]:
-        """Those nodes that exist, in the order asked; of one id in several graphs each."""
+        """Return the existing nodes in the order of `ids`; an id may exist in several graphs."""
         return await self.graphs.nodes_by_id(self.ids, ids)
 
     async def nodes(self, *, type: str | None = None, after: str | None, limit: int) -> NodePage:
-        """A page of nodes, by id and graph."""
+        """Return a page of nodes, by id and graph."""
         return await self.graphs.nodes(self.ids, type=type, after=after, limit=limit)
 
     async def edges(self, *, node: str | None = None, after: str | None, limit: int) -> EdgePage:
-        """List a page of edges in the order in which they were added: all, or those of one node."""
+        """Return a page of edges in the order of insertion: all, or those of one node."""
         page = await self.graphs.edges(self.ids, node=node, after=after, limit=limit)
         return replace(page, edges=tuple(await self._veiled(page.edges)))
 
     async def edges_by_id(self, ids: Sequence[str]) -> list[Edge]:
-        """Those edges that exist, in the order asked."""
+        """Return the existing edges in the order of `ids`."""
         return await self._veiled(await self.graphs.edges_by_id(self.ids, ids))
 
     async def nodes_by_name(self, keys: Sequence[str]) -> Sequence[tuple[str, Node]]:
-        """The nodes that have one of these names or aliases, each with the key that it was found by."""
+        """Return the nodes with these names or aliases, each with its matching key."""
         return await self.graphs.nodes_by_name(self.ids, keys)
 
     async def nodes_by_terms(self, words: Sequence[str], *, limit: int) -> Sequence[tuple[Node, int]]:
-        """Nodes that are found by any of these terms, with how many of them."""
+        """Return nodes with any of these terms, and the number of terms that match."""
         return await self.graphs.nodes_by_terms(self.ids, words, limit=limit)
 
     async def walk(self, starts: Sequence[str], walk: Traversal) -> Sequence[Neighbor]:
-        """What is reached from any of the starts."""
+        """Return the neighbors that a traversal reaches from any start."""
         return await self.graphs.walk(self.ids, starts, walk)
 
     async def summaries(self) -> list[GraphSummary]:
-        """The graphs in numbers."""
+        """Return a summary of each graph."""
         return [await self.graphs.summary(each) for each in self.ids]
 
     async def at(self, instant: datetime) -> tuple[list[Node], list[Edge]]:
-        """The nodes there were at an instant, and the edges of which both ends were there."""
+        """Return the nodes of an instant, and the edges between them."""
         nodes: list[Node] = []
         edges: list[Edge] = []
         for each in self.ids:
@@ -112,7 +112,7 @@ class VisibleGraphs:
         return nodes, edges
 
     async def everything(self, *, by: int) -> tuple[list[Node], list[Edge]]:
-        """All nodes and the edges between them, read in pages of `by`."""
+        """Return all nodes and the edges between them, read in pages of `by`."""
         nodes: list[Node] = []
         edges: list[Edge] = []
         after: str | None = ""
@@ -130,7 +130,7 @@ class VisibleGraphs:
         return nodes, [each for source, target, each in ends if source in there and target in there]
 
     async def events(self, node: str | None) -> list[NodeEvent]:
-        """Merges and splits in order, all or those of one node."""
+        """Return merges and splits in order, all or those of one node."""
         return [event for each in self.ids for event in await self.graphs.events(each, node=node)]
 
     async def _veiled(self, edges: Sequence[Edge]) -> list[Edge]:
@@ -142,7 +142,7 @@ class VisibleGraphs:
 
 
 class AuthorizedMentions:
-    """The names in the passages of a collection that one person may see and that a filter may leave in."""
+    """The entity mentions of passages that one person may read and a filter admits."""
 
     def __init__(self, names: MentionStore, place: SourceRef, where: Filter = EVERYTHING) -> None:
         self._names = names
@@ -151,29 +151,29 @@ class AuthorizedMentions:
         self._sources = None if within is None else sorted(within)
 
     async def of(self, chunks: Sequence[ChunkId]) -> Sequence[TextPassage]:
-        """The names in passages that were seen."""
+        """Return the mentions of passages that were read before."""
         return await self._names.of(chunks)
 
     async def passages(self, keys: Sequence[str], *, maximum: int, few: int) -> Mapping[str, Mentioned]:
-        """The passages that mention these names, as far as not too many do."""
+        """Return the passages that mention these names, except names with more than `maximum` passages."""
         home = self._place.collection.id
         return await self._names.passages(self._sources, home, keys, maximum=maximum, few=few)
 
     async def counts(self, *, begins: str, limit: int) -> Sequence[EntityCount]:
-        """The names that most passages mention, those whose key begins so."""
+        """Return the entities with the most passages among those whose key has a prefix."""
         return await self._names.counts(self._sources, self._place.collection.id, begins=begins, limit=limit)
 
     async def has_pending(self) -> bool:
-        """Whether a passage waits to be looked through, for those who see all of the collection."""
+        """Return whether any passage is pending; False unless the person may read all of the collection."""
         return self._place.sees_all and await self._names.has_unread(self._place.collection.id)
 
 
 async def visible_graphs(
     authorized: AuthorizedReader, place: SourceRef, where: Filter, named: Sequence[str] | None
 ) -> list[SourceId]:
-    """The graphs that may be walked: those that are named, or with None all that the filter leaves in.
+    """Return the graphs that may be traversed: the named ones, or by default all that the filter admits.
 
-    Raises NotFound for a name of none that may be seen.
+    Raises NotFound for a name without a readable graph.
     """
     if named is not None:
         return await _named(authorized, place, named)
@@ -185,7 +185,7 @@ async def visible_graphs(
 async def _named(authorized: AuthorizedReader, place: SourceRef, names: Sequence[str]) -> list[SourceId]:
     if not names:
         return []
-    found = [each for each in await authorized.sources_called(place, names) if each.kind == "graph"]
+    found = [each for each in await authorized.sources_by_name(place, names) if each.kind == "graph"]
     known = {each.id for each in found} | {each.name for each in found}
     for name in names:
         if name not in known:

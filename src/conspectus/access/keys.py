@@ -1,4 +1,4 @@
-"""API keys: made, told apart, and checked so that neither content nor time tells which ids there are."""
+"""API keys. Neither the error nor the duration of a check reveals which key ids exist."""
 
 import hashlib
 import hmac
@@ -19,15 +19,15 @@ from conspectus.text.clean import clean
 REMEMBERED: Final = 10_000
 NOTED_EVERY: Final = timedelta(minutes=1)
 NO_HASH: Final = "0" * 64
-"""Compared for an id that no key has, so that the answer takes as long."""
+"""Compared for an unknown id, so that the check takes equally long."""
 
 _SHAPE = re.compile(r"csp_([0-9a-f]{16})_[0-9a-f]{64}")
 
 
 class Keys:
-    """Makes secrets and says whose they are.
+    """Creates secrets and authenticates their users.
 
-    A secret has 256 random bits, which cannot be guessed, so one round of SHA-256 protects it.
+    A secret has 256 random bits and cannot be guessed, so a single SHA-256 protects it.
     """
 
     def __init__(self, accounts: Accounts, clock: Clock) -> None:
@@ -35,14 +35,14 @@ class Keys:
         self._clock = clock
         self._last_written: OrderedDict[KeyId, datetime | None] = OrderedDict()
 
-    async def made(self) -> tuple[KeyId, str, str]:
+    async def new_secret(self) -> tuple[KeyId, str, str]:
         """A new key's id, the whole secret to be shown once, and the hash to be stored."""
         number = KeyId(secrets.token_hex(8))
         secret = f"csp_{number}_{secrets.token_hex(32)}"
         return number, secret, hash_of(secret)
 
     async def person(self, secret: str) -> Person:
-        """Whose key it is, with the key's scopes. Raises Unauthenticated, without saying why."""
+        """Return the user of a key with the key's scopes. Raises Unauthenticated without a reason."""
         shape = _SHAPE.fullmatch(secret)
         if shape is None:
             raise Unauthenticated
@@ -58,7 +58,7 @@ class Keys:
         return person_of(user, key)
 
     async def _record_use(self, key: Key, now: datetime) -> None:
-        """Write down that a key is used, if that was not done lately."""
+        """Store the time of use, if the last one is old."""
         noted = self._last_written.setdefault(key.id, key.last_used)
         self._last_written.move_to_end(key.id)
         if len(self._last_written) > REMEMBERED:
@@ -69,12 +69,12 @@ class Keys:
 
 
 def hash_of(secret: str) -> str:
-    """What is stored of a secret."""
+    """Return the hash of a secret."""
     return hashlib.sha256(secret.encode()).hexdigest()
 
 
 def person_of(user: User, key: Key) -> Person:
-    """The person that comes with a key of the user."""
+    """Return a user with the scopes of a key."""
     return Person(user.name, user.owner, user.id, key.scopes, key.id)
 
 
@@ -84,7 +84,7 @@ RESERVED = {LOCAL, EVERYWHERE, ".", ".."}
 
 
 def account_name(name: str) -> str:
-    """The name, if an account or a group can have it. Raises InvalidInput."""
+    """Return a name if it is valid for a user or group. Raises InvalidInput."""
     if not 1 <= len(name) <= MAX_NAME_LENGTH or not name.isprintable() or name != name.strip() or "/" in name:
         raise InvalidInput("name", f"must have 1 to {MAX_NAME_LENGTH} visible characters and no slash")
     if is_uuid(name):
@@ -95,7 +95,7 @@ def account_name(name: str) -> str:
 
 
 def label_text(label: str) -> str:
-    """What a key is called, if it can be stored and shown. Raises InvalidInput."""
+    """Return the label of a key if it is valid. Raises InvalidInput."""
     if len(label) > MAX_NAME_LENGTH or not clean(label).isprintable():
         raise InvalidInput("label", f"must have at most {MAX_NAME_LENGTH} visible characters")
     return clean(label)

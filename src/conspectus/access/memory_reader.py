@@ -1,4 +1,4 @@
-"""Memories as one person may see them, and as far as the scope that was asked for reaches."""
+"""Memories as one person may read them, within a memory scope."""
 
 from collections.abc import Callable, Collection, Sequence
 from datetime import datetime
@@ -13,7 +13,7 @@ from conspectus.ports.memories import HomeSpan, Memories, Totals
 
 
 class AuthorizedMemories:
-    """Every memory that one person may see."""
+    """The memories that one person may read."""
 
     def __init__(self, authorized: AuthorizedReader, memories: Memories) -> None:
         self._authorized = authorized
@@ -22,7 +22,7 @@ class AuthorizedMemories:
     async def homes(
         self, place: SourceRef, *, begins: str, below: str, holds: Callable[[Source], bool]
     ) -> "MemorySources":
-        """The sources of memories with begins ≤ name < below which hold what was asked for."""
+        """Return the sources of memories with begins ≤ name < below that `holds` accepts."""
         found = await self._memories.homes(place.collection.id, begins=begins, below=below)
         seen = [each for each in place.visible(found) if holds(each)]
         return MemorySources(place, tuple(seen), self._memories)
@@ -30,23 +30,23 @@ class AuthorizedMemories:
     async def graphs(
         self, place: SourceRef, *, begins: str, below: str, holds: Callable[[Source], bool]
     ) -> tuple[SourceId, ...]:
-        """The graphs of memories with begins ≤ name < below which hold what was asked for."""
+        """Return the graphs of memories with begins ≤ name < below that `holds` accepts."""
         home = place.collection.id
         found = await self._memories.homes(home, begins=begins, below=below, kind="graph")
         return tuple(each.id for each in place.visible(found) if holds(each))
 
     async def documents(self, homes: "MemorySources", ids: Sequence[str]) -> list[Document]:
-        """Those memories that exist and are in these sources, in the order asked."""
+        """Return the existing memories of these sources in the order of `ids`."""
         found = await self._authorized.inside(homes.place, ids)
         return [each for each in found if each.kind == "memory" and each.source in homes.by_id]
 
     async def has_versions(self, place: SourceRef) -> bool:
-        """Whether the collection has earlier versions of anything, which searches leave out."""
+        """Return whether the collection has earlier versions, which searches exclude."""
         return await self._memories.has_versions(place.collection.id)
 
 
 class MemorySources:
-    """Sources of memories that may be seen: all reading of memories goes through them."""
+    """Readable sources of memories. All reads of memories on behalf of a person use this class."""
 
     def __init__(self, place: SourceRef, sources: tuple[Source, ...], memories: Memories) -> None:
         self.place = place
@@ -56,64 +56,64 @@ class MemorySources:
 
     @property
     def ids(self) -> tuple[SourceId, ...]:
-        """Their ids, by name."""
+        """The ids, by name."""
         return tuple(self.by_id)
 
     @property
     def filter(self) -> Filter:
-        """What is in them."""
+        """The filter for their memories."""
         return among(self.ids)
 
     async def newest(self, *, limit: int) -> Sequence[tuple[Document, str]]:
-        """The turns that were stored last, newest first."""
+        """Return the turns that were stored last, newest first."""
         return await self._memories.newest(self.ids, limit=limit)
 
     async def page(
         self, where: Filter, *, after: str | None, limit: int, newest_first: bool = False
     ) -> tuple[Sequence[tuple[Document, str]], str | None]:
-        """Memories by the time they were said."""
+        """Return a page of memories by the time of their content."""
         return await self._memories.page(
             self.ids, where=where, after=after, limit=limit, newest_first=newest_first
         )
 
     async def count(self, where: Filter) -> int:
-        """How many memories match."""
+        """Return the number of memories that match."""
         return await self._memories.count(self.ids, where)
 
     async def notes(self, sources: Collection[SourceId], *, limit: int) -> Sequence[tuple[Document, str]]:
-        """The notes of some of them, newest first."""
+        """Return the notes of some sources, newest first."""
         chosen = [each for each in self.ids if each in sources]
         return await self._memories.notes(chosen, limit=limit)
 
     async def oldest(
         self, source: SourceId, *, before: datetime | None, beyond: int | None, pinned: bool, limit: int
     ) -> Sequence[DocumentId]:
-        """Memories of one of them that are old, or more than are to stay."""
+        """Return memories of a source that are older than `before`, or beyond the newest `beyond`."""
         return await self._memories.oldest(source, before=before, beyond=beyond, pinned=pinned, limit=limit)
 
     async def totals(self, sources: Sequence[SourceId] | None = None) -> Totals:
-        """Numbers over all of them, or over some."""
+        """Return totals of all sources or of some."""
         chosen = self.ids if sources is None else [each for each in sources if each in self.by_id]
         return await self._memories.totals(chosen)
 
     async def versions(self, memory: Document) -> Sequence[tuple[Document, str]]:
-        """The earlier versions of a memory that is in one of them."""
+        """Return the earlier versions of a memory."""
         return await self._memories.versions(memory.id) if memory.source in self.by_id else ()
 
     async def histories(self, memories: Sequence[Document]) -> list[list[tuple[Document, str]]]:
-        """Memories that are in them, each behind its earlier versions; what is gone by now is left out."""
+        """Return the existing memories, each after its earlier versions."""
         wanted = [each.id for each in memories if each.source in self.by_id]
         found = await self._memories.histories(wanted)
         return [list(found[each]) for each in wanted if each in found and found[each][-1][0].id == each]
 
     async def spans(self) -> Sequence[HomeSpan]:
-        """Those of them that have memories, in numbers."""
+        """Return numbers of memories and times by source, without empty sources."""
         return await self._memories.spans(self.ids)
 
     async def names(self) -> int:
-        """How many different names are mentioned in them."""
+        """Return the number of distinct entities in them."""
         return await self._memories.names(self.ids)
 
     async def since(self, instant: datetime) -> ChangesSince:
-        """How much was recorded, changed and deleted in them after an instant."""
+        """Return how many memories were recorded, changed and deleted after an instant."""
         return await self._memories.since(self.ids, instant)

@@ -1,4 +1,4 @@
-"""The only place that turns a person into a filter, and says who may do what."""
+"""Access rules: the only place that turns a person into a filter and decides who may do what."""
 
 from collections.abc import Iterable, Mapping, Sequence
 
@@ -21,11 +21,11 @@ from conspectus.model.records import Collection
 from conspectus.ports.jobs import JobPlace
 
 GRANTS_UP_TO: dict[Role, Role] = {"manager": "editor", "owner": "owner"}
-"""The highest role that someone in a role may give or take."""
+"""The highest role that a role may grant or revoke."""
 
 
 def access_of(person: Person, collection: Collection, held: Sequence[Grant]) -> Access:
-    """What the person may do in a collection, given all grants held, directly or through groups."""
+    """Return what a person may do in a collection, given their own grants and those of their groups."""
     if person.owner or collection.owner == person.id:
         return Access("owner")
     here = [grant for grant in held if grant.collection == collection.id]
@@ -40,9 +40,9 @@ def access_of(person: Person, collection: Collection, held: Sequence[Grant]) -> 
 def origins_of(
     user: User, collection: Collection, held: Sequence[Grant], groups: Mapping[str, str]
 ) -> dict[SourceId | None, list[RoleOrigin]]:
-    """Why a user has roles in a collection: on all of it (None), and on single sources besides.
+    """Return the reasons for a user's roles on a collection (None) and on single sources.
 
-    `groups` are names of groups by their ids.
+    `groups` are names of groups by id.
     """
     owned: dict[RoleOriginKind, bool] = {
         "store_owner": user.owner,
@@ -58,37 +58,40 @@ def origins_of(
 
 
 def sees(access: Access) -> bool:
-    """Whether there is anything at all that the person may see; if not, the collection does not exist."""
+    """Return whether the person may read anything; otherwise the collection does not exist for them."""
     return access.collection is not None or bool(access.sources)
 
 
 def visible(access: Access) -> Filter:
-    """The filter of everything the person may see in a collection; nothing at all without any grant."""
+    """Return the filter for all that the person may read in a collection.
+
+    It matches nothing without grants.
+    """
     if access.collection is not None:
         return EVERYTHING
     return In("source", tuple(sorted(access.sources))) if access.sources else Or()
 
 
 def narrowed(access: Access, where: Filter) -> Filter:
-    """What the person asked for, within what the person may see."""
+    """Restrict a filter to what the person may read."""
     allowed = visible(access)
     return where if allowed == EVERYTHING else And((allowed, where))
 
 
 def counted_sources(access: Access, where: Filter) -> tuple[SourceId, ...]:
-    """The sources whose term frequencies count: those that the filter names and the person may read."""
+    """Return the sources whose term frequencies count: those in the filter that the person may read."""
     named = bound(where)
     within = named if named is None else bound(narrowed(access, where))
     return tuple(sorted(within or ()))
 
 
 def among(sources: Iterable[SourceId]) -> Filter:
-    """The filter of what is in these sources, each of which the person may see."""
+    """Return the filter for readable sources."""
     return In("source", tuple(sorted(sources)))
 
 
 def bound(where: Filter) -> frozenset[SourceId] | None:
-    """The sources outside of which a filter leaves nothing; None where it does not bound them."""
+    """Return the sources to which a filter is restricted; None if it is not restricted."""
     match where:
         case And(inner):
             within = [each for each in map(bound, inner) if each is not None]
@@ -105,55 +108,55 @@ def bound(where: Filter) -> frozenset[SourceId] | None:
 
 
 def visible_jobs(access: Access, person: Person, collection: CollectionId) -> JobPlace:
-    """Which jobs of a collection the person may see: all, or those of sources seen and the person's own."""
+    """Return the filter for a person's visible jobs: all, or those of readable sources and their own."""
     if access.collection is not None:
         return JobPlace(collection)
     return JobPlace(collection, tuple(sorted(access.sources)), person.id if sees(access) else None)
 
 
 def shows_job(access: Access, person: Person, job: Job) -> bool:
-    """The same for one job of that collection."""
+    """Return whether the person may read a job of that collection."""
     return access.collection is not None or (
         sees(access) and (job.owner == person.id or job.source in access.sources)
     )
 
 
 def role_on(access: Access, source: SourceId | None) -> Role | None:
-    """The highest role on a source, or with None on the collection as a whole; None: it does not exist."""
+    """Return the highest role on a source, or with None on the whole collection; None without a role."""
     roles = [*_given(access.collection), *_given(None if source is None else access.sources.get(source))]
     return highest(roles) if roles else None
 
 
 def at_least(role: Role | None, needed: Role) -> bool:
-    """Whether a role allows what the needed one does."""
+    """Return whether a role includes another."""
     return role is not None and ROLES.index(role) >= ROLES.index(needed)
 
 
 def highest(roles: Iterable[Role]) -> Role:
-    """The one of at least one role that allows most."""
+    """Return the highest of at least one role."""
     return max(roles, key=ROLES.index)
 
 
 def require_role(role: Role | None, needed: Role, action: str) -> None:
-    """Raise PermissionDenied unless the role, of something the person sees, is high enough."""
+    """Raise PermissionDenied unless the role, on something readable, is high enough."""
     if not at_least(role, needed):
         raise PermissionDenied(action, f"the role {needed}")
 
 
 def require_scope(person: Person, scope: Scope, action: str) -> None:
-    """Raise PermissionDenied unless the key that the person came with is good for it."""
+    """Raise PermissionDenied unless the person's key has the scope."""
     if scope not in person.scopes:
         raise PermissionDenied(action, f"a key with the scope {scope}")
 
 
 def require_scopes(person: Person, scopes: Iterable[Scope], action: str) -> None:
-    """Raise PermissionDenied unless the key that the person came with is good for each of these."""
+    """Raise PermissionDenied unless the person's key has each scope."""
     for scope in scopes:
         require_scope(person, scope, action)
 
 
 def require_account(person: Person, collection: Collection, action: str) -> None:
-    """Raise PermissionDenied unless the person has the collection, or is the owner."""
+    """Raise PermissionDenied unless the person owns the collection or the store."""
     if not person.owner and collection.owner != person.id:
         raise PermissionDenied(action, "the account that it belongs to")
 
@@ -168,7 +171,8 @@ def require_owner(person: Person, action: str) -> None:
 def require_embedder(person: Person, embedder: str, usual: str) -> None:
     """Raise PermissionDenied for an embedder that may read local files or cost money.
 
-    Everyone may have the usual one, at any size of vector, the packaged ones, none, or vectors of their own.
+    Everyone may use the default one with any number of dimensions, an included one, none, or their own
+    vectors.
     """
     names = {usual, usual.partition("@")[0], "minilm", "multilingual", "none"}
     own_vectors = embedder.startswith("vectors:")
@@ -177,7 +181,7 @@ def require_embedder(person: Person, embedder: str, usual: str) -> None:
 
 
 def require_grantor(role: Role | None, granted: Role) -> None:
-    """Raise PermissionDenied unless someone in this role may give or take the given role."""
+    """Raise PermissionDenied unless a role may grant or revoke another."""
     limit = GRANTS_UP_TO.get(role) if role is not None else None
     if limit is None or not at_least(limit, granted):
         raise PermissionDenied(

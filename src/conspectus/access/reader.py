@@ -1,6 +1,6 @@
-"""The records as one person may see them: the only way by which the engine reads them.
+"""Records as one person may read them. The engine reads records only through these classes.
 
-What a person may not see is NotFound with the words of what does not exist, after the same reads.
+What a person may not read raises NotFound, with the message and the reads of what does not exist.
 """
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -39,51 +39,51 @@ from conspectus.ports.jobs import JobScope, JobStore
 from conspectus.ports.streams import EntityOccurrence, Extent, Span, Spot, TimelinePage
 
 MAX_CHECKED = 1_000
-"""So many texts without vectors are looked at for one that can be seen."""
+"""Maximum number of pending texts that are checked for a readable one."""
 
 
 @dataclass(frozen=True, slots=True)
 class SourceRef:
-    """A collection, and what one person may do in it."""
+    """A collection and what one person may do in it."""
 
     collection: Collection
     access: Access
 
     @property
     def sees_all(self) -> bool:
-        """Whether the person sees all of the collection, and not only some of its sources."""
+        """Whether the person may read all sources of the collection."""
         return self.access.collection is not None
 
     @property
     def redacted(self) -> Collection:
-        """The collection without what would tell how much is written that the person may not see."""
+        """The collection without numbers that reveal how much the person may not read."""
         return self.collection if self.sees_all else replace(self.collection, sequence=0)
 
     def narrowed(self, where: Filter = EVERYTHING) -> Filter:
-        """What was asked for, within what the person may see here."""
+        """Restrict a filter to what the person may read here."""
         return narrowed(self.access, where)
 
     def counted_sources(self, where: Filter) -> tuple[SourceId, ...]:
-        """The sources that a filter names, of those that the person may read."""
+        """Return the sources in a filter that the person may read."""
         return counted_sources(self.access, where)
 
     def shows(self, document: Document) -> bool:
-        """Whether the person may see a document of this collection."""
+        """Return whether the person may read a document of this collection."""
         return matches(self.narrowed(), document_row(document))
 
     def visible(self, sources: Sequence[Source]) -> list[Source]:
-        """Those of these sources of the collection that the person may see."""
+        """Return the readable sources among these sources of the collection."""
         if self.sees_all:
             return list(sources)
         return [each for each in sources if role_on(self.access, each.id) is not None]
 
     def require(self, needed: Role, action: str, *, source: SourceId | None = None) -> None:
-        """Raise PermissionDenied unless the person's role on the source, or on all of it, is high enough."""
+        """Raise PermissionDenied unless the person's role on the source or collection is high enough."""
         require_role(role_on(self.access, source), needed, action)
 
 
 class AuthorizedReader:
-    """Everything one person may see."""
+    """Everything that one person may read."""
 
     def __init__(self, person: Person, records: Records, accounts: Accounts) -> None:
         self.person = person
@@ -92,21 +92,21 @@ class AuthorizedReader:
         self._accounts = accounts
 
     def qualified_name(self, name: str) -> str:
-        """The whole name of a collection that this person makes."""
+        """Return the full name of a collection that this person creates."""
         prefix = f"{self.person.name}/"
         return name if self.person.owner or name.startswith(prefix) else prefix + name
 
     async def places(self) -> list[SourceRef]:
-        """Every collection of which the person may see anything, by name."""
+        """Return the collections that the person may read at least in part, by name."""
         require_scope(self.person, "read", "read")
         held = await self._grants()
         everything = [SourceRef(each, self._access(each, held)) for each in await self._records.collections()]
         return [place for place in everything if sees(place.access)]
 
     async def find(self, name: str) -> SourceRef | None:
-        """The collection of that id or name, the person's own first; None if none is readable.
+        """Return the collection with that id or name, the person's own first; None if none is readable.
 
-        Names can be chosen and ids cannot, so no collection can take the place of another's id.
+        Names are chosen, ids are not: no collection can be named like another's id.
         """
         require_scope(self.person, "read", "read")
         held = await self._grants()
@@ -119,7 +119,7 @@ class AuthorizedReader:
         return None
 
     async def find_with_source(self, name: str, source: str) -> tuple[SourceRef | None, Source | None]:
-        """The same with its source of that id or name, in one reading: what each write begins with."""
+        """Return a collection as `find` does, with its source, in one read. Each write begins with this."""
         require_scope(self.person, "read", "read")
         held = await self._grants()
         whole = self.qualified_name(name)
@@ -131,47 +131,47 @@ class AuthorizedReader:
         return None, None
 
     async def place(self, name: str) -> SourceRef:
-        """The same. Raises NotFound."""
+        """Return the collection with that id or name. Raises NotFound."""
         found = await self.find(name)
         if found is None:
             raise NotFound("collection", name)
         return found
 
     async def place_of(self, collection: CollectionId) -> SourceRef:
-        """The collection of that id. Raises NotFound."""
+        """Return the collection with that id. Raises NotFound."""
         return await self.place(collection)
 
-    async def begins_a_collection(self, prefix: str) -> bool:
-        """Whether the name of any collection begins so, seen or not: for the owner's eyes."""
+    async def has_prefix(self, prefix: str) -> bool:
+        """Return whether any collection, readable or not, has a name with that prefix."""
         return any(each.name.startswith(prefix) for each in await self._everything.collections())
 
     async def exists(self, collection: str) -> bool:
-        """Whether a collection has that id, seen or not: for making another one."""
+        """Return whether any collection, readable or not, has that id."""
         found = await self._everything.collection(collection)
         return found is not None and found.id == collection
 
     async def sources(self, place: SourceRef) -> list[Source]:
-        """The sources of a collection that the person may see, by name."""
+        """Return the readable sources of a collection, by name."""
         return place.visible(await self._records.sources(place.collection.id))
 
     async def source(self, place: SourceRef, name: str) -> Source | None:
-        """The source of that id or name; None if there is none to be seen."""
-        found = await self.sources_called(place, [name])
+        """Return the source with that id or name; None if none is readable."""
+        found = await self.sources_by_name(place, [name])
         return max(found, key=lambda each: each.id == name, default=None)
 
     async def require_source(self, place: SourceRef, name: str) -> Source:
-        """The source of that id or name. Raises NotFound."""
+        """Return the source with that id or name. Raises NotFound."""
         found = await self.source(place, name)
         if found is None:
             raise NotFound("source", name)
         return found
 
-    async def sources_called(self, place: SourceRef, names: Sequence[str]) -> list[Source]:
-        """The sources that have one of these ids or names, of those to be seen, by name."""
+    async def sources_by_name(self, place: SourceRef, names: Sequence[str]) -> list[Source]:
+        """Return the readable sources with one of these ids or names, by name."""
         return place.visible(await self._records.sources(place.collection.id, called=names))
 
     async def documents(self, ids: Sequence[str]) -> list[tuple[Document, SourceRef]]:
-        """Those documents that exist and may be seen, in the order asked, with their collections."""
+        """Return the readable documents in the order of `ids`, with their collections."""
         require_scope(self.person, "read", "read")
         found = await self._records.documents([DocumentId(each) for each in ids])
         held = await self._grants()
@@ -182,40 +182,40 @@ class AuthorizedReader:
         return [(each, place) for each, place in pairs if sees(place.access) and place.shows(each)]
 
     async def inside(self, place: SourceRef, ids: Sequence[str]) -> list[Document]:
-        """Those documents of a collection that exist and may be seen, in the order asked."""
+        """Return the readable documents of a collection in the order of `ids`."""
         found = await self._records.documents([DocumentId(each) for each in ids])
         return [each for each in found if each.collection == place.collection.id and place.shows(each)]
 
     async def document(self, document: str) -> tuple[Document, SourceRef]:
-        """A document with its collection. Raises NotFound."""
+        """Return a document with its collection. Raises NotFound."""
         found = await self.documents([document])
         if not found:
             raise NotFound("document", document)
         return found[0]
 
     async def text(self, document: Document) -> str:
-        """The whole text of a document that was seen."""
+        """Return the text of a document that was read before."""
         return await self._records.text(document.id)
 
     async def texts(self, documents: Sequence[Document]) -> Mapping[DocumentId, str]:
-        """The whole texts of documents that were seen, but of those deleted meanwhile."""
+        """Return the texts of documents that were read before and still exist."""
         return await self._records.texts([each.id for each in documents])
 
     async def chunks(self, document: Document) -> Sequence[StoredChunk]:
-        """The chunks of a document that was seen, by position."""
+        """Return the chunks of a document that was read before, by position."""
         return await self._records.document_chunks(document.id)
 
     async def passages(self, ids: Sequence[int]) -> list[StoredChunk]:
-        """Those chunks that exist and may be seen, in the order asked."""
+        """Return the readable chunks in the order of `ids`."""
         found = await self._records.hydrate([ChunkId(each) for each in ids])
         seen = await self.documents(list(dict.fromkeys(str(each.document.id) for each in found)))
         shown = {document.id for document, _ in seen}
         return [each for each in found if each.document.id in shown]
 
     async def thread(self, document: Document, *, limit: int) -> tuple[list[StoredChunk], int]:
-        """The first chunks of the texts in the thread of a document that was seen, and how many there are.
+        """Return the first chunks of the messages in a document's thread, and their total number.
 
-        Of more than `limit`, both ends and what stands around the document.
+        Of more than `limit`, it returns both ends and the messages around the document.
         """
         if document.thread is None:
             return list(await self.chunks(document))[:1], 1
@@ -223,13 +223,16 @@ class AuthorizedReader:
         return list(found.chunks), found.total
 
     async def threaded(self, document: Document, around: Sequence[DocumentId], limit: int) -> StoredThread:
-        """The thread of a document that was seen: it is of one source, and so is what a person may see."""
+        """Return the thread of a document that was read before.
+
+        A thread is in one source, so all of it is readable.
+        """
         if document.thread is None:
             return StoredThread()
         return await self._records.thread(document.source, document.thread, limit=limit, around=around)
 
     async def beginnings(self, ids: Sequence[str]) -> list[StoredChunk]:
-        """The first chunk of each document that exists, has text and may be seen, in the order asked."""
+        """Return the first chunk of each readable document that has text, in the order of `ids`."""
         seen = [document.id for document, _ in await self.documents(ids)]
         return list(await self._records.beginnings(seen)) if seen else []
 
@@ -242,7 +245,7 @@ class AuthorizedReader:
         until: datetime | None = None,
         before: str | None = None,
     ) -> list[StoredChunk]:
-        """The first chunks of the newest documents of a source that was seen, newest first."""
+        """Return the first chunks of the newest documents of a readable source, newest first."""
         self._require_visible(place, source)
         end = None if before is None else (await self.document(before))[0]
         if end is not None and end.source != source.id:
@@ -259,50 +262,50 @@ class AuthorizedReader:
         after: str | None = None,
         limit: int,
     ) -> TimelinePage:
-        """Captions or events of a source that was seen, in the order of time."""
+        """Return captions or events of a readable source, in the order of time."""
         self._require_visible(place, source)
         return await self._records.timeline(source.id, span, kind=kind, after=after, limit=limit)
 
     async def names(self, place: SourceRef, source: Source, span: Span) -> Mapping[str, int]:
-        """How often the captions and events of a source that was seen give each name."""
+        """Return the number of captions and events for each name in a readable source."""
         self._require_visible(place, source)
         return await self._records.names(source.id, span)
 
     async def mentions(
         self, place: SourceRef, source: Source, span: Span, *, called: Sequence[str]
     ) -> Sequence[EntityOccurrence]:
-        """Where a source that was seen gives any of these names."""
+        """Return the occurrences of these names in a readable source."""
         self._require_visible(place, source)
         return await self._records.mentions(source.id, span, called=called)
 
     async def stretches(
         self, place: SourceRef, source: Source, spans: Sequence[Span], *, limit: int, last: bool = False
     ) -> Sequence[tuple[Document, str]]:
-        """What is in any of the spans of a source that was seen, in the order of time."""
+        """Return the captions in any of the spans of a readable source, in the order of time."""
         self._require_visible(place, source)
         return await self._records.stretches(source.id, spans, limit=limit, last=last)
 
     async def spots(self, place: SourceRef, source: Source, spans: Sequence[Span]) -> Sequence[Spot]:
-        """Where those are that lie in any of the spans of a source that was seen."""
+        """Return the positions of the captions in any of the spans of a readable source."""
         self._require_visible(place, source)
         return await self._records.spots(source.id, spans)
 
     async def extent(self, place: SourceRef, source: Source, *, counted: bool = True) -> Extent:
-        """How many captions a source that was seen has, and from when to when they go."""
+        """Return the number of captions of a readable source, and their first and last times."""
         self._require_visible(place, source)
         return await self._records.extent(source.id, counted=counted)
 
     async def newest_change(self, place: SourceRef) -> int:
-        """The number of the newest change of a collection: where to go on from."""
+        """Return the number of the newest change of a collection, from which reading can continue."""
         return await self._records.reader(place.collection.id, None).last_sequence()
 
     async def written_since(
         self, place: SourceRef, source: Source, sequence: int, *, limit: int
     ) -> tuple[int, list[tuple[int, Document]]]:
-        """The documents of a source that were written after a change, each with where to go on after it.
+        """Return the documents of a source that were written after a change, each with its cursor.
 
-        And where to go on after all of these. A break in the middle of what one change wrote goes on
-        with all of it.
+        The first value is the cursor after all of them. Documents of one change have the same cursor, so an
+        interrupted reader repeats the whole change.
         """
         self._require_visible(place, source)
         reader = self._records.reader(place.collection.id, None)
@@ -318,7 +321,7 @@ class AuthorizedReader:
         return sequence, found
 
     def rows(self, place: SourceRef) -> Callable[[Sequence[ChunkId]], Awaitable[Sequence[StoredChunk]]]:
-        """How to read the chunks that an index of the collection found; what else it names is left out."""
+        """Return a function that reads the readable ones of the chunks that an index found."""
 
         async def read(ids: Sequence[ChunkId]) -> Sequence[StoredChunk]:
             found = await self._records.hydrate(ids)
@@ -330,16 +333,16 @@ class AuthorizedReader:
     async def list(
         self, place: SourceRef, where: Filter, *, after: str | None, limit: int
     ) -> tuple[Sequence[Document], str | None]:
-        """A page of the documents that match and may be seen, and the cursor of the next."""
+        """Return a page of readable documents that match, and the cursor of the next page."""
         allowed = place.narrowed(where)
         return await self._records.list(place.collection.id, allowed, after=after, limit=limit)
 
     async def count(self, place: SourceRef, where: Filter) -> int:
-        """How many documents match and may be seen."""
+        """Return the number of readable documents that match."""
         return await self._records.count(place.collection.id, place.narrowed(where))
 
     async def has_pending(self, place: SourceRef, space: EmbeddingSpace, where: Filter) -> bool:
-        """Whether any of the texts that match and may be seen has no vector yet; looks at the oldest."""
+        """Return whether any readable text that matches is pending; it checks the oldest MAX_CHECKED."""
         found = await self._records.unembedded(place.collection.id, space, limit=MAX_CHECKED)
         allowed = place.narrowed(where)
         return any(matches(allowed, document_row(each.document)) for each in found)
@@ -349,7 +352,7 @@ class AuthorizedReader:
             raise NotFound("source", source.name)
 
     async def _grants(self) -> Sequence[Grant]:
-        """Read each time, so that what was revoked is gone for the very next request."""
+        """Read grants for each request, so that a revoked one ends with the next request."""
         return () if self.person.owner else await self._accounts.grants_of(self.person.id)
 
     def _access(self, collection: Collection, held: Sequence[Grant]) -> Access:
@@ -357,7 +360,7 @@ class AuthorizedReader:
 
 
 class AuthorizedJobs:
-    """Every job that one person may see.
+    """The jobs that one person may read.
 
     A job is visible to those who may read all of its collection or its source, and to its owner while they
     may read anything of the collection. A job that is not visible is NotFound.
@@ -368,7 +371,7 @@ class AuthorizedJobs:
         self._job_store = job_store
 
     async def job(self, job_id: str) -> tuple[Job, SourceRef]:
-        """A job with its collection. Raises NotFound."""
+        """Return a job with its collection. Raises NotFound."""
         found = await self._job_store.job(JobId(job_id))
         places = {place.collection.id: place for place in await self._authorized.places()}
         place = None if found is None else places.get(found.collection)
@@ -379,22 +382,22 @@ class AuthorizedJobs:
     async def jobs(
         self, collection: str | None, states: Sequence[JobState] | None, *, after: str | None, limit: int
     ) -> JobPage:
-        """A page of the jobs of one collection or of all, newest first."""
+        """Return a page of the jobs of one collection or of all, newest first."""
         scope = await self._scope(collection, states)
         return await self._job_store.jobs(scope, after=after, limit=limit)
 
     async def report(self, collection: str | None, *, now: datetime) -> IngestReport:
-        """Numbers over the same jobs."""
+        """Return statistics of the same jobs."""
         return await self._job_store.report(await self._scope(collection, None), now=now)
 
     async def connections(self, place: SourceRef) -> Sequence[Connection]:
-        """The connections of a collection, for those who see all of it."""
+        """Return the connections of a collection to those who may read all of it."""
         if place.access.collection is None:
             return ()
         return await self._job_store.connections(place.collection.id)
 
     async def connection(self, place: SourceRef, name: str) -> Connection:
-        """The connection of that name or id. Raises NotFound."""
+        """Return the connection with that name or id. Raises NotFound."""
         for each in await self.connections(place):
             if name in {each.name, each.id}:
                 return each

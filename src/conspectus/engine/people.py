@@ -57,7 +57,7 @@ class PeopleService(Service):
         """Create a user. Only the owner account may do this. Raises InvalidInput or Conflict."""
         require_owner(self._person, "make accounts")
         account_name(name)
-        if await self._authorized.begins_a_collection(f"{name}/"):
+        if await self._authorized.has_prefix(f"{name}/"):
             raise Conflict("user", name, "is the prefix of names of collections; rename those first")
         await self._owner_account()
         user = User(UserId(str(uuid4())), name, self._parts.clock())
@@ -328,7 +328,7 @@ class PeopleService(Service):
     async def _new_key(
         self, user: UserId, label: str, *, scopes: tuple[Scope, ...], expires: datetime | None
     ) -> NewKey:
-        number, secret, stored = await self._core.keys.made()
+        number, secret, stored = await self._core.keys.new_secret()
         key = Key(number, user, label, scopes, self._parts.clock(), expires)
         await self._parts.accounts.add_key(key, stored)
         return NewKey(key, secret)

@@ -433,7 +433,7 @@ class SearchService(Service):
         """Return the sources with candidates that another user may not read, most passages first."""
         counted = Counter(each.source for each in window.trace)
         shown = Counter(each.source for each in window.trace if each.status in {"included", "truncated"})
-        sources = await self._authorized.sources_called(place, list(counted))
+        sources = await self._authorized.sources_by_name(place, list(counted))
         hidden = [each for each in sources if each.id in counted and not (seen and seen.visible([each]))]
         grants = (
             MissingGrant(each.id, each.name, "viewer", counted[each.id], shown[each.id]) for each in hidden

@@ -131,7 +131,7 @@ class EffectiveRole:
 
 @dataclass(frozen=True, slots=True)
 class DocumentReader:
-    """A user who can read a document, with the highest role there and where it comes from."""
+    """A user who can read a document, with their highest role there and its origins."""
 
     user: UserId
     name: str

@@ -30,9 +30,9 @@ from conspectus.errors import InvalidInput
 
 F = TypeVar("F", bound=Callable[..., Any])
 Take: TypeAlias = Callable[[str, Any], Any]
-"""Returns the value of that name, converted if need be. Raises InvalidInput."""
+"""Returns the value of that name, converted if necessary. Raises InvalidInput."""
 Readers: TypeAlias = Mapping[type, Callable[[Mapping[Any, Any]], object]]
-"""How instances of some classes are read from a mapping."""
+"""Functions that create instances of some classes from a mapping."""
 
 LARGEST = 2**63 - 1
 _SHOWN = 60
@@ -54,7 +54,7 @@ class How(NamedTuple):
 
 
 class Checked:
-    """A dataclass whose fields are checked against their annotations when it is made."""
+    """A dataclass whose fields are checked against their annotations when it is created."""
 
     __slots__ = ()
     how: ClassVar[How] = How()
@@ -73,7 +73,7 @@ class Checked:
 
 
 class _Rule(NamedTuple):
-    """What one member of an annotation accepts, and how other values become such; None if they do not."""
+    """Accepted values of one member of an annotation, and their conversion; None if it rejects them."""
 
     allowed: Sequence[str]
     accepts: Callable[[Any], bool]
@@ -83,12 +83,12 @@ class _Rule(NamedTuple):
 
 
 def hints(owner: Any) -> dict[str, Any]:
-    """The annotations of a class or function; JSON, which is recursive, counts as anything."""
+    """Return the annotations of a class or function; JSON, which is recursive, counts as Any."""
     return typing.get_type_hints(owner, localns={"Json": Any})
 
 
 def taker(annotation: Any, how: How) -> Take:
-    """What takes values of an annotation; mappings become the dataclass that they hold the fields of."""
+    """Return a function that accepts values of an annotation; mappings become dataclasses."""
     options = _options(annotation)
     if Any in options or object in options:
         return _anything
@@ -111,7 +111,7 @@ def taker(annotation: Any, how: How) -> Take:
 
 
 def shown(value: object) -> str:
-    """A value as messages show it."""
+    """Format a value for messages."""
     if isinstance(value, int) and not -LARGEST <= value <= LARGEST:
         return "an integer of more than 64 bits"
     if isinstance(value, str | bytes | int | float | NoneType):
@@ -120,7 +120,7 @@ def shown(value: object) -> str:
 
 
 def checked(function: F, how: How) -> F:
-    """The same function, with its arguments checked before it begins."""
+    """Return the function with a check of its arguments before each call."""
     parameters = inspect.signature(function).parameters.values()
     names = [
         each.name for each in parameters if each.kind in (each.POSITIONAL_ONLY, each.POSITIONAL_OR_KEYWORD)
@@ -150,7 +150,7 @@ def checked(function: F, how: How) -> F:
 
 
 def _takes(function: Callable[..., Any], how: How) -> Mapping[str, Take]:
-    """How each argument is taken; of keyword arguments that have no name of their own, the one of `**`."""
+    """Return the check of each argument; other keyword arguments use that of `**`."""
     known = hints(function)
     known.pop("return", None)
     several = [
@@ -237,7 +237,7 @@ def _is_storable(value: float) -> bool:
 
 
 def _mapping(inner: Sequence[Any]) -> _Rule:
-    """Keys are strings, and values where the annotation says so; other values are checked by their users."""
+    """Accept mappings with string keys, and check values only if the annotation says so."""
 
     def accepts(value: Any) -> bool:
         if not isinstance(value, Mapping) or not all(isinstance(each, str) for each in value):

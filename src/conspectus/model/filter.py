@@ -138,7 +138,7 @@ def value_at(row: Row, field: Field) -> object:
 
 
 def holds(leaf: Leaf, value: object) -> bool:
-    """Whether one value satisfies a leaf: what adapters may evaluate once per distinct value."""
+    """Return whether one value satisfies a leaf; adapters may evaluate it once per distinct value."""
     if value is None:
         return False
     match leaf:
@@ -159,7 +159,7 @@ def holds(leaf: Leaf, value: object) -> bool:
 
 
 def document_row(document: Document, position: int | None = None) -> Row:
-    """A document, or its chunk at `position`, as `matches` sees it."""
+    """Return a document, or its chunk at `position`, as a row for `matches`."""
     return {
         "source": document.source,
         "document": document.id,
@@ -216,7 +216,7 @@ def _equal(value: object, expected: Scalar) -> bool:
 
 
 def _order(value: object, bound: Scalar) -> int | None:
-    """-1, 0 or 1 as the value is below, at or above the bound; None where the two cannot be compared."""
+    """Return -1, 0 or 1 for a value below, at or above the bound; None if they are not comparable."""
     if isinstance(bound, datetime):
         moment, limit = instant(value), instant(bound)
         return None if moment is None or limit is None else (moment > limit) - (moment < limit)
@@ -251,12 +251,12 @@ def filter_to_json(condition: Filter) -> Json:
 
 
 def filter_from_json(value: object) -> Filter:
-    """The filter that a JSON value stands for. Raises InvalidInput for anything else, or if it is too big."""
+    """Parse the JSON form of a filter. Raises InvalidInput, also if it is too large."""
     return _Reading().read(value, 0)
 
 
 def filter_from_mapping(value: Object) -> Filter:
-    """The filter of a mapping: its JSON form, or fields with the value, or the list of values, of each.
+    """Parse a mapping: the JSON form of a filter, or fields with a value or a list of values.
 
     Raises InvalidInput for anything else.
     """
@@ -288,13 +288,13 @@ def parse_filter(text: str) -> Filter:
 
 
 def parse_filters(texts: Sequence[str]) -> Filter:
-    """All of them together; with none, everything matches."""
+    """Combine filters with `and`; without any, everything matches."""
     parts = tuple(map(parse_filter, texts))
     return parts[0] if len(parts) == 1 else And(parts) if parts else EVERYTHING
 
 
 class _Reading:
-    """One filter being read, with the number of its parts so far."""
+    """The parser of one filter, with the number of its parts so far."""
 
     def __init__(self) -> None:
         self.parts = 0
@@ -424,7 +424,7 @@ def _pair(text: str) -> Filter:
 
 
 def _zoned(text: str) -> datetime | None:
-    """A time of a pair: without a zone it is UTC, and nothing at all is an open end."""
+    """Parse a time of a pair: the default zone is UTC, an empty string is an open end."""
     if not text.strip():
         return None
     try:

@@ -165,7 +165,7 @@ class Traversal(Checked):
 
 @dataclass(frozen=True, slots=True)
 class NodeHit:
-    """A node that a query names by whole words, with its score (0 to 1)."""
+    """A node whose name or alias is in a query as whole words, with its score (0 to 1)."""
 
     node: Node
     score: float
@@ -200,7 +200,7 @@ class GraphSummary:
 
 @dataclass(frozen=True, slots=True)
 class GraphState:
-    """A graph as it was at an instant, without edges that lost an end."""
+    """A graph as of an instant, without edges that lack an end."""
 
     at: datetime
     nodes: tuple[Node, ...]

@@ -1,4 +1,4 @@
-"""Identifiers: strings for what people name, growing integers for what the index counts."""
+"""Identifiers: strings for named things, growing integers for indexed things."""
 
 import re
 from typing import Final, NewType
@@ -22,14 +22,14 @@ _UUID: Final = re.compile(
 
 
 def is_uuid(name: str) -> bool:
-    """Whether a name has the form of the ids of collections, users and groups, which are UUIDs."""
+    """Return whether a name is a UUID, the form of ids of collections, users and groups."""
     return _UUID.fullmatch(name) is not None
 
 
 def is_stable_id(name: str) -> bool:
-    """Whether a name has the form of the ids of sources, which are UUIDs of version 5.
+    """Return whether a name is a UUID of version 5, the form of ids of sources.
 
-    Others are names: programs call channels and streams by UUIDs of their own.
+    Other UUIDs are names: programs name channels and streams by their own UUIDs.
     """
     found = _UUID.fullmatch(name)
     return found is not None and found[1] == "5"

@@ -1,4 +1,4 @@
-"""What an index stores, and its own description."""
+"""The data that an index stores, and its status."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -13,7 +13,7 @@ SPOKEN: frozenset[Kind] = frozenset({"message", "memory"})
 
 @dataclass(frozen=True, slots=True)
 class IndexedChunk:
-    """A chunk as it is indexed: terms come from title and text, filters read the document."""
+    """A chunk as it is indexed: terms come from title and text; filters read the document."""
 
     chunk: Chunk
     document: Document
@@ -21,10 +21,7 @@ class IndexedChunk:
 
     @property
     def passage(self) -> str:
-        """The text that is indexed for this chunk, with the title of its document or the author.
-
-        The title gives each chunk of a page its subject.
-        """
+        """Return the indexed text of a chunk: with the title of its document, or the author of a message."""
         return passage(self.document, self.chunk.text)
 
     def row(self) -> Row:
@@ -33,14 +30,14 @@ class IndexedChunk:
 
 
 PutChunks: TypeAlias = Callable[[], Sequence[IndexedChunk]]
-"""The chunks that changes put, by id, exactly as those changes left them."""
+"""The written chunks, by id, in the state of those changes."""
 
 
 @dataclass(frozen=True, slots=True)
 class IndexUpdate:
-    """What one write did to a collection; an index that has applied `before` needs nothing else.
+    """The effect of one write on a collection; an index that has applied `before` needs nothing else.
 
-    `collection` is as the write left it. `chunks` is None where they have to be read.
+    `collection` is its state after the write. `chunks` is None if they must be read.
     """
 
     collection: Collection
@@ -51,9 +48,9 @@ class IndexUpdate:
 
 @dataclass(frozen=True, slots=True)
 class WriteResult:
-    """What a write did to each document in turn, and to their collection if they have one in common.
+    """The outcome for each document, and the update of their collection if they have one in common.
 
-    `lacks_vectors` says whether any text of that collection waits for a vector, None if that was not checked.
+    `lacks_vectors` says whether any text of the collection is pending; None if it was not checked.
     """
 
     written: Sequence[Written]
@@ -83,7 +80,7 @@ class TermStatistic:
 
 @dataclass(frozen=True, slots=True)
 class Disagreement:
-    """One difference between records and index that `check` found."""
+    """A difference between records and index."""
 
     chunk: ChunkId
     problem: Literal["missing", "ghost", "stale", "damaged"]

@@ -340,13 +340,13 @@ class MemoryExport:
 
 
 def fact_ends(metadata: Metadata) -> tuple[str, ...]:
-    """The names that the fact in a memory's metadata connects."""
+    """Return the names that the fact in a memory's metadata connects."""
     fact = metadata.get(FACT)
     ends = (fact.get("subject"), fact.get("object")) if isinstance(fact, Mapping) else ()
     return tuple(each for each in ends if isinstance(each, str))
 
 
 def stored_entities(metadata: Metadata) -> tuple[str, ...]:
-    """The names that a memory was stored with."""
+    """Return the entities that a memory was stored with."""
     names = metadata.get(ENTITIES)
     return tuple(each for each in names if isinstance(each, str)) if isinstance(names, list) else ()

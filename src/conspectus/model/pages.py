@@ -1,4 +1,4 @@
-"""Lists that are read page by page, to their end."""
+"""Iteration over paginated lists."""
 
 from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Any, ParamSpec, Protocol, TypeVar
@@ -9,7 +9,7 @@ class Page(Protocol):
 
     @property
     def next(self) -> str | None:
-        """The cursor."""
+        """The cursor of the next page."""
         ...
 
 
@@ -18,7 +18,7 @@ P = TypeVar("P", bound=Page)
 
 
 async def pages(read: Callable[A, Awaitable[P]], /, *args: A.args, **kwargs: A.kwargs) -> AsyncIterator[P]:
-    """Every page of what `read` gives, in order: it takes a cursor as `after`, and begins without one."""
+    """Yield all pages of `read` in order; it accepts the cursor of a page as `after`."""
     reader: Any = read
     page: P = await reader(*args, **kwargs)
     yield page

@@ -13,7 +13,7 @@ Retriever = Literal["keyword", "vector"]
 RETRIEVERS: tuple[Retriever, ...] = get_args(Retriever)
 
 EVERYWHERE = "*"
-"""The name for all collections that the person may read anything of."""
+"""The name for all collections that the person may read at least in part."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -120,9 +120,9 @@ class Document:
 
     @property
     def location(self) -> str:
-        """What a reader is shown as its place: the path of a page of a connection, else the key.
+        """The place for display: the path of a page of a connection, otherwise the key.
 
-        A page keeps its key when it moves, and its key names the path that it had first.
+        A page keeps its key when it moves; the key is its first path.
         """
         path = self.metadata.get("path") if "wiki" in self.metadata else None
         return path if isinstance(path, str) else self.key

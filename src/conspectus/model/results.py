@@ -41,7 +41,7 @@ class Hit:
 
 @dataclass(frozen=True, slots=True)
 class ThreadOutline:
-    """A thread as far as it was read: the position of its documents, and their total."""
+    """The messages of a thread that were read: their positions, and the size of the thread."""
 
     source: str
     thread: str
@@ -255,5 +255,5 @@ MINILM = Similarity(related=Percentiles(0.23, 0.55, 0.77), unrelated=Percentiles
 
 
 def measured(space: EmbeddingSpace | None) -> Similarity | None:
-    """Similarities measured for the embedding model of a space; None for all but the shipped one."""
+    """Return the measured similarities of an embedding model; None for all but the included one."""
     return MINILM if space is not None and space.model == "all-MiniLM-L6-v2" else None

@@ -1,4 +1,4 @@
-"""How long a provider that is busy is asked again."""
+"""Retries of requests to a busy provider."""
 
 import asyncio
 import random
@@ -11,17 +11,15 @@ from conspectus.errors import ProviderUnavailable
 T = TypeVar("T")
 
 BUSY: Final = frozenset({429, 503})
-"""The answers that ask for patience. No answer at all, or a server's own fault, is left to the caller."""
+"""Statuses that allow a retry. The caller handles missing responses and server errors."""
 
 
 @dataclass(frozen=True, slots=True)
 class RetryPolicy:
-    """How often and how long: times in seconds, `attempts` in total; `sleep` and `chance` can be replaced.
+    """Number of attempts and waits in seconds; `sleep` and `chance` can be replaced.
 
-    Answers with a status of `busy` ask for it.
-
-    The wait doubles from `first_wait` up to `longest_wait`, shortened by chance to at least its half, so that
-    many who were refused together do not come back together.
+    Responses with a status in `busy` are retried. The wait doubles from `first_wait` up to `longest_wait` and
+    is shortened randomly to at least half, so that clients that were refused together do not return together.
     """
 
     attempts: int = 5
@@ -32,15 +30,18 @@ class RetryPolicy:
     busy: frozenset[int] = BUSY
 
     def wait(self, attempt: int, retry_after: float | None) -> float:
-        """Seconds after a failed attempt (0 is the first); what the provider asked for wins."""
+        """Return the seconds to wait after a failed attempt (0 is the first).
+
+        `retry_after` overrides them.
+        """
         if retry_after is not None:
             return retry_after
         return min(self.longest_wait, self.first_wait * 2.0**attempt) * (0.5 + 0.5 * self.chance())
 
     async def retry(self, ask: Callable[[], Awaitable[T]]) -> T:
-        """The answer, asking again while the provider says that it is busy.
+        """Call until the provider is no longer busy, and return the result.
 
-        A provider that asks for more than the longest wait is not asked again: its error tells the caller.
+        If the provider requests more than `longest_wait`, its error is raised.
         """
         attempt = 0
         while True:

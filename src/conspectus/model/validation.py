@@ -1,4 +1,4 @@
-"""Arguments and fields from outside: checked where they come in, filters and other values as mappings too."""
+"""Validation of arguments and fields from outside; filters and other values may be mappings."""
 
 import inspect
 from collections.abc import Callable
@@ -13,19 +13,19 @@ HOW: Final = How(MappingProxyType({Eq: filter_from_mapping}))
 
 
 class Validated(Checked):
-    """A checked dataclass that may be given a filter as a mapping."""
+    """A checked dataclass that also accepts filters as mappings."""
 
     __slots__ = ()
     how: ClassVar[How] = HOW
 
 
 def check_methods(cls: type[Any]) -> None:
-    """Have the public methods of a class raise InvalidInput for arguments of other types than annotated."""
+    """Make the public methods of a class raise InvalidInput for arguments of other types than annotated."""
     for name, method in list(vars(cls).items()):
         if not name.startswith("_") and inspect.isfunction(method):
             setattr(cls, name, checked_arguments(method))
 
 
 def checked_arguments(function: F) -> F:
-    """The same function, with its arguments checked before it begins."""
+    """Return the function with a check of its arguments before each call."""
     return checked(function, HOW)

@@ -1,4 +1,4 @@
-"""Analyze texts for keyword search: terms, identifiers and stop words, alike for documents and queries."""
+"""Text analysis for keyword search: terms, identifiers and stop words, equal for documents and queries."""
 
 import hashlib
 import threading
@@ -81,21 +81,20 @@ _SEPARATORS = ("@", "::", ":", "-", ".", "'")
 
 
 class Analyzer:
-    """Turns a text into index terms.
+    """Converts a text to index terms.
 
-    Words are compatibility-normalised, case-folded, stripped of accents and stemmed. A word in a script that
-    the language does not use is stemmed in the main language of that script. An ordinary word gives one term;
-    an identifier, number, version or address gives itself and its parts; scripts written without spaces give
-    overlapping pairs of characters; an emoji is a term. No term is longer than 64 characters. One analyser
-    may be used by several threads.
+    Words are normalized, case-folded, stripped of accents and stemmed. A word in a script that the language
+    does not use is stemmed in the main language of that script. A word gives one term. An identifier, number,
+    version or address gives itself and its parts. Scripts without spaces give overlapping pairs of
+    characters. An emoji is a term. Terms have at most 64 characters. An analyzer is thread-safe.
 
     Args:
         language: a Snowball language ("english", "german", …), or None for no stemming.
-        stop_words: leave out function words such as "the" and "how", where a list is known for the language.
-            Acronyms in capitals (WHO, IT) stay, and so does everything in a text of nothing else.
+        stop_words: omit function words such as "the" and "how" if a list for the language exists.
+            Acronyms in capitals (WHO, IT) are terms, and so is every word of a text of stop words only.
 
     Raises:
-        InvalidInput: the language is not one of Snowball's.
+        InvalidInput: unknown language.
     """
 
     __slots__ = (
@@ -119,20 +118,20 @@ class Analyzer:
         self._everything = Analyzer(language, stop_words=False) if self._stop_words else None
         self._lock = threading.Lock()
         self._stemmers: dict[str, Stemmer.Stemmer] = {}
-        self._stems = _Remembered(self._stem)
-        self._known = _Remembered(self._analyse)
-        self._identified = _Remembered(self._identify)
+        self._stems = _Cache(self._stem)
+        self._known = _Cache(self._analyse)
+        self._identified = _Cache(self._identify)
 
     def terms(self, text: str) -> list[str]:
-        """Every occurrence of every term, in the order of the text."""
+        """Return all terms with repetitions, in the order of the text."""
         found = list(chain.from_iterable(map(self._known.__getitem__, text.split())))
         return found if found or self._everything is None else self._everything.terms(text)
 
     def identifiers(self, text: str) -> dict[str, tuple[str, ...]]:
-        """The ids, versions, file names and similar tokens of a text: each as one term, with all its terms.
+        """Return the ids, versions, file names and similar tokens of a text, each with all its terms.
 
-        An identifier gives other terms beside its own and has letters, seven digits or two dots, or it
-        mixes letters and digits, or has seven digits. A word with one digit ("python3", "IL-6") is none.
+        An identifier has several terms, and has letters, seven digits or two dots; or it mixes letters and
+        digits, or has seven digits. A word with one digit ("python3", "IL-6") is not an identifier.
         """
         return dict(chain.from_iterable(map(self._identified.__getitem__, text.split())))
 
@@ -267,12 +266,12 @@ class Analyzer:
 
 @cache
 def analyzer_for(language: str | None) -> Analyzer:
-    """One analyzer for all questions in a language, because it remembers the words that it has met."""
+    """Return the shared analyzer of a language; it caches words."""
     return Analyzer(language)
 
 
-class _Remembered(dict[str, _Value]):
-    """Computes a value once for each short key; forgets all when full."""
+class _Cache(dict[str, _Value]):
+    """A cache that computes the value of each short key once, and is cleared when it is full."""
 
     __slots__ = ("_compute",)
 
@@ -290,7 +289,7 @@ class _Remembered(dict[str, _Value]):
 
 
 def _language_of(letter: str, usual: str) -> str:
-    """The language in which a word that begins with this letter is stemmed."""
+    """Return the language for stemming a word that begins with this letter."""
     using = next((languages for first, last, languages in _SCRIPTS if first <= letter <= last), (usual,))
     return usual if usual in using else using[0]
 

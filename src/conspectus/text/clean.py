@@ -1,4 +1,4 @@
-"""Clean text: normal forms, safe cuts, and names and lines that cannot imitate a renderer's headers."""
+"""Text cleaning: normalization, good positions for cuts, and names that cannot imitate headers."""
 
 from collections.abc import Iterator
 from typing import Final
@@ -14,10 +14,10 @@ _WORD_END = regex_pattern(r"(?<=\S)(?=\s)")
 
 
 def clean(text: str) -> str:
-    """The text with every NUL and lone surrogate replaced by U+FFFD, otherwise unchanged.
+    """Replace NUL characters and lone surrogates by U+FFFD.
 
-    A surrogate pair becomes the character it stands for. What is returned can be encoded in UTF-8
-    and stored by every database.
+    A surrogate pair becomes its character. Every database can store the result, and it can be encoded in
+    UTF-8.
     """
     if text.isascii():
         return text.replace("\x00", "\ufffd")
@@ -25,16 +25,16 @@ def clean(text: str) -> str:
 
 
 def graphemes_prefix(text: str, limit: int) -> str:
-    """The longest prefix of at most `limit` code points that does not cut a grapheme cluster."""
+    """Return the longest prefix of at most `limit` code points that does not split a grapheme cluster."""
     return text[: last_border(text, min(limit, len(text)))] if limit > 0 else ""
 
 
 def sentence_end_before(text: str, limit: int) -> int:
-    """Where to cut the text so that at most `limit` code points stay and it still reads well.
+    """Return a good position to cut a text to at most `limit` code points.
 
-    The end of the last sentence or line, else of the last word, in the second half of what may stay;
-    else the last grapheme border. The place of a cut is before white space, not after it. Only the
-    2,000 code points before the limit are looked at, so a single cluster longer than that is cut.
+    It is the end of the last sentence or line, or else of the last word, in the second half of the prefix; or
+    else the last grapheme border. Trailing white space is cut. Only the 2,000 code points before the limit
+    are examined, so a longer cluster is split.
     """
     if limit >= len(text):
         return len(text)
@@ -81,24 +81,24 @@ _PAGE_BREAKS: Final = frozenset("\x0b\x0c\x1c\x1d\x1e")
 
 
 def on_one_line(text: str) -> str:
-    """Printable, with every stretch of white space as one space."""
+    """Make a text printable, with single spaces instead of any white space."""
     return " ".join(printable(text).split()) if text else text
 
 
 def printable(text: str) -> str:
-    """Page breaks become lines, other control characters and lone surrogates U+FFFD."""
+    """Replace page breaks by line breaks, other control characters and lone surrogates by U+FFFD."""
     if text.replace("\n", " ").isprintable():
         return text
     return _UNPRINTABLE.sub(lambda found: "\n" if found[0] in _PAGE_BREAKS else "\ufffd", text)
 
 
 def unlike_headers(text: str) -> str:
-    """A backslash before each bracket that would begin a line as a passage does, or a range of time."""
+    """Escape each bracket at the start of a line that looks like the header of a passage or a time range."""
     return _IMITATION.sub(_escaped, text) if "[" in text or "\uff3b" in text else text
 
 
 def unbracketed(text: str) -> str:
-    """A name beside times in brackets, on one line: a backslash before each bracket of its own."""
+    """Return a name on one line with escaped brackets, for use beside times in brackets."""
     return _BRACKET.sub(_escaped, on_one_line(text))
 
 
@@ -113,11 +113,11 @@ SENTENCE_END = regex_pattern(
     r"""|[\u3002\uFF01\uFF1F][\u300D\u300F\uFF09]*"""
     r"""|(?<=\S)(?=\n)(?!(?<=[^\n]{40})\n[ \t]*+(?:[\p{L}("'\[`]|[*_]++\p{L}|\p{N}++(?![.)])))"""
 )
-"""A full stop, or the end of a line; but a long line that the next one continues is not the end."""
+"""A full stop or the end of a line, but not the end of a long line that the next one continues."""
 
 
 def sentences(text: str) -> Iterator[Span]:
-    """The half-open spans of the sentences, without the white space between them."""
+    """Yield the spans [start, end) of sentences, without the white space between them."""
     start = 0
     for end in (*(found.end() for found in SENTENCE_END.finditer(text)), len(text)):
         lead = len(text[start:end]) - len(text[start:end].lstrip())
@@ -137,7 +137,7 @@ _LOOK_BACK = 32
 
 
 class Borders:
-    """Answers where the clusters of one text end, walking each stretch of it once."""
+    """Finds grapheme borders of a text and scans each part once."""
 
     def __init__(self, text: str) -> None:
         self._text = text
@@ -146,14 +146,17 @@ class Borders:
         self._set: frozenset[int] = frozenset()
 
     def is_border(self, position: int, origin: int, limit: int) -> bool:
-        """Whether no cluster is cut at the position; `origin` is a border before it, and `limit` >= it."""
+        """Return whether a position splits no cluster.
+
+        `origin` is an earlier border, and `limit` ≥ position.
+        """
         if position >= len(self._text) or _PLAIN.match(self._text, position):
             return True
         self._walk(origin, limit)
         return position in self._set
 
     def last(self, origin: int, limit: int) -> int:
-        """The last border in (origin, limit], or `origin` where there is none."""
+        """Return the last border in (origin, limit], or `origin` if there is none."""
         if limit >= len(self._text) or _PLAIN.match(self._text, limit):
             return limit
         self._walk(origin, limit)
@@ -170,14 +173,17 @@ class Borders:
 
 
 def next_border(text: str, position: int) -> int:
-    """The least border from the position on."""
+    """Return the first border at or after a position."""
     before = last_border(text, position)
     cluster = _CLUSTER.match(text, before) if before < position else None
     return cluster.end() if cluster else position
 
 
 def last_border(text: str, position: int, lowest: int = 0) -> int:
-    """The greatest border up to the position; `lowest` is taken for one and nothing before it is read."""
+    """Return the last border at or before a position.
+
+    `lowest` counts as one, and nothing before it is read.
+    """
     anchor, step = position, _LOOK_BACK
     while anchor > lowest and not _PLAIN.match(text, anchor):
         reach = max(lowest, anchor - step)

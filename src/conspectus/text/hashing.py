@@ -1,4 +1,4 @@
-"""Hashes of texts, ids derived from them, and the longest keys that can be stored."""
+"""Hashes of texts, ids derived from them, and length limits of keys."""
 
 import hashlib
 import uuid
@@ -12,12 +12,12 @@ _NAMESPACE = uuid.UUID("6f1d3c52-8f0b-5e0e-9a4e-2f6f0a7c9b11")
 
 
 def content_hash(text: str) -> str:
-    """SHA-256 of the text in UTF-8, in lower-case hexadecimal; lone surrogates are allowed."""
+    """Return the SHA-256 of a text in UTF-8 as lower-case hexadecimal; lone surrogates are allowed."""
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
 
 
 def stable_id(*parts: str) -> str:
-    """A UUID (36 characters) that depends only on the parts and on where one ends and the next begins."""
+    """Return a UUID (36 characters) that depends only on the parts and their borders."""
     digest = hashlib.sha1(_NAMESPACE.bytes, usedforsecurity=False)
     for part in parts:
         encoded = part.encode("utf-8", "surrogatepass")
@@ -26,7 +26,7 @@ def stable_id(*parts: str) -> str:
 
 
 def edge_id(graph: str, source: str, target: str, type: str, valid_from: datetime | None) -> str:
-    """The id of the one edge of that type between two nodes of a graph that is true from then on."""
+    """Return the id of the edge with this type, source, target and start in a graph."""
     begins = "" if valid_from is None else canonical(valid_from)
     return stable_id("edge", graph, source, target, type, begins)
 
@@ -36,12 +36,12 @@ KEY_BYTES: Final = 2_048
 
 
 def fits(text: str, maximum: int) -> bool:
-    """Whether a text has at most so many bytes."""
+    """Return whether a text has at most `maximum` bytes in UTF-8."""
     return len(text.encode("utf-8", "surrogatepass")) <= maximum
 
 
 def fitting(field: str, text: str, maximum: int) -> str:
-    """The text, if it has at most so many bytes. Raises InvalidInput."""
+    """Return the text if it has at most `maximum` bytes in UTF-8. Raises InvalidInput."""
     if not fits(text, maximum):
         raise InvalidInput(field, f"has more than {maximum} bytes in UTF-8; shorten it")
     return text

@@ -1,4 +1,4 @@
-"""Regular expressions that are compiled when they are first used: most programs need few of them."""
+"""Regular expressions that are compiled on first use, as most programs use few of them."""
 
 import re
 from collections.abc import Callable
@@ -7,8 +7,8 @@ from typing import Any, cast
 import regex
 
 
-class _Late:
-    """Stands for a pattern; each method is looked up once."""
+class _LazyPattern:
+    """A pattern that is compiled on first use."""
 
     def __init__(self, compiled: Callable[[], Any]) -> None:
         self._compiled = compiled
@@ -20,10 +20,10 @@ class _Late:
 
 
 def re_pattern(text: str, flags: int = 0) -> re.Pattern[str]:
-    """A pattern of the standard library."""
-    return cast(re.Pattern[str], _Late(lambda: re.compile(text, flags)))
+    """Return a pattern of the module re."""
+    return cast(re.Pattern[str], _LazyPattern(lambda: re.compile(text, flags)))
 
 
 def regex_pattern(text: str, flags: int = 0) -> regex.Pattern[str]:
-    """A pattern of the library regex, which knows properties of characters."""
-    return cast(regex.Pattern[str], _Late(lambda: regex.compile(text, flags)))
+    """Return a pattern of the library regex, which supports Unicode properties."""
+    return cast(regex.Pattern[str], _LazyPattern(lambda: regex.compile(text, flags)))

@@ -1,4 +1,4 @@
-"""Pages and headings of a text: which of them the text at some character stands under."""
+"""Pages and headings of a text, by character position."""
 
 import re
 from bisect import bisect_right
@@ -36,7 +36,7 @@ _MARKUP = re_pattern(r"<[^<>\n]{1,200}>|\*\*|`|\\(?=[^\w\s])")
 
 
 def markdown_headings(text: str) -> Iterator[TextPosition]:
-    """Where each heading of a Markdown text begins, with those it stands under; code has none."""
+    """Yield the position of each heading of a Markdown text with its path, except in code."""
     front = _FRONT.match(text)
     fence = ""
     open_headings: list[tuple[int, str]] = []
@@ -53,7 +53,10 @@ def markdown_headings(text: str) -> Iterator[TextPosition]:
 
 
 def rst_headings(text: str) -> Iterator[TextPosition]:
-    """Where each heading of a reStructuredText begins; the first kind of underline is the outermost."""
+    """Yield the position of each heading of a reStructuredText.
+
+    The first kind of underline is the outermost.
+    """
     kinds: list[tuple[str, bool]] = []
     path: list[str] = []
     for found in _RST_HEADING.finditer(text):
@@ -68,13 +71,13 @@ def rst_headings(text: str) -> Iterator[TextPosition]:
 
 
 def headings_in(text: str, syntax: Syntax) -> Iterator[TextPosition]:
-    """Where each heading of a text begins, with those it stands under, as far as its syntax has headings."""
+    """Yield the position of each heading of a text with its path, if its syntax has headings."""
     find = _HEADINGS.get(syntax)
     return iter(()) if find is None else find(text)
 
 
 def heading_at(chunk: Chunk, syntax: Syntax, position: int) -> str | None:
-    """The heading path at a position in the text of a chunk, in which several sections may be joined."""
+    """Return the heading path at a position of a chunk, which may span several sections."""
     inside = list(headings_in(chunk.text, syntax)) if position else []
     before = [place.headings for place in inside if place.start <= position]
     if not before:
@@ -86,7 +89,7 @@ def heading_at(chunk: Chunk, syntax: Syntax, position: int) -> str | None:
 
 
 def checked(places: Sequence[TextPosition], text: str) -> tuple[TextPosition, ...]:
-    """Places in a text as it was given, as places in the cleaned text. Raises InvalidInput."""
+    """Convert positions in a raw text to positions in the cleaned text. Raises InvalidInput."""
     if not places:
         return ()
     starts = [place.start for place in places]
@@ -104,7 +107,7 @@ def checked(places: Sequence[TextPosition], text: str) -> tuple[TextPosition, ..
 
 
 def combined(positions: Sequence[TextPosition], headings: Sequence[TextPosition]) -> tuple[TextPosition, ...]:
-    """Given places, under the headings found in the text unless some are given, in order of the text."""
+    """Merge given positions with headings, unless some of them are given; the result is sorted."""
     if not headings or any(place.headings for place in positions):
         return tuple(positions)
     places: list[TextPosition] = []
@@ -120,13 +123,13 @@ def combined(positions: Sequence[TextPosition], headings: Sequence[TextPosition]
 
 
 def place_at(places: Sequence[TextPosition], start: int) -> TextPosition:
-    """The place of the character at `start`; the last of several that begin together counts."""
+    """Return the entry that applies to the character at `start`; of equal starts the last one."""
     index = bisect_right(places, start, key=lambda place: place.start) - 1
     return replace(places[index], start=start) if index >= 0 else TextPosition(start)
 
 
 def path_of(headings: Sequence[str]) -> str | None:
-    """The headings in one line, outermost first; where that is too long, the innermost are kept."""
+    """Join headings to one line, outermost first; a long path keeps the innermost ones."""
     kept = [" ".join(heading.split()) for heading in headings if heading.strip()]
     while len(kept) > 1 and len(BETWEEN.join(kept)) > MAX_PATH_LENGTH:
         del kept[0]
@@ -140,14 +143,14 @@ _HEADINGS: Mapping[Syntax, Callable[[str], Iterator[TextPosition]]] = {
 
 
 def _fence_after(fence: str, mark: str, info: str) -> str:
-    """The fence that is open behind a line with such a mark."""
+    """Return the fence that is open after a line with such a mark, or an empty string."""
     if fence:
         return "" if mark.startswith(fence) and not info.strip() else fence
     return "" if mark[0] == "`" in info else mark
 
 
 def _title(line: str) -> str:
-    """What a heading says, without its marks and markup."""
+    """Return the text of a heading without marks and markup."""
     title = line.strip()
     bare = title.rstrip("#")
     if not bare or bare[-1] in " \t":

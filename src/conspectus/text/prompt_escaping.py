@@ -1,4 +1,4 @@
-"""Passages as data in a prompt: escape what could pass for a tag, a role or an instruction."""
+"""Passages as data in a prompt: escape text that could act as a tag, a role or an instruction."""
 
 import unicodedata
 from collections.abc import Iterable, Iterator, Mapping
@@ -11,13 +11,13 @@ import regex
 from conspectus.text.late_patterns import regex_pattern
 
 RETRIEVED = "retrieved"
-"""The element around all that was retrieved."""
+"""The element around all retrieved passages."""
 FRAME = (f"<{RETRIEVED}>\n", f"\n</{RETRIEVED}>")
-"""Its two delimiters."""
+"""Its opening and closing tags."""
 PASSAGE = "passage"
-"""The element around each passage in it."""
+"""The element of each passage."""
 USER_MESSAGE = "<user-message>"
-"""The line before a user's own words."""
+"""The line before the user's message."""
 
 _ALWAYS_UNSEEN = (
     "\u00ad\u180e\u200b\u2060-\u2064\u206a-\u206f\ufeff\ufff9-\ufffb"
@@ -43,7 +43,7 @@ _STYLED = (range(0xFF01, 0xFF5F), range(0x1D400, 0x1D800), range(0x24B6, 0x24EA)
 
 
 def _alphabets() -> dict[int, str]:
-    """Letters that look like plain ones, and plain ones in other styles, each with the one it is read as."""
+    """Return the letters that look like ASCII letters, each with the letter that it looks like."""
     table = {ord(odd): plain for odds, plains in _ALIKE for odd, plain in zip(odds, plains, strict=True)}
     for code in (code for styled in _STYLED for code in styled):
         plain = unicodedata.normalize("NFKC", chr(code))
@@ -89,9 +89,9 @@ _OWN = regex_pattern(rf"<(?=\s*(?:/\s*)?(?:{RETRIEVED}|{PASSAGE}|user-message)(?
 
 
 def disarm(text: str) -> str:
-    """A text that cannot pass for anything but a text. Doing it twice changes nothing more.
+    """Escape a text so that it cannot act as markup or an instruction. It is idempotent.
 
-    Angle brackets and ampersands are left to the code that puts it into XML.
+    Angle brackets and ampersands are escaped by the code that writes XML.
     """
     if text.isascii():
         return _backslashed(text, _places(text))
@@ -102,12 +102,12 @@ def disarm(text: str) -> str:
 
 
 def without_delimiters(text: str) -> str:
-    """A text with our own delimiters, and nothing else, disarmed: `&lt;` begins each of them."""
+    """Escape only our own delimiters in a text, by `&lt;`."""
     return _OWN.sub("&lt;", text) if "<" in text else text
 
 
 def _places(text: str) -> set[int]:
-    """Where backslashes are to stand."""
+    """Return the positions at which backslashes are inserted."""
     found = {mark.start + 1 for mark in marks(text)}
     if _SPOKEN.search(text):
         found |= {each.end() for each in _ROLE_LINE.finditer(text)}
@@ -137,25 +137,25 @@ _GIVEN = regex_pattern(
 )
 
 
-def shown(text: str) -> str:
-    """Disarmed and escaped: no content can close a tag, open one, or speak for somebody."""
+def escaped(text: str) -> str:
+    """Disarm and escape a text: it can neither close nor open a tag, nor imitate a role."""
     return escape(disarm(text))
 
 
 def element(fields: Mapping[str, str | int], content: str) -> str:
-    """One passage around content that is `shown` already; the fields are disarmed and escaped here."""
+    """Return one passage element; `content` is escaped already, the fields are escaped here."""
     attributes = "".join(f" {name}={quoteattr(disarm(str(value)))}" for name, value in fields.items())
     return f"<{PASSAGE}{attributes}>\n{content}\n</{PASSAGE}>"
 
 
 def framed(elements: Iterable[str]) -> str:
-    """All passages between the delimiters; nothing for none."""
+    """Join passages and enclose them in the delimiters; empty without passages."""
     whole = "\n".join(elements)
     return whole.join(FRAME) if whole else ""
 
 
 def passages(rendered: str) -> Iterator[tuple[int, str]]:
-    """The number and the disarmed text of each passage of a rendering, in its order."""
+    """Yield the number and the disarmed text of each passage of a rendering, in order."""
     for found in _GIVEN.finditer(rendered):
         yield int(found[1]), unescape(found[2])
 
@@ -180,7 +180,7 @@ _LOOK_BACK = 40
 
 @dataclass(frozen=True, slots=True)
 class Mark:
-    """A mark at characters [start, end) and the spans of numbers in it, ends included."""
+    """A citation mark at characters [start, end) with inclusive spans of numbers."""
 
     start: int
     end: int
@@ -188,11 +188,11 @@ class Mark:
 
 
 def marks(text: str) -> Iterator[Mark]:
-    """Every citation mark, in order.
+    """Yield every citation mark, in order.
 
-    No mark is what belongs to code (`a[1]`, `x = [1, 2]`, `f([1])`), a link (`[1](…)`), a definition
-    (`[1]: …` at the start of a line), an interval that begins at 0, a number of more than three digits, or a
-    range that runs backwards. A mark directly behind a word counts where a clause may end after it.
+    Not marks are: code (`a[1]`, `x = [1, 2]`, `f([1])`), links (`[1](…)`), definitions (`[1]: …` at the start
+    of a line), intervals that begin at 0, numbers of more than three digits, and reversed ranges. A mark
+    directly after a word counts if a clause may end after it.
     """
     end, counted = -1, False
     if not _ANY.search(text):

@@ -1,4 +1,4 @@
-"""Split a text into pieces below a size, which together are the text, at the best borders of its syntax."""
+"""Split a text at the best borders of its syntax into pieces of limited size that cover it."""
 
 import re
 from bisect import bisect_right
@@ -16,14 +16,17 @@ _MIN_SHARE = 8
 
 @dataclass(frozen=True, slots=True)
 class Section:
-    """A section begins at character `start`; those of a greater depth that follow are parts of it."""
+    """A section that begins at character `start`.
+
+    Following sections of a greater depth are its subsections.
+    """
 
     start: int
     depth: int
 
 
 def sections_of(places: Sequence[TextPosition]) -> list[Section]:
-    """A section begins wherever the headings change."""
+    """Return a section for each change of the headings."""
     before = ((), *(place.headings for place in places))
     changed = (place for place, above in zip(places, before, strict=False) if place.headings != above)
     return [Section(place.start, len(place.headings)) for place in changed]
@@ -32,10 +35,10 @@ def sections_of(places: Sequence[TextPosition]) -> list[Section]:
 def stretches(
     text: str, sections: Sequence[Section], fits: Callable[[int, int], bool]
 ) -> Iterator[tuple[int, int]]:
-    """The text in stretches that begin at sections; only a section without its parts may be too long.
+    """Yield spans of a text that begin at sections; only a section without subsections may be too long.
 
-    A section stays with its parts where they fit, and siblings are joined as long as they do. What is joined
-    has the same parent, or stands below the first of it.
+    A section stays with its subsections if they fit, and siblings are joined while they fit. Joined sections
+    have the same parent, or are subsections of the first one.
     """
     if not sections or text[: sections[0].start].strip():
         sections = [Section(0, 0), *sections]
@@ -60,7 +63,7 @@ def stretches(
 
 
 def _ends(sections: Sequence[Section]) -> list[int]:
-    """For each section the index of the first one behind it that is no part of it."""
+    """Return for each section the index of the next section that is not a subsection of it."""
     ends = [len(sections)] * len(sections)
     open_sections: list[int] = []
     for place, section in enumerate(sections):
@@ -92,15 +95,15 @@ _INNER_DEFINITION = re_pattern(r"(?<=\n)\r?\n(?=[ \t]{1,8}" + _DEFINITION + ")")
 
 
 class Level(Protocol):
-    """One kind of place to cut."""
+    """One kind of position to split at."""
 
     def last(self, low: int, high: int) -> int | None:
-        """The last such place in (low, high]."""
+        """Return the last such position in (low, high]."""
 
 
 @dataclass(frozen=True, slots=True)
 class Separator:
-    """Behind each occurrence of a string."""
+    """Positions after each occurrence of a string."""
 
     text: str
     separator: str
@@ -112,7 +115,7 @@ class Separator:
 
 @dataclass(frozen=True, slots=True)
 class Places:
-    """Known positions, ascending."""
+    """Known positions in ascending order."""
 
     positions: list[int]
 
@@ -122,14 +125,14 @@ class Places:
 
 
 class Blocks:
-    """Stretches that should stay whole: ascending, not overlapping."""
+    """Spans that should not be split, in ascending order and without overlap."""
 
     def __init__(self, spans: list[Span]) -> None:
         self._spans = spans
         self._starts = [start for start, _ in spans]
 
     def around(self, position: int) -> Span | None:
-        """The block that a cut at the position would divide."""
+        """Return the block that contains the position."""
         index = bisect_right(self._starts, position) - 1
         if index < 0:
             return None
@@ -139,14 +142,17 @@ class Blocks:
 
 @dataclass(frozen=True, slots=True)
 class Boundaries:
-    """The places to cut, best first, and the blocks not to cut; a table comes both whole and by rows."""
+    """Positions to split at, best first, and blocks to keep.
+
+    A table is one block and a block for each row.
+    """
 
     levels: tuple[Level, ...]
     blocks: tuple[Blocks, ...] = ()
 
 
 def boundaries(text: str, syntax: Syntax, separators: tuple[str, ...]) -> Boundaries:
-    """What there is to cut at in a text, found in one pass over it."""
+    """Return the boundaries of a text, found in one pass."""
     plain = tuple(_separator_levels(text, separators))
     if syntax == "code":
         patterns = (_TOP_DEFINITION, _TOP_LINE, _INNER_DEFINITION)
@@ -158,7 +164,7 @@ def boundaries(text: str, syntax: Syntax, separators: tuple[str, ...]) -> Bounda
 
 
 def definitions(text: str) -> list[Section]:
-    """Where what stands at the margin of code begins, and the definitions inside of it."""
+    """Return the starts of top-level statements of code, and of the definitions inside them."""
     outer = (Section(match.end(), 1) for match in _TOP_LINE.finditer(text))
     inner = (Section(match.end(), 2) for match in _INNER_DEFINITION.finditer(text))
     return sorted([*outer, *inner], key=lambda section: section.start)
@@ -214,18 +220,18 @@ _MAX_TOKEN_LENGTH = 16
 
 @dataclass(frozen=True, slots=True)
 class SplitOptions:
-    """How to split.
+    """Options of the splitter.
 
     Attributes:
-        size: the most that a piece may have, at least 1, in the unit.
-        overlap: how much of a piece is repeated at the start of the next, at most; at most half the size.
-        unit: code points, or tokens as the given function counts them.
-        syntax: what to look for first. Markdown: headings; fenced code, tables and their rows stay whole
-            where they fit. Code: blank lines before definitions, the outermost first.
-        separators: tried in order; a piece ends behind one. Behind the last come grapheme borders.
+        size: maximum size of a piece in units, at least 1.
+        overlap: maximum overlap of two pieces in units; at most half the size.
+        unit: code points, or tokens as counted by the given function.
+        syntax: Markdown: headings first; fenced code, tables and their rows are kept whole if they fit.
+            Code: blank lines before definitions, the outermost first.
+        separators: tried in order; a piece ends after one. The last resort is a grapheme border.
 
     Raises:
-        InvalidInput: a number is out of its range, or a name is not known.
+        InvalidInput: a number is out of range, or a name is unknown.
     """
 
     size: int = 2000
@@ -249,7 +255,7 @@ class SplitOptions:
 
 @dataclass(frozen=True, slots=True)
 class TextSpan:
-    """One piece; `text == source[start:end]`, in code points, always."""
+    """One piece; `text == source[start:end]`, in code points."""
 
     position: int
     start: int
@@ -264,22 +270,21 @@ def split(
     *,
     sections: Sequence[Section] = (),
 ) -> list[TextSpan]:
-    """Cuts a text into pieces no larger than the size, overlap included.
+    """Split a text into pieces no larger than the size, including the overlap.
 
-    It is cut at the sections first: short ones are joined up to half the size, long ones are split on their
-    own, and nothing is repeated from one to the next. Every character is in a piece, and a piece starts no
-    later than the one before ends, so the pieces without their overlaps are the text. The empty text has no
-    pieces; a text without sections that fits is one; white space is text like any other. A grapheme cluster
-    is cut only if it alone is over the size. Time and calls of `count` grow linearly with the text.
+    The text is split at sections first: short ones are joined up to half the size, and long ones are split
+    without overlap with their neighbors. The pieces cover the text, and each begins no later than the one
+    before ends. The empty text has no pieces; a text that fits and has no sections is one piece. A grapheme
+    cluster is split only if it exceeds the size. Time and calls of `count` grow linearly with the text.
 
     Args:
         text: any string.
-        options: the size and the rules.
-        count: tokens of a string; needed when the unit is tokens.
-        sections: where the sections begin, in order.
+        options: size and rules.
+        count: counts tokens; required if the unit is tokens.
+        sections: starts of the sections, in order.
 
     Raises:
-        InvalidInput: there is no `count`, or a single code point has more tokens than the size.
+        InvalidInput: `count` is missing, or a single code point has more tokens than the size.
     """
     if not text:
         return []

@@ -1,4 +1,4 @@
-"""Times: instants with a zone, the clock and timecodes of a stream, and intervals close together."""
+"""Times: instants with a zone, clocks and timecodes of streams, and joined intervals."""
 
 import math
 import re
@@ -28,16 +28,16 @@ _UNITS = re_pattern(
 
 
 def parse_instant(value: str | int | float | datetime, default_zone: tzinfo = UTC) -> datetime:
-    """The moment that a value names, with its zone.
+    """Parse an instant.
 
     Args:
-        value: a datetime, seconds since 1970 (as a number or a numeric string of other than four or eight
-            digits, which are a year and a date), or ISO 8601: calendar or week dates, with or without a
-            time, "T" or a space between, any fraction of a second (cut to microseconds), an offset or "Z".
-        default_zone: the zone of a value that names none.
+        value: a datetime, seconds since 1970 (a number, or a numeric string except four or eight digits,
+            which are a year and a date), or ISO 8601: calendar or week dates, optionally with a time after
+            "T" or a space, any fraction of a second (truncated to microseconds), an offset or "Z".
+        default_zone: the zone of a value without one.
 
     Raises:
-        InvalidInput: the value cannot be read, is not finite, or lies outside the years 1 to 9999 in UTC.
+        InvalidInput: the value is invalid, not finite, or outside the years 1 to 9999 in UTC.
     """
     if isinstance(value, datetime):
         return _in_range(
@@ -58,7 +58,7 @@ def parse_instant(value: str | int | float | datetime, default_zone: tzinfo = UT
 def validity(
     begins: datetime | str | None, ends: datetime | str | None
 ) -> tuple[datetime | None, datetime | None]:
-    """From when until when something is true. Raises InvalidInput for `valid_from` or `valid_until`."""
+    """Parse a validity. Raises InvalidInput for `valid_from` or `valid_until`."""
     with as_field("valid_from", was="time"):
         since = None if begins is None else parse_instant(begins)
     with as_field("valid_until", was="time"):
@@ -69,15 +69,15 @@ def validity(
 
 
 def parse_offset(value: str | int | float | timedelta) -> float:
-    """Seconds from the start of a stream.
+    """Parse seconds from the start of a stream.
 
     Args:
-        value: seconds as a number or numeric string, a timecode (`mm:ss`, `hh:mm:ss`, either with a
-            fraction after a point or a comma; minutes may pass 59 only where there are no hours), or
-            amounts with units (`1h2m3s`, `90s`).
+        value: seconds as a number or numeric string, a timecode (`mm:ss`, `hh:mm:ss`, optionally with a
+            fraction after a point or comma; minutes above 59 only without hours), or amounts with units
+            (`1h2m3s`, `90s`).
 
     Raises:
-        InvalidInput: the value cannot be read, is negative, or is not finite.
+        InvalidInput: the value is invalid, negative, or not finite.
     """
     if isinstance(value, timedelta):
         return _offset(value.total_seconds())
@@ -87,12 +87,12 @@ def parse_offset(value: str | int | float | timedelta) -> float:
 
 
 def to_microseconds(moment: datetime) -> int:
-    """Microseconds since 1970 in UTC, exactly; earlier moments are negative."""
+    """Return exact microseconds since 1970 in UTC; negative for earlier instants."""
     return (_aware(moment) - _EPOCH) // _MICROSECOND
 
 
 def from_microseconds(microseconds: int) -> datetime:
-    """A stored moment, in UTC; the inverse of `to_microseconds`. Raises RecordsDamaged."""
+    """Return a stored instant in UTC; the inverse of `to_microseconds`. Raises RecordsDamaged."""
     try:
         return _EPOCH + timedelta(microseconds=microseconds)
     except (OverflowError, TypeError) as error:
@@ -100,12 +100,12 @@ def from_microseconds(microseconds: int) -> datetime:
 
 
 def canonical(moment: datetime) -> str:
-    """ISO 8601 in UTC with six fraction digits and "Z": sorts as text in the order of time."""
+    """Return ISO 8601 in UTC with six fraction digits and "Z", which sorts by time."""
     return _aware(moment).astimezone(UTC).replace(tzinfo=None).isoformat(timespec="microseconds") + "Z"
 
 
 def render(moment: datetime) -> str:
-    """Date and minute in UTC for people: `2026-01-05 14:30`."""
+    """Return date and minute in UTC for display: `2026-01-05 14:30`."""
     return _aware(moment).astimezone(UTC).replace(tzinfo=None).isoformat(sep=" ", timespec="minutes")
 
 
@@ -195,13 +195,13 @@ _COMPACT: Final = re_pattern(r"\s*\d{8}T\d{4}", re.ASCII)
 
 @dataclass(frozen=True, slots=True)
 class StreamClock:
-    """`origin` is the instant of second 0, `zone` that of instants without one and of times of day."""
+    """The clock of a stream: `origin` is the instant of second 0, `zone` the default time zone."""
 
     origin: datetime = EPOCH
     zone: tzinfo = UTC
 
     def instant(self, value: datetime | str | float) -> datetime:
-        """The instant of seconds, of a timecode, or of an ISO 8601 instant. Raises InvalidInput."""
+        """Return the instant of seconds, a timecode, or an ISO 8601 instant. Raises InvalidInput."""
         if isinstance(value, datetime) or (isinstance(value, str) and _is_dated(value)):
             return parse_instant(value, self.zone).astimezone(UTC)
         try:
@@ -212,7 +212,10 @@ class StreamClock:
             raise InvalidInput("time", f"{value!r} is beyond the year 9999") from fault
 
     def period(self, start: datetime | str | float, end: datetime | str | float | None) -> Period:
-        """From start to end; an instant without an end. Raises InvalidInput if it ends before it starts."""
+        """Return the period from start to end, by default an instant.
+
+        Raises InvalidInput if it is reversed.
+        """
         with as_field("start", was="time"):
             begins = self.instant(start)
         with as_field("end", was="time"):
@@ -222,18 +225,18 @@ class StreamClock:
         return Period(begins, ends)
 
     def seconds(self, moment: datetime) -> float:
-        """Seconds from the origin, negative before it, exact to the microsecond."""
+        """Return seconds from the origin (negative before it), exact to the microsecond."""
         return (moment - self.origin) / timedelta(seconds=1)
 
 
 def clock_of(stream: Source) -> StreamClock:
-    """The clock that a stream's metadata describe."""
+    """Return the clock in a stream's metadata."""
     origin, zone = stream.metadata.get(ORIGIN), zone_by_name(str(stream.metadata.get(ZONE) or "UTC"))
     return StreamClock(parse_instant(origin, zone) if isinstance(origin, str) else EPOCH, zone)
 
 
 def zone_by_name(name: str) -> tzinfo:
-    """The time zone of an IANA name, such as `Europe/Berlin`. Raises InvalidInput."""
+    """Return the time zone with an IANA name, such as `Europe/Berlin`. Raises InvalidInput."""
     if name == "UTC":
         return UTC
     try:
@@ -243,7 +246,7 @@ def zone_by_name(name: str) -> tzinfo:
 
 
 def timecode(seconds: float) -> str:
-    """`01:02:03`, with thousandths only where there are any; `-` in front before the origin."""
+    """Return `01:02:03`, with thousandths if there are any, and with `-` before the origin."""
     thousandths = round(abs(seconds) * 1_000)
     whole, fraction = divmod(thousandths, 1_000)
     minutes, second = divmod(whole, 60)
@@ -257,15 +260,15 @@ def _is_dated(value: str) -> bool:
 
 
 OVERLAP_SECONDS: Final = 0.1
-"""Stretches that overlap for so long are one, whatever gap is allowed."""
+"""Intervals that overlap for this long are joined, whatever the gap."""
 GAP_SECONDS: Final = 4.0
-"""Stretches with no more than so much between them are one."""
+"""Maximum gap between joined intervals."""
 
 
 def runs(stretches: Sequence[tuple[float, float]], *, gap: float = GAP_SECONDS) -> list[list[int]]:
-    """The places of stretches (start, end) that belong together, run by run, in the order of time.
+    """Group the indexes of intervals (start, end) that belong together, in the order of time.
 
-    The order in which they are given does not matter, nor does the unit of time, if it is that of the gap.
+    Intervals may be in any order and in any unit, if it is that of the gap.
     """
     found: list[list[int]] = []
     latest = 0.0
@@ -281,5 +284,5 @@ def runs(stretches: Sequence[tuple[float, float]], *, gap: float = GAP_SECONDS) 
 
 
 def belongs(end: float, start: float, *, gap: float = GAP_SECONDS) -> bool:
-    """Whether what begins at `start` goes on with what ended at `end` and began no later."""
+    """Return whether an interval that begins at `start` continues an earlier one that ended at `end`."""
     return end - start >= OVERLAP_SECONDS or start - end <= gap

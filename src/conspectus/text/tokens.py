@@ -1,11 +1,11 @@
-"""Rules about tokens: estimates without a vocabulary, and what messages cost; exact counts are elsewhere."""
+"""Token estimates without a vocabulary, and the token costs of chat messages."""
 
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import Final
 
 TOKENS_PER_MESSAGE: Final = 3
-"""What chat models add to the role and the content of each message (OpenAI's published rule)."""
+"""Tokens that chat models add to the role and content of a message (rule published by OpenAI)."""
 
 
 def _floor_of_characters(text: str) -> int:

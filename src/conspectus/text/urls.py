@@ -1,7 +1,7 @@
-"""What a web address says: one reading of it, for all who ask for it, check it or show it.
+"""Parsing of web addresses, shared by all code that requests, checks or displays them.
 
-Host names are read as browsers read them (percent signs, Unicode, IDNA, numbers in every spelling), so
-that no other reading can lead to another place; what is doubtful is refused rather than repaired.
+Host names are normalized as browsers do (percent-encoding, Unicode, IDNA, all notations of numbers), so that
+no other interpretation leads to another host. Ambiguous addresses are rejected.
 """
 
 import re
@@ -30,10 +30,10 @@ SAFE_CHARACTERS = "!$%&'()*+,-./:;=@_~[]|^"
 
 @dataclass(frozen=True, slots=True)
 class Url:
-    """A web address in its normal form, without fragment and without user name or password.
+    """A normalized web address without fragment, user name and password.
 
-    `host` is an ASCII name in lower case, or an IP address without brackets; `credentials` says that a
-    user name or password was given and left out.
+    `host` is a lower-case ASCII name, or an IP address without brackets; `credentials` says that a user name
+    or password was removed.
     """
 
     scheme: str
@@ -48,13 +48,13 @@ class Url:
 
     @property
     def authority(self) -> str:
-        """Host and port, the port only where it is not the usual one."""
+        """Host and port; the default port is omitted."""
         host = f"[{self.host}]" if ":" in self.host else self.host
         return host if self.port == DEFAULT_PORTS[self.scheme] else f"{host}:{self.port}"
 
     @property
     def origin(self) -> tuple[str, str, int]:
-        """What must agree for two addresses to be of one site."""
+        """Scheme, host and port: equal for addresses of one site."""
         return self.scheme, self.host, self.port
 
     @property
@@ -64,11 +64,11 @@ class Url:
 
     @property
     def redacted(self) -> str:
-        """The address for messages and logs: without the query, which may hold secrets."""
+        """The address for messages and logs, without the query, which may contain secrets."""
         return f"{self.scheme}://{self.authority}{self.path}"
 
     def joined(self, reference: str) -> "Url":
-        """The address that a reference on this page leads to. Raises InvalidInput."""
+        """Resolve a reference against this address. Raises InvalidInput."""
         try:
             return parse_url(urljoin(str(self), reference.strip()))
         except ValueError:
@@ -76,7 +76,7 @@ class Url:
 
 
 def parse_url(text: str) -> Url:
-    """Read a web address. Raises InvalidInput, whose message never repeats it."""
+    """Parse a web address. Raises InvalidInput without the address in its message."""
     trimmed = text.strip(" \t\r\n")
     form = FORM.fullmatch(trimmed)
     if form is None or CONTROL.search(trimmed):
@@ -101,7 +101,7 @@ def _quoted(text: str, more: str = "") -> str:
 
 
 def _without_dots(path: str) -> str:
-    """The path with `.` and `..` followed, which lead no higher than the root."""
+    """Resolve `.` and `..` in a path, never above the root."""
     kept: list[str] = []
     folders = path.split("/")[1:]
     for place, name in enumerate(folders, 1):
@@ -116,7 +116,7 @@ def _without_dots(path: str) -> str:
 
 
 def _normal_host(host: str) -> str:
-    """The host as it is looked up: an address in its usual spelling, or an ASCII name."""
+    """Return the host in its usual notation: an IP address or an ASCII name."""
     try:
         if host.startswith("["):
             return str(_version_6(host[1:-1]))
@@ -147,7 +147,7 @@ def _version_6(text: str) -> IPv6Address:
 
 
 def _version_4(parts: Sequence[str]) -> IPv4Address:
-    """One to four numbers, each decimal, octal or hexadecimal; the last one fills the bytes that are left."""
+    """Parse one to four numbers, decimal, octal or hexadecimal; the last one fills the remaining bytes."""
     numbers = [_number(part) for part in parts]
     *first, last = numbers
     if len(numbers) > 4 or any(number > 255 for number in first) or last >= 256 ** (5 - len(numbers)):

@@ -1,4 +1,4 @@
-"""Vectors: those of callers checked, and all as Records keep them."""
+"""Checks of vectors, and their stored form."""
 
 from collections.abc import Sequence
 
@@ -11,12 +11,12 @@ MAX_DIMENSIONS = 65_536
 
 
 def packed(vectors: NDArray[np.float32]) -> list[bytes]:
-    """Rows as Records keep them: little-endian float16."""
+    """Return rows as little-endian float16, the form in the records."""
     return [row.tobytes() for row in vectors.astype("<f2")]
 
 
 def unit(numbers: Sequence[float]) -> NDArray[np.float32]:
-    """The vector with length 1. Raises InvalidInput where it is not one, not finite, or points nowhere."""
+    """Return a vector with length 1. Raises InvalidInput unless it is a finite, nonzero row of numbers."""
     try:
         vector = np.asarray(numbers, dtype=np.float64)
     except (TypeError, ValueError) as fault:

@@ -1,8 +1,8 @@
-"""What Python raises when it reads a ZIP archive that is damaged, or made to be."""
+"""Errors that Python raises for damaged or manipulated ZIP archives."""
 
 import zipfile
 import zlib
 from typing import Final
 
 DAMAGED: Final = (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, ValueError, OverflowError)
-"""Beside errors of the file itself, which may be those of its disk."""
+"""Errors besides OSError, which may be an error of the disk."""

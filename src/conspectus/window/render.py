@@ -207,7 +207,7 @@ class GuardedRenderer(Renderer):
 
     def show(self, text: str) -> str:
         """Make a text printable, neutralize delimiters and escape it."""
-        return prompt_escaping.shown(printable(text))
+        return prompt_escaping.escaped(printable(text))
 
     def group(self, passages: Sequence[WindowPassage]) -> str:
         """Render each passage as an element."""

@@ -1,4 +1,4 @@
-"""Who answers whom in a chat whose platform does not say: links between messages, made as they come."""
+"""Inferred reply links for chats whose platform has none, computed as messages arrive."""
 
 from conspectus.text.replies.linker import Linker
 from conspectus.text.replies.message_parsing import Utterance

@@ -18,7 +18,7 @@ from conspectus.text.replies.message_parsing import MessageParser, NameMatcher, 
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
-NOBODY: Final = -1
+NO_PERSON: Final = -1
 STRANGER: Final = -2
 _COLUMNS = (
     "author",
@@ -39,11 +39,11 @@ _COLUMNS = (
 
 
 class Past:
-    """The last messages of a channel, at most `memory`.
+    """The last messages of a channel, at most `memory`, as columns.
 
-    `past["author"]` is a column: one number for each message. People and threads are numbers too. `partner`
-    is the one to whom the author was talking, by name or by answering. `usage` and `naming` have the
-    sequence numbers of the messages that hold a word or name a person; the oldest message has `first`.
+    `past["author"]` has one number for each message. People and threads are numbers, too. `partner` is the
+    person whom the author addressed, by name or by a reply. `usage` and `naming` have the sequence numbers of
+    the messages with a word or with a name; the oldest message has `first`.
     """
 
     def __init__(self, memory: int) -> None:
@@ -71,29 +71,29 @@ class Past:
 
     @property
     def at(self) -> Floats:
-        """When each was said, in seconds; not a number where that is not known."""
+        """The time of each message in seconds; NaN if it is unknown."""
         instants: Floats = self._floats[0, self.memory - len(self.keys) :]
         return instants
 
     @property
     def silence(self) -> Floats:
-        """How many seconds had passed since the message before."""
+        """Seconds between each message and the one before it."""
         seconds: Floats = self._floats[1, self.memory - len(self.keys) :]
         return seconds
 
     def add(
         self, key: str, author: str | None, at: float, *, reading: MessageParser, answers: str | None
     ) -> None:
-        """Remember a message; `answers` is the key of the one that it answers."""
+        """Add a message; `answers` is the key of the message that it answers."""
         me = self.people.join(author)
         place = self.keys.index(answers) if answers in self.keys else None
         thread, root = self._thread(key, answers, place)
-        answered = NOBODY if place is None else int(self["author"][place])
-        addressee, partner = _talking(me, answered, reading)
+        answered = NO_PERSON if place is None else int(self["author"][place])
+        addressee, partner = _addressees(me, answered, reading)
         if partner == me and place is not None:
             partner = int(self["partner"][place])
         before = float(self.at[-1]) if self.keys else math.nan
-        self.turn += not self.keys or me == NOBODY or me != int(self["author"][-1])
+        self.turn += not self.keys or me == NO_PERSON or me != int(self["author"][-1])
         self._note(me, thread, reading)
         if len(self.keys) == self.memory:
             self._forget()
@@ -109,7 +109,7 @@ class Past:
         self.roots.append(root)
 
     def _thread(self, key: str, answers: str | None, place: int | None) -> tuple[int, str]:
-        """The number and the first message of the conversation that a message belongs to."""
+        """Return the number of a message's conversation and the key of its first message."""
         root = key if answers is None else answers
         if place is None and root in self.roots:
             place = self.roots.index(root)
@@ -119,9 +119,9 @@ class Past:
         return self._threads, root
 
     def _note(self, me: int, thread: int, reading: MessageParser) -> None:
-        """Count a new message with those that it follows."""
+        """Update the counts of earlier messages for a new one."""
         authors = self["author"]
-        if me != NOBODY:
+        if me != NO_PERSON:
             self["later_by_author"][authors == me] += 1
         for person in reading.named:
             self["later_to_author"][authors == person] += 1
@@ -136,7 +136,7 @@ class Past:
         self._readings.append(reading)
 
     def _forget(self) -> None:
-        """Forget the oldest message, and its author with the last one."""
+        """Remove the oldest message, and its author if it was the last of that person."""
         oldest, author = self._readings.pop(0), int(self["author"][0])
         for word in oldest.words:
             self.usage[word].pop(0)
@@ -144,7 +144,7 @@ class Past:
                 del self.usage[word]
         for person in oldest.named:
             self.naming[person].pop(self.first, None)
-        if author != NOBODY and self.people.leave(author):
+        if author != NO_PERSON and self.people.leave(author):
             self.naming.pop(author, None)
             for column in ("addressee", "partner", "answered_author"):
                 self[column][self[column] == author] = STRANGER
@@ -152,10 +152,12 @@ class Past:
         self.first += 1
 
 
-def _talking(me: int, answered: int, reading: MessageParser) -> tuple[int, int]:
-    """Whom a message names most surely, and to whom its author is talking."""
+def _addressees(me: int, answered: int, reading: MessageParser) -> tuple[int, int]:
+    """Return the person whom a message names most clearly, and the one whom its author addresses."""
     named = reading.named
-    addressee = max(named, key=lambda person: named[person], default=STRANGER if reading.stranger else NOBODY)
+    addressee = max(
+        named, key=lambda person: named[person], default=STRANGER if reading.stranger else NO_PERSON
+    )
     return addressee, addressee if reading.surest >= NameMatcher.LAST and addressee != me else answered
 
 
@@ -174,22 +176,22 @@ UNKNOWN = -1.0
 
 @dataclass(frozen=True, slots=True)
 class Features:
-    """Figures by name: of each remembered message, and of the new one as the start of a conversation."""
+    """Features by name: of each earlier message, and of the new one as the start of a conversation."""
 
     answer: Mapping[str, Figures]
     start: Mapping[str, float]
 
 
 def features(past: Past, reading: MessageParser, author: str | None, at: float) -> Features:
-    """The figures of a new message, given at least one that is remembered."""
+    """Return the features of a new message, given at least one earlier message."""
     me = past.people.find(author)
-    mine = past["author"] == me if me != NOBODY else np.zeros(len(past), dtype=bool)
+    mine = past["author"] == me if me != NO_PERSON else np.zeros(len(past), dtype=bool)
     own = np.flatnonzero(mine)
     last = int(own[-1]) if len(own) else None
     since, pace = _elapsed(past, at)
     message = _message(past, reading, last, None if last is None else float(since[last]))
-    alike = _alikeness(past, reading)
-    lately = _lately(past, since)
+    alike = _shared_words(past, reading)
+    lately = _activity(past, since)
     answer = {
         **lately,
         **_nearness(past, since, pace),
@@ -212,9 +214,9 @@ def features(past: Past, reading: MessageParser, author: str | None, at: float) 
 
 
 def _elapsed(past: Past, at: float) -> tuple[Floats, float]:
-    """The logarithm of the seconds since each message, and of those between the latest ones.
+    """Return the logarithm of the seconds since each message, and of those between the latest two.
 
-    A clock that jumps back is taken for one that shows twelve hours.
+    A clock that jumps back counts as twelve hours.
     """
     seconds = at - past.at
     seconds = np.where(seconds < -_BACKWARDS, seconds % HALF_DAY, np.maximum(seconds, 0.0))
@@ -237,8 +239,8 @@ def _message(past: Past, reading: MessageParser, last: int | None, since: float 
     }
 
 
-def _lately(past: Past, since: Floats) -> dict[str, float]:
-    """How much is going on: with few conversations, or none yet, a message is more likely to be an answer."""
+def _activity(past: Past, since: Floats) -> dict[str, float]:
+    """Return the activity of the channel: with few conversations, a reply is more likely."""
     thread = past["thread"]
     known = len(past) - np.count_nonzero(np.isnan(since))
     return {
@@ -264,7 +266,7 @@ def _nearness(past: Past, since: Floats, pace: float) -> dict[str, Figures]:
 
 
 def _naming(past: Past, reading: MessageParser, me: int) -> dict[str, Figures]:
-    """Who names whom, from -1 or 0 to the surest way."""
+    """Return which message names whose author, from -1 or 0 to the clearest way."""
     named = np.zeros(len(past.people) + 1)
     for person, how in reading.named.items():
         named[person] = how
@@ -273,9 +275,9 @@ def _naming(past: Past, reading: MessageParser, me: int) -> dict[str, Figures]:
     for sequence, how in past.naming.get(me, {}).items():
         names_me[sequence - past.first] = how
     addressee = past["addressee"]
-    to_me = (names_me > 0) | ((addressee == me) & (me != NOBODY))
+    to_me = (names_me > 0) | ((addressee == me) & (me != NO_PERSON))
     target = _target(reading)
-    both = (addressee != NOBODY) & (target != NOBODY)
+    both = (addressee != NO_PERSON) & (target != NO_PERSON)
     return {
         "i_name_them": names_them,
         "i_name_another": np.where(names_them > 0, 0, int(reading.surest)),
@@ -287,27 +289,27 @@ def _naming(past: Past, reading: MessageParser, me: int) -> dict[str, Figures]:
 
 
 def _persons(past: Past, me: int, mine: Truths, last: int | None) -> dict[str, Figures]:
-    """Who has talked to whom, by name or by answering."""
+    """Return who has addressed whom, by name or by a reply."""
     author, partner = past["author"], past["partner"]
     places = np.arange(len(past))
     told = np.full(len(past.people) + 2, -1)
     told[past["addressee"][mine]] = places[mine]
     mine_to_come = mine[::-1].cumsum()[::-1] - mine
-    my_partner = NOBODY if last is None else int(partner[last])
+    my_partner = NO_PERSON if last is None else int(partner[last])
     return {
         "same_author": mine,
         "my_last": mine & (mine_to_come == 0),
         "later_by_them": past["later_by_author"],
         "later_by_me": mine_to_come,
-        "told_since": (told[author] > places) & (author != NOBODY),
-        "talks_to_me": (partner == me) & (me != NOBODY),
-        "answers_me": (past["answered_author"] == me) & (me != NOBODY),
+        "told_since": (told[author] > places) & (author != NO_PERSON),
+        "talks_to_me": (partner == me) & (me != NO_PERSON),
+        "answers_me": (past["answered_author"] == me) & (me != NO_PERSON),
         "same_partner": np.where(partner < 0, 0, np.where(partner == my_partner, 1, -1)),
     }
 
 
-def _alikeness(past: Past, reading: MessageParser) -> dict[str, Figures]:
-    """The rare words in common; words in more than a quarter of the messages say nothing."""
+def _shared_words(past: Past, reading: MessageParser) -> dict[str, Figures]:
+    """Return shared rare words; words in more than a quarter of the messages do not count."""
     shared, rarest = [0.0] * len(past), [0.0] * len(past)
     maximum = _RARE * len(past) + 2
     for word in reading.words:
@@ -323,7 +325,7 @@ def _alikeness(past: Past, reading: MessageParser) -> dict[str, Figures]:
 
 
 def _conversations(past: Past, reading: MessageParser, mine: Truths, shared: Figures) -> dict[str, Figures]:
-    """The conversation that each message belongs to, as far as it is known."""
+    """Return features of the conversation of each message, as far as it is known."""
     thread = past["thread"]
     _, members = np.unique(thread, return_inverse=True)
     target = _target(reading)
@@ -339,18 +341,18 @@ def _conversations(past: Past, reading: MessageParser, mine: Truths, shared: Fig
 
 
 def _target(reading: MessageParser) -> int:
-    """The person whom a message most surely speaks to."""
-    return max(reading.named, key=lambda person: reading.named[person], default=NOBODY)
+    """Return the person whom a message most clearly addresses."""
+    return max(reading.named, key=lambda person: reading.named[person], default=NO_PERSON)
 
 
 class Forest:
-    """Trees of at most eight levels that ask one question at each: is this figure over that threshold?
+    """Decision trees of at most eight levels; each level compares one feature with a threshold.
 
     Args:
-        names: the figures that are read.
-        features: for each tree and level, which of them.
-        thresholds: for each tree and level, over what.
-        leaves: for each tree, a value for each row of answers, the first answer being the highest bit.
+        names: the features that are read.
+        features: the index of the feature, for each tree and level.
+        thresholds: the threshold, for each tree and level.
+        leaves: for each tree the value of each combination of comparisons; the first is the highest bit.
     """
 
     def __init__(
@@ -369,7 +371,7 @@ class Forest:
         self._values = values.ravel()
 
     def sums(self, figures: Mapping[str, Figures], rows: int) -> Floats:
-        """For each row the sum over all trees."""
+        """Return the sum over all trees for each row."""
         over = np.take(tabulated(figures, self.names, rows), self._features, axis=0) > self._thresholds
         leaf = np.zeros(over.shape[1:], dtype=np.uint8)
         for answers in over.view(np.uint8):
@@ -379,7 +381,7 @@ class Forest:
 
 
 def tabulated(figures: Mapping[str, Figures], names: Sequence[str], rows: int) -> NDArray[np.float32]:
-    """The named figures as one line each; what is not known is -1."""
+    """Return the named features as rows of a matrix; unknown values are -1."""
     table = np.empty((len(names), rows), dtype=np.float32)
     for place, name in enumerate(names):
         table[place] = figures[name]
@@ -389,13 +391,13 @@ def tabulated(figures: Mapping[str, Figures], names: Sequence[str], rows: int) -
 
 @dataclass(frozen=True, slots=True)
 class Judge:
-    """Which message a new one answers: `answer` rates the remembered ones, `start` that it answers none."""
+    """Chooses the message that a new one answers: `answer` rates earlier messages, `start` no answer."""
 
     answer: Forest
     start: Forest
 
     def choose(self, found: Features, count: int) -> tuple[int | None, float]:
-        """The place of the message that is answered, None for a start; and the probability of this choice."""
+        """Return the index of the answered message (None: none), and the probability of this choice."""
         rated = self.answer.sums(found.answer, count)
         begun = float(self.start.sums(found.start, 1)[0])
         best = int(rated.argmax())
@@ -405,13 +407,13 @@ class Judge:
 
 
 def judge(weights: Mapping[str, Mapping[str, Any]]) -> Judge:
-    """Both forests from what was written of them."""
+    """Load both forests from their JSON form."""
     return Judge(**{name: Forest(**parts) for name, parts in weights.items()})
 
 
 @cache
-def shipped() -> Judge:
-    """What `scripts/train_replies.py` wrote."""
+def default_judge() -> Judge:
+    """Load the included model, trained by `scripts/train_replies.py`."""
     text = (resources.files("conspectus.text.replies") / "weights.json").read_text(encoding="utf-8")
     return judge(json.loads(text))
 
@@ -420,15 +422,14 @@ MAX_MEMORY = 1000
 
 
 class Linker:
-    """Finds which earlier message of a channel each message answers.
+    """Finds the earlier message of a channel that each message answers.
 
-    Only the last `memory` messages are looked at, so that one linker serves a live channel as well as an
-    import. Messages are given in the order in which they were said; one linker belongs to one channel and is
-    not to be used by several threads at once.
+    Only the last `memory` messages are considered, so that a linker works for live channels and imports.
+    Messages are passed in the order of time. A linker belongs to one channel and is not thread-safe.
 
     Args:
-        memory: how many messages are remembered, from 1 to 1000.
-        judge: what weighs the signs; the shipped one if None.
+        memory: number of messages to consider, from 1 to 1000.
+        judge: the model; default: the included one.
 
     Raises:
         InvalidInput: `memory` is out of range.
@@ -437,15 +438,14 @@ class Linker:
     def __init__(self, *, memory: int = 100, judge: Judge | None = None) -> None:
         if not 1 <= memory <= MAX_MEMORY:
             raise InvalidInput("memory", f"must be from 1 to {MAX_MEMORY}, not {memory}")
-        self._judge = judge or shipped()
+        self._judge = judge or default_judge()
         self._past = Past(memory)
 
     def link(self, key: str, said: Utterance, *, answers: str | None = None) -> str | None:
-        """The key of the message that this one answers, None if it begins a conversation.
+        """Return the key of the message that this one answers; None if it starts a conversation.
 
-        Where it is known, `answers` says so and is given back; a message that is known to begin a
-        conversation answers itself. A system line answers nothing and is not remembered. A message that is
-        remembered already keeps its link.
+        A known `answers` is returned; a message that is known to start a conversation answers itself. System
+        messages answer nothing and are ignored. A repeated message keeps its link.
         """
         past = self._past
         if key in past.keys:
@@ -464,18 +464,18 @@ class Linker:
         return answers
 
     def confidence_of(self, key: str) -> float | None:
-        """The probability of the choice for a message; None where it was known, or is forgotten."""
+        """Return the probability of the choice for a message; None if its link was known or is forgotten."""
         past = self._past
         return past.confidences[past.keys.index(key)] if key in past.keys else None
 
     def thread_of(self, key: str) -> str:
-        """The key of the first message of a message's conversation; its own where it is forgotten."""
+        """Return the key of the first message of a conversation; the message's own key if it is forgotten."""
         past = self._past
         return past.roots[past.keys.index(key)] if key in past.keys else key
 
 
 def seconds(at: datetime | None) -> float:
-    """An instant as seconds, not a number where there is none; one without a zone is taken for UTC."""
+    """Return an instant in seconds, NaN for None; the default time zone is UTC."""
     if at is None:
         return math.nan
     return (at if at.tzinfo is not None else at.replace(tzinfo=UTC)).timestamp()

@@ -20,7 +20,7 @@ _ADDRESSING = ":,;>\uff0c\uff1a\u3001"
 
 
 class NameMatcher(IntEnum):
-    """How a message names a person: the surer that it speaks to that person, the higher."""
+    """How a message names a person; a higher value means a clearer address."""
 
     NOT = 0
     INSIDE = 1
@@ -31,7 +31,7 @@ class NameMatcher(IntEnum):
 
 
 class Participants:
-    """The authors of the remembered messages as small numbers, which are used again."""
+    """The authors of remembered messages as small numbers, which are reused."""
 
     def __init__(self) -> None:
         self._numbers: dict[str, int] = {}
@@ -44,11 +44,11 @@ class Participants:
         return len(self._names) + len(self._free)
 
     def find(self, author: str | None) -> int:
-        """The number of an author, -1 for one who is not remembered."""
+        """Return the number of an author, -1 for an unknown one."""
         return -1 if author is None else self._numbers.get(_folded(author), -1)
 
     def join(self, author: str | None) -> int:
-        """Count one more message; the number of its author, -1 for none."""
+        """Count one more message and return the number of its author, -1 for none."""
         if author is None:
             return -1
         name = _folded(author)
@@ -62,7 +62,7 @@ class Participants:
         return number
 
     def leave(self, number: int) -> bool:
-        """Count one message less; whether it was the author's last."""
+        """Count one message less and return whether it was the last of its author."""
         self._messages[number] -= 1
         if self._messages[number]:
             return False
@@ -76,10 +76,10 @@ class Participants:
         return True
 
     def named(self, pieces: Sequence[str], usage: Mapping[str, Sequence[int]]) -> dict[int, NameMatcher]:
-        """Whom a text names, given in lower case and cut at white space, and how.
+        """Return the people that a text names, and how. `pieces` are its lower-case tokens.
 
-        `usage` has the remembered messages that hold a word: a name that is also a word counts only where
-        a mark or its place says that it is meant.
+        `usage` has the remembered messages with each word: a name that is also a word counts only with a mark
+        or in a clear position.
         """
         found: dict[int, NameMatcher] = {}
         bare = tuple(_bare(piece) for piece in pieces)
@@ -94,13 +94,13 @@ class Participants:
         return found
 
     def resembling(self, name: str) -> int | None:
-        """The person whose name was mistyped or cut short."""
+        """Return the person whose name is misspelled or abbreviated in this way; None without a match."""
         close = (number for known, number in self._numbers.items() if _alike(known, name))
         return next(close, None)
 
 
 def addressed(pieces: Sequence[str]) -> str | None:
-    """The name to which a text is addressed with a mark, also if it is unknown."""
+    """Return the name that a text addresses with a mark, also if it is unknown."""
     if not pieces or not (pieces[0].startswith("@") or pieces[0].endswith((":", "\uff1a"))):
         return None
     name = _bare(pieces[0])
@@ -172,7 +172,7 @@ _DENSE = re_pattern(
 
 @dataclass(frozen=True, slots=True)
 class Utterance:
-    """One message as it was said. `system` marks lines such as "bob has joined", which answer nothing."""
+    """One message. `system` marks lines such as "bob has joined", which answer nothing."""
 
     author: str | None
     text: str
@@ -182,9 +182,9 @@ class Utterance:
 
 @dataclass(frozen=True, slots=True)
 class MessageParser:
-    """The beginning of a message, read.
+    """The features of the beginning of a message.
 
-    `named` has the remembered people that it names, `stranger` says that it addresses somebody else.
+    `named` are the remembered people that it names, `stranger` says that it addresses an unknown person.
     """
 
     words: tuple[str, ...]
@@ -199,12 +199,12 @@ class MessageParser:
 
     @property
     def surest(self) -> NameMatcher:
-        """How it names the person whom it most surely speaks to."""
+        """How it names the person whom it addresses most clearly."""
         return max(self.named.values(), default=NameMatcher.ADDRESSED if self.stranger else NameMatcher.NOT)
 
 
 def read(text: str, people: Participants, usage: Mapping[str, Sequence[int]]) -> MessageParser:
-    """Read a message; `usage` has the remembered messages that hold a word."""
+    """Parse a message; `usage` has the remembered messages with each word."""
     text = text[:MAX_TEXT_LENGTH]
     pieces = [piece[:MAX_NAME_LENGTH] for piece in text.casefold().split()[:MAX_WORDS]]
     named = people.named(pieces, usage)
@@ -228,7 +228,7 @@ def read(text: str, people: Participants, usage: Mapping[str, Sequence[int]]) ->
 
 
 def _words(text: str) -> Iterator[str]:
-    """Words, and pairs of characters where a script leaves no spaces between them."""
+    """Yield words, and pairs of characters for scripts without spaces."""
     for run in _WORD.findall(text)[: 2 * MAX_WORDS]:
         if len(run) > 1 and not run.isascii() and _DENSE.search(run):
             yield from (run[place : place + 2] for place in range(len(run) - 1))
