@@ -44,6 +44,6 @@ def test_blocking_and_asynchronous_classes_have_the_same_methods() -> None:
         methods = {
             each for each in dir(asynchronous) if callable(getattr(asynchronous, each)) and each[0] != "_"
         }
-        inner = {"run", "move", "take", "source", "exists", "recalled", "within", "graph_for"}
+        inner = {"run", "move", "import_dict", "source", "exists", "search_scope", "within", "graph_for"}
         inner |= {"window", "filled", "wait_until_embedded"}
         assert methods - set(dir(blocking)) - inner == set()
