@@ -1,4 +1,4 @@
-"""Users, groups, keys and grants on the same database as everything else."""
+"""Users, groups, API keys and grants."""
 
 from collections.abc import Sequence
 from dataclasses import asdict
@@ -22,7 +22,7 @@ from conspectus.text.times import from_microseconds, to_microseconds
 
 
 def put_grant(connection: Connection, grant: Grant) -> None:
-    """Store it, in place of another role of the same grantee there. Raises NotFound."""
+    """Store a grant, replacing another role of the principal there. Raises NotFound."""
     state(connection, grant.collection)
     _require_source(connection, grant.collection, grant.source)
     _require(connection, grant.grantee)
@@ -43,19 +43,19 @@ def put_grant(connection: Connection, grant: Grant) -> None:
 def revoke(
     connection: Connection, collection: CollectionId, source: SourceId | None, grantee: Principal
 ) -> bool:
-    """Take a role away; whether there was one."""
+    """Delete a grant. Returns whether it existed."""
     name = _id(collection, source, grantee)
     return connection.execute(delete(grants).where(grants.c.id == name)).rowcount > 0
 
 
 def grants_on(connection: Connection, collection: CollectionId) -> Sequence[Grant]:
-    """All grants on a collection and its sources, oldest first."""
+    """Return all grants on a collection and its sources, oldest first."""
     chosen = select(grants).where(grants.c.collection == collection)
     return [_to_grant(row) for row in connection.execute(chosen.order_by(grants.c.created, grants.c.id))]
 
 
 def grants_of(connection: Connection, user: UserId) -> Sequence[Grant]:
-    """All grants that a user has, directly or through groups."""
+    """Return all grants of a user, direct or through groups."""
     own = select(members.c.group).where(members.c.user == user)
     chosen = select(grants).where(or_(grants.c.user == user, grants.c.group.in_(own)))
     return [_to_grant(row) for row in connection.execute(chosen.order_by(grants.c.created, grants.c.id))]
@@ -67,7 +67,7 @@ def _to_grant(row: Row[*tuple[Any, ...]]) -> Grant:
 
 
 def _id(collection: CollectionId, source: SourceId | None, grantee: Principal) -> str:
-    """The same for every role of a grantee in one place, so that there is never more than one."""
+    """Return an id that is equal for all roles of a principal in one place, so that only one exists."""
     return stable_id("grant", collection, source or "", grantee.kind, grantee.id)
 
 
@@ -78,7 +78,7 @@ def _require_source(connection: Connection, collection: CollectionId, source: So
 
 
 def _require(connection: Connection, who: Principal) -> None:
-    """Raise NotFound for a user or group that is not there."""
+    """Raise NotFound for an unknown user or group."""
     table = users if who.kind == "user" else groups
     if connection.execute(select(table.c.id).where(table.c.id == who.id)).one_or_none() is None:
         raise NotFound(who.kind, who.id)
@@ -97,22 +97,22 @@ _KEY_WIDTH = len(keys.c)
 
 
 def add_user(connection: Connection, user: User) -> None:
-    """Store it. Raises Conflict if the name is taken."""
+    """Store a user. Raises Conflict if the name is taken."""
     _require_free(connection, users, user.name)
     values = {"id": user.id, "name": user.name, "owner": int(user.owner), "disabled": int(user.disabled)}
     connection.execute(insert(users), {**values, "created": to_microseconds(user.created)})
 
 
 def set_user_disabled(connection: Connection, user: UserId, *, disabled: bool) -> User:
-    """Let a user do nothing any more, or let it again. Raises NotFound."""
+    """Disable or enable a user. Raises NotFound."""
     connection.execute(update(users).where(users.c.id == user).values(disabled=int(disabled)))
     return _by_id(connection, user)
 
 
 def delete_user(connection: Connection, user: UserId, *, transfer_to: UserId | None = None) -> None:
-    """Delete it with its keys, grants, memberships, alerts and entries of the audit log.
+    """Delete a user with keys, grants, memberships, alerts and audit log entries.
 
-    Its collections and jobs go to `transfer_to`.
+    Collections and jobs go to `transfer_to`.
 
     Raises NotFound, or Conflict if it owns collections and `transfer_to` is not given.
     """
@@ -134,44 +134,44 @@ def delete_user(connection: Connection, user: UserId, *, transfer_to: UserId | N
 
 
 def all_users(connection: Connection) -> Sequence[User]:
-    """All users by name."""
+    """Return all users by name."""
     return [_to_user(row) for row in connection.execute(select(users).order_by(users.c.name))]
 
 
 def find_user(connection: Connection, name_or_id: str) -> User | None:
-    """The user of that id, else of that name_or_id."""
+    """Return the user of that id, else of that name."""
     row = connection.execute(_USER, {"called": name_or_id}).one_or_none()
     return None if row is None else _to_user(row)
 
 
 def add_group(connection: Connection, group: Group) -> None:
-    """Store it. Raises Conflict if the name is taken."""
+    """Store a group. Raises Conflict if the name is taken."""
     _require_free(connection, groups, group.name)
     values = {"id": group.id, "name": group.name, "created": to_microseconds(group.created)}
     connection.execute(insert(groups), values)
 
 
 def delete_group(connection: Connection, group: GroupId) -> None:
-    """Delete it with its grants and memberships. Raises NotFound."""
+    """Delete a group with its grants and memberships. Raises NotFound."""
     if not connection.execute(delete(groups).where(groups.c.id == group)).rowcount:
         raise NotFound("group", group)
 
 
 def all_groups(connection: Connection) -> Sequence[Group]:
-    """All groups by name."""
+    """Return all groups by name."""
     rows = connection.execute(select(groups).order_by(groups.c.name))
     return [Group(row.id, row.name, from_microseconds(row.created)) for row in rows]
 
 
 def members_of(connection: Connection, group: GroupId) -> Sequence[User]:
-    """The members of a group by name. Raises NotFound."""
+    """Return the members of a group by name. Raises NotFound."""
     _require(connection, Principal("group", group))
     chosen = select(users).join(members, members.c.user == users.c.id).where(members.c.group == group)
     return [_to_user(row) for row in connection.execute(chosen.order_by(users.c.name))]
 
 
 def join(connection: Connection, group: GroupId, user: UserId) -> None:
-    """Make the user a member, if it is none yet. Raises NotFound."""
+    """Add the user to the group, if it is no member yet. Raises NotFound."""
     _require(connection, Principal("group", group))
     _by_id(connection, user)
     leave(connection, group, user)
@@ -179,7 +179,7 @@ def join(connection: Connection, group: GroupId, user: UserId) -> None:
 
 
 def leave(connection: Connection, group: GroupId, user: UserId) -> None:
-    """End the membership, if there is one."""
+    """Remove the user from the group, if it is a member."""
     connection.execute(delete(members).where(members.c.group == group, members.c.user == user))
 
 
@@ -201,7 +201,7 @@ def add_key(connection: Connection, key: Key, secret_hash: str) -> None:
 
 
 def find_key(connection: Connection, key: KeyId) -> tuple[Key, str, User] | None:
-    """A key with the hash of its secret and its user."""
+    """Return a key with the hash of its secret and its user."""
     row = connection.execute(_KEY, {"wanted": key}).one_or_none()
     if row is None:
         return None
@@ -211,13 +211,13 @@ def find_key(connection: Connection, key: KeyId) -> tuple[Key, str, User] | None
 
 
 def keys_of(connection: Connection, user: UserId | None = None) -> Sequence[Key]:
-    """The keys of one user or of all, oldest first."""
+    """Return the keys of one user or of all, oldest first."""
     chosen = select(keys) if user is None else select(keys).where(keys.c.user == user)
     return [_to_key(row) for row in connection.execute(chosen.order_by(keys.c.created, keys.c.id))]
 
 
 def revoke_key(connection: Connection, key: KeyId, at: datetime) -> Key:
-    """End a key's validity for the very next request; the first time stays. Raises NotFound."""
+    """Revoke a key from the next request on; the first time of revocation is kept. Raises NotFound."""
     unrevoked = update(keys).where(keys.c.id == key, keys.c.revoked.is_(None))
     connection.execute(unrevoked.values(revoked=to_microseconds(at)))
     row = connection.execute(select(keys).where(keys.c.id == key)).one_or_none()
@@ -227,12 +227,12 @@ def revoke_key(connection: Connection, key: KeyId, at: datetime) -> Key:
 
 
 def used(connection: Connection, key: KeyId, at: datetime) -> None:
-    """Note that a key was used."""
+    """Record that a key was used."""
     connection.execute(update(keys).where(keys.c.id == key).values(last_used=to_microseconds(at)))
 
 
 def add_audit(connection: Connection, entry: AuditEntry) -> None:
-    """Store it. Raises NotFound for a collection that is not there."""
+    """Store an audit log entry. Raises NotFound for an unknown collection."""
     state(connection, entry.collection)
     connection.execute(insert(audit), {**asdict(entry), "created": to_microseconds(entry.created)})
 
@@ -286,7 +286,7 @@ def _to_key(row: Sequence[Any]) -> Key:
 
 
 class SqlAccounts(SqlStore):
-    """The methods of the port `Accounts`, each as one transaction; the port documents them."""
+    """The methods of the port `Accounts`, each as one transaction; see the port for their docs."""
 
     add_user = writing(add_user)
     set_user_disabled = writing(set_user_disabled)
@@ -311,6 +311,6 @@ class SqlAccounts(SqlStore):
     add_audit = writing(add_audit)
 
     async def audit(self, *, after: str | None = None, limit: int) -> AuditPage:
-        """A page of the audit log, newest first. Raises InvalidInput for a broken cursor."""
+        """Return a page of the audit log, newest first. Raises InvalidInput for an invalid cursor."""
         place = None if after is None else tuple(from_cursor(after, (int, str)))
         return await self.transactions.read(partial(_audit, after=place, limit=limit))

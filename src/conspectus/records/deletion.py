@@ -1,4 +1,4 @@
-"""Deleting documents, sources and collections, and purges that have not ended."""
+"""Deletion of documents, sources and collections, and unfinished purges."""
 
 from collections.abc import Sequence
 from datetime import UTC, datetime
@@ -53,7 +53,7 @@ _DELETE = delete(documents).where(documents.c.number.in_(bindparam("numbers", ex
 def delete_documents(
     connection: Connection, ids: Sequence[DocumentId], *, now: datetime | None = None
 ) -> Receipt:
-    """Delete documents with children, chunks and vectors; unknown ids count 0."""
+    """Delete documents with children, chunks and vectors. Unknown ids count 0."""
     steps: list[ChangeRange] = []
     at = to_microseconds(now or datetime.now(UTC))
     receipt = Receipt()
@@ -77,7 +77,7 @@ def delete_documents(
 
 
 def delete_source(connection: Connection, source: SourceId) -> Receipt:
-    """Delete a source with its documents and what hangs on them. Raises NotFound."""
+    """Delete a source with its documents and everything that depends on them. Raises NotFound."""
     found = connection.execute(select(documents.c.id).where(documents.c.source == source)).scalars()
     receipt = delete_documents(connection, list(found))
     if not connection.execute(delete(sources).where(sources.c.id == source)).rowcount:
@@ -86,7 +86,7 @@ def delete_source(connection: Connection, source: SourceId) -> Receipt:
 
 
 def delete_collection(connection: Connection, collection: CollectionId) -> Receipt:
-    """Delete a collection with everything in it, its history included. Raises NotFound."""
+    """Delete a collection with everything in it, including its history. Raises NotFound."""
     state(connection, collection)
     own = documents.c.collection == collection
     totals = select(func.count(), func.coalesce(func.sum(documents.c.chunks), 0)).where(own)
@@ -112,25 +112,25 @@ def _remove(connection: Connection, numbers: Sequence[int]) -> int:
 
 
 def begin_purge(connection: Connection, collection: CollectionId) -> None:
-    """Note that what is deleted from the collection must be erased."""
+    """Record that deleted content of the collection must be erased."""
     connection.execute(insert(purges).values(id=uuid4().hex, collection=collection))
 
 
 def unfinished_purges(connection: Connection) -> dict[str, CollectionId]:
-    """The collections of purges that were begun and did not end, by the ids of the purges."""
+    """Return the collections of unfinished purges by purge id."""
     return {each: CollectionId(collection) for each, collection in connection.execute(select(purges))}
 
 
 def end_purges(connection: Connection, done: Sequence[str]) -> None:
-    """Forget purges that ended."""
+    """Delete the records of finished purges."""
     for block in blocks(done):
         connection.execute(delete(purges).where(purges.c.id.in_(block)))
 
 
 def delete_copies(connection: Connection) -> None:
-    """Delete what answers to requests repeat: any that holds text may hold what was deleted.
+    """Delete stored responses that may contain deleted text.
 
-    An answer that is being made may have read it before, so it will not be kept either.
+    A response in progress may have read the text, so it will not be stored either.
     """
     kept = update(replays).where(replays.c.answer.is_not(None), replays.c.stored != PLAIN)
     connection.execute(kept.values(answer=LOST))

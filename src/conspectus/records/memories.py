@@ -1,4 +1,4 @@
-"""Memories on the same database as everything else: their order, their versions and their deletion."""
+"""Memories: order, versions, retention and deletion."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -60,11 +60,11 @@ from conspectus.text.times import to_microseconds
 
 IS_PINNED = kind_of(documents.c.metadata, PINNED).is_not_distinct_from("true")
 STATES_A_FACT = kind_of(documents.c.metadata, FACT).is_not_distinct_from("object")
-"""Exactly the properties of the memory itself, whatever the names of the caller's own metadata."""
+"""The properties of a memory itself, separate from the caller's metadata."""
 
 COUNTED: Final = ("memories", "versions", "chunks", "vectors", "edges")
 _IDS = given("ids")
-"""Any number of ids as one value, so that what hangs on all of them together can be asked at once."""
+"""Any number of ids as one parameter, so that everything that depends on them is one query."""
 
 _CHOSEN = select(documents.c.id).where(documents.c.id.in_(_IDS), REMEMBERED)
 _ROOTS = select(documents.c.id).where(documents.c.id.in_(_IDS)).cte("tree", recursive=True)
@@ -95,7 +95,7 @@ def forget(
     dry_run: bool,
     job: JobId | None,
 ) -> MemoryReceipt:
-    """Delete memories with all that hangs on them, unless this is a dry run, and say what it was."""
+    """Delete memories with everything that depends on them, or with a dry run only count it."""
     receipt = _weighed(connection, memories, pinned=pinned)
     if dry_run:
         return replace(receipt, dry_run=True)
@@ -108,7 +108,7 @@ def forget(
 def histories(
     connection: Connection, memories: Sequence[DocumentId]
 ) -> Mapping[DocumentId, Sequence[tuple[Document, str]]]:
-    """Memories with their versions before them, oldest first, as they are at one time."""
+    """Return memories with their earlier versions, oldest first, in one snapshot."""
     found: dict[DocumentId, list[Document]] = {}
     for block in blocks(memories):
         now = select(*DOCUMENT_COLUMNS).where(documents.c.id.in_(block), REMEMBERED)
@@ -124,7 +124,7 @@ def histories(
 
 
 def spans(connection: Connection, sources: Sequence[SourceId]) -> list[HomeSpan]:
-    """The number of memories of each source that has any, and the times of the first and the last one."""
+    """Return the number of memories of each source that has any, with the first and the last time."""
     start = documents.c.occurred_start
     found = []
     for block in blocks(sources):
@@ -136,7 +136,7 @@ def spans(connection: Connection, sources: Sequence[SourceId]) -> list[HomeSpan]
 
 
 def names(connection: Connection, sources: Sequence[SourceId]) -> int:
-    """How many different names the memories of these sources mention, as far as they were looked for."""
+    """Return the number of distinct entities that the memories of these sources mention."""
     found: set[str] = set()
     joined = documents.join(chunks, chunks.c.document == documents.c.number).join(
         mentions, mentions.c.chunk == chunks.c.id
@@ -148,12 +148,12 @@ def names(connection: Connection, sources: Sequence[SourceId]) -> int:
 
 
 def _known(version: Document) -> tuple[str, datetime]:
-    """From when and, of the same time, until when a version was known."""
+    """Return the time from which and, for ties, until which a version was current."""
     return str(version.metadata.get(KNOWN_FROM) or ""), version.recorded
 
 
 def _weighed(connection: Connection, memories: Sequence[DocumentId], *, pinned: bool) -> MemoryReceipt:
-    """All memories that deletion of these memories affects, as far as they exist and may be deleted."""
+    """Return all memories that a deletion affects, as far as they exist and may be deleted."""
     chosen = _CHOSEN if pinned else _CHOSEN.where(~IS_PINNED)
     there = set(connection.execute(chosen, {"ids": as_list(memories)}).scalars())
     going = tuple(str(each) for each in dict.fromkeys(memories) if each in there)
@@ -170,7 +170,7 @@ def _weighed(connection: Connection, memories: Sequence[DocumentId], *, pinned: 
 
 
 def _count_in(connection: Connection, job: JobId, receipt: MemoryReceipt) -> None:
-    """Add to what the row of a job says is gone, so that it says no more and no less whenever it ends."""
+    """Add deleted counts to the job's row, so that it is exact whenever the job ends."""
     stored = connection.execute(select(jobs.c.result).where(jobs.c.id == job)).scalar_one_or_none()
     before: Metadata = to_metadata(stored) if stored else {}
     counts: dict[str, Any] = {**before}
@@ -207,7 +207,7 @@ def _homes(
     below: str,
     kind: SourceKind = "memory",
 ) -> list[Source]:
-    """The sources of memories, or their graphs, with begins ≤ name < below, by name."""
+    """Return the sources of memories, or their graphs, with begins ≤ name < below, by name."""
     asked = {"of": collection, "kind": kind, "begins": begins, "below": below}
     return [to_source(row) for row in connection.execute(_HOMES, asked)]
 
@@ -232,7 +232,7 @@ def _page(
     limit: int,
     newest_first: bool = False,
 ) -> tuple[list[tuple[Document, str]], str | None]:
-    """Read in pieces until enough of them match, so that a filter never empties a page."""
+    """Read in batches until enough memories match, so that a filter never empties a page."""
     if limit < 1:
         raise InvalidInput("limit", "must be at least 1")
     condition = compile_filter(where)
@@ -257,7 +257,7 @@ def _rows(
     place: tuple[Any, ...] | None,
     newest_first: bool,
 ) -> list[Any]:
-    """The next of all these sources, in order."""
+    """Return the next rows of all these sources, in order."""
     order = [column.desc() for column in _ORDER] if newest_first else list(_ORDER)
     rows: list[Any] = []
     for block in blocks(sources):
@@ -275,7 +275,7 @@ def _holds(condition: Condition, where: Filter, row: Any) -> bool:
 
 
 def _count(connection: Connection, sources: Sequence[SourceId], where: Filter) -> int:
-    """How many memories match."""
+    """Return the number of matching memories."""
     condition = compile_filter(where)
     total = 0
     for block in blocks(sources):
@@ -297,7 +297,7 @@ def _oldest(
     pinned: bool,
     limit: int,
 ) -> list[DocumentId]:
-    """Memories that are old, or more than are to stay."""
+    """Return memories that are too old, or exceed the maximum number."""
     free = [] if pinned else [_TURN, ~IS_PINNED]
     chosen = select(documents.c.id, documents.c.order_start, documents.c.number).where(
         documents.c.source == source, REMEMBERED, *free
@@ -314,7 +314,7 @@ def _oldest(
 
 
 def _totals(connection: Connection, sources: Sequence[SourceId]) -> Totals:
-    """Numbers over sources."""
+    """Return counts over sources."""
     own = (
         func.count(),
         func.sum(case((~_TURN, 1), else_=0)),
@@ -344,12 +344,12 @@ def _totals(connection: Connection, sources: Sequence[SourceId]) -> Totals:
 
 
 def _versions(connection: Connection, memory: DocumentId) -> list[tuple[Document, str]]:
-    """The earlier versions of a memory, oldest first, with their texts."""
+    """Return the earlier versions of a memory, oldest first, with their texts."""
     return list(histories(connection, [memory]).get(memory, ()))[:-1]
 
 
 def _since(connection: Connection, sources: Sequence[SourceId], instant: datetime) -> ChangesSince:
-    """How many memories were recorded, changed and deleted after an instant."""
+    """Return how many memories were added, changed and deleted after an instant."""
     now = documents.alias("now")
     at = to_microseconds(instant)
     recorded = changed = deleted = 0
@@ -374,13 +374,13 @@ def _since(connection: Connection, sources: Sequence[SourceId], instant: datetim
 
 
 def _has_versions(connection: Connection, collection: CollectionId) -> bool:
-    """Whether any document of the collection is an earlier version of another."""
+    """Return whether the collection contains an earlier version of any document."""
     chosen = select(documents.c.number).where(documents.c.collection == collection, VERSIONED)
     return connection.execute(chosen.limit(1)).first() is not None
 
 
 def _put_retention(connection: Connection, rule: StoredRetention) -> None:
-    """Keep it in the place of the one of that id."""
+    """Store a retention rule, replacing the one of that id."""
     values = {
         "collection": rule.collection,
         "begins": rule.begins,
@@ -394,12 +394,12 @@ def _put_retention(connection: Connection, rule: StoredRetention) -> None:
 
 
 def _drop_retention(connection: Connection, id: str) -> bool:
-    """Forget it; whether there was one."""
+    """Delete a retention rule. Returns whether it existed."""
     return bool(connection.execute(delete(retentions).where(retentions.c.id == id)).rowcount)
 
 
 def _retentions(connection: Connection, collection: CollectionId | None = None) -> list[StoredRetention]:
-    """Those of a collection, or all, by what their names begin with."""
+    """Return the rules of a collection, or all, by name prefix."""
     chosen = select(retentions)
     if collection is not None:
         chosen = chosen.where(retentions.c.collection == collection)
@@ -418,21 +418,21 @@ def _retentions(connection: Connection, collection: CollectionId | None = None) 
 
 
 def _ran(connection: Connection, id: str, at: datetime) -> None:
-    """Keep when a retention was carried out last."""
+    """Record when a retention rule was last applied."""
     connection.execute(update(retentions).where(retentions.c.id == id).values(ran=to_microseconds(at)))
 
 
 class SqlMemories(SqlStore):
-    """The methods of the port `Memories`, each as one transaction; the port documents them."""
+    """The methods of the port `Memories`, each as one transaction; see the port for their docs."""
 
     homes = cached(_homes)
 
     async def newest(self, sources: Sequence[SourceId], *, limit: int) -> Texts:
-        """The turns that were stored last, newest first, with their texts."""
+        """Return the last stored turns, newest first, with their texts."""
         return await self.transactions.read(partial(_newest, sources=sources, which=_TURN, limit=limit))
 
     async def notes(self, sources: Sequence[SourceId], *, limit: int) -> Texts:
-        """The notes that were stored last, newest first, with their texts."""
+        """Return the last stored notes, newest first, with their texts."""
         return await self.transactions.read(partial(_newest, sources=sources, which=~_TURN, limit=limit))
 
     page = reading(_page)
@@ -452,7 +452,7 @@ class SqlMemories(SqlStore):
         dry_run: bool = False,
         job: JobId | None = None,
     ) -> MemoryReceipt:
-        """Delete memories with all that hangs on them, and say what went."""
+        """Delete memories with everything that depends on them. Returns what was deleted."""
         work = partial(forget, memories=memories, pinned=pinned, now=now, dry_run=dry_run, job=job)
         return await (
             self.transactions.read(work)

@@ -1,4 +1,4 @@
-"""The system of record on one database, behind the port `Records`."""
+"""The records in one database, behind the port `Records`."""
 
 import asyncio
 from collections.abc import AsyncIterator, Iterator, Sequence
@@ -69,7 +69,7 @@ BATCH = 1_000
 
 
 def counts(connection: Connection, collection: CollectionId) -> dict[str, int]:
-    """Sources, documents, chunks, vectors that answer, chunks without one, documents in error."""
+    """Count sources, documents, chunks, active vectors, chunks without one, and failed documents."""
     space = state(connection, collection)[1]
     own = documents.c.collection == collection
     in_error = func.count().filter(documents.c.status == "error")
@@ -94,7 +94,7 @@ def counts(connection: Connection, collection: CollectionId) -> dict[str, int]:
 
 
 def problems(connection: Connection) -> list[str]:
-    """Every broken invariant, one line each."""
+    """Yield every violated invariant, one line each."""
     broken = (_documents, _gaps, _texts, _history, _counters)
     return [line for each in broken for line in each(connection)]
 
@@ -188,28 +188,28 @@ async def open_records(
     connections: int = 8,
     row_security: bool = False,
 ) -> "SqlRecords":
-    """Open the store at a path or at a `postgresql://` URL; create or migrate it if needed.
+    """Open the store at a path or `postgresql://` URL; create or migrate it if needed.
 
-    Several processes may open, read and write the same store at once; a writer waits up to `busy_seconds` for
-    another. This process has at most `connections` connections to a server, about half for writing. With
-    `row_security` the server returns only rows that the person of a read may see.
+    Several processes may open, read and write the same store; a writer waits up to `busy_seconds` for
+    another. This process has at most `connections` connections to a server, about half of them for writing.
+    With `row_security`, the server returns only rows that the person of a read may see.
 
     Raises:
         StorageTooNew: a newer program wrote it.
-        StorageBusy: another process held it for too long, or the server does not answer.
+        StorageBusy: another process locked it for too long, or the server does not answer.
         StorageError: it is not a database, or cannot be read or written.
         MissingExtra: it is a URL, and the driver is not installed.
-        InvalidInput: it cannot have `row_security`; the message says what would have to be done.
+        InvalidInput: it cannot have `row_security`; the message says what to do.
     """
     access = DatabaseAccess(busy_seconds, connections, row_security)
     return await asyncio.to_thread(_open, str(address), access)
 
 
 class SqlRecords(SqlStore):
-    """The methods of the port, each as one transaction; the port documents them."""
+    """The methods of the port, each as one transaction; see the port for their docs."""
 
     def visible_to(self, person: UserId) -> "SqlRecords":
-        """The same records, as a database with row security shows them to a person."""
+        """Return the records with the row security of a person."""
         seen = self.transactions.visible_to(person)
         return self if seen is self.transactions else SqlRecords(seen)
 
@@ -250,13 +250,13 @@ class SqlRecords(SqlStore):
     switch_space = writing(switch_space, long=True)
 
     def reader(self, collection: CollectionId, space: EmbeddingSpace | None) -> Reader:
-        """The narrow view an index gets."""
+        """Return the restricted interface for an index."""
         return CollectionReader(self.transactions, collection, space)
 
     counts = reading(counts)
 
     async def check(self) -> Sequence[str]:
-        """The problems of the file, its references, and its invariants."""
+        """Return violations of the file's integrity, of references, and of invariants."""
         own = self.transactions.database.problems
         return await self.transactions.read(lambda connection: own(connection) + problems(connection))
 
@@ -264,13 +264,13 @@ class SqlRecords(SqlStore):
     unfinished_purges = reading(unfinished_purges)
 
     async def purge(self, done: Sequence[str] = ()) -> None:
-        """Return only when no file of the store holds deleted content any more. Raises StorageBusy."""
+        """Return when no file of the store contains deleted content. Raises StorageBusy."""
         await self.transactions.write(delete_copies)
         await self.transactions.alone(self.transactions.database.erase)
         await self.transactions.write(partial(end_purges, done=done))
 
     async def close(self) -> None:
-        """Let running work finish, then release connections and threads."""
+        """Wait for running work, then close connections and threads."""
         await self.transactions.close()
 
 
@@ -286,7 +286,7 @@ def _open(address: str, access: DatabaseAccess) -> SqlRecords:
 
 
 class CollectionReader:
-    """One collection with the vectors of one space: all that an index sees."""
+    """One collection with the vectors of one embedding model: everything that an index reads."""
 
     def __init__(
         self, transactions: Transactions, collection: CollectionId, space: EmbeddingSpace | None
@@ -296,11 +296,11 @@ class CollectionReader:
         self._space = space
 
     async def last_sequence(self) -> int:
-        """The sequence of the newest committed change, 0 if there is none."""
+        """Return the sequence of the newest committed change, 0 if there is none."""
         return (await self._transactions.read(partial(state, collection=self._collection)))[0]
 
     async def changes_since(self, sequence: int, *, limit: int) -> Sequence[Change]:
-        """Committed changes after `sequence`, oldest first; never ends inside a transaction's changes."""
+        """Return committed changes after `sequence`, oldest first, with complete transactions."""
         work = partial(
             changes_since,
             collection=self._collection,
@@ -311,7 +311,7 @@ class CollectionReader:
         return await self._transactions.read(work)
 
     async def chunks(self, first: ChunkId, last: ChunkId) -> Sequence[IndexedChunk]:
-        """The live chunks with first ≤ id ≤ last, by id, as they are now."""
+        """Return the current live chunks with first ≤ id ≤ last, by id."""
         work = partial(
             chunks_between,
             collection=self._collection,
@@ -322,7 +322,7 @@ class CollectionReader:
         return await self._transactions.read(work)
 
     async def scan(self, after: ChunkId | None = None) -> AsyncIterator[Sequence[IndexedChunk]]:
-        """All live chunks by id (those after `after`), in batches."""
+        """Yield all live chunks by id (those after `after`), in batches."""
         last = 0 if after is None else int(after)
         while True:
             work = partial(scan, collection=self._collection, space=self._space, after=last)

@@ -1,4 +1,4 @@
-"""The log of changes that indexes follow, and the deletion of summaries that a change outdates."""
+"""The change log that indexes read, and the deletion of summaries that a change outdates."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -27,14 +27,14 @@ from conspectus.records.tables.core import Number, changes, collections, counter
 from conspectus.records.tables.streams import summaries, summary_captions, summary_parts
 
 MADE: Final = "conspectus_made"
-"""The option of a connection that says what its transaction appended."""
+"""The execution option of a connection with the changes that its transaction appended."""
 KNOWN: Final = "conspectus_known"
-"""The option that has, for collections that were appended to once, what an index needs of it."""
+"""The option with the index updates of collections that were appended to once."""
 _COLUMNS = (changes.c.sequence, changes.c.operation, changes.c.first, changes.c.last, changes.c.space)
 SHARED: Final = ""
-"""The collection of counters that number what belongs to no collection, and ranges."""
+"""The pseudo-collection of counters that number rows without a collection, and ranges."""
 RANGE: Final = 1_024
-"""The least numbers that a collection takes at once."""
+"""Minimum count of numbers that a collection reserves at once."""
 _COUNTER = (counters.c.name == bindparam("counter"), counters.c.collection == bindparam("of"))
 _AMOUNT = bindparam("amount", type_=Number)
 _TAKE = (
@@ -77,9 +77,9 @@ _REST = (
 
 @dataclass(frozen=True, slots=True)
 class ChangeRange:
-    """Something that happened to the chunks first..last of a collection.
+    """A change of the chunks first..last of a collection.
 
-    `space` names the one space whose indexes it concerns; None concerns all.
+    `space` is the embedding model whose indexes it affects; None for all.
     """
 
     collection: CollectionId
@@ -89,7 +89,7 @@ class ChangeRange:
     space: str | None = None
 
     def continued_by(self, other: "ChangeRange") -> bool:
-        """Whether the other step is the same thing done to the chunks right after these."""
+        """Return whether the other step is the same operation on the directly following chunks."""
         return (
             other.collection == self.collection
             and (other.operation, other.space) == (self.operation, self.space)
@@ -98,9 +98,9 @@ class ChangeRange:
 
 
 def allocate(connection: Connection, counter: str, amount: int, collection: str = SHARED) -> int:
-    """The first of `amount` consecutive new numbers, greater than all before.
+    """Return the first of `amount` consecutive new numbers, greater than all earlier ones.
 
-    It blocks other writers of the collection, and those of all collections only if it needs another range.
+    It blocks other writers of the collection, and those of all collections only when it needs another range.
     """
     here = {"counter": counter, "of": collection}
     taken = plain_rows(connection, _TAKE, {**here, "amount": amount})
@@ -119,7 +119,7 @@ def allocate(connection: Connection, counter: str, amount: int, collection: str 
 
 
 def allocate_written(connection: Connection, amounts: Mapping[str, int], collection: str) -> dict[str, int]:
-    """The same for all counters in `WRITTEN`, in one statement where their ranges suffice."""
+    """Allocate numbers of all counters in `WRITTEN`, in one statement if their ranges suffice."""
     taken: dict[str, int] = dict(plain_rows(connection, _TAKE_ALL, {**amounts, "of": collection}))
     return {
         name: taken[name] - amount + 1 if name in taken else allocate(connection, name, amount, collection)
@@ -134,10 +134,10 @@ def append(
     numbers: Mapping[CollectionId, int] = MappingProxyType({}),
     after: Sequence[Ready] = (),
 ) -> list[Change]:
-    """Write the steps of a work down; call it once, with everything that it did.
+    """Append the steps of a unit of work to the log. Call it once per unit.
 
-    `numbers` are those that the steps of a collection get, where they were allocated. Statements that are to
-    be run `after` the rest of the work are sent together with those of the log.
+    `numbers` are the sequence numbers for the steps of a collection, if they were allocated. Statements to
+    run `after` the rest of the work are sent together with those of the log.
     """
     merged = _merged(steps)
     if not merged:
@@ -174,19 +174,19 @@ def append(
 
 
 def made_by(connection: Connection) -> Mapping[CollectionId, int]:
-    """The collections that a transaction has appended to, each with a number below which nothing of it is."""
+    """Return the collections that a transaction has appended to, each with a lower bound of its changes."""
     made: Mapping[CollectionId, int] = connection.get_execution_options().get(MADE, {})
     return made
 
 
 def known_updates(connection: Connection) -> Mapping[CollectionId, IndexUpdate | None]:
-    """What works of a transaction did to collections. One may have been undone, or not be the only one."""
+    """Return the updates of collections by units of a transaction. A unit may have been rolled back."""
     known: Mapping[CollectionId, IndexUpdate | None] = connection.get_execution_options().get(KNOWN, {})
     return known
 
 
 def keep_update(connection: Connection, update: IndexUpdate, *, first: bool) -> None:
-    """Have it at hand at the end of the transaction, if it is the `first` that appended to its collection."""
+    """Keep an update for the end of the transaction, if it is the `first` one of its collection."""
     known = {update.collection.id: update if first else None}
     connection.execution_options(**{KNOWN: {**known_updates(connection), **known}})
 
@@ -194,9 +194,9 @@ def keep_update(connection: Connection, update: IndexUpdate, *, first: bool) -> 
 def changes_since(
     connection: Connection, collection: CollectionId, *, space: str | None, sequence: int, limit: int
 ) -> list[Change]:
-    """At least all changes of one work after `sequence` where there are any, and about `limit` changes.
+    """Return the changes after `sequence`, about `limit`, and at least all of one unit of work.
 
-    What only concerns another space comes as a change of no chunk, so that an index passes it by.
+    A change that only affects another embedding model is returned as a change of no chunk.
     """
     rows = connection.execute(_SINCE, {"of": collection, "after": sequence, "maximum": limit}).all()
     found = [to_change(row[:5], space) for row in rows]
@@ -225,7 +225,7 @@ _FORGET = delete(summaries).where(summaries.c.id.in_(select(_ALL.c.summary)))
 
 
 def forget_summaries(connection: Connection, numbers: Sequence[int]) -> None:
-    """Delete every kept summary that was made of one of these documents, directly or not."""
+    """Delete every stored summary that was made of one of these documents, directly or not."""
     for block in blocks(numbers):
         if connection.execute(_MADE.limit(1), {"numbers": block}).first() is not None:
             connection.execute(_FORGET, {"numbers": block})

@@ -37,11 +37,11 @@ _CALLED = _SOURCES.where(
 ).union_all(
     _SOURCES.where(sources.c.collection.concat("") == bindparam("of"), sources.c.id.in_(given("called")))
 )
-"""Of the two the latter asks no index for the collection, in which there may be very many others."""
+"""With many collections, the latter form avoids an index lookup per collection."""
 
 
 def create_collection(connection: Connection, collection: Collection) -> Collection:
-    """Store it, or return the stored one of that name."""
+    """Store a collection, or return the stored one of that name."""
     row = connection.execute(_BY_NAME, {"called": collection.name}).one_or_none()
     if row is not None:
         return to_collection(row)
@@ -50,7 +50,7 @@ def create_collection(connection: Connection, collection: Collection) -> Collect
 
 
 def find_collection(connection: Connection, name: str) -> Collection | None:
-    """The collection of that name, else of that id."""
+    """Return the collection of that name, else of that id."""
     rows = plain_rows(connection, _BY_NAME, {"called": name})
     return to_collection(rows[0]) if rows else None
 
@@ -62,7 +62,7 @@ def change_collection(
     name: str | None = None,
     description: str | None = None,
 ) -> Collection:
-    """Change what is given. Raises NotFound, or Conflict if the name is taken."""
+    """Change the given fields. Raises NotFound, or Conflict if the name is taken."""
     state(connection, collection)
     _require_free(connection, collections, collection, name)
     _change(connection, collections, collection, {"name": name, "description": description})
@@ -102,13 +102,13 @@ def _require_free(connection: Connection, table: Table, row: str, name: str | No
 
 
 def all_collections(connection: Connection) -> list[Collection]:
-    """All collections by name."""
+    """Return all collections by name."""
     rows = connection.execute(select(*COLLECTION_COLUMNS).order_by(collections.c.name))
     return [to_collection(row) for row in rows]
 
 
 def state(connection: Connection, collection: CollectionId) -> tuple[int, EmbeddingSpace | None]:
-    """The newest change's sequence and the space that answers. Raises NotFound."""
+    """Return the sequence of the newest change, and the active embedding model. Raises NotFound."""
     row = connection.execute(_STATE, {"wanted": collection}).one_or_none()
     if row is None:
         raise NotFound("collection", collection)
@@ -116,7 +116,7 @@ def state(connection: Connection, collection: CollectionId) -> tuple[int, Embedd
 
 
 def put_source(connection: Connection, source: Source) -> Source:
-    """Store it, or replace the metadata of the one of that name. Raises NotFound."""
+    """Store a source, or replace the metadata of the one of that name. Raises NotFound."""
     state(connection, source.collection)
     same = (sources.c.collection == source.collection, sources.c.name == source.name)
     metadata = to_json(source.metadata)
@@ -132,7 +132,7 @@ def put_source(connection: Connection, source: Source) -> Source:
 def sources_of(
     connection: Connection, collection: CollectionId, *, called: Sequence[str] | None = None
 ) -> Sequence[Source]:
-    """All sources of a collection by name, or those of some ids or names. Raises NotFound."""
+    """Return the sources of a collection by name: all, or those of some ids or names. Raises NotFound."""
     if called is None:
         rows = plain_rows(connection, _ALL_SOURCES, {"of": collection})
     else:
@@ -146,6 +146,6 @@ def sources_of(
 def find_with_sources(
     connection: Connection, names: Sequence[str], called: str
 ) -> list[tuple[Collection, list[Source]]]:
-    """The collections of these names or ids, each with its sources of one name or id."""
+    """Return the collections of these names or ids, each with its sources of one name or id."""
     found = [each for name in names if (each := find_collection(connection, name)) is not None]
     return [(each, list(sources_of(connection, each.id, called=[called]))) for each in found]

@@ -1,4 +1,4 @@
-"""Databases: which one an address names, its transactions and tables, and its newest version."""
+"""Databases: addresses, transactions, tables and migration."""
 
 import importlib
 import time
@@ -38,13 +38,13 @@ PAUSE_SECONDS = 0.02
 
 
 class Database(Protocol):
-    """The differences between the databases that can store records.
+    """The differences between databases that can store records.
 
-    Transactions of `reading` have one unchanging view; those of `writing` also have the write lock, so that
-    they run one after the other, in all processes. `beside` is for statements that need neither: each is its
-    own transaction, and does not wait for writers if the database allows that. Of this process, so many
-    `readers` and `writers` work at once; `locks_parts` says whether a lock can be of less than all. `inline`
-    reads without a thread, if the database allows that.
+    Transactions of `reading` are snapshots. Those of `writing` also hold the write lock, so that they are
+    serialized among all processes. `beside` is for statements that need neither: each is a transaction of its
+    own, and does not wait for writers if the database allows that. `readers` and `writers` are the maximum
+    numbers of concurrent transactions of this process; `locks_parts` tells whether there are locks of parts;
+    `inline` reads without a thread, if the database allows that.
     """
 
     name: str
@@ -57,7 +57,8 @@ class Database(Protocol):
     inline: InlineReads | None
 
     def writing_to(self, locks: Set[str | None]) -> Engine:
-        """Transactions that hold these locks, or with None the write lock, against all other processes.
+        """Return transactions that hold these locks, or with None the write lock, against all other
+        processes.
 
         Holders of other locks may write at the same time, if the database allows it.
         """
@@ -68,19 +69,19 @@ class Database(Protocol):
         ...
 
     def migrating(self) -> AbstractContextManager[Connection]:
-        """A transaction that no other process migrates in."""
+        """Return a transaction during which no other process migrates."""
         ...
 
     def translated(self) -> AbstractContextManager[None]:
-        """The one border where errors of database and driver become ours."""
+        """Convert errors of database and driver to ours."""
         ...
 
     def problems(self, connection: Connection) -> list[str]:
-        """The problems that the database itself finds."""
+        """Return the problems that the database itself finds."""
         ...
 
     def erase(self) -> None:
-        """Leave nothing of what was deleted in any file. Raises StorageBusy."""
+        """Erase deleted content from all files. Raises StorageBusy."""
         ...
 
     def close(self) -> None:
@@ -88,19 +89,19 @@ class Database(Protocol):
         ...
 
     def may_repeat(self, fault: StorageError, *, attempt: int, undone: bool) -> bool:
-        """Whether a transaction that failed so may succeed when it is run again.
+        """Return whether a transaction that failed with this error may succeed when it is repeated.
 
-        `undone` says that nothing of it can have stayed: it was not committed, or only read.
+        `undone` means that nothing of it can be stored: it was not committed, or only read.
         """
         ...
 
     def reported(self, fault: StorageError, *, undone: bool) -> StorageError:
-        """The error as the caller gets it, with `undone` as above."""
+        """Return the error for the caller, with `undone` as above."""
         ...
 
 
 def transact(database: Database, engine: Engine, work: Callable[[Connection], Result]) -> Result:
-    """Run with a connection in one transaction, and again where the database undid it for another's sake."""
+    """Run a function in one transaction, and again if the database rolled it back because of a conflict."""
     for attempt in range(1, ATTEMPTS + 1):
         undone = True
         try:
@@ -112,13 +113,13 @@ def transact(database: Database, engine: Engine, work: Callable[[Connection], Re
         except StorageError as fault:
             if attempt == ATTEMPTS or not database.may_repeat(fault, attempt=attempt, undone=undone):
                 raise database.reported(fault, undone=undone) from fault.__cause__
-            # The other one, for whose sake this was undone, needs a moment to go first.
+            # The conflicting transaction needs a moment to finish first.
             time.sleep(PAUSE_SECONDS * (attempt - 1))
     raise AssertionError("the last attempt returns or raises")
 
 
 def guarded(database: Database, work: Callable[[], Result]) -> Result:
-    """Run with the errors of the database as ours."""
+    """Run a function, and convert errors of the database to ours."""
     with database.translated():
         return work()
 
@@ -126,14 +127,14 @@ def guarded(database: Database, work: Callable[[], Result]) -> Result:
 READERS = 4
 SCHEMES = ("postgresql://", "postgres://")
 UNFINISHED = "unfinished move"
-"""In place of a version while a store is being filled from another."""
+"""The stored version of a store that is being filled by a transfer."""
 
 
 @dataclass(frozen=True, slots=True)
 class DatabaseAccess:
-    """How long to wait for a lock or a server, and how many connections to a server there may be.
+    """Timeouts for locks and servers, and the maximum number of connections to a server.
 
-    With `row_security` the server itself shows reads for a person only what the person may see.
+    With `row_security`, the server restricts reads of a person to rows that the person may see.
     """
 
     busy_seconds: float = 30.0
@@ -142,12 +143,12 @@ class DatabaseAccess:
 
 
 def is_server(address: str) -> bool:
-    """Whether an address names a database server, and not a file."""
+    """Return whether an address names a database server, and not a file."""
     return address.startswith(SCHEMES)
 
 
 def database_at(address: str, access: DatabaseAccess) -> Database:
-    """The database of a path or a `postgresql://` URL. Raises InvalidInput or MissingExtra."""
+    """Return the database of a path or a `postgresql://` URL. Raises InvalidInput or MissingExtra."""
     if not is_server(address):
         if "://" in address:
             raise InvalidInput("path", "must be the path of a folder, or begin with postgresql://")
@@ -163,14 +164,14 @@ def database_at(address: str, access: DatabaseAccess) -> Database:
 
 
 def bring_up_to_date(database: Database) -> None:
-    """Migrate to the newest version, if no other process has done so. Raises StorageTooNew."""
+    """Migrate to the newest version, unless another process has done so. Raises StorageTooNew."""
     guarded(database, database.prepare)
     if transact(database, database.reading, version_of) != VERSION:
         guarded(database, lambda: _migrate(database))
 
 
 def version_of(connection: Connection) -> str | None:
-    """The version of the records that a connection leads to; None where there are none."""
+    """Return the version of the records in a database; None without records."""
     if not inspect(connection).has_table("alembic_version"):
         return None
     stored: str | None = connection.execute(text("SELECT version_num FROM alembic_version")).scalar()
@@ -178,18 +179,18 @@ def version_of(connection: Connection) -> str | None:
 
 
 def bytes_of_database(connection: Connection) -> int:
-    """The size of the whole database on a server, indexes included."""
+    """Return the size of the whole database on a server, including indexes."""
     return int(connection.execute(text("SELECT pg_database_size(current_database())")).scalar_one())
 
 
 def _require_room(connection: Connection, name: str) -> None:
-    """Raise StorageError where something else has tables that are called as ours are."""
+    """Raise StorageError if another program has tables of the same names."""
     if taken := sorted(set(inspect(connection).get_table_names()) & set(metadata.tables)):
         raise StorageError(f"{name} has a table {taken[0]} of another program; use a separate database")
 
 
 def _migrate(database: Database) -> None:
-    """Under a lock, unless another process did it while this one waited for it."""
+    """Migrate under a lock, unless another process did so while this one waited for it."""
     with database.migrating() as connection:
         stored = version_of(connection)
         if stored == VERSION:
@@ -204,7 +205,7 @@ def _migrate(database: Database) -> None:
             _require_room(connection, database.name)
             make_tables(connection)
             return
-        # Alembic takes longer to import than everything else here, and is needed once per version.
+        # Alembic is slow to import, and needed once per version.
         migrate = importlib.import_module("conspectus.records.core.migrate")
         migrate.upgrade(connection, version=VERSION)
 
@@ -222,7 +223,7 @@ history = Table(
 
 
 def make_tables(connection: Connection) -> None:
-    """Make every table and its first rows inside the connection's open transaction."""
+    """Create all tables and their first rows inside the connection's open transaction."""
     for statement in statements(connection.dialect.name):
         connection.exec_driver_sql(statement)
     connection.execute(insert(counters), [{"name": name, **FIRST} for name in COUNTED])
@@ -231,7 +232,7 @@ def make_tables(connection: Connection) -> None:
 
 @cache
 def statements(dialect: str) -> tuple[str, ...]:
-    """The statements that create the tables and indexes, in a fixed order; compiling them is slow."""
+    """Return the statements that create tables and indexes, in a fixed order, cached: compiling is slow."""
     database = create_mock_engine(f"{dialect}://", lambda *_: None).dialect
     made: list[ExecutableDDLElement] = []
     for table in (*metadata.sorted_tables, history):
@@ -240,7 +241,7 @@ def statements(dialect: str) -> tuple[str, ...]:
 
 
 def _index_made(index: Index) -> CreateIndex:
-    """An index of the same rows in both databases: to declare PostgreSQL's would load its dialect."""
+    """Return an index with a condition for both databases, without loading the PostgreSQL dialect."""
     if (rows := index.dialect_options["sqlite"]["where"]) is not None:
         index.dialect_options["postgresql"]["where"] = rows
     return CreateIndex(index)

@@ -1,4 +1,4 @@
-"""SQL that SQLite and PostgreSQL write differently, lists as parameters, and what drivers are sent alone."""
+"""SQL that differs between SQLite and PostgreSQL, list parameters, and direct use of drivers."""
 
 import json
 import sqlite3
@@ -34,44 +34,44 @@ NUL = "\x00"
 
 
 def is_storable(text: str) -> bool:
-    """Whether a database can hold a text: not one with a NUL, nor with half of a surrogate pair."""
+    """Return whether a database can store a text: not one with a NUL or a lone surrogate."""
     return NUL not in text and (text.isascii() or not any("\ud800" <= each <= "\udfff" for each in text))
 
 
 def as_list(values: Iterable[str]) -> str:
-    """Texts as the one parameter that `listed` reads; what cannot be stored is equal to nothing stored."""
+    """Return texts as a parameter for `listed`. Texts that cannot be stored equal nothing stored."""
     return json.dumps([each for each in values if is_storable(each)])
 
 
 def total(column: ColumnElement[int]) -> ColumnElement[int]:
-    """A sum as a whole number; PostgreSQL has one without limits for it."""
+    """Return a sum as an integer; PostgreSQL's type for sums is numeric."""
     return cast(func.sum(column), BigInteger)
 
 
 def listed(name: str) -> TableValuedAlias:
-    """The texts of a parameter that `as_list` made, as rows with a `value`, however many there are."""
+    """Return the texts of a parameter of `as_list` as rows with a `value`, in any number."""
     return _Listed(bindparam(name)).table_valued(column("value", String))
 
 
 def kind_of(text: ColumnElement[str], key: str) -> ColumnElement[str]:
-    """The type under a key of a JSON object: true, text, object and so on; NULL without the key."""
+    """Return the JSON type under a key of an object: true, text, object and so on; NULL without the key."""
     return _Kind(text, literal(key, literal_execute=True))
 
 
 def members(text: ColumnElement[str], key: str) -> TableValuedAlias:
-    """The elements of the list under a key of a JSON object, as rows that `text_of` reads."""
+    """Return the elements of the list under a key of a JSON object, as rows for `text_of`."""
     return _Members(text, literal(key, literal_execute=True)).table_valued(
         column("value", String), column("type", String)
     )
 
 
 def text_of(member: TableValuedAlias) -> ColumnElement[str]:
-    """A row of `members` that is a text, else NULL."""
+    """Return the text of a row of `members`; NULL if it is no text."""
     return _TextOf(member.c.value, member.c.type)
 
 
 class _Construct(FunctionElement[str]):
-    """The SQL of each database; the arguments replace the numbers."""
+    """SQL for each database. The arguments replace the numbers."""
 
     sqlite: ClassVar[str]
     postgresql: ClassVar[str]
@@ -83,7 +83,7 @@ def _written(element: _Construct, compiler: SQLCompiler, **more: Any) -> str:
     return words.format(*(compiler.process(each, **more) for each in element.clauses))
 
 
-# PostgreSQL reads no JSON that speaks of a NUL, which metadata may do: they are kept as texts.
+# PostgreSQL rejects JSON with an escaped NUL, which metadata may contain: it is stored as text.
 _UNDER = r"(CAST(replace({0}, '\u0000', '\ufffd') AS json) -> {1})"
 
 
@@ -121,21 +121,21 @@ class _TextOf(_Construct):
 
 
 FEW: Final = 50
-"""Up to so many sources are read one by one."""
+"""Up to this number of sources, each is read individually."""
 
 
 def given(name: str) -> Select[Any]:
-    """The texts of a parameter that is a list as JSON: one parameter, however many there are."""
+    """Return the texts of a parameter that is a JSON list: one parameter for any number of texts."""
     return select(listed(name).c.value)
 
 
 def one_of(source: ColumnElement[str], name: str, *, by_name: bool) -> ColumnElement[bool]:
-    """Whether a source is one of a parameter; with `by_name` no index is asked for it."""
+    """Return whether a source is in a parameter; with `by_name`, without using an index on it."""
     return (source.concat("") if by_name else source).in_(given(name))
 
 
 def rare(column: ColumnElement[str], *conditions: ColumnElement[bool]) -> Select[Any]:
-    """Those of the names `ids` that have at most `many` rows."""
+    """Return those of the names `ids` that have at most `many` rows."""
     wanted = listed("ids")
     beyond: Select[Any] = select(literal_column("1")).where(column == wanted.c.value, *conditions)
     return select(wanted.c.value).where(
@@ -150,10 +150,10 @@ def parted(
     sources: Sequence[str],
     **more: str,
 ) -> Iterator[tuple[bool, Mapping[str, Any]]]:
-    """The names in at most two parts, each with whether to read it by name, as `ids` and `sources`.
+    """Split the names in up to two parts, `ids` and `sources`, by the cheaper way to read them.
 
-    Whichever is less is read: a name's rows, or the sources. One seek for each name and source takes long
-    where a user has thousands of conversations, and to go through all rows of a name where it is common.
+    Either the rows of a name are read, or the sources. One lookup per name and source is slow for thousands
+    of conversations, and so is reading all rows of a frequent name.
     """
     asked = list(dict.fromkeys(names))
     of = {"sources": as_list(dict.fromkeys(sources)), **more}
@@ -171,7 +171,7 @@ MICROSECONDS = 1_000_000
 
 
 class DatabaseTime(FunctionElement[int]):
-    """Microseconds since 1970, as the database counts them at this moment."""
+    """Microseconds since 1970 by the clock of the database."""
 
     type = BigInteger()
     inherit_cache = True
@@ -188,7 +188,7 @@ def _in_sqlite(_element: DatabaseTime, _compiler: SQLCompiler, **_options: Any) 
 
 
 def time_in(seconds: float) -> SQLColumnExpression[int]:
-    """The time of the database in so many seconds."""
+    """Return the time of the database in a number of seconds."""
     return DatabaseTime() + round(seconds * MICROSECONDS)
 
 
@@ -196,28 +196,28 @@ Row = tuple[Any, ...]
 
 
 class Ready(NamedTuple):
-    """A statement as a driver takes it, with its values."""
+    """A statement for a driver, with its values."""
 
     sql: str
     values: Sequence[Any] | Mapping[str, Any]
 
 
 def ready(connection: Connection, statement: ClauseElement, given: Mapping[str, Any]) -> Ready:
-    """A statement that is a constant of its module, with its values; no parameter may be expanding."""
+    """Return a constant statement of a module with its values. Expanding parameters are not supported."""
     written, names, constants = _compiled(statement, connection.dialect)
     values = {**constants, **given}
     return Ready(written, values if names is None else [values[name] for name in names])
 
 
 def plain_rows(connection: Connection, statement: ClauseElement, given: Mapping[str, Any]) -> list[Row]:
-    """Rows as the driver has them, in a third of the time; the statement is a constant of its module."""
+    """Return rows from the driver, three times as fast. The statement must be a constant of its module."""
     return run_all(connection, [ready(connection, statement, given)])[0]
 
 
 def run_all(connection: Connection, statements: Sequence[Ready]) -> list[list[Row]]:
-    """The rows of statements that are run in order; PostgreSQL is sent all of them before it answers.
+    """Run statements in order. PostgreSQL receives all of them before it answers.
 
-    Whoever listens to the statements of SQLAlchemy hears of these too.
+    Event listeners of SQLAlchemy are called for these statements too.
     """
     driver: Any = connection.connection.driver_connection
     for listen in connection.dispatch.before_cursor_execute:
@@ -233,7 +233,7 @@ def run_all(connection: Connection, statements: Sequence[Ready]) -> list[list[Ro
 
 
 def sqlite_driver(connection: Connection) -> sqlite3.Connection:
-    """The connection as the driver has it."""
+    """Return the connection of the driver."""
     driver = connection.connection.driver_connection
     if not isinstance(driver, sqlite3.Connection):
         raise StorageError("the database is not SQLite")
@@ -249,7 +249,7 @@ def _rows(cursor: Any) -> list[Row]:
 def _compiled(
     statement: ClauseElement, dialect: Dialect
 ) -> tuple[str, Sequence[str] | None, Mapping[str, Any]]:
-    """The statement, its parameters by place (None: by name), and those that have values already."""
+    """Return the statement, its parameters by position (None: by name), and those with fixed values."""
     compiled = statement.compile(dialect=dialect)
     if not isinstance(compiled, SQLCompiler):
         raise StorageError("the statement is none of rows")

@@ -1,4 +1,4 @@
-"""Which chunks lack a vector, and what happens when vectors come or the space changes."""
+"""Chunks without vectors, the storage of vectors, and the change of the embedding model."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -55,7 +55,7 @@ def unembedded(
     limit: int,
     among: range | None = None,
 ) -> list[IndexedChunk]:
-    """Chunks without a vector in the space, oldest first, of documents that are not in error."""
+    """Return chunks without a vector of the model, oldest first, of documents without an error."""
     chosen = _lacking(connection, collection, space=space).add_columns(*CHUNK_COLUMNS, null())
     if among is not None:
         chosen = chosen.where(documents.c.last_chunk >= among.start, documents.c.last_chunk < among.stop)
@@ -67,7 +67,7 @@ def unembedded(
 def oldest_unembedded(
     connection: Connection, collection: CollectionId, space: EmbeddingSpace, *, start: int
 ) -> ChunkId | None:
-    """The last chunk of the oldest document that `unembedded` has to give, none before `start`."""
+    """Return the last chunk of the oldest document that `unembedded` returns, from `start` on."""
     chosen = _lacking(connection, collection, space=space).add_columns(documents.c.last_chunk)
     ordered = chosen.where(documents.c.last_chunk >= start).order_by(documents.c.last_chunk).limit(1)
     found: ChunkId | None = connection.execute(ordered).scalar()
@@ -75,7 +75,7 @@ def oldest_unembedded(
 
 
 def count_unembedded(connection: Connection, collection: CollectionId, space: EmbeddingSpace) -> int:
-    """How many chunks `unembedded` has still to give."""
+    """Return how many chunks `unembedded` would return."""
     counted = _lacking(connection, collection, space=space).add_columns(func.count())
     total: int = connection.execute(counted).scalar_one()
     return total
@@ -87,9 +87,9 @@ def put_vectors(
     space: EmbeddingSpace,
     vectors: Sequence[tuple[ChunkId, bytes]],
 ) -> int:
-    """Store vectors of chunks that exist in the collection, and mark documents that now have all of theirs.
+    """Store vectors of existing chunks, and mark documents that have all of theirs.
 
-    A vector that is there stays: it may have been given while another was made.
+    A stored vector is kept: it may have been given while another was computed.
     """
     given = dict(vectors)
     if any(len(vector) != BYTES_PER_NUMBER * space.dimensions for vector in given.values()):
@@ -111,7 +111,7 @@ def put_vectors(
 
 @dataclass(frozen=True, slots=True)
 class Given:
-    """A vector that came with its document, for all of its chunks."""
+    """A vector given with its document, for all of its chunks."""
 
     first: int
     last: int
@@ -120,7 +120,7 @@ class Given:
 
 
 def keep_given(connection: Connection, given: Sequence[Given]) -> None:
-    """Store vectors of chunks that are written in the same transaction, in place of those they have."""
+    """Store given vectors of chunks written in the same transaction, replacing stored ones."""
     rows = [
         {"chunk": chunk, "space": each.space, "vector": each.vector}
         for each in given
@@ -133,7 +133,7 @@ def keep_given(connection: Connection, given: Sequence[Given]) -> None:
 
 
 def check_given(vector: bytes, space: EmbeddingSpace | None) -> None:
-    """Raise InvalidInput unless a vector that came with a document can be one of the space."""
+    """Raise InvalidInput unless a given vector fits the embedding model."""
     if space is None:
         raise InvalidInput("vector", "the collection has no vectors; create one with an embedder")
     size = len(vector) // BYTES_PER_NUMBER
@@ -142,15 +142,15 @@ def check_given(vector: bytes, space: EmbeddingSpace | None) -> None:
 
 
 def fail(connection: Connection, document: DocumentId, error: str) -> None:
-    """Mark a document as impossible to embed, unless it was deleted meanwhile."""
+    """Mark a document as failed to embed, unless it was deleted meanwhile."""
     row = update(documents).where(documents.c.id == document)
     connection.execute(row.values(status="error", error=error))
 
 
 def switch_space(connection: Connection, collection: CollectionId, space: EmbeddingSpace) -> int:
-    """Let the space answer from now on and delete the vectors of all others.
+    """Activate the embedding model, and delete the vectors of all others.
 
-    No chunk changes by it: an index of the new space has followed the new vectors as they came.
+    This changes no chunk: an index of the new model has followed the new vectors as they were stored.
     """
     state(connection, collection)
     own = documents.c.collection == collection
@@ -167,7 +167,7 @@ def switch_space(connection: Connection, collection: CollectionId, space: Embedd
 
 
 def _lacking(connection: Connection, collection: CollectionId, *, space: EmbeddingSpace) -> Select[()]:
-    """A choice of chunks, still without columns, that only looks at documents known to be incomplete."""
+    """Return a query without columns over documents that are known to be incomplete."""
     answering = state(connection, collection)[1]
     candidates = select().select_from(documents.join(chunks, chunks.c.document == documents.c.number))
     if answering == space:
@@ -182,7 +182,7 @@ def _lacking(connection: Connection, collection: CollectionId, *, space: Embeddi
 
 
 def _misses_vectors(space: EmbeddingSpace) -> ColumnElement[bool]:
-    """Whether a document has a chunk without a vector in the space."""
+    """Return whether a document has a chunk without a vector of the model."""
     has_vector = exists().where(vectors.c.chunk == chunks.c.id, vectors.c.space == space.name)
     return exists().where(chunks.c.document == documents.c.number).where(~has_vector)
 

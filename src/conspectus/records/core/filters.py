@@ -1,7 +1,7 @@
-"""Filters as SQL conditions on documents: never too narrow, and exact where SQL can say it.
+"""Filters compiled to SQL conditions on documents: never too narrow, and exact if SQL allows it.
 
-`matches` stays the meaning. A condition that is not exact lets more rows through; who reads them has to
-ask `matches` again.
+`matches` defines the meaning of filters. A condition that is not exact lets more rows pass; the reader has to
+apply `matches` to them.
 """
 
 import json
@@ -36,7 +36,7 @@ MAX_TERMS = 300
 DEEPEST = 30
 VALUES_PER_TERM = 50
 MAX_STRING_LENGTH = 1_000
-"""Databases limit how deep an expression is, how many values it names, how long a pattern is: so do we."""
+"""Databases limit the depth of expressions, the number of values, and the length of patterns."""
 
 _LIMIT = 2**63
 
@@ -67,7 +67,7 @@ Compare = Callable[[Any, Any], Any]
 
 
 def compile_filter(where: Filter) -> Condition:
-    """The condition for a filter; of a conjunction that is too large, as many parts as fit."""
+    """Return the condition of a filter; of a conjunction that is too large, as many parts as fit."""
     left = MAX_TERMS
     compiled = []
     for part in where.inner if isinstance(where, And) else (where,):
@@ -188,7 +188,7 @@ def _compared(field: str | tuple[str, ...], bound: Scalar, compare: Compare) -> 
 
 
 def _in_metadata(strings: Sequence[str]) -> Condition:
-    """That each string occurs in the metadata's text, written as JSON writes it: as a key or as a value."""
+    """Require that each string occurs in the JSON text of the metadata, as a key or a value."""
     written = [json.dumps(string, ensure_ascii=False) for string in strings if is_storable(string)]
     short = [string for string in written if len(string) <= MAX_STRING_LENGTH]
     held = [documents.c.metadata.contains(string, autoescape=True) for string in short]
@@ -206,7 +206,7 @@ def _compared_text(column: Column[Any], bound: Scalar, compare: Compare) -> Cond
 
 
 def _compared_number(column: Column[Any], bound: Scalar, compare: Compare) -> Condition:
-    """Comparisons of integers with any number: "at least" and "below" a fraction mean the next integer."""
+    """Compare integers with any number: bounds that are fractions are rounded to the next integer."""
     if isinstance(bound, bool) or not isinstance(bound, int | float):
         return _NONE
     if isinstance(bound, float) and math.isnan(bound):

@@ -1,6 +1,6 @@
-"""Reads of SQLite on the event loop: what was read is kept until any process commits anything.
+"""SQLite reads on the event loop, cached until any process commits.
 
-To look whether anything was committed takes 5 microseconds, to have a thread read something 100 to 250.
+Checking for commits takes 5 microseconds, reading in a thread 100 to 250.
 """
 
 import sqlite3
@@ -26,7 +26,7 @@ Result = TypeVar("Result")
 INLINE: Final = "conspectus_inline"
 """The execution option of a connection whose statements are transactions of their own."""
 AT_ONCE: Final = 64
-"""So many rows are read at once: those of a window of 2,048 tokens."""
+"""Maximum number of rows read at once: those of a window of 2,048 tokens."""
 MAX_BYTES: Final = 8 << 20
 FAILURES: Final = (
     *(ConspectusError, SQLAlchemyError, sqlite3.Error),
@@ -38,11 +38,11 @@ OBJECT_BYTES: Final = 1_500
 
 
 class InlineReads:
-    """One more connection to a file, which never waits, and a cache for one version of the file.
+    """A separate connection to a file that never waits, and a cache for one version of the file.
 
-    Cached values were read after the version, and are returned only while the version is the same: a new read
-    would find the same. The version changes with commits of any process and thread. It is None if it cannot
-    be read at once, or if the file was replaced.
+    Cached values were read at a version, and are returned only while the version is the same. The version
+    changes with commits of any process and thread. It is None if it cannot be read at once, or if the file
+    was replaced.
     """
 
     def __init__(self, path: Path, make_engine: Callable[[], Engine]) -> None:
@@ -58,12 +58,12 @@ class InlineReads:
         self._bytes = 0
 
     def version(self) -> Version | None:
-        """A number that is another one after each commit."""
+        """Return a number that changes with each commit."""
         with self._lock:
             return self._current()
 
     def cached(self, version: Version, keys: Iterable[Key]) -> dict[Key, Any]:
-        """The cached values of the keys at a version that was just read."""
+        """Return the cached values of the keys at a version that was just read."""
         found: dict[Key, Any] = {}
         with self._lock:
             if version != self._version:
@@ -76,7 +76,7 @@ class InlineReads:
         return found
 
     def keep(self, version: Version, found: Mapping[Any, object]) -> None:
-        """Cache what was read at a version, until the version changes."""
+        """Cache values that were read at a version, until the version changes."""
         with self._lock:
             if version != self._version:
                 return
@@ -88,7 +88,7 @@ class InlineReads:
                 self._bytes -= self._kept.popitem(last=False)[1][1]
 
     def read(self, version: Version, work: Callable[[Connection], Result]) -> tuple[Result] | None:
-        """The result of a read at a version; None if it fails, would wait, or the version has changed.
+        """Return the result of a read at a version; None if it fails, would wait, or the version has changed.
 
         Each statement is its own transaction, so that no lock outlives it; the version shows whether all of
         them saw the same data.
@@ -100,7 +100,7 @@ class InlineReads:
         return None
 
     def close(self) -> None:
-        """Let go of the file."""
+        """Close the file."""
         with self._lock:
             self._closed = True
             self._kept.clear()
@@ -126,7 +126,7 @@ class InlineReads:
 
 
 def _size(value: object) -> int:
-    """Bytes in memory, roughly."""
+    """Return the approximate size in memory in bytes."""
     text = getsizeof(value.chunk.text) if isinstance(value, StoredChunk) else 0
     parts = len(value) if isinstance(value, list | tuple) else 1
     return OBJECT_BYTES * max(parts, 1) + text

@@ -1,10 +1,10 @@
-"""Everything that only PostgreSQL needs: how it is connected to, locked and checked.
+"""PostgreSQL: connections, locks, checks and erasure.
 
-A transaction that writes to a collection holds the lock of that collection from its beginning to its end:
-what it looked at cannot change under it, and the numbers it takes are ordered as commits are. One that writes
-to more holds the lock of the whole database, as in SQLite. Every lock ends with its transaction, and behind a
-pooler, which may give each transaction another connection, every setting does. A connection straight to the
-server keeps its settings, and its statements once they were prepared.
+A transaction that writes to a collection holds the collection's lock from beginning to end: what it reads
+cannot change meanwhile, and its numbers are in commit order. A transaction that writes to more holds the lock
+of the whole database, as in SQLite. All locks and, behind a pooler, all settings end with their transaction,
+because the next transaction may get another connection. A direct connection keeps its settings and prepared
+statements.
 """
 
 import hashlib
@@ -32,7 +32,7 @@ from conspectus.errors import (
 from conspectus.records.core.inline import InlineReads
 
 WRITES = "conspectus_writes"
-"""The execution option of connections that take locks when they begin: the expressions that take them."""
+"""The execution option of connections that take locks at the start: the expressions that take them."""
 
 DRIVER = "postgresql+psycopg"
 AUTOCOMMIT = "AUTOCOMMIT"
@@ -41,11 +41,11 @@ _WRITE_LOCK, _MIGRATION_LOCK = 0x436F6E73_0001, 0x436F6E73_0002
 _WHOLE = f"pg_advisory_xact_lock({_WRITE_LOCK})"
 _PART = f"pg_advisory_xact_lock_shared({_WRITE_LOCK})"
 _SETTINGS: Final = {"standard_conforming_strings": "on", "array_nulls": "on", "extra_float_digits": "1"}
-"""Limits, and the settings by which a database or a role may have a value written or read as another one."""
+"""Timeouts, and settings that a database or role may override so that values are read differently."""
 _DIRECT: Final = "conspectus_direct"
-"""The key of connections without a pooler in front."""
+"""The key of connections without a pooler."""
 _PREPARE_AFTER, _PREPARED = 2, 400
-"""How often a statement is run before it is prepared, and how many are kept: some for each index."""
+"""Executions of a statement before it is prepared, and the number of cached statements."""
 _KIND = "SELECT current_setting('server_encoding'), current_setting('server_version_num')::int"
 _OLDEST = 15
 _UNLIMITED = "SELECT set_config('statement_timeout', '0', true), set_config('lock_timeout', '0', true)"
@@ -56,8 +56,8 @@ class PostgresDatabase:
 
     Args:
         url: `postgresql://USER:PASSWORD@HOST:PORT/NAME`; parameters of libpq may follow.
-        busy_seconds: how long a writer waits for another, and how long connecting may take.
-        connections: the most that this process has at once.
+        busy_seconds: timeout of locks and of connecting.
+        connections: maximum number of connections of this process.
     """
 
     def __init__(self, url: str, busy_seconds: float, connections: int) -> None:
@@ -77,10 +77,10 @@ class PostgresDatabase:
         self.name = f"PostgreSQL at {host}:{address.port or 5432}/{database}"
 
     def writing_to(self, locks: Set[str | None]) -> Engine:
-        """Transactions that hold these locks, or with None the write lock, against all other processes."""
+        """Return transactions that hold these locks, or with None the write lock."""
         if None in locks:
             return self.writing
-        # In one order for all, or two that want the same two would wait for each other.
+        # Locks are taken in one order, to prevent deadlocks.
         numbers = sorted(lock_number(lock) for lock in locks if lock is not None)
         taken = (_PART, *(f"pg_advisory_xact_lock({number})" for number in numbers))
         return self._engine.execution_options(**{WRITES: taken})
@@ -90,7 +90,7 @@ class PostgresDatabase:
         self._engine.dispose()
 
     def prepare(self) -> None:
-        """Look at what the database is. Raises StorageError where it is none that a store can be in."""
+        """Check the database. Raises StorageError if it cannot contain a store."""
         with self._engine.connect() as connection:
             encoding, number = connection.exec_driver_sql(_KIND).one()
         if (fault := unfit(encoding, number)) is not None:
@@ -98,7 +98,7 @@ class PostgresDatabase:
 
     @contextmanager
     def migrating(self) -> Iterator[Connection]:
-        """The write lock, and before it the one of migrations, for which processes wait without a limit."""
+        """Take the migration lock, without a timeout, and then the write lock."""
         with self._engine.begin() as connection:
             connection.exec_driver_sql(_UNLIMITED)
             connection.exec_driver_sql(f"SELECT pg_advisory_xact_lock({_MIGRATION_LOCK})")
@@ -106,11 +106,11 @@ class PostgresDatabase:
             yield connection
 
     def translated(self) -> AbstractContextManager[None]:
-        """The one border where errors of database and driver become ours."""
+        """Convert errors of database and driver to ours."""
         return translated_errors(self.name)
 
     def problems(self, connection: Connection) -> list[str]:
-        """The problems that the server finds in the schema: constraints and indexes that are not valid."""
+        """Return the invalid constraints and indexes of the schema."""
         broken = connection.exec_driver_sql(
             "SELECT quote_ident(n.nspname) || '.' || quote_ident(c.relname)"
             " FROM pg_index i JOIN pg_class c ON c.oid = i.indexrelid"
@@ -120,26 +120,25 @@ class PostgresDatabase:
         return [f"the index {name} is not valid; run REINDEX INDEX {name}" for (name,) in broken]
 
     def erase(self) -> None:
-        """Rewrite the tables without what was deleted, once no reader sees that any more. Raises StorageBusy.
+        """Rewrite the tables without deleted rows, once no reader sees them. Raises StorageBusy.
 
-        No file of a table or an index holds it after that, with the old files gone at the server's next
-        checkpoint. Its write-ahead log, archives and backups keep what was written for as long as the
-        server's owner has them kept.
+        Afterwards no file of a table or an index contains them; the old files are deleted at the server's
+        next checkpoint. The write-ahead log, archives and backups are kept as the server's owner configured.
         """
         with self.autocommitted.connect() as connection:
             erase(connection, busy_seconds=self._busy_seconds)
 
     def may_repeat(self, fault: StorageError, *, attempt: int, undone: bool) -> bool:
-        """Whether the server undid it for another; once also where its connection was found dead."""
+        """Return whether the server rolled back for another transaction; once also for a dead connection."""
         return isinstance(fault, Undone) or (isinstance(fault, Lost) and undone and attempt == 1)
 
     def reported(self, fault: StorageError, *, undone: bool) -> StorageError:
-        """The error, or WriteOutcomeUnknown if the end of a transaction was not confirmed."""
+        """Return the error, or WriteOutcomeUnknown if a commit was not confirmed."""
         return fault.at_the_end() if isinstance(fault, Lost) and not undone else fault
 
 
 def unfit(encoding: str, number: int) -> str | None:
-    """Why a database of this encoding, on a server of this version's number, cannot hold a store."""
+    """Return why a database with this encoding and server version cannot contain a store."""
     if number < _OLDEST * 10_000:
         return f"is of version {number // 10_000}; {_OLDEST} or newer is needed"
     if encoding != "UTF8":
@@ -186,9 +185,9 @@ def _set(settings: Mapping[str, str], *, local: bool) -> str:
 
 
 def _connected(settings: Mapping[str, str], opened: Any, record: ConnectionPoolEntry) -> None:
-    """Keep settings and prepared statements on a connection straight to the server.
+    """Set up a direct connection with settings and prepared statements.
 
-    A pooler answers with a process number of its own, by which requests to cancel reach it.
+    A pooler reports a process number of its own, by which cancel requests reach it.
     """
     connection: psycopg.Connection = opened
     (process,) = connection.execute("SELECT pg_backend_pid()").fetchone() or (None,)
@@ -202,17 +201,17 @@ def _connected(settings: Mapping[str, str], opened: Any, record: ConnectionPoolE
 def _begin(settings: str, connection: Connection) -> None:
     options = connection.get_execution_options()
     if options.get("isolation_level") == AUTOCOMMIT:
-        # Nothing else would tell whether a statement failed on a dead connection or after it was carried out.
+        # Otherwise it is unknown whether a statement failed on a dead connection or after its execution.
         connection.exec_driver_sql("SELECT 1")
         return
-    # The limits come first, and hold for the locks that follow them.
+    # The timeouts come first, because they apply to the locks.
     first = () if _DIRECT in connection.info else (settings,)
     if wanted := (*first, *options.get(WRITES, ())):
         connection.exec_driver_sql(f"SELECT {', '.join(wanted)}")
 
 
 def lock_number(name: str) -> int:
-    """The number of the advisory lock of that name; two of one number only wait for each other."""
+    """Return the advisory lock number of a name. A collision only causes waiting."""
     digest = hashlib.blake2b(name.encode("utf-8", "surrogatepass"), digest_size=8).digest()
     return int.from_bytes(digest, signed=True)
 
@@ -221,7 +220,7 @@ _TAKEN: Final = "23505"
 _READ_ONLY: Final = "25006"
 _NO_CONNECTION: Final = "53300"
 _UNSUPPORTED: Final = "0A000"
-"""The state by which a standby refuses a transaction that declares that it will write."""
+"""The SQLSTATE of a standby that rejects a write transaction."""
 _UNDONE: Final = frozenset({"40001", "40P01"})
 _AWAY: Final = ("08", "57P", "25P03")
 _BUSY: Final[Mapping[str, str]] = {
@@ -245,23 +244,23 @@ _REFUSED: Final = re.compile(
     r"(?!.*(the database system is|recovery|terminating|connect failed|query_wait))"
 )
 _FULL: Final = re.compile(r"FATAL: .*(too many|connection slots|no more connections allowed)")
-"""Messages by which a server or a pooler refuses a connection; the driver has no state for them."""
+"""Messages of a server or pooler that refuses a connection; the driver reports no SQLSTATE."""
 _MISSPELT: Final = re.compile(r"invalid (connection option|port number|\w+ value)")
 
 
 class Undone(StorageBusy):
-    """The database undid a transaction for the sake of another; it may be run again."""
+    """The database rolled back a transaction because of another one; it may be repeated."""
 
 
 class Lost(StorageBusy):
-    """There was no connection, or it broke: what was not committed is undone."""
+    """The connection failed: everything uncommitted is rolled back."""
 
     def __init__(self, fault: str) -> None:
         super().__init__(f"{fault}; what was acknowledged is stored; do the rest again")
         self._fault = fault
 
     def at_the_end(self) -> WriteOutcomeUnknown:
-        """The same where what was lost is the answer to the end of a transaction."""
+        """Return the error for a commit whose confirmation was lost."""
         return WriteOutcomeUnknown(
             f"{self._fault}; this write may or may not have been stored;"
             " documents that have keys of their own can be written again, for others look first"
@@ -270,7 +269,7 @@ class Lost(StorageBusy):
 
 @contextmanager
 def translated_errors(name: str) -> Iterator[None]:
-    """Errors of the driver as ours; `name` says which database is meant."""
+    """Convert errors of the driver to ours; `name` is the database in messages."""
     try:
         yield
     except DBAPIError as error:
@@ -306,7 +305,7 @@ def _translated(error: BaseException | None, name: str) -> ConspectusError:
 
 
 def _unanswered(error: BaseException | None, state: str, name: str, reason: str) -> ConspectusError:
-    """Errors without a row in the tables above: no connection, or an unexpected error."""
+    """Return the error for errors without an SQLSTATE in the tables above."""
     if not state and _MISSPELT.search(reason):
         return InvalidInput("path", f"cannot connect: {reason}")
     if state.startswith(_AWAY) or (isinstance(error, psycopg.OperationalError) and not state):
@@ -333,7 +332,7 @@ FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
 WHERE c.relkind = 'r' AND n.nspname = ANY (current_schemas(false)) AND pg_table_is_visible(c.oid)
 AND pg_has_role(c.relowner, 'USAGE') AND c.relname !~ '^index_[0-9a-f]+_'
 """
-"""The records' tables, in whichever schema of the search path. An index replaces its own tables."""
+"""The tables of the records, in any schema of the search path. Indexes replace their own tables."""
 _TABLES: Final = f"""
 SELECT CAST(c.oid AS bigint),
     quote_ident(n.nspname) || '.' || quote_ident(c.relname), pg_relation_filenode(c.oid)
@@ -344,7 +343,7 @@ _STATISTICS: Final = "pg_catalog.pg_statistic"
 _MAY_REWRITE: Final = (
     "SELECT pg_has_role(datdba, 'USAGE') FROM pg_database WHERE datname = current_database()"
 )
-"""A role that is not the database's owner gets a warning instead of the statistics."""
+"""A role that does not own the database gets a warning instead of the statistics."""
 _CLEAR: Final = f"""
 SELECT pg_clear_attribute_stats(schemaname, tablename, attname, inherited) FROM pg_stats
 WHERE (schemaname, tablename) IN (SELECT n.nspname, c.relname {_OURS})
@@ -354,9 +353,9 @@ WHERE (schemaname, tablename) IN (SELECT n.nspname, c.relname {_OURS})
 def erase(connection: Connection, *, busy_seconds: float) -> None:
     """Rewrite every table of the records, once no reader sees what was deleted. Raises StorageBusy.
 
-    Each wait, for readers and for each table, may take `busy_seconds`.
-    The connection must not be in a transaction. Neither a wait for a lock nor a setting is left to the
-    session, which a pooler may have given to others between two statements.
+    Each wait, for readers and for each table, may take `busy_seconds`. The connection must not be in a
+    transaction. No lock wait or setting is left to the session, which a pooler may give to others between two
+    statements.
     """
     _wait_for_readers(connection, busy_seconds=busy_seconds)
     if (connection.dialect.server_version_info or ()) >= _CLEARS_STATISTICS:
@@ -369,7 +368,7 @@ def erase(connection: Connection, *, busy_seconds: float) -> None:
 
 
 def _wait_for_readers(connection: Connection, *, busy_seconds: float) -> None:
-    """Return when no transaction sees what was deleted before this call. Raises StorageBusy."""
+    """Wait until no transaction sees what was deleted before this call. Raises StorageBusy."""
     give_up = time.monotonic() + busy_seconds
     readers = _READERS.format(connection.exec_driver_sql(_NOW).scalar_one())
     while connection.exec_driver_sql(readers).scalar_one():
@@ -377,7 +376,7 @@ def _wait_for_readers(connection: Connection, *, busy_seconds: float) -> None:
 
 
 def _erase_statistics(connection: Connection, *, busy_seconds: float) -> None:
-    """Rewrite the statistics: they store the most common values of columns in plain text."""
+    """Rewrite the statistics, which contain the most common values of columns."""
     if not connection.exec_driver_sql(_MAY_REWRITE).scalar_one():
         connection.exec_driver_sql(f"VACUUM (FULL, SKIP_LOCKED) {_STATISTICS}")
         return
@@ -390,7 +389,7 @@ def _erase_statistics(connection: Connection, *, busy_seconds: float) -> None:
 
 
 def _rewritten(connection: Connection, table: str, file: str, *, before: Any, analyze: bool = True) -> bool:
-    """Whether the table lies in another file than before, or is gone; it is not where somebody uses it."""
+    """Return whether the table was rewritten to another file, or is gone; not while it is in use."""
     try:
         connection.exec_driver_sql(f"VACUUM (FULL, ANALYZE {analyze}, SKIP_LOCKED) {table}")
     except ProgrammingError as fault:

@@ -1,4 +1,4 @@
-"""Reading documents and chunks back, for people, for retrieval and for indexes."""
+"""Reads of documents and chunks, for users, retrieval and indexes."""
 
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -53,14 +53,14 @@ SCAN = 2_000
 _OTHER = documents.alias("other")
 
 
-# SQLite compares a column with a column by a rule of its own for which it does not use the index beyond
-# the first field; an expression it takes as the value that it is.
+# For a comparison of two columns, SQLite uses only the first field of the index; with an expression, it uses
+# all.
 _POSITION = tuple_(documents.c.order_sequence + 0, documents.c.order_start + 0, documents.c.id + "")
 _OTHER_POSITION = tuple_(_OTHER.c.order_sequence, _OTHER.c.order_start, _OTHER.c.id)
 
 
 def _indexed(*, with_vectors: bool) -> Select[*tuple[Any, ...]]:
-    """Chunks of a collection with their vectors in a space."""
+    """Return a query of chunks of a collection with their vectors of a model."""
     joined = documents.join(chunks, chunks.c.document == documents.c.number)
     chosen = select(*CHUNK_COLUMNS, null()).select_from(joined)
     if with_vectors:
@@ -69,7 +69,8 @@ def _indexed(*, with_vectors: bool) -> Select[*tuple[Any, ...]]:
     return chosen.where(documents.c.collection == bindparam("of"))
 
 
-# PostgreSQL would join all documents of the collection to a few chunks; what is asked of each it looks up.
+# PostgreSQL would join all documents of the collection to a few chunks; subqueries are looked up for each
+# chunk.
 _COLLECTION = select(documents.c.collection).where(documents.c.number == chunks.c.document)
 _OF = _COLLECTION.scalar_subquery() == bindparam("of")
 _VECTOR = (
@@ -95,7 +96,7 @@ _SCANS = {
 def _in_thread(
     condition: ColumnElement[Any], beyond: ColumnElement[bool], *, back: bool
 ) -> ScalarSelect[Any]:
-    """The end of the next document of the same thread in one direction, by one step in an index."""
+    """Return the end of the next document of the same thread in one direction, by one index lookup."""
     place = (_OTHER.c.order_sequence, _OTHER.c.order_start, _OTHER.c.id)
     chosen = select(condition).where(
         _OTHER.c.source == documents.c.source,
@@ -132,7 +133,7 @@ _TEXTS = (
 
 
 def documents_by_id(connection: Connection, ids: Sequence[DocumentId]) -> list[Document]:
-    """Those documents that exist, in the order asked."""
+    """Return the documents that exist, in the given order."""
     found = {
         row[1]: to_document(row)
         for block in blocks(ids)
@@ -142,7 +143,7 @@ def documents_by_id(connection: Connection, ids: Sequence[DocumentId]) -> list[D
 
 
 def documents_by_number(connection: Connection, numbers: Iterable[int]) -> dict[int, Document]:
-    """Documents by the number that chunks refer to."""
+    """Return documents by the number that chunks refer to."""
     return {
         row[0]: to_document(row)
         for block in blocks(list(numbers))
@@ -158,7 +159,7 @@ def list_documents(
     after: str | None = None,
     limit: int = 100,
 ) -> tuple[list[Document], str | None]:
-    """A page of documents that match, in order of recording, and the cursor of the next page."""
+    """Return a page of matching documents in recording order, and the cursor of the next page."""
     if limit < 1:
         raise InvalidInput("limit", "must be at least 1")
     state(connection, collection)
@@ -173,7 +174,7 @@ def list_documents(
 
 
 def count_documents(connection: Connection, collection: CollectionId, where: Filter) -> int:
-    """How many documents match."""
+    """Return the number of matching documents."""
     state(connection, collection)
     condition = compile_filter(where)
     if not condition.exact:
@@ -185,7 +186,7 @@ def count_documents(connection: Connection, collection: CollectionId, where: Fil
 
 
 def text_of(connection: Connection, document: DocumentId) -> str:
-    """The full text. Raises NotFound."""
+    """Return the full text. Raises NotFound."""
     found = texts_of(connection, [document])
     if document not in found:
         raise NotFound("document", document)
@@ -193,7 +194,7 @@ def text_of(connection: Connection, document: DocumentId) -> str:
 
 
 def texts_of(connection: Connection, documents: Sequence[DocumentId]) -> dict[DocumentId, str]:
-    """The full texts of those that exist. Raises RecordsDamaged for one that is not as it was written."""
+    """Return the full texts of documents that exist. Raises RecordsDamaged for a wrong checksum."""
     rows = [row for block in blocks(documents) for row in connection.execute(_TEXTS, {"ids": block}).all()]
     return {
         DocumentId(name): _joined(name, written, pieces)
@@ -202,13 +203,13 @@ def texts_of(connection: Connection, documents: Sequence[DocumentId]) -> dict[Do
 
 
 def with_texts(connection: Connection, found: Sequence[Document]) -> list[tuple[Document, str]]:
-    """Documents with their full texts."""
+    """Return documents with their full texts."""
     texts = texts_of(connection, [each.id for each in found])
     return [(each, texts.get(each.id, "")) for each in found]
 
 
 def _joined(document: str, written: str, rows: Iterable[Any]) -> str:
-    """The text of a document; pieces overlap, so each adds what is beyond the one before."""
+    """Join the chunks of a document. Chunks overlap, so each adds only its part beyond the previous one."""
     pieces: list[str] = []
     covered = 0
     for *_, start, end, text in rows:
@@ -216,14 +217,14 @@ def _joined(document: str, written: str, rows: Iterable[Any]) -> str:
             pieces.append(text[covered - start :])
             covered = end
     joined = "".join(pieces)
-    # A text without any visible character is not kept.
+    # Texts without visible characters have no chunks.
     if pieces and content_hash(joined) != written:
         raise RecordsDamaged(f"document {document}: its text does not match its checksum")
     return joined
 
 
 def document_chunks(connection: Connection, document: DocumentId) -> list[StoredChunk]:
-    """A document's chunks by position. Raises NotFound."""
+    """Return a document's chunks by position. Raises NotFound."""
     rows = connection.execute(_OF_DOCUMENT, {"wanted": document}).all()
     if not rows:
         _require_document(connection, document)
@@ -231,7 +232,7 @@ def document_chunks(connection: Connection, document: DocumentId) -> list[Stored
 
 
 def chunks_by_id(connection: Connection, ids: Sequence[int]) -> dict[int, StoredChunk]:
-    """Those chunks that exist, with their neighbors."""
+    """Return the chunks that exist, with their neighbors."""
     found: dict[int, StoredChunk] = {}
     for block in blocks(ids):
         rows: Sequence[Sequence[Any]]
@@ -248,7 +249,7 @@ def chunks_by_id(connection: Connection, ids: Sequence[int]) -> dict[int, Stored
 def chunks_between(
     connection: Connection, collection: CollectionId, *, space: EmbeddingSpace | None, first: int, last: int
 ) -> list[IndexedChunk]:
-    """A collection's chunks with first ≤ id ≤ last, by id, with their vectors in the space."""
+    """Return a collection's chunks with first ≤ id ≤ last, by id, with their vectors of the model."""
     parameters = {"of": collection, "first": first, "last": last}
     return _indexed_chunks(connection, _BETWEEN[space is not None], space, parameters)
 
@@ -256,14 +257,14 @@ def chunks_between(
 def scan(
     connection: Connection, collection: CollectionId, *, space: EmbeddingSpace | None, after: int
 ) -> list[IndexedChunk]:
-    """The next batch of a collection's chunks after one, by id; the collection's documents lead the way."""
+    """Return the next batch of a collection's chunks by id, read in the order of its documents."""
     return _indexed_chunks(connection, _SCANS[space is not None], space, {"of": collection, "after": after})
 
 
 def _matching(
     connection: Connection, collection: CollectionId, *, where: Filter, after: str | None, page: int
 ) -> Iterator[tuple[Sequence[Any], Document]]:
-    """Every document that matches, in order of recording, read `page` rows at first and then more."""
+    """Yield every matching document in recording order, reading `page` rows at first and then more."""
     condition = compile_filter(where)
     place = None if after is None else tuple(from_cursor(after, (int, str)))
     chosen = select(*DOCUMENT_COLUMNS).where(documents.c.collection == collection, condition.sql)
@@ -287,9 +288,9 @@ def _require_document(connection: Connection, document: DocumentId) -> None:
 
 
 def stored_chunks(rows: Sequence[Sequence[Any]]) -> list[StoredChunk]:
-    """Rows of CHUNK_COLUMNS, DOCUMENT_COLUMNS, the document's last chunk and the thread's neighbors.
+    """Return rows of CHUNK_COLUMNS, DOCUMENT_COLUMNS, the document's last chunk and thread neighbors.
 
-    Raises RecordsDamaged for a text that is not as it was written.
+    Raises RecordsDamaged for a text with a wrong checksum.
     """
     owners: dict[int, Document] = {}
     stored = []
@@ -364,7 +365,7 @@ _EARLIER_BY_SEQUENCE = _LAST.where(
 def read_thread(
     connection: Connection, source: SourceId, thread: str, *, limit: int, around: Sequence[DocumentId] = ()
 ) -> StoredThread:
-    """A thread; of a long one both ends and the surroundings of some of its documents."""
+    """Return a thread; of a long one both ends and the surroundings of some of its documents."""
     _require_positive(limit)
     condition = {"source": source, "thread": thread}
     begun = connection.execute(_FROM_THE_FIRST, {**condition, "maximum": limit + 1}).all()
@@ -381,7 +382,7 @@ def read_thread(
 
 
 def _linked(rows: Sequence[Sequence[Any]]) -> list[tuple[Any, ...]]:
-    """Rows of a whole thread with their neighbors in it, which need not be looked up then."""
+    """Return rows of a whole thread with their neighbors, which need no lookup then."""
     before = [None, *(row[-1] for row in rows)]
     after = [*(row[0] for row in rows[1:]), None]
     return [(*row, *links) for row, *links in zip(rows, before, after, strict=False)]
@@ -395,7 +396,7 @@ def latest(
     until: datetime | None = None,
     before: Document | None = None,
 ) -> Sequence[StoredChunk]:
-    """The first chunk of each of the newest documents of a source, newest first."""
+    """Return the first chunk of each of the newest documents of a source, newest first."""
     _require_positive(limit)
     condition: dict[str, str | int] = {"source": source, "maximum": limit}
     if before is not None:
@@ -409,7 +410,7 @@ def latest(
 
 
 def _place_of(document: Document) -> dict[str, str | int]:
-    """Where a document stands among the latest of its source."""
+    """Return the position of a document among the newest of its source."""
     if document.occurred is None:
         return {
             "document": document.id,
@@ -419,7 +420,7 @@ def _place_of(document: Document) -> dict[str, str | int]:
 
 
 def beginnings(connection: Connection, documents: Sequence[DocumentId]) -> Sequence[StoredChunk]:
-    """The first chunk of each of those documents that exist and have text, in the order asked."""
+    """Return the first chunk of each document that exists and has text, in the given order."""
     found = {
         each.document.id: each
         for block in blocks(documents)
@@ -429,7 +430,7 @@ def beginnings(connection: Connection, documents: Sequence[DocumentId]) -> Seque
 
 
 def _worth_reading(anchors: Sequence[int], limit: int, total: int) -> list[int]:
-    """Places in a thread: equal shares for its beginning, its end, and around each anchor."""
+    """Return positions in a thread: equal parts for its beginning, its end, and around each anchor."""
     share = limit // (2 + len(anchors))
     last = max(share, 1)
     chosen = {*range(limit - last - share * len(anchors)), *range(total - last, total), *anchors}

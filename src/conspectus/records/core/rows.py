@@ -1,4 +1,4 @@
-"""Rows of the tables to the model's dataclasses and back."""
+"""Conversion between table rows and the model's dataclasses."""
 
 import base64
 import binascii
@@ -31,12 +31,12 @@ from conspectus.text.times import from_microseconds, to_microseconds
 Item = TypeVar("Item")
 
 NO_CHUNK = ChunkId(0)
-"""Chunks are numbered from 1."""
+"""Chunk numbers start at 1."""
 BLOCK = 5_000
-"""How many values one statement may name."""
+"""Maximum number of values in one statement."""
 
 MIN_INT64 = -(2**63)
-"""A missing position or time sorts before everything in a thread."""
+"""A missing position or time sorts first in a thread."""
 
 COLLECTION_COLUMNS = tuple(collections.c)
 SOURCE_COLUMNS = tuple(sources.c)
@@ -47,7 +47,7 @@ CHUNK_WIDTH = len(CHUNK_COLUMNS)
 
 
 def to_moment(number: int | None) -> datetime | None:
-    """A stored time, None for an open one."""
+    """Return a stored time; None for an open one."""
     return None if number is None else from_microseconds(number)
 
 
@@ -57,7 +57,7 @@ def to_number(moment: datetime | None) -> int | None:
 
 
 def to_json(metadata: Metadata) -> str:
-    """Metadata as JSON text, the same text for the same content. Raises InvalidInput."""
+    """Return metadata as canonical JSON text. Raises InvalidInput."""
     if not metadata:
         return "{}"
     try:
@@ -75,21 +75,21 @@ def to_metadata(stored: str) -> Metadata:
 
 
 def to_space(model: str | None, dimensions: int | None, version: str | None) -> EmbeddingSpace | None:
-    """The space of a collection, None where it has words only."""
+    """Return the embedding model of a collection; None for keyword search only."""
     if model is None or dimensions is None or version is None:
         return None
     return EmbeddingSpace(model, dimensions, version)
 
 
 def space_values(space: EmbeddingSpace | None) -> dict[str, str | int | None]:
-    """A space as columns of a collection."""
+    """Return an embedding model as columns of a collection."""
     if space is None:
         return {"model": None, "dimensions": None, "version": None}
     return {"model": space.model, "dimensions": space.dimensions, "version": space.version}
 
 
 def to_collection(row: Sequence[Any]) -> Collection:
-    """A row of COLLECTION_COLUMNS. Raises TypeError for a row that holds what was never stored."""
+    """Convert a row of COLLECTION_COLUMNS. Raises TypeError for values of a wrong type."""
     number, name, model, dimensions, version, language, created, sequence, owner, description, names_to = row
     is_stored = type(number) is str and type(sequence) is int and type(dimensions) in _NUMBERS
     if not is_stored or not {type(model), type(version), type(language)} <= _TEXTS:
@@ -108,7 +108,7 @@ def to_collection(row: Sequence[Any]) -> Collection:
 
 
 def collection_values(collection: Collection) -> dict[str, object]:
-    """A collection as a new row."""
+    """Return a collection as a new row."""
     return {
         "id": collection.id,
         "name": collection.name,
@@ -122,13 +122,13 @@ def collection_values(collection: Collection) -> dict[str, object]:
 
 
 def to_source(row: Sequence[Any]) -> Source:
-    """A row of SOURCE_COLUMNS."""
+    """Convert a row of SOURCE_COLUMNS."""
     number, collection, name, metadata, kind = row
     return Source(SourceId(number), CollectionId(collection), name, to_metadata(metadata), kind)
 
 
 def to_document(row: Sequence[Any]) -> Document:
-    """A row that begins with DOCUMENT_COLUMNS."""
+    """Convert a row that begins with DOCUMENT_COLUMNS."""
     start, end = row[14], row[15]
     recorded = from_microseconds(row[9])
     return Document(
@@ -151,7 +151,7 @@ def to_document(row: Sequence[Any]) -> Document:
 
 
 def document_values(document: Document) -> dict[str, object]:
-    """All of a document that the caller decides, as columns."""
+    """Return the columns of a document that the caller sets."""
     occurred = document.occurred
     start = None if occurred is None else to_microseconds(occurred.start)
     return {
@@ -181,7 +181,7 @@ def document_values(document: Document) -> dict[str, object]:
 
 
 def chunk_values(chunk: PreparedChunk, number: int, document: int) -> dict[str, object]:
-    """A new chunk with its numbers, as columns."""
+    """Return a new chunk with its numbers as columns."""
     return {
         "id": number,
         "document": document,
@@ -197,13 +197,13 @@ def chunk_values(chunk: PreparedChunk, number: int, document: int) -> dict[str, 
 
 
 def to_chunk(row: Sequence[Any], document: DocumentId) -> Chunk:
-    """A row that begins with CHUNK_COLUMNS."""
+    """Convert a row that begins with CHUNK_COLUMNS."""
     number, _, position, start, end, tokens, content_hash, text, page, heading = row[:CHUNK_WIDTH]
     return Chunk(number, document, position, text, start, end, tokens, content_hash, page, heading)
 
 
 def to_indexed(rows: Sequence[Sequence[Any]], by_number: Mapping[int, Document]) -> list[IndexedChunk]:
-    """Rows of CHUNK_COLUMNS followed by a vector, as they are indexed."""
+    """Convert rows of CHUNK_COLUMNS followed by a vector to indexed chunks."""
     indexed = []
     for row in rows:
         document = by_number[row[1]]
@@ -212,7 +212,7 @@ def to_indexed(rows: Sequence[Sequence[Any]], by_number: Mapping[int, Document])
 
 
 def to_change(row: Sequence[Any], answering: str | None) -> Change:
-    """A row of sequence, operation, first, last, space; of no chunk where the space is another one."""
+    """Convert a row of sequence, operation, first, last, space; other models get a change of no chunk."""
     sequence, operation, first, last, space = row
     if space not in {None, answering}:
         return Change(sequence, operation, NO_CHUNK, NO_CHUNK)
@@ -220,24 +220,24 @@ def to_change(row: Sequence[Any], answering: str | None) -> Change:
 
 
 def blocks(items: Sequence[Item]) -> list[Sequence[Item]]:
-    """The items in pieces small enough to be the parameters of one statement."""
+    """Split items so that each part fits into the parameters of one statement."""
     return [items[start : start + BLOCK] for start in range(0, len(items), BLOCK)]
 
 
 FEW: Final = 8
-"""So many rows are inserted as quickly one by one."""
+"""Number of rows up to which single inserts are as fast."""
 
 
 def insert_rows(connection: Connection, table: Table, rows: Sequence[Mapping[str, Any]]) -> None:
-    """Insert rows that name the same columns.
+    """Insert rows with equal column names.
 
-    PostgreSQL copies many of them in about a sixth of the time.
+    PostgreSQL uses COPY for many rows, which takes about a sixth of the time.
     """
     run_all(connection, inserts(connection, table, rows))
 
 
 def inserts(connection: Connection, table: Table, rows: Sequence[Mapping[str, Any]]) -> list[Ready]:
-    """The statements that insert rows; many are inserted at once, and leave none."""
+    """Return statements that insert rows; many rows are inserted at once, and nothing is returned."""
     if not rows:
         return []
     names = tuple(rows[0])
@@ -272,12 +272,12 @@ def _copy(connection: Connection, table: Table, rows: Sequence[Mapping[str, Any]
 
 
 def to_cursor(*place: int | str) -> str:
-    """The end of a page, as the cursor of the next one."""
+    """Return the end of a page as the cursor of the next page."""
     return base64.urlsafe_b64encode(json.dumps(place).encode()).decode()
 
 
 def from_cursor(cursor: str, *forms: tuple[type, ...]) -> list[Any]:
-    """The place that a cursor names, which has one of these forms. Raises InvalidInput."""
+    """Decode a cursor of one of these types. Raises InvalidInput."""
     try:
         place = json.loads(base64.b64decode(cursor, altchars=b"-_", validate=True))
     except (ValueError, binascii.Error, RecursionError) as error:

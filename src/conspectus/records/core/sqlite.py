@@ -1,4 +1,4 @@
-"""Everything that only SQLite needs: how it is opened, locked, checked and emptied of deleted content."""
+"""SQLite: opening, locks, checks, and the erasure of deleted content."""
 
 import os
 import sqlite3
@@ -28,7 +28,7 @@ from conspectus.records.core.dialects import NUL, sqlite_driver
 from conspectus.records.core.inline import INLINE, InlineReads
 
 WRITES = "conspectus_writes"
-"""The execution option of connections that take the write lock when they begin."""
+"""The execution option of connections that take the write lock at the start."""
 
 SETTINGS = (
     "PRAGMA foreign_keys = ON",
@@ -48,7 +48,7 @@ _PAUSE_SECONDS = 0.02
 
 
 class SqliteDatabase:
-    """One file; a writer has it to itself, and readers see it as it was when they began."""
+    """One file with a single writer; readers see a snapshot."""
 
     def __init__(self, path: Path, *, busy_seconds: float, readers: int) -> None:
         self.reading = sqlite_engine(path, busy_seconds=busy_seconds, connections=readers + 2)
@@ -64,29 +64,29 @@ class SqliteDatabase:
         self._busy_seconds = busy_seconds
 
     def writing_to(self, locks: Set[str | None]) -> Engine:
-        """A file has one writer at a time."""
+        """Ignore the locks: a file has a single writer."""
         return self.writing
 
     def prepare(self) -> None:
-        """Make the file ready for several processes, unless it is read-only."""
+        """Prepare the file for several processes, unless it is read-only."""
         if is_read_only(Path(self.name)):
             return
         prepare_file(self.reading, busy_seconds=self._busy_seconds)
 
     def migrating(self) -> AbstractContextManager[Connection]:
-        """A transaction that no other process migrates in."""
+        """Return a transaction during which no other process migrates."""
         return migrating(self.reading)
 
     def translated(self) -> AbstractContextManager[None]:
-        """The errors of the database as ours."""
+        """Convert errors of the database to ours."""
         return translated_errors(self.reading)
 
     def problems(self, connection: Connection) -> list[str]:
-        """The problems of the file."""
+        """Return the problems of the file."""
         return file_problems(connection)
 
     def erase(self) -> None:
-        """Leave nothing of what was deleted in any file. Raises StorageBusy."""
+        """Erase deleted content from all files. Raises StorageBusy."""
         erase_free_space(self.reading, busy_seconds=self._busy_seconds)
 
     def close(self) -> None:
@@ -96,16 +96,16 @@ class SqliteDatabase:
         self.reading.dispose()
 
     def may_repeat(self, fault: StorageError, *, attempt: int, undone: bool) -> bool:
-        """Never: who waited for the lock in vain has waited long enough."""
+        """Return false: a timeout of the lock is not retried."""
         return False
 
     def reported(self, fault: StorageError, *, undone: bool) -> StorageError:
-        """The error as it is: the outcome of a local commit is always known."""
+        """Return the error unchanged: the outcome of a local commit is always known."""
         return fault
 
 
 def sqlite_engine(path: Path, *, busy_seconds: float, connections: int) -> Engine:
-    """An engine whose transactions begin explicitly, and with the write lock if `WRITES` is set."""
+    """Return an engine with explicit transactions, which take the write lock if `WRITES` is set."""
     engine = create_engine(
         URL.create("sqlite", database=str(path)),
         connect_args={"check_same_thread": False, "timeout": busy_seconds, "cached_statements": 256},
@@ -121,12 +121,12 @@ def sqlite_engine(path: Path, *, busy_seconds: float, connections: int) -> Engin
 
 
 def is_read_only(path: Path) -> bool:
-    """Whether there is a database that this process cannot write, as on a read-only mount."""
+    """Return whether the database exists and this process cannot write to it."""
     return path.exists() and not all(os.access(each, os.W_OK) for each in (path, path.parent))
 
 
 def prepare_file(engine: Engine, *, busy_seconds: float) -> None:
-    """Switch a new database to the write-ahead log; two processes may do this at the same time."""
+    """Switch a new database to WAL mode; safe in two processes at the same time."""
     give_up = time.monotonic() + busy_seconds
     with engine.connect() as connection:
         driver = sqlite_driver(connection)
@@ -138,7 +138,7 @@ def prepare_file(engine: Engine, *, busy_seconds: float) -> None:
 
 @contextmanager
 def migrating(engine: Engine) -> Iterator[Connection]:
-    """The write lock with foreign keys off, for a migration that must recreate a table.
+    """Take the write lock with foreign keys off, for a migration that must recreate a table.
 
     Otherwise dropping the table would delete all rows that refer to it.
     """
@@ -153,7 +153,7 @@ def migrating(engine: Engine) -> Iterator[Connection]:
 
 
 def erase_free_space(engine: Engine, *, busy_seconds: float) -> None:
-    """Rewrite the database without its free pages, then empty the log, after readers have ended."""
+    """Rewrite the database without its free pages and truncate the log, once readers have ended."""
     give_up = time.monotonic() + busy_seconds
     with engine.connect() as connection:
         driver = sqlite_driver(connection)
@@ -167,7 +167,7 @@ def erase_free_space(engine: Engine, *, busy_seconds: float) -> None:
 
 
 def file_problems(connection: Connection) -> list[str]:
-    """The problems that SQLite finds in its pages and references."""
+    """Return the problems that SQLite finds in pages and references."""
     pages = [row[0] for row in connection.exec_driver_sql("PRAGMA integrity_check")]
     broken = connection.exec_driver_sql("PRAGMA foreign_key_check").all()
     references = [f"{table} row {row} refers to no {parent}" for table, row, parent, _ in broken]
@@ -176,7 +176,7 @@ def file_problems(connection: Connection) -> list[str]:
 
 @contextmanager
 def translated_errors(engine: Engine) -> Iterator[None]:
-    """The one border where errors of database and driver become ours."""
+    """Convert errors of database and driver to ours."""
     path = str(engine.url.database)
     try:
         yield
@@ -189,7 +189,7 @@ def translated_errors(engine: Engine) -> Iterator[None]:
     except UnicodeEncodeError as error:
         raise InvalidInput("text", "holds an unpaired surrogate, which cannot be stored") from error
     except (UnicodeDecodeError, JSONDecodeError, KeyError, TypeError, AttributeError) as error:
-        # One bit makes a text of a row bytes, or a number of it nothing.
+        # A flipped bit may turn a text into bytes, or a number into NULL.
         raise RecordsDamaged(
             f"{path}: a row cannot be read; run `conspectus check`, and restore a backup if it names damage"
             f" ({error})"
@@ -223,13 +223,13 @@ def _connect(
         if is_read_only(path):
             connection: sqlite3.Connection = sqlite3.connect(_read_only_uri(path), uri=True, **options)
             return connection
-        # SQLite gives its other files the mode of this one.
+        # SQLite gives its other files the same mode.
         make_file(path)
     return None
 
 
 def _read_only_uri(path: Path) -> str:
-    """How to open a file without writing files next to it. Raises StorageError if that would miss data."""
+    """Return a URI that opens a file without creating other files. Raises StorageError if a log exists."""
     log, shared = (path.with_name(path.name + end) for end in ("-wal", "-shm"))
     if log.exists() and shared.exists():
         return f"{path.absolute().as_uri()}?mode=ro"
@@ -239,7 +239,7 @@ def _read_only_uri(path: Path) -> str:
 
 
 def _configure(connection: DBAPIConnection, _: ConnectionPoolEntry) -> None:
-    # The driver's own idea of when a transaction begins would let reads see two states and hide DDL.
+    # The driver's implicit transactions would let reads see two states and hide DDL.
     connection.isolation_level = None
     for setting in SETTINGS:
         connection.cursor().execute(setting)
@@ -253,7 +253,7 @@ def _begin(connection: Connection) -> None:
 
 
 def _refuse_nul(*call: Any) -> None:
-    """As every other database does, which keep no text with a NUL in it."""
+    """Reject texts with a NUL, as other databases do."""
     *_, parameters, _, many = call
     for row in parameters if many else (parameters,):
         for value in row or ():

@@ -1,7 +1,7 @@
-"""Transactions in threads: a queue of those that write, in order, and a few that read.
+"""Transactions in threads: an ordered queue of writers, and a few readers.
 
-A whole transaction is one job of one thread, which costs a tenth of a millisecond; the asynchronous drivers
-cost that for every statement.
+A whole transaction runs in one thread, which costs a tenth of a millisecond; asynchronous drivers cost that
+for every statement.
 """
 
 import asyncio
@@ -38,12 +38,12 @@ _SAVE = Ready("SAVEPOINT work", ())
 _RELEASE = Ready("RELEASE SAVEPOINT work", ())
 _UNDO = Ready("ROLLBACK TO SAVEPOINT work", ())
 SECONDS: Final = 0.25
-"""After so long the rest is left to the next transaction, so that other processes can write."""
+"""After this time, the remaining work moves to the next transaction, so that other processes can write."""
 
 
 @dataclass(slots=True, eq=False)
 class _Waiting:
-    """A work in the queue; `lock` names what it writes to, or is None for the whole database."""
+    """A unit of work in the queue. `lock` names what it writes to; None for the whole database."""
 
     work: Callable[[Any], Any]
     lock: str | None
@@ -53,22 +53,22 @@ class _Waiting:
     started: bool = False
 
     def start(self) -> bool:
-        """Whether it is still wanted; it cannot be cancelled any more then."""
+        """Start the unit, which can no longer be cancelled. Returns whether it is still wanted."""
         self.started = self.started or self.answer.set_running_or_notify_cancel()
         return self.started
 
 
 class WriteQueue:
-    """Units of work in the order of their arrival; those with different locks run concurrently.
+    """A queue of units of work, in the order of arrival. Units with different locks run concurrently.
 
-    Units that wait at the same time share a transaction. Each has its own savepoint, so that one that fails
-    is rolled back alone. The fixed costs of a transaction (waiting for locks, the flush of the commit) are
-    paid once.
+    Units that wait at the same time share a transaction. Each has its own savepoint, so that a failed unit is
+    rolled back alone. The fixed costs of a transaction (waiting for locks, flushing the commit) are paid
+    once.
     """
 
     def __init__(self, database: Database) -> None:
         self.finish: Finish | None = None
-        """Done at the end of each transaction, which it may still undo."""
+        """A hook at the end of each transaction, before the commit. It may raise."""
         self._database = database
         self._threads = ThreadPoolExecutor(database.writers, thread_name_prefix="records-write")
         self._mutex = Lock()
@@ -77,18 +77,18 @@ class WriteQueue:
         self._closed = False
 
     def write(self, work: Work, *, lock: str | None, long: bool) -> "Future[Any]":
-        """Run it in a transaction that holds the lock, alone if it is `long`.
+        """Run a unit in a transaction that holds the lock, alone if it is `long`.
 
-        Raises RuntimeError when the queue is closed.
+        Raises RuntimeError if the queue is closed.
         """
         return self._queue(_Waiting(work, lock if self._database.locks_parts else None, long, Future()))
 
     def submit(self, job: Callable[[], Any]) -> "Future[Any]":
-        """Do it while nothing is written here. Raises RuntimeError when the queue is closed."""
+        """Run a function while no unit writes. Raises RuntimeError if the queue is closed."""
         return self._queue(_Waiting(lambda _: job(), None, True, Future(), transaction=False))
 
     def close(self) -> None:
-        """Run all queued work."""
+        """Finish all queued units."""
         with self._mutex:
             self._closed = True
             left = [each.answer for each in (*self._waiting, *chain(*self._running))]
@@ -104,13 +104,13 @@ class WriteQueue:
         return waiting.answer
 
     def _start(self) -> None:
-        """Begin all that can be done now."""
+        """Start everything that can run now."""
         while batch := self._next():
             job = self._threads.submit(self._do, batch)
             job.add_done_callback(partial(self._done, batch))
 
     def _next(self) -> list[_Waiting]:
-        """The first works that can share a transaction now."""
+        """Return the first units that can share a transaction now."""
         batch: list[_Waiting] = []
         with self._mutex:
             if len(self._running) == self._database.writers:
@@ -132,7 +132,7 @@ class WriteQueue:
 
     @staticmethod
     def _joins(waiting: _Waiting, batch: Sequence[_Waiting], passed: Set[str | None]) -> bool:
-        """Whether a work may be done with a batch, before the works of the locks that were passed."""
+        """Return whether a unit may join a batch, ahead of units with the skipped locks."""
         if waiting.lock in passed or (waiting.lock is None and passed):
             return False
         if not batch:
@@ -149,7 +149,7 @@ class WriteQueue:
         return [(transact(self._database, engine, partial(self._single, batch[0].work)), None)]
 
     def _done(self, batch: Sequence[_Waiting], job: "Future[list[_Ended]]") -> None:
-        """Report the results of a batch; after an unexpected error, each unit is run alone."""
+        """Report the results of a batch. After an unexpected error, each unit is run alone."""
         fault = job.exception()
         if fault is None:
             ended = job.result()
@@ -179,7 +179,7 @@ class WriteQueue:
         return ended
 
     def _one(self, work: Work, connection: Connection) -> _Ended:
-        # Savepoints of SQLAlchemy cost more than the statements of most works.
+        # Savepoints of SQLAlchemy cost more than the statements of most units.
         run_all(connection, [_SAVE])
         try:
             with self._database.translated():
@@ -193,7 +193,7 @@ class WriteQueue:
         return result, None
 
     def _undo(self, connection: Connection, fault: ConspectusError) -> None:
-        """Undo one work. Raises its fault where the database has undone the others, too."""
+        """Roll back one unit. Raises its error if the database has rolled back the others too."""
         try:
             with self._database.translated():
                 run_all(connection, [_UNDO, _RELEASE])
@@ -215,11 +215,11 @@ Key = TypeVar("Key", bound=Hashable)
 Result = TypeVar("Result")
 
 FEW: Final = 50
-"""A work on more rows than these is a long one."""
+"""A unit with more rows than this is long."""
 
 
 class Transactions:
-    """Runs functions of a connection in a transaction each, off the event loop."""
+    """Runs functions of a connection, each in a transaction, off the event loop."""
 
     def __init__(self, database: Database) -> None:
         self.database = database
@@ -233,13 +233,13 @@ class Transactions:
         self._process = os.getpid()
 
     def enable_row_security(self) -> None:
-        """Have the database itself keep from a person's reads what the person may not see."""
+        """Have the database hide rows that a person may not see from reads for the person."""
         with self.database.migrating() as connection:
             install_row_security(connection)
         self._row_security = True
 
     def visible_to(self, person: str) -> "Transactions":
-        """The same, with reads for a person, if the database has row security."""
+        """Return the transactions with reads for a person, if the database has row security."""
         if not self._row_security:
             return self
         view = copy(self)
@@ -247,7 +247,7 @@ class Transactions:
         return view
 
     async def read(self, work: Callable[[Connection], Result]) -> Result:
-        """Run with one unchanging view of the data."""
+        """Run a function in a snapshot of the data."""
         seen = work if self._person is None else partial(_as_person, self._person, work)
         job = partial(transact, self.database, self.database.reading, seen)
         return await self._answer(partial(self._readers.submit, job))
@@ -257,9 +257,9 @@ class Transactions:
         keys: Sequence[Key],
         find: Callable[[Connection, Sequence[Key]], Mapping[Key, Result]],
     ) -> Mapping[Key, Result]:
-        """The values of the keys in one consistent snapshot, a few of them without a thread.
+        """Return the values of the keys in one consistent snapshot; few keys are read without a thread.
 
-        If nothing was committed since, they come from a cache: values must not be changed, and must depend on
+        Without commits in between, values come from a cache. They must not be modified, and must depend on
         nothing but the key and the database.
         """
         self._require_same_process()
@@ -280,12 +280,12 @@ class Transactions:
         return {**held, **found}
 
     def before_commit(self, finish: Finish) -> None:
-        """Do this, too, at the end of each transaction that writes, which it may still undo."""
+        """Register a function to run at the end of each write transaction, before the commit."""
         self._writer.finish = finish
 
     @contextmanager
     def recording(self, record: Finish) -> Iterator[None]:
-        """Do the same in all writes of this block and its tasks, so that their outcome is known exactly."""
+        """Run a function in all writes of the block and its tasks, so that their outcome is known exactly."""
         token = self._recorded.set(record)
         try:
             yield
@@ -294,7 +294,7 @@ class Transactions:
 
     @contextmanager
     def watching(self) -> Iterator[Commits]:
-        """Count the transactions in which this block, and the tasks it starts, write."""
+        """Count the write transactions of the block and of the tasks it starts."""
         commits = Commits()
         token = self._watching.set(commits)
         try:
@@ -305,10 +305,10 @@ class Transactions:
     async def write(
         self, work: Callable[[Connection], Result], *, lock: str | None = None, long: bool = False
     ) -> Result:
-        """Run with the write lock; committed when this returns, rolled back when it raises.
+        """Run a function with the write lock; committed on return, rolled back on an exception.
 
-        `lock` names everything that the work reads and changes, such as a collection: on a server, work with
-        other locks runs concurrently. None locks the whole database. Units that wait at the same time share a
+        `lock` names everything that the unit reads and changes, such as a collection: on a server, units with
+        other locks run concurrently. None locks the whole database. Units that wait at the same time share a
         transaction, unless they are `long`; none may rely on being alone in it.
         """
         record = self._recorded.get()
@@ -322,16 +322,16 @@ class Transactions:
             raise
 
     async def autocommitted(self, work: Callable[[Connection], Result]) -> Result:
-        """Run statements that are transactions of their own, concurrently with other writes."""
+        """Run statements in autocommit mode, concurrently with other writes."""
         job = partial(transact, self.database, self.database.autocommitted, work)
         return await self._answer(partial(self._beside.submit, job))
 
     async def alone(self, work: Callable[[], Result]) -> Result:
-        """Run in the place of a writer, without a transaction."""
+        """Run a function as the only writer, without a transaction."""
         return await self._answer(partial(self._writer.submit, partial(guarded, self.database, work)))
 
     async def close(self) -> None:
-        """Let running work finish, then close every connection."""
+        """Wait for running work, then close every connection."""
         await asyncio.to_thread(self.shut)
 
     async def _answer(self, start: Callable[[], Future[Result]]) -> Result:
@@ -347,7 +347,7 @@ class Transactions:
             raise ForkedEngine
 
     def shut(self) -> None:
-        """The same, for callers that may block."""
+        """Blocking version of `close`."""
         self._beside.shutdown()
         self._writer.close()
         self._readers.shutdown()
@@ -355,7 +355,7 @@ class Transactions:
 
 
 class SqlStore:
-    """A store of which most methods are one transaction; the port documents them."""
+    """Base class of stores whose methods are mostly one transaction each; see the ports for their docs."""
 
     def __init__(self, transactions: Transactions) -> None:
         self.transactions = transactions
@@ -364,7 +364,7 @@ class SqlStore:
 def reading(
     work: Callable[Concatenate[Connection, P], Result],
 ) -> Callable[Concatenate[Any, P], Coroutine[Any, Any, Result]]:
-    """A method that does some work on a connection with one unchanging view of the data."""
+    """Make a method of a function that reads in a snapshot."""
 
     @wraps(work)
     async def method(self: SqlStore, /, *args: P.args, **kwargs: P.kwargs) -> Result:
@@ -376,7 +376,7 @@ def reading(
 def cached(
     work: Callable[Concatenate[Connection, P], Result],
 ) -> Callable[Concatenate[Any, P], Coroutine[Any, Any, Result]]:
-    """The same for a few rows that are often asked for, by what can be a key; see `Transactions.lookup`."""
+    """Make a method that caches a few frequently requested rows by key; see `Transactions.lookup`."""
 
     @wraps(work)
     async def method(self: SqlStore, /, *args: P.args, **kwargs: P.kwargs) -> Result:
@@ -392,7 +392,7 @@ def cached(
 def cached_rows(
     find: Callable[[Connection, Sequence[Key]], Mapping[Key, Result]],
 ) -> Callable[[Any, Sequence[Key]], Coroutine[Any, Any, Sequence[Result]]]:
-    """The same for rows by their keys: those that exist, in the order asked."""
+    """Make a method that caches rows by key: it returns those that exist, in the given order."""
 
     @wraps(find)
     async def method(self: SqlStore, keys: Sequence[Key], /) -> Sequence[Result]:
@@ -408,9 +408,9 @@ def writing(
     long: bool = False,
     lock: Callable[P, str | None] | None = None,
 ) -> Callable[Concatenate[Any, P], Coroutine[Any, Any, Result]]:
-    """A method that does some work on a connection with the write lock, also long on many rows.
+    """Make a method of a function that writes, also with many rows.
 
-    `lock` says by the arguments which lock is enough.
+    `lock` returns the sufficient lock from the arguments.
     """
 
     @wraps(work)
@@ -428,7 +428,7 @@ def writing(
 def autocommitted(
     work: Callable[Concatenate[Connection, P], Result],
 ) -> Callable[Concatenate[Any, P], Coroutine[Any, Any, Result]]:
-    """A method of statements that are transactions of their own, concurrently with other writes."""
+    """Make a method of statements in autocommit mode, concurrently with other writes."""
 
     @wraps(work)
     async def method(self: SqlStore, /, *args: P.args, **kwargs: P.kwargs) -> Result:
@@ -461,7 +461,7 @@ def _and_recorded(work: Callable[[Connection], Result], record: Finish, connecti
 
 
 READER: Final = "conspectus_reader"
-"""The role of reads for people; it cannot log in, and belongs to the whole server."""
+"""The role of reads for people. It cannot log in, and belongs to the whole server."""
 
 _AS_PERSON = text(
     f"SELECT set_config('conspectus.person', :person, true), set_config('role', '{READER}', true)"
@@ -477,7 +477,7 @@ _SEEN: Final = {
     "chunks": "EXISTS (SELECT FROM documents WHERE documents.number = chunks.document)",
     "vectors": "EXISTS (SELECT FROM chunks WHERE chunks.id = vectors.chunk)",
 }
-"""Which rows of a table a reader sees; where another table is asked, its policy holds there too."""
+"""The visible rows of each table. Policies of tables that are queried in it apply too."""
 
 _FUNCTIONS: Final = (
     """
@@ -510,9 +510,9 @@ $$""",
 def install_row_security(connection: Connection) -> None:
     """Create the role, the policies and their functions, if they do not exist. Raises InvalidInput.
 
-    The connection must be that of the owner of the tables. A read takes the role of a reader, which owns
-    nothing, with the person in a setting of its transaction; policies then apply the rules of
-    `access/policy.py` to every row. It protects against a missing filter in our code, and restricts people
+    The connection must be that of the owner of the tables. A read sets the role of a reader, which owns
+    nothing, and the person in a setting of its transaction; policies then apply the rules of
+    `access/policy.py` to every row. This protects against a missing filter in our code, and restricts people
     who log in to the database themselves: a login that is a member of the role, but not of the owner's, is
     always the user of that name.
     """
@@ -530,7 +530,7 @@ def install_row_security(connection: Connection) -> None:
 
 
 def read_as(connection: Connection, person: str) -> None:
-    """Let the rest of the transaction see what the person of that id may see, and write nothing."""
+    """Restrict the rest of the transaction to what the person of that id may see, read-only."""
     connection.execute(_AS_PERSON, {"person": person})
 
 
@@ -542,7 +542,7 @@ def _protect(connection: Connection, table: str, seen: str) -> None:
 
 
 def _require_role(connection: Connection) -> None:
-    """See to it that the role is there and may be taken on. Raises InvalidInput."""
+    """Ensure that the role exists and can be set. Raises InvalidInput."""
     known = connection.execute(text(f"SELECT 1 FROM pg_roles WHERE rolname = '{READER}'")).scalar()
     if known is None:
         _attempt(connection, f"CREATE ROLE {READER} NOLOGIN")
@@ -556,7 +556,7 @@ def _require_role(connection: Connection) -> None:
 
 
 def _attempt(connection: Connection, statement: str) -> bool:
-    """Whether the server did it; it may refuse, or have done it for another process meanwhile."""
+    """Return whether the server executed a statement; it may fail, or another process may be first."""
     try:
         with connection.begin_nested():
             connection.exec_driver_sql(statement)

@@ -1,4 +1,4 @@
-"""Adding and replacing documents: all of a batch in one transaction, or nothing."""
+"""Adding and replacing documents: a batch is written completely in one transaction, or not at all."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -99,37 +99,37 @@ class Stored:
     recorded: int
 
     def same_search_context(self, document: Document) -> bool:
-        """Whether the document's chunks are searched for in the same company as before."""
+        """Return whether the document's metadata that affects search is unchanged."""
         before = (self.title, self.author, self.kind)
         return before == (document.title, document.author, document.kind)
 
     def step(self, operation: Literal["put", "remove"]) -> Iterator[ChangeRange]:
-        """The outcome of its chunks, if it has any."""
+        """Return the change of its chunks, if it has any."""
         if self.last_chunk is not None:
             yield ChangeRange(self.collection, operation, self.last_chunk - self.chunks + 1, self.last_chunk)
 
 
 @dataclass(frozen=True, slots=True)
 class Planned:
-    """One document of a batch with what is to be done about it."""
+    """One document of a batch with the operation to perform."""
 
     prepared: PreparedDocument
     stored: Stored | None
     outcome: Literal["added", "replaced", "updated", "unchanged"]
 
     def written(self) -> Written:
-        """The outcome that the caller gets."""
+        """Return the outcome for the caller."""
         return Written(self.prepared.document.id, self.outcome, len(self.prepared.chunks))
 
     def given(self, space: EmbeddingSpace | None) -> Given | None:
-        """The vector that an update brought for the chunks that stay."""
+        """Return the vector that an update gave for unchanged chunks."""
         vector, stored = self.prepared.vector, self.stored
         if space is None or vector is None or stored is None or stored.last_chunk is None:
             return None
         return Given(stored.last_chunk - stored.chunks + 1, stored.last_chunk, space.name, vector)
 
     def progress(self, space: EmbeddingSpace | None, given: Given | None) -> dict[str, object]:
-        """The columns that say how far an updated document is: one that failed is tried again."""
+        """Return the progress columns of an updated document: a failed one is retried."""
         if given is not None:
             return {"status": "embedded", "error": None, "embedded_in": given.space}
         status = "embedded" if self.stored is None else self.stored.status
@@ -140,7 +140,7 @@ class Planned:
 
 @dataclass(frozen=True, slots=True)
 class Placed:
-    """A document with the numbers that it and its first chunk get."""
+    """A document with the numbers of it and its first chunk."""
 
     prepared: PreparedDocument
     number: int
@@ -149,7 +149,7 @@ class Placed:
 
     @property
     def document(self) -> Document:
-        """The document."""
+        """Return the document."""
         return self.prepared.document
 
     @property
@@ -158,7 +158,7 @@ class Placed:
         return self.first + len(self.prepared.chunks) - 1
 
     def progress(self, space: EmbeddingSpace | None) -> dict[str, object]:
-        """The columns that say how far it is: its chunks are there, their vectors if it brought one."""
+        """Return the progress columns: chunks are stored, and vectors if they were given."""
         chunks = len(self.prepared.chunks)
         has_vectors = bool(self.vectors(space))
         return {
@@ -170,7 +170,7 @@ class Placed:
         }
 
     def vectors(self, space: EmbeddingSpace | None) -> Sequence[bytes]:
-        """The vectors that it brought for its chunks, in their order; none for another space."""
+        """Return the given vectors of its chunks in order; empty for another embedding model."""
         if space is None:
             return ()
         if self.prepared.vector is not None:
@@ -181,13 +181,13 @@ class Placed:
 
 @dataclass(frozen=True, slots=True)
 class Inserted:
-    """A document that was inserted, with the columns of its row."""
+    """An inserted document with the columns of its row."""
 
     placed: Placed
     row: Mapping[str, object]
 
     def chunks(self, space: EmbeddingSpace | None) -> Iterator[IndexedChunk]:
-        """Its chunks as they would be read back."""
+        """Return its chunks as they are read back."""
         stored = self.placed.stored
         recorded = {} if stored is None else {"recorded": stored.recorded}
         values = {**self.row, **recorded, "number": self.placed.number}
@@ -202,23 +202,23 @@ class Inserted:
 
 @dataclass(frozen=True, slots=True)
 class Applied:
-    """The outcomes of the documents of a plan, given the earlier state of their collections."""
+    """The outcomes of the documents of a plan, given the former state of their collections."""
 
     homes: Homes
     steps: Sequence[ChangeRange]
     inserted: Sequence[Inserted]
     complete: bool
-    """Whether `inserted` has all chunks that were put."""
+    """Whether `inserted` contains all written chunks."""
     numbers: Mapping[CollectionId, int]
-    """The number of the change of each collection where one was allocated."""
+    """The sequence number of the change of each collection, if it was allocated."""
     left: Sequence[Ready]
-    """Statements that insert the rows, still to be run."""
+    """Pending statements that insert the rows."""
     lacking: bool | None = None
-    """Whether a chunk that was there before lacks a vector, where it is known."""
+    """Whether an earlier chunk lacks a vector, if known."""
 
 
 def write(connection: Connection, documents: Sequence[PreparedDocument]) -> WriteResult:
-    """Add or replace documents in the order given. Raises NotFound, Conflict or InvalidInput."""
+    """Add or replace documents in order. Raises NotFound, Conflict or InvalidInput."""
     for prepared in documents:
         _check_spans(prepared)
     rounds: list[Applied] = []
@@ -258,13 +258,13 @@ def _lacks_vectors(connection: Connection, home: Collection, rounds: Sequence[Ap
 
 
 def only_collection(documents: Sequence[PreparedDocument]) -> CollectionId | None:
-    """The collection of all documents of a batch; None for several."""
+    """Return the collection of all documents of a batch; None if there are several."""
     found = {each.document.collection for each in documents}
     return found.pop() if len(found) == 1 else None
 
 
 def _rounds(batch: Sequence[PreparedDocument]) -> Iterator[list[PreparedDocument]]:
-    """The batch in runs that name no document twice, so that a later version meets the earlier one."""
+    """Split a batch before repeated documents, so that a later version sees the earlier one."""
     current: dict[DocumentId, PreparedDocument] = {}
     for prepared in batch:
         if prepared.document.id in current or len(current) == BLOCK:
@@ -276,7 +276,7 @@ def _rounds(batch: Sequence[PreparedDocument]) -> Iterator[list[PreparedDocument
 
 
 def _plan(connection: Connection, part: Sequence[PreparedDocument]) -> tuple[list[Planned], Homes, bool]:
-    """The planned writes, their collections, and whether a chunk of the first one lacks a vector."""
+    """Return the planned writes, their collections, and whether a chunk of the first one lacks a vector."""
     ids = [prepared.document.id for prepared in part]
     asked = [
         ready(connection, _STORED, {"ids": as_list(ids)}),
@@ -310,7 +310,7 @@ def _planned(
 def _spans(
     connection: Connection, part: Sequence[PreparedDocument], stored: Mapping[DocumentId, Stored]
 ) -> Mapping[int, Sequence[Span]]:
-    """The stored chunks, by document number; what the store holds without chunks is not listed."""
+    """Return the stored chunk ranges by document number, without documents that have no chunks."""
     known = [stored[each.document.id] for each in part if each.document.id in stored]
     spans: dict[int, list[Span]] = {}
     if numbers := [each.number for each in known]:
@@ -333,7 +333,7 @@ def _apply(connection: Connection, plan: Sequence[Planned], homes: Homes, *, onl
         connection.execute(_DROP, {"numbers": block})
     fresh = [each for each in plan if each.outcome in {"added", "replaced"}]
     steps = [step for stored in replaced for step in stored.step("remove")]
-    # The chunks of one collection that are added alone are one change.
+    # Chunks of one collection that are only added are one change.
     placed, numbers = _place(connection, fresh, changes=int(only_adds))
     inserted, left = _insert(connection, placed, homes)
     if not only_adds:
@@ -352,7 +352,7 @@ def _apply(connection: Connection, plan: Sequence[Planned], homes: Homes, *, onl
 def _insert(
     connection: Connection, placed: Sequence[Placed], homes: Homes
 ) -> tuple[list[Inserted], list[Ready]]:
-    """Insert new documents and chunks under their numbers; few rows are left to be inserted."""
+    """Insert new documents and chunks under their numbers; small inserts are returned as statements."""
     spaced = [(each, homes[each.document.collection].space) for each in placed]
     rows = [
         Inserted(each, {**document_values(each.document), **each.progress(space)}) for each, space in spaced
@@ -379,7 +379,7 @@ def _insert(
     ]
     for table, new in ((chunks, pieces), (vectors, brought)):
         if len(new) > FEW:
-            # They are inserted now, and refer to those that are left.
+            # Documents are inserted now, because later rows refer to them.
             run_all(connection, left)
             left = []
         left += inserts(connection, table, new)
@@ -389,7 +389,7 @@ def _insert(
 def _place(
     connection: Connection, fresh: Sequence[Planned], *, changes: int
 ) -> tuple[list[Placed], Mapping[CollectionId, int]]:
-    """The documents with their numbers, and those of so many changes of each collection."""
+    """Allocate the numbers of the documents, and of the changes of each collection."""
     placed = []
     numbers: dict[CollectionId, int] = {}
     for collection in dict.fromkeys(each.prepared.document.collection for each in fresh):
@@ -434,7 +434,7 @@ def _check_references(
     stored: Mapping[DocumentId, Stored],
     rows: Sequence[Sequence[Any]],
 ) -> Homes:
-    """The collections that are written into, of the rows of the sources' owners."""
+    """Return the rows of the collections that are written to, by their sources."""
     owners: dict[str, str] = {row[-1]: row[0] for row in rows}
     wanted = {document.parent for document in batch if document.parent is not None}
     parents: dict[str, str] = {}
@@ -461,7 +461,7 @@ def _check_owner(kind: str, name: str, document: Document, owners: Mapping[str, 
 
 
 def _check_spans(prepared: PreparedDocument) -> None:
-    """Chunks have to cover the text from its beginning to its end, or it could not be given back."""
+    """Check that chunks cover the text from beginning to end, so that it can be restored."""
     covered = 0
     for position, chunk in enumerate(prepared.chunks):
         if chunk.position != position or chunk.start > covered or chunk.end < covered:

@@ -1,4 +1,4 @@
-"""Which names passages mention, on the same database as everything else."""
+"""Entity mentions in passages."""
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
@@ -46,7 +46,7 @@ _OWNERS = (
 )
 _FIRST = chunks.c.position == 0
 _REMEMBERED = and_(_FIRST, documents.c.kind.in_(("memory", "version")))
-# As a separate value it bounds the index scan; joined, PostgreSQL scans everything read so far.
+# A scalar subquery bounds the index scan; with a join, PostgreSQL scans everything read so far.
 _READ_TO = select(collections.c.names_to).where(collections.c.id == bindparam("of")).scalar_subquery()
 _NOT_READ = (
     select(
@@ -67,7 +67,7 @@ _FURTHER = update(collections).where(_COLLECTION, collections.c.names_to < bindp
 
 
 def _mentioning(*, within: bool, by_name: bool = False) -> Select[Any]:
-    """The passages that mention names; a step in an index tells which have too many, before any are read."""
+    """Return the passages that mention names. Names with too many are detected before reading."""
     wanted = listed("ids")
     there = mentions.alias("there")
     here = select(there.c.chunk).where(there.c.collection == bindparam("of"), there.c.key == wanted.c.value)
@@ -90,7 +90,7 @@ _RARE = rare(mentions.c.key, _IN_COLLECTION)
 
 
 def _of(connection: Connection, chunks: Sequence[ChunkId]) -> list[TextPassage]:
-    """The names in these passages; those without any are left out."""
+    """Return the mentions in these passages, without passages that have none."""
     names: dict[int, dict[str, str]] = {}
     about: dict[int, set[str]] = {}
     for block in blocks(chunks):
@@ -121,7 +121,7 @@ def _passages(
     maximum: int,
     few: int,
 ) -> dict[str, Mentioned]:
-    """For each name the passages that mention it, as far as not too many do."""
+    """Return for each name the passages that mention it, unless there are too many."""
     wanted = {"of": collection, "maximum": maximum, "few": few}
     if sources is None:
         rows = connection.execute(_PASSAGES, {**wanted, "ids": as_list(dict.fromkeys(keys))}).all()
@@ -150,7 +150,7 @@ def _counts(
     begins: str,
     limit: int,
 ) -> list[EntityCount]:
-    """The names that most passages mention, those whose key begins so."""
+    """Return the names with the most passages, optionally with a key prefix."""
     seen = [
         _IN_COLLECTION,
         *([] if sources is None else [one_of(mentions.c.source, "sources", by_name=False)]),
@@ -172,7 +172,7 @@ def _spellings(
     parameters: Mapping[str, str],
     keys: Iterable[str],
 ) -> dict[str, tuple[str, str]]:
-    """How each name is mostly spelt, and what it mostly is; a title tells that least of all."""
+    """Return the most frequent spelling and type of each name; titles count least."""
     columns = (mentions.c.key, mentions.c.surface, mentions.c.type)
     chosen = select(*columns, func.count().label("total")).where(*seen, mentions.c.key.in_(_GIVEN))
     grouped = chosen.group_by(*columns)
@@ -186,7 +186,7 @@ def _spellings(
 
 
 def _put(connection: Connection, collection: CollectionId, found: Mapping[ChunkId, Sequence[Mention]]) -> int:
-    """Store what passages mention in the place of what they did, and say how many names that is."""
+    """Replace the mentions of passages. Returns their number."""
     sources = {
         row.id: row.source
         for block in blocks(sorted(found))
@@ -208,7 +208,7 @@ def _put(connection: Connection, collection: CollectionId, found: Mapping[ChunkI
 
 
 def _once(found: Sequence[Mention]) -> Iterable[Mention]:
-    """The first mention of each name; one in the title comes before those in the text."""
+    """Return the first mention of each name; mentions in the title come first."""
     first: dict[str, Mention] = {}
     for each in sorted(found, key=lambda mention: (mention.type != SUBJECT, mention.start)):
         first.setdefault(each.key, each)
@@ -229,7 +229,7 @@ def _row(chunk: int, found: Mention, collection: str, source: str) -> dict[str, 
 
 
 def _unread(connection: Connection, collection: CollectionId, *, limit: int) -> list[Unread]:
-    """Passages in which no name was looked for yet, oldest first."""
+    """Return passages without extracted entities, oldest first."""
     ordered = _NOT_READ.order_by(documents.c.last_chunk, chunks.c.position).limit(limit)
     rows = connection.execute(ordered, {"of": collection})
     found = [(chunk, title, text, json.loads(metadata)) for chunk, title, text, metadata in rows]
@@ -240,20 +240,20 @@ def _unread(connection: Connection, collection: CollectionId, *, limit: int) -> 
 
 
 def _has_unread(connection: Connection, collection: CollectionId) -> bool:
-    """Whether `unread` has any to give."""
+    """Return whether `unread` would return any."""
     one: Select[Any] = _NOT_READ.with_only_columns(literal_column("1"), maintain_column_froms=True).limit(1)
     return connection.execute(one, {"of": collection}).first() is not None
 
 
 def _count_unread(connection: Connection, collection: CollectionId) -> int:
-    """How many passages `unread` has still to give."""
+    """Return how many passages `unread` would return."""
     counted = _NOT_READ.with_only_columns(func.count(), maintain_column_froms=True)
     total: int = connection.execute(counted, {"of": collection}).scalar_one()
     return total
 
 
 def _keep(connection: Connection, collection: CollectionId, on: bool) -> None:
-    """Turn entity extraction of a collection on or off."""
+    """Enable or disable entity extraction of a collection."""
     state(connection, collection)
     if on:
         new = update(collections).where(_COLLECTION, collections.c.names_to.is_(None))
@@ -264,7 +264,7 @@ def _keep(connection: Connection, collection: CollectionId, on: bool) -> None:
 
 
 class SqlNames(SqlStore):
-    """Every method of the port `Names` as one transaction."""
+    """The methods of the port `Names`, each as one transaction."""
 
     async def of(self, passages: Sequence[ChunkId]) -> list[TextPassage]:
         keys = [(_of, each) for each in dict.fromkeys(passages)]

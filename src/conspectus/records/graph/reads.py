@@ -1,9 +1,8 @@
-"""Reads of graphs:
+"""Reads of graphs: nodes, edges, names, counts, and traversal over several hops.
 
-nodes, edges, names, counts, and traversals over several hops. A traversal goes layer by layer, nearest first:
-the next layer is read only after the whole layer before, and only if more nodes are needed; of the last layer
-only the best are needed. An index has every node's edges by weight, so that of a node with very many edges
-only the first few are read.
+A traversal proceeds layer by layer, nearest first: a layer is read only after the whole layer before, and
+only if more nodes are needed; of the last layer only the best are read. An index has every node's edges by
+weight, so that of a node with very many edges only the first few are read.
 """
 
 from collections.abc import Sequence
@@ -93,7 +92,7 @@ _PROOFS = select(evidence.c.edge, evidence.c.document).where(evidence.c.edge.in_
 
 
 def nodes_by_id(connection: Connection, graphs: Sequence[SourceId], ids: Sequence[str]) -> list[Node]:
-    """Those nodes that exist, in the order asked; of one id in several graphs each."""
+    """Return the nodes that exist, in the given order; an id may be in several graphs."""
     found: dict[str, list[Node]] = {}
     rows = [
         row
@@ -112,7 +111,7 @@ def nodes_by_id(connection: Connection, graphs: Sequence[SourceId], ids: Sequenc
 def nodes_by_number(
     connection: Connection, graphs: Sequence[SourceId], numbers: Sequence[int]
 ) -> dict[int, Node]:
-    """Nodes of these graphs by their numbers."""
+    """Return nodes of these graphs by number."""
     known = sources_by_id(connection, graphs)
     rows = [row for block in blocks(numbers) for row in connection.execute(_BY_NUMBER, {"ids": block})]
     return {row.number: to_node(row, known) for row in rows}
@@ -126,7 +125,7 @@ def node_page(
     after: str | None = None,
     limit: int,
 ) -> NodePage:
-    """A page of nodes, by id and graph."""
+    """Return a page of nodes, by id and graph."""
     known = sources_by_id(connection, graphs)
     chosen = _NODES if type is None else _NODES.where(nodes.c.type == type)
     if after is not None:
@@ -166,7 +165,7 @@ def edge_page(
 
 
 def edges_by_id(connection: Connection, graphs: Sequence[SourceId], ids: Sequence[str]) -> list[Edge]:
-    """Those edges that exist, in the order asked."""
+    """Return the edges that exist, in the given order."""
     known = sources_by_id(connection, graphs)
     found: dict[str, Edge] = {}
     for block in blocks(list(dict.fromkeys(ids))):
@@ -178,7 +177,7 @@ def edges_by_id(connection: Connection, graphs: Sequence[SourceId], ids: Sequenc
 def nodes_by_name(
     connection: Connection, graphs: Sequence[SourceId], keys: Sequence[str]
 ) -> list[tuple[str, Node]]:
-    """The nodes that have one of these names or aliases, each with the key that it was found by."""
+    """Return the nodes with one of these names or aliases, each with the matched key."""
     rows = [
         row
         for by_name, traversal in parted(connection, _RARE_KEYS, keys, graphs)
@@ -193,7 +192,7 @@ def nodes_by_name(
 def nodes_by_terms(
     connection: Connection, graphs: Sequence[SourceId], words: Sequence[str], *, limit: int
 ) -> list[tuple[Node, int]]:
-    """Nodes that are found by any of these terms, with how many of them; those with most come first."""
+    """Return nodes found by any of these terms with the number of terms, most first."""
     traversal = {"graphs": list(graphs), "ids": list(dict.fromkeys(words)), "maximum": limit}
     rows = connection.execute(_LIKE, traversal).all()
     found = nodes_by_number(connection, graphs, [row.number for row in rows])
@@ -201,7 +200,7 @@ def nodes_by_terms(
 
 
 def summary(connection: Connection, graph: SourceId) -> GraphSummary:
-    """A graph in numbers. Raises NotFound."""
+    """Return the counts of a graph. Raises NotFound."""
     known = sources_by_id(connection, [graph])
     if graph not in known:
         raise NotFound("graph", graph)
@@ -210,14 +209,14 @@ def summary(connection: Connection, graph: SourceId) -> GraphSummary:
 
 
 def _counts(connection: Connection, table: Table, graph: SourceId) -> dict[str, int]:
-    """How many nodes or edges there are of each type, most first."""
+    """Return the number of nodes or edges by type, most first."""
     here = select(table.c.type, func.count()).where(table.c.graph == graph, table.c.aside == HERE)
     ordered = here.group_by(table.c.type).order_by(func.count().desc(), table.c.type)
     return {row[0]: row[1] for row in connection.execute(ordered)}
 
 
 def at(connection: Connection, graph: SourceId, instant: datetime) -> tuple[list[Node], list[Edge]]:
-    """The nodes there were at an instant, and the edges of which both ends were there."""
+    """Return the nodes valid at an instant, and the edges with both ends valid."""
     known = sources_by_id(connection, [graph])
     moment = to_microseconds(instant)
     there = _NODES.where(valid(nodes.c.valid_from, nodes.c.valid_until, moment)).order_by(nodes.c.id)
@@ -233,14 +232,14 @@ def at(connection: Connection, graph: SourceId, instant: datetime) -> tuple[list
 def valid(
     begins: ColumnElement[Any], ends: ColumnElement[Any], moment: int | ColumnElement[Any]
 ) -> ColumnElement[bool]:
-    """Whether something was there at a moment; both ends are included, and none is open."""
+    """Return whether something was valid at an instant; both ends are included, and None is open."""
     return and_(or_(begins.is_(None), begins <= moment), or_(ends.is_(None), ends >= moment))
 
 
 def resting_edges(connection: Connection, ids: Sequence[str]) -> list[int]:
-    """The numbers of edges that have no other evidence than these documents, and so are deleted with them.
+    """Return the edges without other evidence than these documents, which are deleted with them.
 
-    Edges that such an edge ended stay ended, since no evidence says that they are valid again.
+    Edges ended by such an edge stay ended, since no evidence says that they are valid again.
     """
     going = set(ids)
     touched: set[int] = set()
@@ -253,17 +252,17 @@ def resting_edges(connection: Connection, ids: Sequence[str]) -> list[int]:
 
 
 def event_list(connection: Connection, graph: SourceId, *, node: str | None = None) -> list[NodeEvent]:
-    """Merges and splits in order, all or those of one node."""
+    """Return merges and splits in order: all, or those of one node."""
     chosen = select(*events.c).where(events.c.graph == graph).order_by(events.c.number)
     found = [to_event(row) for row in connection.execute(chosen)]
     return [each for each in found if node is None or node in (*each.before, *each.after)]
 
 
 MIN_READ: Final = 16
-"""So many edges of a node are read at first, and four times as many each time when more are needed."""
+"""Number of edges of a node read at first; four times as many each time more are needed."""
 FURTHER: Final = 4
 TRIM_EVERY: Final = 8
-"""The best ways are trimmed after this number of nodes."""
+"""The best paths are trimmed after this number of nodes."""
 
 _MOMENT: BindParameter[Any] = bindparam("moment")
 _KNOWN: BindParameter[Any] = bindparam("known")
@@ -280,7 +279,7 @@ PLACES: Final = {
 
 
 def _reading(*, back: bool, typed: bool, dated: bool, known: bool) -> Select[Any]:
-    """Some edges of a node, heaviest first."""
+    """Return a query of some edges of a node, heaviest first."""
     near, far, name = edges.c.source, edges.c.target, edges.c.target_id
     if back:
         near, far, name = edges.c.target, edges.c.source, edges.c.source_id
@@ -313,7 +312,7 @@ READINGS: Final = {
 
 @dataclass(frozen=True, slots=True)
 class Bounds:
-    """The most nodes that are reached, and the instant by which all of a way was recorded (None: any)."""
+    """The maximum number of reached nodes, and the instant by which paths were recorded (None: any)."""
 
     maximum: int
     known: datetime | None = None
@@ -321,7 +320,7 @@ class Bounds:
 
 @dataclass(frozen=True, slots=True)
 class _Way:
-    """The best way to a node: over which one, and by what; what sorts first is better."""
+    """The best path to a node, with its predecessor and edge; better paths sort first."""
 
     cost: float
     parent: str
@@ -343,7 +342,7 @@ class _Edges:
     decay: float
     back: bool
     last: tuple[float, str] | None
-    """A lower bound of the cost of everything that follows; None if nothing follows."""
+    """A lower bound of the cost of all following edges; None if there are none."""
     read: int = 0
 
 
@@ -356,17 +355,17 @@ class _Best:
         self._bound: tuple[float, str] | None = None
 
     def takes(self, least: tuple[float, str] | None) -> bool:
-        """Whether anything that costs as much as this or more could be among the best."""
+        """Return whether a path of at least this cost could be among the best."""
         return least is not None and (self._bound is None or least <= self._bound)
 
     def offer(self, name: str, way: _Way) -> None:
-        """Take a way, if it is the best one to its node so far."""
+        """Add a path, if it is the best one to its node so far."""
         known = self._ways.get(name)
         if known is None or way.rank < known.rank:
             self._ways[name] = way
 
     def trim(self) -> dict[str, _Way]:
-        """Drop what is not among the best, and return the rest, best first."""
+        """Drop all but the best paths, and return these, best first."""
         ordered = sorted(self._ways.items(), key=lambda item: (item[1].cost, item[0]))
         self._ways = dict(ordered[: self._wanted])
         if len(self._ways) == self._wanted:
@@ -383,7 +382,7 @@ def walk(
     *,
     bounds: Bounds,
 ) -> list[Neighbor]:
-    """The nodes reachable from any of the starts, nearest first and then by decay; at most `most`."""
+    """Return the nodes reachable from any start, nearest first and then by decay, up to `most`."""
     limit = min(traversal.offset + traversal.limit, bounds.maximum)
     walker = _Walker(connection, graphs, traversal, bounds.known)
     layers = [walker.begin(starts)]
@@ -396,7 +395,7 @@ def walk(
 
 
 class _Walker:
-    """One walk: what was reached, and how."""
+    """One traversal: the reached nodes with their paths."""
 
     def __init__(
         self, connection: Connection, graphs: Sequence[SourceId], traversal: Traversal, known: datetime | None
@@ -416,13 +415,13 @@ class _Walker:
             self._given["known"] = to_number(known)
 
     def begin(self, starts: Sequence[str]) -> list[str]:
-        """Those of the starts that are there."""
+        """Return the starts that exist."""
         names = dict.fromkeys(name for name, _ in self._places(starts))
         self._reached.update({name: _Way(-1.0, "") for name in names})
         return list(names)
 
     def step(self, layer: Sequence[str], limit: int) -> list[str]:
-        """The best of the nodes that are one step further, best first."""
+        """Return the best nodes one hop further, best first."""
         lists = [
             _Edges(number, name, -way.cost, back, (way.cost, ""))
             for name, number in self._places(layer)
@@ -446,7 +445,7 @@ class _Walker:
         return list(found)
 
     def told(self, order: Sequence[tuple[str, int]]) -> list[Neighbor]:
-        """Nodes that were reached, with the way there."""
+        """Return reached nodes with their paths."""
         found: dict[str, Node] = {}
         for node in nodes_by_id(self._connection, self._graphs, [name for name, _ in order]):
             if self._there(node):
@@ -454,7 +453,7 @@ class _Walker:
         return [self._neighbor(found[name], hop) for name, hop in order]
 
     def _places(self, names: Sequence[str]) -> list[tuple[str, int]]:
-        """The names with the numbers that they have in the graphs."""
+        """Return the numbers of names in the graphs."""
         dated, known = self._asked.at is not None, self._known is not None
         return [
             (row.id, row.number)
@@ -463,7 +462,7 @@ class _Walker:
         ]
 
     def _read(self, each: _Edges, size: int, best: _Best) -> None:
-        """Read some more edges of a node."""
+        """Read more edges of a node."""
         traversal = self._asked
         statement = READINGS[
             each.back, bool(traversal.types), traversal.at is not None, self._known is not None

@@ -1,4 +1,4 @@
-"""Rows of the tables of graphs to the model's dataclasses and back."""
+"""Conversion between table rows of graphs and the model's dataclasses."""
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
@@ -27,7 +27,7 @@ from conspectus.records.tables.graph import graph_nodes as nodes
 from conspectus.text.times import from_microseconds, to_microseconds
 
 HERE = 0
-"""The value of `aside` of nodes and edges that are not part of a merge."""
+"""The value of `aside` of nodes and edges that were not removed by a merge."""
 EMPTY = "[]"
 
 NODE_COLUMNS = (
@@ -74,7 +74,7 @@ _SOURCES = select(*SOURCE_COLUMNS).where(sources.c.id.in_(bindparam("ids", expan
 
 
 def sources_by_id(connection: Connection, ids: Iterable[str]) -> dict[SourceId, Source]:
-    """The sources that graphs are, as far as they exist."""
+    """Return the sources of graphs, as far as they exist."""
     asked = list(dict.fromkeys(ids))
     found = [
         to_source(row) for block in blocks(asked) for row in connection.execute(_SOURCES, {"ids": block})
@@ -83,7 +83,7 @@ def sources_by_id(connection: Connection, ids: Iterable[str]) -> dict[SourceId, 
 
 
 def to_node(row: Sequence[Any], graphs: Mapping[SourceId, Source]) -> Node:
-    """A row that begins with NODE_COLUMNS."""
+    """Convert a row that begins with NODE_COLUMNS."""
     _, graph, name, type, called, aliases, merged, properties, recorded, updated, begins, ends = row[:12]
     names = [] if aliases == EMPTY else json.loads(aliases)
     if merged != EMPTY:
@@ -104,7 +104,7 @@ def to_node(row: Sequence[Any], graphs: Mapping[SourceId, Source]) -> Node:
 
 
 def node_values(node: Node, *, passing: bool) -> dict[str, Any]:
-    """A node as columns, without its number."""
+    """Return a node as columns, without its number."""
     return {
         "graph": node.graph.id,
         "id": node.id,
@@ -121,7 +121,7 @@ def node_values(node: Node, *, passing: bool) -> dict[str, Any]:
 
 
 def to_edge(row: Sequence[Any], graphs: Mapping[SourceId, Source]) -> Edge:
-    """A row of EDGES."""
+    """Convert a row of EDGES."""
     _, graph, name, source, target, type, weight, properties, recorded, updated, begins, ends = row[:12]
     return Edge(
         id=name,
@@ -141,7 +141,7 @@ def to_edge(row: Sequence[Any], graphs: Mapping[SourceId, Source]) -> Edge:
 
 
 def edge_values(edge: Edge, *, single: bool) -> dict[str, Any]:
-    """An edge as columns, without the numbers of itself and of its ends."""
+    """Return an edge as columns, without the numbers of itself and its ends."""
     recorded, begins, ends = (
         to_microseconds(edge.recorded),
         to_number(edge.valid_from),
@@ -167,21 +167,21 @@ def edge_values(edge: Edge, *, single: bool) -> dict[str, Any]:
 
 
 def began(begins: int | None, recorded: int, ends: int | None) -> int:
-    """Since when an edge holds as far as is known; one that ended in the past held before that."""
+    """Return the start of an edge's validity; an edge that ended in the past started before that."""
     if begins is not None:
         return begins
     return recorded if ends is None else min(recorded, ends)
 
 
 def prove(connection: Connection, rows: Sequence[Mapping[str, Any]]) -> None:
-    """Keep what speaks for edges, after what was kept before."""
+    """Store evidence of edges, after existing evidence."""
     last: int = connection.execute(_LAST_EVIDENCE).scalar_one()
     numbered = [{**row, "number": number} for number, row in enumerate(rows, start=last + 1)]
     insert_rows(connection, evidence, numbered)
 
 
 def to_event(row: Sequence[Any]) -> NodeEvent:
-    """A row of the table of events."""
+    """Convert a row of the table of events."""
     number, _, kind, at, by, before, after, reason, _ = row
     return NodeEvent(
         number=number,
@@ -195,7 +195,7 @@ def to_event(row: Sequence[Any]) -> NodeEvent:
 
 
 def event_values(graph: SourceId, number: int, event: NodeEvent) -> dict[str, Any]:
-    """An event as a row."""
+    """Return an event as a row."""
     return {
         events.c.number.name: number,
         "graph": graph,

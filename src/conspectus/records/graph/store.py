@@ -1,8 +1,8 @@
-"""Graphs on the same database as everything else, and merges of nodes by hand.
+"""Graphs, and manual merges of nodes.
 
-A merge takes the other nodes out of the graph and moves their edges to the remaining one. An edge that would
-then be a loop or a duplicate is taken out with them. All of it stays stored under the number of the merge, so
-that a split can restore it.
+A merge removes the other nodes from the graph and moves their edges to the remaining one. An edge that would
+become a loop or a duplicate is removed too. Everything stays stored under the number of the merge, so that a
+split can restore it.
 """
 
 import json
@@ -83,7 +83,7 @@ _WORDS: tuple[tuple[Table, Column[Any]], ...] = ((names, names.c.key), (terms, t
 def merge(
     connection: Connection, graph: SourceId, keep: str, others: Sequence[str], event: NodeEvent
 ) -> Node:
-    """Make several nodes one. Raises NotFound."""
+    """Merge nodes into one. Raises NotFound."""
     asked = list(dict.fromkeys((keep, *others)))
     found = _nodes(connection, graph, asked, where=HERE)
     for name in asked:
@@ -100,10 +100,10 @@ def merge(
 
 
 def split(connection: Connection, graph: SourceId, merge: int, event: NodeEvent) -> list[Node]:
-    """Undo a merge: the nodes as they were, with those of their edges that are left.
+    """Undo a merge: restore the nodes, with those of their edges that still exist.
 
-    What was added to the kept node since then stays with it. Raises NotFound, or Conflict where it was undone
-    already, a node is there again, or a later merge builds on it.
+    Additions to the kept node stay with it. Raises NotFound, or Conflict if the merge was undone already, a
+    node exists again, or a later merge depends on it.
     """
     record = connection.execute(select(events).where(events.c.number == merge)).one_or_none()
     if record is None or record.graph != graph or record.kind != "merge":
@@ -141,7 +141,7 @@ def _lead(
     survivor: Row[*tuple[Any, ...]],
     merged: Sequence[Row[*tuple[Any, ...]]],
 ) -> None:
-    """Have the edges of the others lead to the kept node, or take them out."""
+    """Redirect the edges of the other nodes to the kept node, or remove them."""
     numbers = {row.number for row in merged}
     together = numbers | {survivor.number}
     touching = {
@@ -174,7 +174,7 @@ def _redirect(
 
 
 def _prove(connection: Connection, merge: int, edge: int, same: int) -> None:
-    """Have what speaks for an edge speak for the same one that stays."""
+    """Add the evidence of an edge to the equal one that stays."""
     known = select(evidence.c.document).where(evidence.c.edge == same)
     more = select(evidence.c.document).where(evidence.c.edge == edge, evidence.c.document.not_in(known))
     rows = [{"edge": same, "document": name, "merge": merge} for name in connection.execute(more).scalars()]
@@ -188,7 +188,7 @@ def _call(
     target: Row[*tuple[Any, ...]],
     removed: Sequence[Row[*tuple[Any, ...]]],
 ) -> None:
-    """Make the remaining node searchable by the names of the others, and independent of documents."""
+    """Make the kept node searchable by the names of the others, and independent of documents."""
     came = [
         alias
         for row in removed
@@ -212,7 +212,7 @@ def _call(
 
 
 def _require_last(connection: Connection, record: Row[*tuple[Any, ...]]) -> None:
-    """Raise Conflict if the merge was undone, or nodes that it led edges between were merged since."""
+    """Raise Conflict if the merge was undone, or nodes of its moved edges were merged since."""
     if record.undone:
         raise Conflict("merge", str(record.number), "was undone already")
     ours = set(json.loads(record.before))
@@ -236,7 +236,7 @@ def _require_last(connection: Connection, record: Row[*tuple[Any, ...]]) -> None
 
 
 def _lead_back(connection: Connection, merge: int, back: dict[int, str]) -> None:
-    """Have edges lead where they led before the merge; nodes that none is left of stay away."""
+    """Restore the ends of edges from before the merge, unless the nodes are gone."""
     for row in connection.execute(_MOVED.where(moves.c.event == merge)).all():
         source = (row.old_source, back.get(row.old_source, row.source_id))
         target = (row.old_target, back.get(row.old_target, row.target_id))
@@ -250,7 +250,7 @@ def _lead_back(connection: Connection, merge: int, back: dict[int, str]) -> None
 
 
 def _call_back(connection: Connection, merge: int, target: Row[*tuple[Any, ...]]) -> None:
-    """Take away the names that came with a merge."""
+    """Remove the names that were added by a merge."""
     left = [[number, alias] for number, alias in json.loads(target.merged) if number != merge]
     as_json = json.dumps(left, ensure_ascii=False)
     connection.execute(update(nodes).where(nodes.c.number == target.number).values(merged=as_json))
@@ -259,14 +259,14 @@ def _call_back(connection: Connection, merge: int, target: Row[*tuple[Any, ...]]
 
 
 class SqlGraphs(SqlStore):
-    """Every method of the port `Graphs` as one transaction; a walk reaches at most `most` nodes."""
+    """The methods of the port `Graphs`, each as one transaction. A traversal reaches at most `most` nodes."""
 
     def __init__(self, transactions: Transactions, *, maximum: int = 10_000) -> None:
         super().__init__(transactions)
         self._maximum = maximum
 
     async def add(self, adding: Adding) -> Sequence[GraphWritten]:
-        """Store nodes, then edges, all or nothing. Raises NotFound and DanglingEdges."""
+        """Store nodes, then edges, all or none. Raises NotFound and DanglingEdges."""
         long = len(adding.nodes) + len(adding.edges) > FEW
         return await self.transactions.write(partial(writes.add, adding=adding), long=long)
 
@@ -285,7 +285,7 @@ class SqlGraphs(SqlStore):
         *,
         known: datetime | None = None,
     ) -> Sequence[Neighbor]:
-        """The nodes that can be reached from any of the starts, nearest first and then by decay."""
+        """Return the nodes reachable from any start, nearest first and then by decay."""
         bounds = reads.Bounds(self._maximum, known)
         return await self.transactions.read(
             partial(reads.walk, graphs=graphs, starts=starts, traversal=walk, bounds=bounds)

@@ -100,7 +100,7 @@ def _add_nodes(connection: Connection, adding: Adding) -> list[GraphWritten]:
 
 
 def _stored_nodes(connection: Connection, adding: Adding) -> dict[tuple[str, str], Values]:
-    """The nodes as they are, by graph and id."""
+    """Return the stored nodes by graph and id."""
     asked: dict[str, list[str]] = {}
     for node in adding.nodes:
         asked.setdefault(node.graph.id, []).append(node.id)
@@ -113,7 +113,7 @@ def _stored_nodes(connection: Connection, adding: Adding) -> dict[tuple[str, str
 
 
 def _changes(stored: Values, new: Values) -> Values:
-    """The changed columns of a stored node; empty if it is given as it is."""
+    """Return the changed columns of a stored node; empty if nothing changes."""
     new_values = {name: new[name] for name in NODE_FIELDS if new[name] != stored[name]}
     if stored["passing"]:
         new_values["passing"] = 0
@@ -138,7 +138,7 @@ def _change_nodes(connection: Connection, rows: Sequence[Values]) -> None:
 
 
 def _name(connection: Connection, adding: Adding, rows: Sequence[Values], *, anew: bool) -> None:
-    """Keep by what names and words nodes are found; what a merge gave them stays."""
+    """Store the names and words of nodes. Those from a merge are kept."""
     numbers = [row["number"] for row in rows]
     for table, column, of in ((names, names.c.key, adding.keys), (terms, terms.c.term, adding.terms)):
         there = _forget_words(connection, table, column, numbers) if anew else set()
@@ -180,7 +180,7 @@ def _add_edges(connection: Connection, adding: Adding) -> list[GraphWritten]:
 
 
 def _ends(connection: Connection, new: Sequence[Edge]) -> dict[tuple[str, str], int]:
-    """The numbers of the ends of edges. Raises DanglingEdges."""
+    """Return the numbers of the ends of edges. Raises DanglingEdges."""
     asked: dict[str, dict[str, None]] = {}
     for edge in new:
         asked.setdefault(edge.graph.id, {}).update({edge.source: None, edge.target: None})
@@ -207,13 +207,13 @@ def _require_documents(connection: Connection, new: Iterable[Edge]) -> None:
 
 
 def _stored_edges(connection: Connection, ids: Sequence[str]) -> dict[str, Values]:
-    """The edges as they are, by id."""
+    """Return the stored edges by id."""
     rows = [row for block in blocks(ids) for row in connection.execute(_EDGES, {"ids": block})]
     return {row.id: dict(row._mapping) for row in rows}
 
 
 def _stored_proofs(connection: Connection, stored: Iterable[Values]) -> dict[str, set[str]]:
-    """The documents of stored edges, by the edge's id."""
+    """Return the documents of stored edges by edge id."""
     named = {row["number"]: row["id"] for row in stored}
     found: dict[str, set[str]] = {name: set() for name in named.values()}
     for block in blocks(list(named)):
@@ -223,7 +223,7 @@ def _stored_proofs(connection: Connection, stored: Iterable[Values]) -> dict[str
 
 
 class _Desk:
-    """The edges of one transaction: many are inserted at once, and single ones after those before them."""
+    """The edges of one transaction: many are inserted at once, single ones in order."""
 
     def __init__(self, connection: Connection, stored: Mapping[str, Values]) -> None:
         self._connection = connection
@@ -233,7 +233,7 @@ class _Desk:
         self._proved: list[tuple[Values, str]] = []
 
     def put(self, edge: Edge, row: Values) -> GraphWritten:
-        """Store an edge or change the stored one."""
+        """Store an edge or update the stored one."""
         stored = self._stored.get(edge.id)
         if stored is not None:
             return self._change(edge, stored, row)
@@ -258,7 +258,7 @@ class _Desk:
         return GraphWritten(edge.id, "updated" if seen else "unchanged", closed)
 
     def _prove(self, row: Values, document: str | None) -> bool:
-        """Whether the document is a new one for the edge; it is kept then."""
+        """Store a document as evidence of an edge. Returns whether it is new."""
         stored = self._proofs.setdefault(row["id"], set())
         if document is None or document in stored:
             return False
@@ -267,7 +267,7 @@ class _Desk:
         return True
 
     def _end(self, row: Values) -> tuple[str, ...]:
-        """End the open edges that lead elsewhere, and this one where a later one is known already."""
+        """End the open edges to other targets, and this one if a later one exists."""
         of = {"from": row["source"], "called": row["type"], "to": row["target"], "since": row["began"]}
         later = self._connection.execute(_NEXT, of).one_or_none()
         if later is not None and row["valid_until"] is None:
@@ -296,7 +296,7 @@ class _Desk:
 
 
 def _edge_changes(stored: Values, new: Values) -> Values:
-    """The changed columns of a stored edge; one that another ended stays ended if no end is given."""
+    """Return the changed columns of a stored edge. An edge that another ended stays ended by default."""
     new_values = {name: new[name] for name in ("weight", "properties") if new[name] != stored[name]}
     ends = new["valid_until"]
     if ends != stored["valid_until"] and not (ends is None and stored["closed_by"] is not None):
@@ -335,7 +335,7 @@ _PROVING = (
 
 
 def delete_nodes(connection: Connection, graph: SourceId, ids: Sequence[str]) -> GraphReceipt:
-    """Delete nodes with their edges; unknown ids count 0."""
+    """Delete nodes with their edges. Unknown ids count 0."""
     gone, touched = 0, set()
     for block in blocks(list(dict.fromkeys(ids))):
         numbers = connection.execute(_NODES_NAMED, {"of": graph, "ids": block}).scalars().all()
@@ -346,7 +346,7 @@ def delete_nodes(connection: Connection, graph: SourceId, ids: Sequence[str]) ->
 
 
 def _forget_merged(connection: Connection, graph: SourceId, ids: set[str]) -> None:
-    """Delete also what was merged into nodes that are deleted, and into that before."""
+    """Delete what was merged into deleted nodes, recursively."""
     numbers = []
     for number, before in connection.execute(_MERGES, {"of": graph}):
         keep, *others = json.loads(before)
@@ -359,7 +359,7 @@ def _forget_merged(connection: Connection, graph: SourceId, ids: set[str]) -> No
 
 
 def delete_edges(connection: Connection, graph: SourceId, ids: Sequence[str]) -> GraphReceipt:
-    """Delete edges by id; unknown ids count 0."""
+    """Delete edges by id. Unknown ids count 0."""
     gone = 0
     for block in blocks(list(dict.fromkeys(ids))):
         numbers = connection.execute(_EDGES_NAMED, {"of": graph, "ids": block}).scalars().all()
@@ -368,10 +368,10 @@ def delete_edges(connection: Connection, graph: SourceId, ids: Sequence[str]) ->
 
 
 def forget_edges(connection: Connection, numbers: Sequence[int]) -> None:
-    """Delete what graphs have from these documents alone, before the documents are deleted.
+    """Delete what graphs contain from these documents alone, before the documents are deleted.
 
-    These are the edges without other evidence, and the nodes that only such edges lead to. Edges that a
-    deleted edge ended stay ended: to make them valid again takes a new edge.
+    These are the edges without other evidence, and the nodes of only such edges. Edges that a deleted edge
+    ended stay ended: a new edge is needed to make them valid again.
     """
     going: list[str] = []
     for block in blocks(numbers):

@@ -1,7 +1,7 @@
-"""Locks between processes: leases in the database, and locked files beside a store in a folder.
+"""Locks between processes: leases in the database, and file locks beside a store in a folder.
 
-Times of leases are the database's, so that the clocks of machines do not matter. A lease that is not renewed
-expires; the next holder has a greater fence, by which a process that paused finds out that it lost the lease.
+Times of leases are the database's, independent of the clocks of machines. A lease that is not renewed
+expires; the next holder has a greater fence, by which a paused process finds out that it lost the lease.
 """
 
 import asyncio
@@ -28,11 +28,11 @@ from conspectus.records.core.transactions import Transactions
 from conspectus.records.tables.jobs import leases
 
 RENEWALS = 3
-"""So many times a lease is renewed before it would end."""
+"""Number of renewals of a lease per its duration."""
 
 
 class Leases:
-    """The leases that a process asks for in one database, each for `seconds` unless it is renewed."""
+    """Leases in one database, each for `seconds` unless it is renewed."""
 
     def __init__(self, transactions: Transactions, *, seconds: float) -> None:
         self._transactions = transactions
@@ -40,12 +40,12 @@ class Leases:
         self._holder = f"{socket.gethostname()} {os.getpid()}"
 
     def turn(self, name: str) -> AbstractAsyncContextManager[Lock]:
-        """A block that holds the lease of that name, if no other process does."""
+        """Return a block that holds the lease of that name, if it is free."""
         return Lease(self._transactions, name, seconds=self._seconds, holder=self._holder)
 
 
 class Lease:
-    """One try to have a lease. `holder` is for people; what counts is the fence, new with every holder."""
+    """One attempt to acquire a lease. `holder` is informative; the fence is unique for each holder."""
 
     def __init__(self, transactions: Transactions, name: str, *, seconds: float, holder: str) -> None:
         self.fence = 0
@@ -58,16 +58,16 @@ class Lease:
         self._renewing: asyncio.Task[None] | None = None
 
     def __bool__(self) -> bool:
-        """Whether the lease was free."""
+        """Return whether the lease was acquired."""
         return self._renewing is not None
 
     async def confirm(self) -> None:
-        """Raise LockLost if somebody else has had the lease since."""
+        """Raise LockLost if another process has held the lease since."""
         if self._lost or not await self._beside(partial(_is_held, name=self._name, fence=self.fence)):
             raise LockLost(self._name)
 
     async def __aenter__(self) -> Lock:
-        """Take the lease if it is free. Raises StorageError where the database does not say."""
+        """Acquire the lease if it is free. Raises StorageError if the database fails."""
         asked = time.monotonic()
         work = partial(_take, name=self._name, seconds=self._seconds, holder=self._holder)
         with suppress(Conflict):
@@ -82,21 +82,21 @@ class Lease:
     async def __aexit__(
         self, kind: type[BaseException] | None, fault: BaseException | None, _trace: TracebackType | None
     ) -> None:
-        """Give the lease back. Raises LockLost in place of a cancellation that the loss of it brought."""
+        """Release the lease. Raises LockLost instead of a cancellation caused by its loss."""
         task = asyncio.current_task()
         if self._renewing is None or task is None:
             return
         self._renewing.cancel()
         await asyncio.wait({self._renewing})
         if not self._lost:
-            # A lease that cannot be given back ends by itself.
+            # A lease that cannot be released expires.
             with suppress(StorageError):
                 await self._beside(partial(_give_back, name=self._name, fence=self.fence))
         elif task.uncancel() <= self._cancelled_before and kind in (None, asyncio.CancelledError):
             raise LockLost(self._name) from fault
 
     async def _renew(self, working: asyncio.Task[Any], until: float) -> None:
-        """Renew until somebody else has the lease, or may have it as the database does not answer."""
+        """Renew the lease until another process holds it, or may hold it because the database fails."""
         pause, held = self._seconds / RENEWALS, True
         while held:
             await asyncio.sleep(pause)
@@ -113,23 +113,23 @@ class Lease:
 
 
 def _take(connection: Connection, name: str, seconds: float, holder: str) -> int | None:
-    """The fence of the lease, now held; None if another has it. Raises Conflict if another is first."""
+    """Return the fence of the acquired lease; None if it is held. Raises Conflict if another is first."""
     now, until = DatabaseTime(), time_in(seconds)
-    # An end beyond what anyone can have asked for is left over from before the clock was set back.
+    # An expiry beyond the maximum is left over from before the clock was set back.
     free = and_(leases.c.name == name, or_(leases.c.until <= now, leases.c.until > until))
     values = {"holder": holder, "until": until}
     taken = update(leases).where(free).values(**values, fence=leases.c.fence + 1)
     fence: int | None = connection.execute(taken.returning(leases.c.fence)).scalar()
     known = exists(select(leases.c.name).where(leases.c.name == name))
     if fence is None and not connection.execute(select(known)).scalar_one():
-        # A fence of a lease that was given back is not known any more, but was the clock at most.
+        # The fence of a released lease is unknown, but not greater than the clock.
         given = insert(leases).values(**values, name=name, fence=now)
         fence = connection.execute(given.returning(leases.c.fence)).scalar_one()
     return fence
 
 
 def _prolong(connection: Connection, name: str, fence: int, seconds: float) -> bool:
-    """Renew the lease; return whether it is held, also after it expired if no other process took it."""
+    """Renew the lease. Returns whether it is held; an expired lease counts if no other process took it."""
     held = update(leases).where(leases.c.name == name, leases.c.fence == fence)
     return connection.execute(held.values(until=time_in(seconds))).rowcount == 1
 
@@ -145,22 +145,22 @@ def _give_back(connection: Connection, name: str, fence: int) -> None:
 
 @dataclass(frozen=True, slots=True)
 class FileHold:
-    """A lock of a file, which the system holds for a process until it ends, even while it is paused."""
+    """A file lock, which the system holds for a process until it exits, even while it is paused."""
 
     mine: bool
     fence: int = 0
 
     def __bool__(self) -> bool:
-        """Whether this process has the lock."""
+        """Return whether this process holds the lock."""
         return self.mine
 
     async def confirm(self) -> None:
-        """Do nothing: it cannot be lost."""
+        """Do nothing: the lock cannot be lost."""
 
 
 @asynccontextmanager
 async def turn(lock: Path) -> AsyncIterator[Lock]:
-    """Whether this process holds the lock, which it gives back at the end of the block or when it dies."""
+    """Acquire a file lock if it is free, and release it at the end of the block or of the process."""
     file = _opened(lock)
     if file is None:
         yield FileHold(mine=False)
@@ -175,7 +175,7 @@ async def turn(lock: Path) -> AsyncIterator[Lock]:
 
 
 def _opened(lock: Path) -> TextIO | None:
-    """The file of a lock; None in a folder that this process cannot write, where it has no work to do."""
+    """Return the lock file; None in a folder that this process cannot write to, where it has no work."""
     try:
         make_file(lock)
         return lock.open("a")

@@ -1,8 +1,7 @@
-"""Stored data of requests:
+"""Data of requests: stored responses by idempotency key, chats, rate counters, and the provider log.
 
-answers by idempotency keys, chats, rates, and the log of calls to providers. Statements for chats and rates
-do not wait for writers. The frames of a chat are written first, then its row with their number, so that a
-client can resume an answer at any process.
+Statements for chats and rates do not wait for writers. The frames of a chat are written first, then its row
+with their number, so that a client can resume a response at any process.
 """
 
 import json
@@ -47,18 +46,18 @@ MINUTE = 60 * MICROSECONDS
 
 
 class SqlRateCounters:
-    """The port `RateCounters` by statements that wait for no writer."""
+    """The port `RateCounters`, with statements that do not wait for writers."""
 
     def __init__(self, transactions: Transactions) -> None:
         self._beside = transactions.autocommitted
 
     async def take(self, name: str, count: int, *, maximum: int) -> RateCount:
-        """Take so much of what a name may have this minute: all of it, or nothing."""
+        """Count an amount against the limit per minute of a name: all of it, or nothing."""
         work = partial(_take, name=name, count=count, maximum=maximum)
         try:
             return await self._beside(work)
         except Conflict:
-            # Another process was the first to take for this name.
+            # Another process was the first to count for this name.
             return await self._beside(work)
 
 
@@ -99,7 +98,7 @@ def _page(connection: Connection, after: int | None, limit: int) -> list[Embeddi
 
 
 def _totals(connection: Connection, since: datetime) -> list[RequestTotals]:
-    """Sums by kind and model since an instant."""
+    """Return sums by kind and model since an instant."""
     by = (requests.c.kind, requests.c.model)
     errors = func.count().filter(requests.c.status == "error")
     sums = (total(requests.c.inputs), total(requests.c.tokens), func.avg(requests.c.latency))
@@ -108,15 +107,15 @@ def _totals(connection: Connection, since: datetime) -> list[RequestTotals]:
 
 
 class SqlRequestLog(SqlStore):
-    """Every method of the port `RequestLog` as one transaction."""
+    """The methods of the port `RequestLog`, each as one transaction."""
 
     async def add(self, requests: Sequence[EmbeddingRequest]) -> None:
-        """Store them; their ids are given here."""
+        """Store requests. Their ids are assigned here."""
         if requests:
             await self.transactions.write(partial(_add, logged=requests), lock="embedding requests")
 
     async def page(self, *, after: int | None = None, limit: int = 100) -> Sequence[EmbeddingRequest]:
-        """Requests, newest first, older than the id `after`. Raises InvalidInput."""
+        """Return requests before the id `after`, newest first. Raises InvalidInput."""
         if limit < 1:
             raise InvalidInput("limit", "must be at least 1")
         return await self.transactions.read(partial(_page, after=after, limit=limit))
@@ -126,19 +125,19 @@ class SqlRequestLog(SqlStore):
 
 MAX_LEASE_SECONDS: Final = 3_600.0
 LOST: Final = json.dumps(None)
-"""In place of an answer that is not kept, to a request of which something was stored."""
+"""The body for a response that is not stored, to a request that had an effect."""
 STORED: Final = 1
 ERASED: Final = 2
-"""Something was stored before a purge, which the answer may repeat."""
+"""Something was stored before a purge, and the response may repeat it."""
 PLAIN: Final = 3
-"""The answer holds no text, so purges leave it."""
+"""The response contains no text, so purges keep it."""
 
 
 class SqlIdempotencyStore:
-    """Every method of the port `IdempotencyStore` as one transaction.
+    """The methods of the port `IdempotencyStore`, each as one transaction.
 
-    A claim is a lease of `seconds` by the clock of the database. `alone` says that no other process answers
-    requests of this store, so that what this one did not claim itself belongs to a process that ended.
+    A claim is a lease of `seconds` by the clock of the database. `alone` means that no other process serves
+    this store, so that claims of others belong to processes that ended.
     """
 
     def __init__(self, transactions: Transactions, *, seconds: float, alone: bool) -> None:
@@ -148,12 +147,12 @@ class SqlIdempotencyStore:
         self._seconds = min(seconds, MAX_LEASE_SECONDS)
         self._alone = alone
         self._claims: dict[tuple[str, str], int] = {}
-        """The open claims of this process, each with the moment at which it was made."""
+        """The open claims of this process, each with its time."""
 
     async def begin(
         self, person: str, key: str, fingerprint: str, *, at: datetime
     ) -> Mapping[str, Any] | None:
-        """Claim a key (None), or return the answer kept for it. Raises Conflict, WriteOutcomeUnknown."""
+        """Claim a key (None), or return its stored response. Raises Conflict or WriteOutcomeUnknown."""
         created = to_microseconds(at)
         row = {"person": person, "key": key, "fingerprint": fingerprint, "created": created}
         begin = partial(_begin, row=row, seconds=self._seconds)
@@ -163,11 +162,11 @@ class SqlIdempotencyStore:
         return kept
 
     def recording(self, person: str, key: str, *, at: datetime) -> AbstractContextManager[None]:
-        """A block of which is known whether anything that it wrote was stored."""
+        """Return a block that records whether anything that it writes was stored."""
         return self._recording(partial(self._note, claim=(person, key), created=to_microseconds(at)))
 
     async def finish(self, person: str, key: str, answer: Mapping[str, Any] | None) -> None:
-        """Keep the answer, or with None give the key back, unless anything was stored."""
+        """Store the response or, with None, release the key unless anything was stored."""
         created = self._claims.pop((person, key), None)
         if created is None:
             return
@@ -187,16 +186,16 @@ class SqlIdempotencyStore:
             await self._write(partial(_renew, claims=claims, seconds=self._seconds))
 
     async def forget(self, before: datetime) -> int:
-        """Delete what is older; how many."""
+        """Delete older responses. Returns their number."""
         return await self._write(partial(_forget, before=before))
 
     async def give_back(self) -> int:
-        """Free the claims of requests that no process answers any more; how many."""
+        """Release the claims of requests that no process handles any more. Returns their number."""
         everything = self._alone and not self._claims
         return await self._write(partial(_give_back, everything=everything))
 
     def _note(self, connection: Connection, claim: tuple[str, str], created: int) -> None:
-        """Note that something is stored. Raises LockLost where another process took the open claim over."""
+        """Record that something is stored. Raises LockLost if another process took over the claim."""
         same = _is(*claim, created)
         open_claim = select(replays.c.stored).where(same, replays.c.answer.is_(None))
         stored = connection.execute(open_claim).scalar()
@@ -215,7 +214,7 @@ def _is(person: str, key: str, created: int) -> ColumnElement[bool]:
 
 
 def _has_ended() -> ColumnElement[bool]:
-    """Whether the lease has ended; an end further away than any lease is from before a clock was set back."""
+    """Return whether the lease has expired; an end beyond the maximum is from before a clock change."""
     return or_(replays.c.until <= DatabaseTime(), replays.c.until > time_in(MAX_LEASE_SECONDS))
 
 
@@ -263,7 +262,7 @@ def _give_back(connection: Connection, everything: bool) -> int:
 
 
 def _unanswered(connection: Connection, which: ColumnElement[bool]) -> int:
-    """Give back keys, how many, but those of requests of which anything was stored."""
+    """Release keys, except those of requests of which anything was stored. Returns their number."""
     connection.execute(update(replays).where(which, replays.c.stored > 0).values(answer=LOST))
     return connection.execute(delete(replays).where(which, replays.c.stored == 0)).rowcount
 
@@ -273,7 +272,7 @@ def _forget(connection: Connection, before: datetime) -> int:
 
 
 def _begin_chat(connection: Connection, stream: str, person: UserId) -> None:
-    """Let others know of an answer."""
+    """Register a response in progress."""
     row = {"stream": stream, "person": person, "documents": "[]", "frames": 0, "finished": 0, "read_at": 0}
     connection.execute(insert(chat_answers).values(**row, written=DatabaseTime()))
 
@@ -288,7 +287,7 @@ def _pulse(connection: Connection, streams: Sequence[str]) -> dict[str, float]:
 
 
 def _publish(connection: Connection, utterance: AnswerFrames) -> None:
-    """Keep what is new of an answer."""
+    """Publish new frames of a response."""
     named = [
         {"stream": utterance.stream, "number": utterance.first + place, "frame": frame}
         for place, frame in enumerate(utterance.frames)
@@ -332,7 +331,7 @@ def _count_reader(connection: Connection, stream: str) -> None:
 
 
 def _forget_chats(connection: Connection, streams: Sequence[str] = (), *, older: float | None = None) -> None:
-    """Delete answers, and with `older` all that were not updated for so many seconds."""
+    """Delete responses, with `older` all that were not updated for that many seconds."""
     chosen = list(streams)
     if older is not None:
         late = chat_answers.c.written < DatabaseTime() - int(older * MICROSECONDS)
@@ -342,18 +341,18 @@ def _forget_chats(connection: Connection, streams: Sequence[str] = (), *, older:
 
 
 class SqlChatRegistry(SqlStore):
-    """The port `ChatRegistry` with statements that do not wait for writers; the port documents them."""
+    """The port `ChatRegistry`, with statements that do not wait for writers; see the port for the docs."""
 
     begin = autocommitted(_begin_chat)
     publish = autocommitted(_publish)
     forget = autocommitted(_forget_chats)
 
     async def pulse(self, streams: Sequence[str]) -> Mapping[str, float]:
-        """Let others know that these are still made; seconds since each was passed on elsewhere."""
+        """Record that responses are still in progress; return seconds since each was forwarded elsewhere."""
         return await self.transactions.autocommitted(partial(_pulse, streams=streams)) if streams else {}
 
     async def read_remote(self, stream: str, person: UserId, first: int) -> RemoteChatEvent | None:
-        """An answer of this person from a frame on; None if there is none."""
+        """Return a response of this person from a frame on; None if there is none."""
         read = partial(_read_chat, stream=stream, person=person, first=first)
         found = await self.transactions.read(read)
         if found is not None:

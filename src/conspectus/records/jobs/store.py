@@ -1,7 +1,7 @@
-"""Jobs and connections on the same database as everything else, with the files and secrets of jobs.
+"""Jobs and connections, with the files and secrets of jobs.
 
-Files are written in parts, each by its own statement that does not wait for writers, and copied to a folder
-of the machine that runs the job. Parts without a stored job are found among the holders.
+Files are written in parts, each by a statement that does not wait for writers, and copied to a folder of the
+machine that runs the job. Parts without a stored job are listed by `holders`.
 """
 
 import asyncio
@@ -59,7 +59,7 @@ FIELDS = frozenset(Job.__dataclass_fields__)
 
 
 def _add(connection: Connection, job: Job) -> Job:
-    """Store it, or return the stored one of that id. Raises NotFound for an unknown collection."""
+    """Store a job, or return the stored one of that id. Raises NotFound for an unknown collection."""
     state(connection, job.collection)
     stored = _job(connection, job.id)
     if stored is None:
@@ -68,7 +68,7 @@ def _add(connection: Connection, job: Job) -> Job:
 
 
 def _job(connection: Connection, job: JobId) -> Job | None:
-    """The job of that id."""
+    """Return the job of that id."""
     row = connection.execute(select(jobs).where(jobs.c.id == job)).one_or_none()
     return None if row is None else _to_job(row)
 
@@ -104,7 +104,7 @@ def _jobs(connection: Connection, scope: JobScope, after: tuple[Any, ...] | None
 
 
 def _report(connection: Connection, scope: JobScope, *, now: datetime) -> IngestReport:
-    """Numbers over the jobs in scope."""
+    """Return counts of the jobs in scope."""
     counted = select(jobs.c.state, func.count().label("jobs")).where(_within(scope)).group_by(jobs.c.state)
     states: dict[JobState, int] = {row.state: row.jobs for row in connection.execute(counted)}
     rates = {name: _rates(connection, scope, now - span).get(None) for name, span in SPANS.items()}
@@ -152,7 +152,7 @@ def _put_connection(connection: Connection, wiki: Wiki) -> Wiki:
 
 
 def _connections(connection: Connection, collection: CollectionId) -> list[Wiki]:
-    """The connections of a collection, by name."""
+    """Return the connections of a collection by name."""
     chosen = select(connections).where(connections.c.collection == collection)
     return [Wiki(**_given(row)) for row in connection.execute(chosen.order_by(connections.c.name))]
 
@@ -162,7 +162,7 @@ def _delete_connection(connection: Connection, wiki: str) -> bool:
 
 
 def _values(fields: Mapping[str, Any]) -> dict[str, Any]:
-    """Fields of the model as columns."""
+    """Return fields of the model as columns."""
     values: dict[str, Any] = dict(fields)
     for name in fields.keys() & TIMES:
         values[name] = to_number(fields[name])
@@ -172,7 +172,7 @@ def _values(fields: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _given(row: Row[*tuple[Any, ...]]) -> dict[str, Any]:
-    """Columns as fields of the model."""
+    """Return columns as fields of the model."""
     fields = dict(row._mapping)
     for name in fields.keys() & TIMES:
         fields[name] = to_moment(fields[name])
@@ -186,7 +186,7 @@ def _to_job(row: Row[*tuple[Any, ...]]) -> Job:
 
 
 class SqlJobStore(SqlStore):
-    """Every method of the port `Ledger` as one transaction."""
+    """The methods of the port `Ledger`, each as one transaction."""
 
     add = writing(_add, lock=lambda job: job.collection)
     job = reading(_job)
@@ -196,7 +196,7 @@ class SqlJobStore(SqlStore):
     ) -> Job:
         """Change fields of a job, unless it is in one of these states.
 
-        Raises NotFound, InvalidInput, or LockLost where another attempt than this one is the last.
+        Raises NotFound, InvalidInput, or LockLost if this is not the last attempt.
         """
         if unknown := fields.keys() - FIELDS:
             raise InvalidInput(min(unknown), "is not a field of a job")
@@ -204,7 +204,7 @@ class SqlJobStore(SqlStore):
         return await self.transactions.write(partial(change, fields=fields), lock=f"job {job}")
 
     async def jobs(self, scope: JobScope, *, after: str | None = None, limit: int = PAGE) -> JobPage:
-        """Jobs in scope, newest first. Raises InvalidInput."""
+        """Return the jobs in scope, newest first. Raises InvalidInput."""
         require_range("limit", limit, 1, PAGE)
         place = None if after is None else tuple(from_cursor(after, (int, str)))
         return await self.transactions.read(partial(_jobs, scope=scope, after=place, limit=limit))
@@ -213,11 +213,11 @@ class SqlJobStore(SqlStore):
     connections = reading(_connections)
 
     async def put_connection(self, connection: Wiki) -> Wiki:
-        """Store it, or change the stored one of that id. Raises Conflict if its name is taken."""
+        """Store a connection, or update the one of that id. Raises Conflict if its name is taken."""
         return await self.transactions.write(partial(_put_connection, wiki=connection))
 
     async def delete_connection(self, connection: str) -> bool:
-        """Forget a connection; whether there was one."""
+        """Delete a connection. Returns whether it existed."""
         return await self.transactions.write(partial(_delete_connection, wiki=connection))
 
 
@@ -225,7 +225,7 @@ PART: Final = 1 << 20
 
 
 class SqlJobFiles:
-    """The `JobFiles` port; `folder` is for copies of this process."""
+    """The `JobFiles` port. `folder` is for copies of this process."""
 
     def __init__(self, transactions: Transactions, folder: Path, clock: Clock) -> None:
         self._read = transactions.read
@@ -234,17 +234,17 @@ class SqlJobFiles:
         self._clock = clock
 
     async def store_secret(self, job: JobId, secret: Metadata) -> None:
-        """Keep it where only those who may read the database can read it. Raises StorageError."""
+        """Store a secret in the database. Raises StorageError."""
         row = {"job": job, "secret": json.dumps(dict(secret)), "stored": self._now()}
         await self._beside(partial(_insert, table=job_secrets, row=row))
 
     async def secret(self, job: JobId) -> Metadata | None:
-        """The stored value; None if there is none, or it was deleted."""
+        """Return the secret of a job; None if it has none, or it was deleted."""
         stored = await self._read(partial(_secret, job=job))
         return None if stored is None else json.loads(stored)
 
     async def store_files(self, job: JobId, uploads: Sequence[Upload]) -> None:
-        """Copy the files; when this returns they outlast a crash. Raises UnreadableFile or StorageError."""
+        """Copy the files durably. Raises UnreadableFile or StorageError."""
         async with AsyncExitStack() as unless_kept:
             unless_kept.push_async_callback(self.drop, job)
             for number, upload in enumerate(uploads):
@@ -257,7 +257,7 @@ class SqlJobFiles:
             unless_kept.pop_all()
 
     async def files(self, job: JobId) -> Sequence[Path]:
-        """Copies of them, in the order in which they were kept. Raises StorageError."""
+        """Return copies of the files in the order in which they were stored. Raises StorageError."""
         counts = await self._read(partial(_counts, job=job))
         if not counts:
             return ()
@@ -274,20 +274,20 @@ class SqlJobFiles:
         return [target / str(number) for number, _ in counts]
 
     async def drop(self, job: JobId) -> None:
-        """Delete all that was kept for a job, and the copies here, if there is anything."""
+        """Delete everything that is stored for a job, and local copies."""
         for table in (job_secrets, job_files):
             await self._beside(partial(_delete, table=table, job=job))
         await asyncio.to_thread(shutil.rmtree, self._folder / job, ignore_errors=True)
 
     async def holders(self) -> Mapping[JobId, datetime]:
-        """The jobs for which something is kept, and when it last changed."""
+        """Return the jobs with stored data, and when it last changed."""
         return await self._read(_holders)
 
     def _now(self) -> int:
         return to_microseconds(self._clock())
 
     def _new_folder(self) -> Path:
-        """A folder that no other account can read. Raises StorageError."""
+        """Create a folder for the current account only. Raises StorageError."""
         try:
             make_folder(self._folder)
             return Path(mkdtemp(dir=self._folder))
@@ -296,13 +296,13 @@ class SqlJobFiles:
 
 
 def unfinished_jobs(connection: Connection) -> list[JobId]:
-    """The jobs that have not ended: only they need what was kept for them."""
+    """Return the unfinished jobs: only they need their stored data."""
     chosen = select(jobs.c.id).where(jobs.c.state.not_in(FINISHED)).order_by(jobs.c.id)
     return [JobId(job) for job in connection.scalars(chosen)]
 
 
 def _parts(upload: Upload) -> Iterator[bytes]:
-    """The bytes of a file in parts, at least one. Raises UnreadableFile."""
+    """Yield the bytes of a file in parts, at least one. Raises UnreadableFile."""
     if isinstance(upload.data, bytes):
         yield upload.data[:PART]
         for start in range(PART, len(upload.data), PART):
@@ -330,7 +330,7 @@ def _secret(connection: Connection, job: JobId) -> str | None:
 
 
 def _counts(connection: Connection, job: JobId) -> list[tuple[int, int]]:
-    """The files of a job by number, and of how many parts each is."""
+    """Return the files of a job by number, with their counts of parts."""
     chosen = select(job_files.c.file, func.count()).where(job_files.c.job == job)
     ordered = chosen.group_by(job_files.c.file).order_by(job_files.c.file)
     return [(number, parts) for number, parts in connection.execute(ordered)]

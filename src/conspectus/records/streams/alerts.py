@@ -1,4 +1,4 @@
-"""Alerts and their matches, on the same database as everything else."""
+"""Alerts and their matches."""
 
 import json
 from collections.abc import Sequence
@@ -58,7 +58,7 @@ Timed = tuple[int, int, Match]
 
 
 def _put(connection: Connection, alert: Alert, *, maximum: int) -> Alert:
-    """Store it, or change the stored one of that id. Raises NotFound or TooLarge."""
+    """Store an alert, or update the one of that id. Raises NotFound or TooLarge."""
     newest, _ = state(connection, CollectionId(alert.collection))
     stored = _alert(connection, alert.id)
     if stored is None:
@@ -79,24 +79,24 @@ def _put(connection: Connection, alert: Alert, *, maximum: int) -> Alert:
 
 
 def _alert(connection: Connection, alert: str) -> Alert | None:
-    """The alert of that id."""
+    """Return the alert of that id."""
     row = connection.execute(select(*_ALERT).where(alerts.c.id == alert)).one_or_none()
     return None if row is None else _to_alert(row)
 
 
 def _owned(connection: Connection, owner: UserId) -> list[Alert]:
-    """The alerts of a person, by name."""
+    """Return the alerts of a person by name."""
     chosen = select(*_ALERT).where(alerts.c.owner == owner).order_by(alerts.c.name, alerts.c.id)
     return [_to_alert(row) for row in connection.execute(chosen)]
 
 
 def _delete(connection: Connection, alert: str) -> bool:
-    """Delete it with all its matches; return whether it existed."""
+    """Delete an alert with all its matches. Returns whether it existed."""
     return connection.execute(delete(alerts).where(alerts.c.id == alert)).rowcount > 0
 
 
 def _behind(connection: Connection) -> list[Behind]:
-    """Those that have not seen all changes of their collection."""
+    """Return the alerts that have not seen all changes of their collection."""
     joined = select(*_ALERT, alerts.c.since).join(collections, collections.c.id == alerts.c.collection)
     late = joined.where(alerts.c.checked < collections.c.sequence)
     ordered = late.order_by(alerts.c.collection, alerts.c.checked, alerts.c.id)
@@ -104,7 +104,7 @@ def _behind(connection: Connection) -> list[Behind]:
 
 
 def _record(connection: Connection, checked: Sequence[Checked], *, now: datetime) -> int:
-    """Store the matches of alerts and their positions; return the number of new events."""
+    """Store the matches of alerts and their positions. Returns the number of new events."""
     rows: list[dict[str, Any]] = []
     for each in checked:
         stored = _alert(connection, each.alert.id)
@@ -120,7 +120,7 @@ def _record(connection: Connection, checked: Sequence[Checked], *, now: datetime
 
 
 def _untold(connection: Connection, alert: Alert, matches: Sequence[Match]) -> list[Match]:
-    """The first of each run of matches that is a new event; others make theirs longer."""
+    """Return the first of each run of matches, which is a new event; the others extend it."""
     named = [match.document for match in matches]
     there = {id for block in blocks(named) for id in connection.execute(_THERE, {"ids": block}).scalars()}
     by_source: dict[SourceId, list[Timed]] = {}
@@ -184,7 +184,7 @@ def _row(alert: Alert, match: Match, now: datetime) -> dict[str, Any]:
 def _events(
     connection: Connection, owner: UserId, *, alert: str | None = None, after: int = 0, limit: int
 ) -> list[AlertMatch]:
-    """The matches of the alerts of a person, or of one of them, after a number, in order."""
+    """Return the matches of the alerts of a person, or of one of them, after a number, in order."""
     chosen = _EVENT.where(alerts.c.owner == owner, events.c.number > after)
     if alert is not None:
         chosen = chosen.where(alerts.c.id == alert)
@@ -192,19 +192,19 @@ def _events(
 
 
 def _newest(connection: Connection, owner: UserId) -> int:
-    """The number of the newest event of a person's alerts, 0 without any."""
+    """Return the number of the newest event of a person's alerts; 0 without any."""
     own = select(func.coalesce(func.max(events.c.number), 0)).join(alerts, events.c.alert == alerts.c.id)
     number: int = connection.execute(own.where(alerts.c.owner == owner)).scalar_one()
     return number
 
 
 def _waiting(connection: Connection, *, now: datetime) -> list[str]:
-    """The alerts with an event whose delivery is due."""
+    """Return the alerts with a delivery that is due."""
     return list(connection.execute(select(events.c.alert).where(_late(now)).distinct()).scalars())
 
 
 def _due(connection: Connection, alert: str, *, now: datetime) -> AlertMatch | None:
-    """The first event of an alert whose delivery is due."""
+    """Return the first event of an alert whose delivery is due."""
     chosen = _EVENT.where(events.c.alert == alert, _late(now)).order_by(events.c.due, events.c.number)
     row = connection.execute(chosen.limit(1)).one_or_none()
     return None if row is None else _to_match(row)
@@ -212,13 +212,13 @@ def _due(connection: Connection, alert: str, *, now: datetime) -> AlertMatch | N
 
 def _late(now: datetime) -> ColumnElement[bool]:
     moment = to_microseconds(now)
-    # What is due later than anything can be is left over from before the clock was set back.
+    # A due time beyond the maximum is left over from before the clock was set back.
     latest = moment + round(MAX_WAIT_SECONDS * MICROSECONDS)
     return and_(events.c.delivery == "pending", or_(events.c.due <= moment, events.c.due > latest))
 
 
 def _set_delivery(connection: Connection, number: int, delivery: Delivery) -> None:
-    """Store the state of a delivery, unless it is final or the event is deleted."""
+    """Set the state of a delivery, unless it is final or the event was deleted."""
     pending = and_(events.c.number == number, events.c.delivery == "pending")
     values = {
         "delivery": delivery.state,
@@ -230,7 +230,7 @@ def _set_delivery(connection: Connection, number: int, delivery: Delivery) -> No
 
 
 def _values(alert: Alert) -> dict[str, Any]:
-    """An alert as columns."""
+    """Return an alert as columns."""
     fields = {name: getattr(alert, name) for name in Alert.__dataclass_fields__}
     return {
         **fields,
@@ -241,7 +241,7 @@ def _values(alert: Alert) -> dict[str, Any]:
 
 
 def _to_alert(row: Sequence[Any]) -> Alert:
-    """A row that begins with the columns of alerts."""
+    """Convert a row that begins with the columns of alerts."""
     fields = dict(zip(Alert.__dataclass_fields__, row[:WIDTH], strict=True))
     return Alert(
         **{
@@ -254,7 +254,7 @@ def _to_alert(row: Sequence[Any]) -> Alert:
 
 
 def _to_match(row: Row[*tuple[Any, ...]]) -> AlertMatch:
-    """A row of both tables."""
+    """Convert a row of both tables."""
     number, _, document, source, start, end, reason, created, delivery, attempts, error, _ = row[WIDTH:]
     occurred = None if start is None else Period(from_microseconds(start), from_microseconds(end))
     alert = _to_alert(row)
@@ -273,7 +273,7 @@ def _to_match(row: Row[*tuple[Any, ...]]) -> AlertMatch:
 
 
 class SqlAlerts(SqlStore):
-    """Every method of the port `Alerts` as one transaction."""
+    """The methods of the port `Alerts`, each as one transaction."""
 
     put = writing(_put)
     alert = reading(_alert)

@@ -1,4 +1,4 @@
-"""Kept summaries on the same database as the captions that they were made of."""
+"""Stored summaries of captions."""
 
 import json
 from collections.abc import Collection, Sequence
@@ -43,13 +43,13 @@ _DROP_BORDER = delete(summary_borders).where(
 
 
 def _text(connection: Connection, summary: str) -> str | None:
-    """The summary of that id."""
+    """Return the summary of that id."""
     found: str | None = connection.execute(select(summaries.c.text).where(summaries.c.id == summary)).scalar()
     return found
 
 
 def _keep(connection: Connection, source: SourceId, summary: NewSummary) -> None:
-    """Store it, unless there is one of that id. Raises PreconditionFailed."""
+    """Store a summary, unless its id exists. Raises PreconditionFailed."""
     if _text(connection, summary.id) is not None:
         return
     made_of = dict(summary.captions)
@@ -74,7 +74,7 @@ def _keep(connection: Connection, source: SourceId, summary: NewSummary) -> None
 
 
 def _borders(connection: Connection, source: SourceId, recipe: str) -> list[SummaryBounds]:
-    """The boundaries of the batches of a request, in order."""
+    """Return the boundaries of the batches of a request, in order."""
     own = (summary_borders.c.source == source, summary_borders.c.recipe == recipe)
     ordered = select(summary_borders).where(*own)
     ordered = ordered.order_by(summary_borders.c.first, summary_borders.c.first_id)
@@ -87,7 +87,7 @@ def _borders(connection: Connection, source: SourceId, recipe: str) -> list[Summ
 def _set_boundaries(
     connection: Connection, source: SourceId, recipe: str, borders: Sequence[SummaryBounds]
 ) -> None:
-    """Store them in place of those that there were."""
+    """Replace the stored boundaries."""
     before, after = set(_borders(connection, source, recipe)), set(borders)
     own = {"source": source, "recipe": recipe}
     gone = [{**own, "at": each.first[0], "at_id": each.first[1]} for each in before - after]
@@ -108,7 +108,7 @@ def _set_boundaries(
 
 
 def _tidy(connection: Connection, source: SourceId, recipe: str, used: Collection[str]) -> int:
-    """Delete the summaries that a request had made and does not use any more; how many."""
+    """Delete the summaries that a request no longer uses. Returns their number."""
     own = (summaries.c.source == source, summaries.c.recipe == recipe)
     stored = connection.execute(select(summaries.c.id).where(*own)).scalars()
     stale = [each for each in stored if each not in used]
@@ -120,7 +120,7 @@ def _tidy(connection: Connection, source: SourceId, recipe: str, used: Collectio
 def _vectors(
     connection: Connection, documents: Sequence[DocumentId], space: EmbeddingSpace
 ) -> dict[DocumentId, bytes]:
-    """The vectors of the first chunks of those documents that have one."""
+    """Return the vectors of the first chunks of those documents that have one."""
     return {
         DocumentId(row.id): row.vector
         for block in blocks(documents)
@@ -129,7 +129,7 @@ def _vectors(
 
 
 def _standing(connection: Connection, source: SourceId) -> SavedSummary | None:
-    """The live summary of a stream, if one is set."""
+    """Return the live summary of a stream, if one is set."""
     own = standing_summaries.c.source == source
     row = connection.execute(select(standing_summaries).where(own)).first()
     if row is None:
@@ -138,7 +138,7 @@ def _standing(connection: Connection, source: SourceId) -> SavedSummary | None:
 
 
 def _stand(connection: Connection, source: SourceId, standing: SavedSummary | None) -> None:
-    """Summarize a stream by this from now on, or no more. Raises NotFound."""
+    """Set or remove the live summary of a stream. Raises NotFound."""
     connection.execute(delete(standing_summaries).where(standing_summaries.c.source == source))
     if standing is None:
         return
@@ -154,7 +154,7 @@ def _stand(connection: Connection, source: SourceId, standing: SavedSummary | No
 
 
 class SqlSummaries(SqlStore):
-    """The methods of the port `Summaries`, each as one transaction; the port documents them."""
+    """The methods of the port `Summaries`, each as one transaction; see the port for their docs."""
 
     text = reading(_text)
     add = writing(_keep)

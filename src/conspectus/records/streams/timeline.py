@@ -1,4 +1,4 @@
-"""Stretches of a stream: captions and events in the order of time, found without reading the others."""
+"""Time ranges of a stream: captions and events in the order of time."""
 
 from collections.abc import Sequence
 from datetime import datetime
@@ -59,7 +59,7 @@ _ENDS = select(func.max(documents.c.occurred_end)).where(
     *_OF_STREAM, documents.c.occurred_start >= bindparam("since")
 )
 BEYOND = 2**60
-"""Microseconds that no instant reaches."""
+"""A number of microseconds beyond every instant."""
 _SPOTS = select(
     documents.c.id, documents.c.occurred_start, documents.c.occurred_end, documents.c.sequence
 ).where(
@@ -86,7 +86,7 @@ def timeline(
     after: str | None = None,
     limit: int,
 ) -> TimelinePage:
-    """Those with times first, then, where no time was named, those without."""
+    """Return documents with times first, then, unless a time is required, those without."""
     if limit < 1:
         raise InvalidInput("limit", "must be at least 1")
     place = None if after is None else from_cursor(after, (int, int, int, str), (int, str))
@@ -108,7 +108,7 @@ def timeline(
 def stretches(
     connection: Connection, source: SourceId, spans: Sequence[Span], *, limit: int, last: bool = False
 ) -> list[tuple[Document, str]]:
-    """The documents in any of the spans, each once, in the order of time."""
+    """Return the documents in any of the ranges, once each, in the order of time."""
     bounds = [and_(true(), *numbered(span), *timed(connection, source, span)) for span in spans]
     inside = or_(false(), *bounds)
     chosen = select(*DOCUMENT_COLUMNS).where(
@@ -120,7 +120,7 @@ def stretches(
 
 
 def spots(connection: Connection, source: SourceId, spans: Sequence[Span]) -> list[Spot]:
-    """The rows that are in any of the spans; each span is one index lookup."""
+    """Return the rows in any of the ranges; each range is one index lookup."""
     longest = connection.execute(_LONGEST_CAPTION, {"source": source}).scalar() or 0
     found: dict[str, tuple[int, int]] = {}
     for span in spans:
@@ -137,7 +137,7 @@ def _bound(moment: datetime | None, otherwise: int) -> int:
 
 
 def _lies(span: Span, times: tuple[int, int], number: int | None, *, within: tuple[int, int]) -> bool:
-    """Whether a document meets the conditions that the SQL query left out."""
+    """Return whether a document meets the conditions that the SQL query did not test."""
     if span.contains and not (within[0] <= times[0] and times[1] <= within[1]):
         return False
     if span.first is not None and (number is None or number < span.first):
@@ -146,7 +146,7 @@ def _lies(span: Span, times: tuple[int, int], number: int | None, *, within: tup
 
 
 def extent(connection: Connection, source: SourceId, *, counted: bool = True) -> Extent:
-    """The number of captions, and their first start and last end."""
+    """Return the number of captions, and their first start and last end."""
     here = {"source": source, "kind": "caption"}
     count: int = connection.execute(_COUNT, here).scalar_one() if counted else 0
     first = connection.execute(_FIRST, here).scalar()
@@ -174,7 +174,7 @@ def _page(
 
 
 def numbered(span: Span) -> list[ColumnElement[bool]]:
-    """The documents with a number within the bounds of the span."""
+    """Return the documents with a number within the bounds."""
     bounds = []
     if span.first is not None:
         bounds.append(documents.c.sequence >= span.first)
@@ -184,7 +184,7 @@ def numbered(span: Span) -> list[ColumnElement[bool]]:
 
 
 def timed(connection: Connection, source: SourceId, span: Span) -> list[ColumnElement[bool]]:
-    """The documents that overlap the span, or are in it; an instant overlaps itself."""
+    """Return the documents that overlap the range, or are inside it; an instant overlaps itself."""
     start, end = documents.c.occurred_start, documents.c.occurred_end
     bounds = []
     if span.end is not None:
@@ -196,7 +196,7 @@ def timed(connection: Connection, source: SourceId, span: Span) -> list[ColumnEl
     first = to_microseconds(span.start)
     if span.contains:
         return [*bounds, start >= first]
-    # Nothing that began earlier than the longest lasts can reach into the span: a bound for the database.
+    # Nothing that started earlier than the longest duration can overlap the range: a bound for the index.
     longest = connection.execute(_LONGEST_CAPTION, {"source": source}).scalar() or 0
     return [*bounds, start >= first - longest, or_(end > first, and_(end == first, start == first))]
 
@@ -210,7 +210,7 @@ _SHOWN = (documents.c.id, documents.c.occurred_start, documents.c.occurred_end)
 
 
 def names(connection: Connection, source: SourceId, span: Span) -> dict[str, int]:
-    """The number of captions and events in which each name is an entity or the speaker."""
+    """Count the captions and events in which each name is an entity or the speaker."""
     given = _given(connection, source, span).subquery()
     chosen = select(given.c.name, func.count()).group_by(given.c.name).order_by(given.c.name)
     return {row.name: row[1] for row in connection.execute(chosen)}
@@ -219,7 +219,7 @@ def names(connection: Connection, source: SourceId, span: Span) -> dict[str, int
 def mentions(
     connection: Connection, source: SourceId, span: Span, *, called: Sequence[str]
 ) -> list[EntityOccurrence]:
-    """The documents that have any of these names, in exactly this spelling."""
+    """Return the documents with any of these names, in exactly this spelling."""
     given = _given(connection, source, span).subquery()
     chosen = select(given)
     found = []
@@ -230,7 +230,7 @@ def mentions(
 
 
 def _given(connection: Connection, source: SourceId, span: Span) -> CompoundSelect[Any]:
-    """Each document with each of its names once."""
+    """Yield each document with each of its distinct names."""
     here = documents.c.source == source
     bounds = [*numbered(span), *timed(connection, source, span)]
     entities = members(documents.c.metadata, ENTITIES)

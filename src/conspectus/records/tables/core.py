@@ -1,4 +1,4 @@
-"""The tables of the record store, as the newest migration leaves them.
+"""The tables of documents, as the newest migration leaves them.
 
 A document's chunks have consecutive numbers that end at `documents.last_chunk`, so a neighbor inside a
 document is one number away, and all chunks of a collection can be read in order through its documents.
@@ -20,14 +20,14 @@ from sqlalchemy import (
 )
 
 VERSION = "0001"
-"""The newest migration; a stored version above it comes from a newer program."""
+"""The newest migration. A higher stored version comes from a newer program."""
 
 Number = BigInteger().with_variant(Integer, "sqlite")
-"""Only the plain INTEGER of SQLite names the row itself and needs no second index."""
+"""In SQLite, only a plain INTEGER primary key needs no second index."""
 
 String = types.String().with_variant(types.String(collation="C"), "postgresql")
 Text = types.Text().with_variant(types.Text(collation="C"), "postgresql")
-"""Texts, compared and ordered by code point as SQLite does, wherever the database was made."""
+"""Texts compared and ordered by code point, as in SQLite, whatever the locale of the database."""
 
 NAMING = {
     "ix": "ix_%(table_name)s_%(column_0_N_name)s",
@@ -126,7 +126,7 @@ REMEMBERED = text("kind = 'memory'")
 NOTES = text("kind = 'memory' AND thread IS NULL")
 TURNS = text("kind = 'memory' AND thread IS NOT NULL")
 VERSIONED = text("kind = 'version'")
-"""Written out, because a database uses a partial index only where it can read the condition."""
+"""Conditions are literal, because a database uses a partial index only if it recognizes the condition."""
 
 Index(
     "ix_documents_thread",

@@ -84,7 +84,7 @@ graph_edges = Table(
     Index(None, "source", "aside", "type"),
     Index("ix_graph_edges_closed_by", "closed_by", sqlite_where=ENDED),
 )
-"""`began` is when an edge becomes true, or was recorded; `stands` means that it needs no document."""
+"""`began` is when an edge became valid, or was recorded; `stands` means that it needs no document."""
 
 for _name, _near, _far in (("out", "source", "target"), ("in", "target", "source")):
     Index(

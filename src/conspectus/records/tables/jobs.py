@@ -1,4 +1,4 @@
-"""Tables of jobs, requests, locks and the answers of chats."""
+"""Tables of jobs, requests, leases and chat responses."""
 
 from sqlalchemy import Column, Float, ForeignKey, Index, Integer, LargeBinary, Table, UniqueConstraint
 
@@ -86,7 +86,7 @@ chat_answers = Table(
     Column("written", Number, nullable=False),
     Column("read_at", Number, nullable=False),
 )
-"""`written` and `read_at` are when the process that produces it, and one that forwards it, last did so."""
+"""`written` and `read_at` are when the producing and a forwarding process were last active."""
 
 chat_frames = Table(
     "chat_frames",
@@ -140,4 +140,4 @@ purges = Table(
     Column("id", String, primary_key=True),
     Column("collection", String, nullable=False),
 )
-"""Purges that have not ended, each with the collection whose index may hold what was deleted."""
+"""Unfinished purges, each with the collection whose index may contain deleted content."""

@@ -1,4 +1,4 @@
-"""Tables of alerts with what they matched, and of summaries."""
+"""Tables of alerts with their matches, and of summaries."""
 
 from sqlalchemy import Column, Float, ForeignKey, Index, Integer, Table, UniqueConstraint, text
 

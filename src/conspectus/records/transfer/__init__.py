@@ -1,1 +1,1 @@
-"""Moving everything of one store into another while it answers and is written to."""
+"""Transfer of a complete store into another one while it is in use."""

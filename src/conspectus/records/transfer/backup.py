@@ -80,7 +80,7 @@ def member_of(path: Path) -> Member:
 
 
 def write_archive(path: Path, members: Mapping[str, Path], manifest: Manifest) -> None:
-    """Write a new archive down to the disk, readable by this account alone."""
+    """Write a new archive durably, readable by the current account only."""
     packed = zipfile.ZIP_DEFLATED
     with written(path) as file, zipfile.ZipFile(file, "w", packed, compresslevel=LEVEL) as archive:
         for name, member in members.items():
@@ -90,7 +90,7 @@ def write_archive(path: Path, members: Mapping[str, Path], manifest: Manifest) -
 
 @contextmanager
 def opened(path: Path, *, max_bytes: int) -> Iterator[tuple[zipfile.ZipFile, Manifest]]:
-    """An archive of which no name, kind or size is other than its manifest says.
+    """Open an archive, and check that names, types and sizes match its manifest.
 
     Raises UnreadableFile, or TooLarge for more than `max_bytes` unpacked.
     """
@@ -105,7 +105,7 @@ def opened(path: Path, *, max_bytes: int) -> Iterator[tuple[zipfile.ZipFile, Man
 
 
 def unpack(archive: zipfile.ZipFile, manifest: Manifest, name: str, target: IO[bytes]) -> None:
-    """Write a member out, and never more than it must have. Raises UnreadableFile."""
+    """Unpack a member, up to its size in the manifest. Raises UnreadableFile."""
     expected, digest, size = manifest.members[name], hashlib.sha256(), 0
     with archive.open(name) as member:
         while block := member.read(BLOCK):
@@ -149,7 +149,7 @@ def _read_manifest(value: Any) -> Manifest:
 
 
 def _require_plain(listed: zipfile.ZipInfo, path: Path) -> None:
-    """Raise UnreadableFile for what is not a plain file, or has a compression that no backup has."""
+    """Raise UnreadableFile for a member that is not a plain file, or has an unknown compression."""
     mode = stat.S_IFMT(listed.external_attr >> 16)
     if mode not in (0, stat.S_IFREG) or listed.is_dir() or listed.flag_bits & _ENCRYPTED:
         raise UnreadableFile(str(path), f"{listed.filename!r} is not a plain file")
@@ -158,7 +158,7 @@ def _require_plain(listed: zipfile.ZipInfo, path: Path) -> None:
 
 
 def _require_listed(archive: zipfile.ZipFile, manifest: Manifest, path: Path) -> None:
-    """Raise UnreadableFile for members that the manifest does not have so, or that have no place there."""
+    """Raise UnreadableFile for members that differ from the manifest or do not belong to a store."""
     names = [each.filename for each in archive.infolist()]
     if sorted(names) != sorted([*manifest.members, MANIFEST]):
         raise UnreadableFile(str(path), "its files do not match its manifest")
@@ -183,14 +183,14 @@ _TOKEN = re.compile(r"'[^']*'|\w+|[^\w\s]")
 _STATISTICS = frozenset(
     {"CREATE TABLE sqlite_stat1(tbl,idx,stat)", "CREATE TABLE sqlite_stat4(tbl,idx,neq,nlt,ndlt,sample)"}
 )
-"""The tables that SQLite's ANALYZE makes."""
+"""The tables of SQLite's ANALYZE."""
 
 
 def is_expected(statement: str) -> bool:
-    """Whether a statement is made of nothing but the words and signs that make the tables of a store.
+    """Return whether a statement consists of nothing but the tokens of the statements of a store.
 
-    The words alone leave no way to write a view, a trigger, a virtual table, a call or a generated column,
-    and do not depend on the order of the tables.
+    These tokens are not sufficient for a view, a trigger, a virtual table, a call or a generated column, and
+    their order does not matter.
     """
     return statement in _STATISTICS or _words().issuperset(_TOKEN.findall(statement))
 
@@ -216,7 +216,7 @@ def copy_online(
 ) -> None:
     """Copy a consistent snapshot of a database, while others read and write.
 
-    They wait only while `at_moment` runs, which reads other files of the store at the same moment.
+    Writers wait only during `at_moment`, which reads other files of the store at the same time.
     """
     with _errors(source), _opened(source, "rw", busy_seconds) as value, closing(_new(target)) as taken:
         with _opened(source, "rw", busy_seconds) as lock:
@@ -236,16 +236,16 @@ def copy_online(
 
 
 def unfinished_jobs(path: Path) -> Sequence[str]:
-    """The jobs in a copy that have not ended: only they need files, and have them whole."""
+    """Return the unfinished jobs in a copy: only they need files."""
     with _errors(path), _opened(path, "rw", 0.0) as connection:
         found = connection.execute("SELECT id, state FROM jobs").fetchall()
     return [job for job, state in found if state not in FINISHED]
 
 
 def checked(path: Path) -> tuple[str, Mapping[str, Sum]]:
-    """The version of a copy, and the sum of each table, where nothing is wrong with it.
+    """Return the version of a copy, and the checksum of each table, if it is intact.
 
-    The copy may come from anywhere: nothing that is in it is run. Raises StorageError or StorageTooNew.
+    The copy is untrusted: nothing in it is executed. Raises StorageError or StorageTooNew.
     """
     with _errors(path), _opened(path, "ro", 0.0) as connection:
         for setting in ("trusted_schema = OFF", "query_only = ON", "cell_size_check = ON"):

@@ -25,13 +25,13 @@ PART = 1 << 20
 
 @dataclass(frozen=True, slots=True)
 class Sum:
-    """Rows of a table: their number, and the sum of their hashes."""
+    """A checksum of rows of a table: their number, and the sum of their hashes."""
 
     rows: int = 0
     hash: int = 0
 
     def __add__(self, other: "Sum") -> "Sum":
-        """Both together."""
+        """Return the checksum of both."""
         return Sum(self.rows + other.rows, (self.hash + other.hash) % (1 << BITS))
 
     def __str__(self) -> str:
@@ -40,17 +40,17 @@ class Sum:
 
 
 def written_out(row: Sequence[object]) -> bytes:
-    """A row as bytes that are the same in every database and every version of Python."""
+    """Return a row as bytes that are equal in every database and Python version."""
     return ascii(tuple(row)).encode("ascii")
 
 
 def hash_of(written: bytes) -> int:
-    """The hash of a row that is written out."""
+    """Return the hash of an encoded row."""
     return int.from_bytes(blake2b(written, digest_size=BITS // 8).digest(), "big")
 
 
 def hash_in_parts(row: Sequence[object], *, size: int = PART) -> int:
-    """The hash of a row of which no more than `size` bytes of a column are written out at once."""
+    """Return the hash of a row, encoding at most `size` bytes of a column at once."""
     digest = blake2b(digest_size=BITS // 8)
     for part in _parts(row, size):
         digest.update(part)
@@ -58,13 +58,13 @@ def hash_in_parts(row: Sequence[object], *, size: int = PART) -> int:
 
 
 def sum_of(hashes: Iterable[int]) -> Sum:
-    """The sum of rows with these hashes."""
+    """Return the checksum of rows with these hashes."""
     found = tuple(hashes)
     return Sum(len(found), sum(found) % (1 << BITS))
 
 
 def _parts(row: Sequence[object], size: int) -> Iterator[bytes]:
-    """The same bytes as `written_out`."""
+    """Yield the bytes of `written_out` in parts."""
     yield b"("
     for place, value in enumerate(row):
         yield b", " if place else b""
@@ -80,7 +80,7 @@ def _parts_of_bytes(value: bytes, size: int) -> Iterator[bytes]:
     end = len(ascii(forcing)) - len("b'")
     yield b"b" + quote
     for start in range(0, len(value), size):
-        # What ends each part makes Python choose the same quotes for it as for all of them.
+        # The suffix makes Python choose the same quotes for each part as for the whole.
         yield ascii(value[start : start + size] + forcing)[2:-end].encode("ascii")
     yield quote
 
@@ -95,7 +95,7 @@ PAGE_BYTES = 4_000_000
 
 @dataclass(frozen=True, slots=True)
 class KeyRange:
-    """All keys above one and up to another; None means no bound."""
+    """All keys above one and up to another; None is unbounded."""
 
     after: Key | None = None
     upto: Key | None = None
@@ -115,7 +115,7 @@ class RowPage:
 
     @property
     def sum(self) -> Sum:
-        """The values by which pages are compared."""
+        """The checksum by which pages are compared."""
         return sum_of(self.hashes.values())
 
 
@@ -133,9 +133,9 @@ class KeyedTable:
     def pages(
         self, connection: Connection, keys: KeyRange = EVERYTHING, *, expected: int = FIRST_ROWS
     ) -> Iterator[RowPage]:
-        """The rows of a range in pages of about `PAGE_BYTES`; their ranges cover all of it.
+        """Yield the rows of a range in pages of about `PAGE_BYTES`, whose ranges cover all of it.
 
-        They are one page where there are `expected` of them.
+        If there are `expected` rows, they are one page.
         """
         after, maximum = keys.after, expected + 1
         while True:
@@ -149,7 +149,7 @@ class KeyedTable:
             after, maximum = upto, _next_size(maximum, page.size)
 
     def total(self, connection: Connection, *, read: Callable[[int], None] | None = None) -> Sum:
-        """The sum of all rows; `read` is called with the number of rows of each page."""
+        """Return the checksum of all rows; `read` is called with the number of rows of each page."""
         found = Sum()
         for page in self.pages(connection):
             found += page.sum
@@ -158,7 +158,7 @@ class KeyedTable:
         return found
 
     def count(self, connection: Connection) -> int:
-        """How many rows there are."""
+        """Return the number of rows."""
         return connection.execute(select(func.count()).select_from(self._table)).scalar_one()
 
     def remove(self, connection: Connection, keys: Sequence[Key]) -> None:
@@ -167,7 +167,7 @@ class KeyedTable:
             connection.execute(self._deleting(), [dict(zip(self._names, key, strict=True)) for key in keys])
 
     def store(self, connection: Connection, rows: Sequence[Row]) -> None:
-        """Store rows; in SQLite, whose constraints stay, each takes the place of what contradicts it."""
+        """Store rows; in SQLite, each replaces rows that violate its constraints."""
         if rows:
             given = [dict(zip(self.columns, row, strict=True)) for row in rows]
             connection.execute(insert(self._table).prefix_with("OR REPLACE", dialect="sqlite"), given)

@@ -1,4 +1,4 @@
-"""A move: rounds that bring over what differs, a last one that writers wait for, and a comparison of all."""
+"""A transfer: rounds that copy differences, a last round that blocks writers, and a full comparison."""
 
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -43,7 +43,7 @@ _WHOLE = (
 )
 
 NOT_MOVED = frozenset({"leases", "allowances", "purges"})
-"""Tables of what only processes at work say to each other."""
+"""Tables with transient data of running processes."""
 
 state = Table(
     "moving",
@@ -52,25 +52,25 @@ state = Table(
     Column("version", String, nullable=False),
     Column("run", String, nullable=False),
 )
-"""One row, as long as the move has not ended: what is moved here, and by which run."""
+"""One row that exists until the transfer ends: what is transferred, and by which run."""
 
 
 def moved_tables() -> list[Table]:
-    """Every table that is moved, those before others that refer to them."""
+    """Return every transferred table, in the order of references."""
     return [table for table in metadata.sorted_tables if table.name not in NOT_MOVED]
 
 
 class Target:
-    """A store that cannot be opened until the move ends."""
+    """The target store, which cannot be opened until the transfer ends."""
 
     def __init__(self, database: Database) -> None:
         self.database = database
         self._run = uuid4().hex
 
     def begin(self, origin: str) -> bool:
-        """Make it, or take over what an earlier run of the same move left; whether there was something.
+        """Create the target, or continue an earlier run of the same transfer. Returns whether it existed.
 
-        Raises Conflict for a database that holds anything else.
+        Raises Conflict for a database that contains anything else.
         """
         with self.database.translated():
             self.database.prepare()
@@ -79,7 +79,7 @@ class Target:
 
     @contextmanager
     def writing(self) -> Iterator[Connection]:
-        """A transaction of this run. Raises Conflict if another run has taken over."""
+        """Return a transaction of this run. Raises Conflict if another run has taken over."""
         with self.database.translated(), self.database.migrating() as connection:
             if self._holder(connection) != self._run:
                 raise Conflict("move", self.database.name, "another run has taken over")
@@ -87,13 +87,13 @@ class Target:
 
     @contextmanager
     def reading(self) -> Iterator[Connection]:
-        """One unchanging view of it."""
+        """Return a snapshot of the target."""
         with self.database.translated(), self.database.reading.connect() as connection, connection.begin():
             see_all(connection)
             yield connection
 
     def make_equal(self, table: KeyedTable, page: RowPage) -> int:
-        """Make the rows of a range what they are on a page; how many were stored or deleted."""
+        """Make the rows of a range equal to a page. Returns how many were stored or deleted."""
         with self.writing() as connection:
             there: dict[Key, int] = {}
             for found in table.pages(connection, page.keys):
@@ -105,7 +105,7 @@ class Target:
             return len(stale) + len(missing)
 
     def end(self) -> None:
-        """Put constraints and indexes back, and let it be opened, all at once."""
+        """Restore constraints and indexes and make the store usable, atomically."""
         with self.writing() as connection:
             see_all(connection)
             if connection.dialect.name == "postgresql":
@@ -145,16 +145,17 @@ class Target:
 
 
 def see_all(connection: Connection) -> None:
-    """Have a server show every row or none for the rest of a transaction, however long the other side takes.
+    """Disable row security and timeouts for the rest of a transaction.
 
-    Row security would hide rows from a user who does not own them, and what is hidden on both sides is equal.
+    Row security would hide rows from a user who does not own them, and rows hidden on both sides compare
+    equal.
     """
     if connection.dialect.name == "postgresql":
         connection.execute(text(_WHOLE))
 
 
 def check_references(connection: Connection) -> None:
-    """Raise StorageError for a row that refers to none; a database that checks by itself has done so."""
+    """Raise StorageError for a dangling reference; a database that enforces references has none."""
     if connection.dialect.name != "sqlite":
         return
     broken = connection.exec_driver_sql("PRAGMA foreign_key_check").fetchmany(1)
@@ -173,7 +174,7 @@ def _indexes() -> list[Index]:
 
 
 def _constraints() -> list[Constraint]:
-    """Unique ones first, as others refer to them."""
+    """Return constraints, unique ones first, as others refer to them."""
     every = [each for table in metadata.sorted_tables for each in table.constraints]
     unique = [each for each in every if isinstance(each, UniqueConstraint)]
     return [*unique, *(each for each in every if isinstance(each, ForeignKeyConstraint))]
@@ -193,7 +194,7 @@ def _constrain(connection: Connection) -> None:
 
 
 def _count_on(connection: Connection) -> None:
-    """Let numbers that the server gives go on after those that are there."""
+    """Continue the sequences of the server after the existing numbers."""
     for table in moved_tables():
         for column in table.primary_key.columns:
             if isinstance(column.type, Integer) and column.autoincrement is not False:
@@ -203,7 +204,7 @@ def _count_on(connection: Connection) -> None:
 
 
 FOLLOWED = frozenset({"chunks", "vectors", "mentions"})
-"""Tables whose keys begin with the number of a chunk, and that change only with the history."""
+"""Tables whose keys begin with a chunk number, and whose changes are in the change log."""
 
 _SINCE = select(changes.c.first, changes.c.last).where(
     changes.c.collection == bindparam("of"), changes.c.sequence > bindparam("after")
@@ -221,33 +222,33 @@ _COLLECTIONS = select(
 
 @dataclass(frozen=True, slots=True)
 class Chunks:
-    """Chunks whose numbers are from one to another, both included."""
+    """Chunks with numbers in a range, both ends included."""
 
     first: int
     last: int
 
     def touch(self, keys: KeyRange) -> bool:
-        """Whether a row of one of these chunks may be in a range of keys."""
+        """Return whether a row of one of these chunks may be in a range of keys."""
         begins_before = keys.upto is None or self.first <= keys.upto[0]
         return begins_before and (keys.after is None or self.last >= keys.after[0])
 
 
 @dataclass(frozen=True, slots=True)
 class StoreSnapshot:
-    """How far the history of each collection went when a store was looked at, and what it was."""
+    """The sequence and identity of each collection at the time of a snapshot."""
 
     sequences: Mapping[str, int]
     collections: Mapping[str, Sequence[Any]]
 
     @classmethod
     def of(cls, connection: Connection) -> "StoreSnapshot":
-        """The view that a transaction has."""
+        """Return the snapshot data of a transaction."""
         found = connection.execute(_COLLECTIONS).all()
         return cls({row[0]: row[1] for row in found}, {row[0]: tuple(row[2:]) for row in found})
 
 
 def changed_since(earlier: StoreSnapshot, connection: Connection) -> Sequence[Chunks] | None:
-    """Chunks of which rows may have come, changed or gone since the earlier view; None for any of them."""
+    """Return the chunks whose rows may have changed since an earlier snapshot; None for all."""
     now = StoreSnapshot.of(connection)
     found = list(_named(earlier, now))
     if None in found:
@@ -262,7 +263,7 @@ def changed_since(earlier: StoreSnapshot, connection: Connection) -> Sequence[Ch
 
 
 def _named(earlier: StoreSnapshot, now: StoreSnapshot) -> Iterable[Chunks | None]:
-    """Chunks whose entities were extracted meanwhile; None if the history does not have that."""
+    """Return chunks whose entities were extracted meanwhile; None if the log does not tell."""
     for collection, (*then, names_then) in earlier.collections.items():
         *same, names_now = now.collections.get(collection, (None,))
         if same != then or (names_then or 0) > (names_now or 0):
@@ -288,7 +289,7 @@ SILENT_SECONDS = 0.25
 
 @dataclass(frozen=True, slots=True)
 class TableMoved:
-    """A table as it was read from the source and from the target when all was there."""
+    """A table's checksums in source and target."""
 
     table: str
     source: Sum
@@ -313,7 +314,7 @@ class Moved:
 
 
 class TableMove:
-    """A table whose pages are remembered, so that a later round reads the target only where they changed."""
+    """A table with remembered page checksums, so that later rounds read the target only for changed pages."""
 
     def __init__(self, table: KeyedTable) -> None:
         self.table = table
@@ -321,7 +322,7 @@ class TableMove:
 
     @property
     def rows(self) -> int:
-        """How many rows the source had when it was last read."""
+        """The number of rows of the source when it was last read."""
         return sum(before.rows for _, before in self._known if before is not None)
 
     def bring(
@@ -332,7 +333,7 @@ class TableMove:
         *,
         read: Callable[[int], None],
     ) -> int:
-        """Bring over what differs, of a table that is followed only where chunks changed."""
+        """Copy differences; of a table in the change log, only around changed chunks."""
         written, known = 0, self._known
         self._known = []
         for keys, before in known:
@@ -349,7 +350,7 @@ class TableMove:
 
 
 class Move:
-    """From one database into another, `without` what the caller moves by other means."""
+    """A transfer from one database to another, `without` tables that the caller transfers."""
 
     def __init__(
         self,
@@ -366,10 +367,10 @@ class Move:
         self._view: StoreSnapshot | None = None
 
     def run(self, *, origin: str, at_last: Callable[[], None]) -> Moved:
-        """Move everything; `at_last` is called while writers of the source wait.
+        """Run the transfer; `at_last` is called while writers of the source wait.
 
-        Raises NotFound, StorageTooNew or StorageError for a source that cannot be moved, and Conflict for a
-        target that is not empty.
+        Raises NotFound, StorageTooNew or StorageError for a source that cannot be transferred, and Conflict
+        for a target that is not empty.
         """
         with self._source.translated():
             with _snapshot(self._source) as view:
@@ -389,7 +390,7 @@ class Move:
         return Moved(tables, moment, sequence, held, rounds + 1, written, resumed)
 
     def _rounds(self) -> tuple[int, int]:
-        """Transfer differences until so few changes arrive that writers can wait for the rest."""
+        """Copy differences until so few changes arrive that writers can wait for the rest."""
         total = rounds = 0
         brought = LAST_ROWS + 1
         while brought > LAST_ROWS and rounds < MAX_ROUNDS:
@@ -399,7 +400,7 @@ class Move:
         return rounds, total
 
     def _round(self, view: Connection, lock: Connection | None = None) -> int:
-        """Make the target what the source is in one view of it; how many rows were stored or deleted."""
+        """Make the target equal to a snapshot of the source. Returns how many rows were changed."""
         is_first = self._view is None
         changed = None if self._view is None else changed_since(self._view, view)
         self._view = StoreSnapshot.of(view)
@@ -412,7 +413,7 @@ class Move:
         )
 
     def _compared(self, view: Connection) -> Sequence[TableMoved]:
-        """Every table, read again from both sides. Raises StorageError where they differ."""
+        """Compare every table on both sides. Raises StorageError if they differ."""
         counted = self._counted("comparing", self._rows)
         found = []
         with self._target.reading() as there:
@@ -427,11 +428,11 @@ class Move:
 
     @property
     def _rows(self) -> int:
-        """How many rows the source had when it was last looked at."""
+        """Return the number of rows of the source when it was last read."""
         return sum(move.rows for move in self._tables)
 
     def _counted(self, what: str, total: int, lock: Connection | None = None) -> Callable[[int], None]:
-        """The callback of progress in reading rows, for each page."""
+        """Return a progress callback for reading pages."""
         done = 0
 
         def read(rows: int) -> None:
@@ -447,7 +448,7 @@ class Move:
 
 @contextmanager
 def _snapshot(database: Database) -> Iterator[Connection]:
-    """One unchanging view of all rows, for as long as the block lasts."""
+    """Return a snapshot of all rows for the block."""
     with database.reading.connect() as connection, connection.begin():
         see_all(connection)
         version_of(connection)
@@ -455,7 +456,7 @@ def _snapshot(database: Database) -> Iterator[Connection]:
 
 
 def _run_beside(lock: Connection, work: Callable[[], None]) -> None:
-    """Run it in another thread, for as long as it takes, with the lock kept."""
+    """Run in another thread for any duration while the lock is kept."""
     with ThreadPoolExecutor(1) as thread:
         running = thread.submit(work)
         while not wait([running], timeout=SILENT_SECONDS).done:
@@ -464,12 +465,12 @@ def _run_beside(lock: Connection, work: Callable[[], None]) -> None:
 
 
 def _speak(lock: Connection) -> None:
-    """Say something: a server takes the lock from a transaction that is silent for too long."""
+    """Send a statement: a server may terminate a transaction that is idle for too long."""
     lock.exec_driver_sql("SELECT 1")
 
 
 def _require_newest(connection: Connection, name: str) -> None:
-    """Raise NotFound, StorageTooNew or StorageError for a store that this program cannot transfer."""
+    """Raise NotFound, StorageTooNew or StorageError for a store that cannot be transferred."""
     stored = version_of(connection)
     if stored is None:
         raise NotFound("store at", name)
