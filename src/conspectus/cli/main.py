@@ -140,6 +140,9 @@ COMMANDS: Mapping[str, tuple[str, Mapping[str, str]]] = {
         "add": "streams.add_alert", "list": "streams.list_alerts", "delete": "streams.delete_alert",
         "watch": "streams.watch_alerts",
     }),
+    "agent": ("Connect coding agents with their memory.", {
+        "install": "agent.install", "uninstall": "agent.uninstall", "status": "agent.status",
+    }),
     "memory": ("Manage and search the memories of agents.", {
         "add": "memory.add", "recall": "memory.recall", "context": "memory.context",
         "recent": "memory.recent", "list": "memory_manage.list_memories", "get": "memory_manage.get_memory",

@@ -17,8 +17,10 @@ from conspectus.cli.options import (
     MaxTokens,
     MinConfidence,
     MinSimilarity,
+    ProjectPath,
     Query,
     Wait,
+    agent_of,
     instant,
 )
 from conspectus.cli.output import cell, dump, moment, progress, rows_table, write
@@ -66,9 +68,11 @@ class InScope:
         str | None, typer.Option(help="Conversation (default: any; none when adding).")
     ] = None
 
+    project: ProjectPath = None
+
     def scope(self) -> Scope:
-        """As the engine takes it."""
-        return Scope(self.user, self.agent, self.conversation)
+        """As the engine takes it. Raises InvalidInput for both an agent and a project."""
+        return Scope(self.user, agent_of(self.agent, self.project), self.conversation)
 
     def place(self, session: Session) -> dict[str, Any]:
         """The scope and the collection, as the engine takes them."""

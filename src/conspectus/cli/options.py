@@ -2,10 +2,12 @@
 
 from dataclasses import dataclass, field
 from datetime import datetime
+from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import typer
 
+from conspectus.cli.agent_hook import agent_name, project_root
 from conspectus.errors import InvalidInput
 from conspectus.model.graph import GraphExpansion
 from conspectus.model.query import QueryContext
@@ -31,6 +33,9 @@ Format = Annotated[
 Instant = Annotated[str | None, typer.Option(help="Time of the query in ISO 8601 (default: now).")]
 AsOf = Annotated[str | None, typer.Option(help="Use the state known at this ISO 8601 time (default: now).")]
 Source = Annotated[str | None, typer.Option(help="Source to add to.")]
+ProjectPath = Annotated[
+    Path | None, typer.Option("--project", help="Folder of a Git project, in place of an agent.")
+]
 Filter = Annotated[
     list[str], typer.Option("--filter", help="field=value, occurred=START..END or a JSON filter; repeatable.")
 ]
@@ -117,3 +122,10 @@ class Connected(Situated):
 def instant(text: str | None) -> datetime | None:
     """The time that is given, if any. Raises InvalidInput."""
     return None if text is None else parse_instant(text)
+
+
+def agent_of(agent: str | None, project: Path | None) -> str | None:
+    """The agent of a memory scope: the one that is named, or that of a project. Raises InvalidInput."""
+    if agent is not None and project is not None:
+        raise InvalidInput("project", "give either --agent or --project")
+    return agent if project is None else agent_name(project_root(str(project)))

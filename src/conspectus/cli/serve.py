@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 import typer
 
 from conspectus.cli.errors import FAILED
-from conspectus.cli.options import Tokenizer
+from conspectus.cli.options import ProjectPath, Tokenizer, agent_of
 from conspectus.cli.output import dump, note
 from conspectus.cli.session import Session
 from conspectus.errors import InvalidInput, optional
@@ -52,6 +52,7 @@ class Fixed:
     user: Annotated[str | None, typer.Option(help="Restrict memories to this user.")] = None
     agent: Annotated[str | None, typer.Option(help="Restrict memories to this agent.")] = None
     conversation: Annotated[str | None, typer.Option(help="Restrict memories to this conversation.")] = None
+    project: ProjectPath = None
     tokenizer: Tokenizer = "o200k_base"
     max_tokens: Annotated[
         int | None,
@@ -62,7 +63,7 @@ class Fixed:
     def options(self, settings: Settings) -> "ToolOptions":
         """As the server takes it. Raises InvalidInput."""
         maximum = settings.mcp_max_tokens if self.max_tokens is None else self.max_tokens
-        scope = Scope(self.user, self.agent, self.conversation)
+        scope = Scope(self.user, agent_of(self.agent, self.project), self.conversation)
         made: ToolOptions = importlib.import_module(TOOLS).ToolOptions(maximum, scope, self.tokenizer)
         return made
 
@@ -166,7 +167,7 @@ def mcp(session: Session, fixed: Fixed, listening: Listening) -> None:
     """Run an MCP server."""
     if session.common.collection is not None:
         raise InvalidInput("collection", "is not an option of mcp; each tool call names its collection")
-    transports = optional("conspectus.mcp.transports", "mcp", "mcp")
+    transports = optional("conspectus.mcp.server", "mcp", "mcp")
     options = fixed.options(session.settings)
     if listening.http:
         _listen(session, listening, options)

@@ -8,14 +8,6 @@ from pydantic import Field, StringConstraints
 
 from conspectus.errors import DanglingEdges, InvalidInput, NotFound
 from conspectus.graph.name_keys import key_of
-from conspectus.mcp.formatting import (
-    memory_lines,
-    neighbor_line,
-    node_line,
-    notices,
-    recalled_lines,
-    short,
-)
 from conspectus.mcp.tool import (
     ISO,
     ArgumentModel,
@@ -31,6 +23,12 @@ from conspectus.mcp.tool import (
     filled,
     is_of_memory,
     json_of,
+    memory_lines,
+    neighbor_line,
+    node_line,
+    notices,
+    recalled_lines,
+    short,
     tool,
 )
 from conspectus.memory.scopes import GRAPHS, MEMORIES, holds, scope_of

@@ -6,7 +6,6 @@ from urllib.parse import unquote
 from pydantic import Field, StringConstraints
 
 from conspectus.errors import InvalidInput
-from conspectus.mcp.formatting import content, hit_lines, named, notices, short, sources, trace_line
 from conspectus.mcp.tool import (
     ISO,
     MAX_TOKEN_LENGTH,
@@ -19,8 +18,15 @@ from conspectus.mcp.tool import (
     ResultPage,
     ToolBudget,
     ToolCall,
+    content,
+    hit_lines,
     is_of_memory,
+    named,
+    notices,
+    short,
+    sources,
     tool,
+    trace_line,
 )
 from conspectus.memory.scopes import GRAPHS
 from conspectus.model.filter import And, Eq, Filter, In, Not, Overlaps, parse_filters

@@ -1,13 +1,25 @@
-"""The server: requests of the protocol become calls of an engine."""
+"""The server: requests of the protocol become calls of an engine, over HTTP and over stdin and stdout.
 
+Over HTTP the caller is authenticated before: the engine is that of the request's state. There are no
+sessions: requests share no state, and any process can answer any of them.
+"""
+
+import asyncio
 import logging
-from collections.abc import Callable, Mapping
+import os
+import signal
+import threading
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from contextlib import asynccontextmanager, contextmanager
 from importlib.metadata import version
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, cast
 from urllib.parse import quote, unquote
 
+import anyio
 from mcp.server.context import ServerRequestContext
 from mcp.server.lowlevel.server import Server
+from mcp.server.stdio import stdio_server
+from mcp.server.streamable_http_manager import DEFAULT_MAX_REQUEST_BODY_SIZE, StreamableHTTPSessionManager
 from mcp.shared.exceptions import MCPError
 from mcp_types import (
     INTERNAL_ERROR,
@@ -37,7 +49,11 @@ from mcp_types import (
     ToolAnnotations,
 )
 from pydantic import BaseModel, ValidationError
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.types import Receive, Scope, Send
 
+from conspectus.engine import Engine
 from conspectus.engine.any_engine import AnyEngine
 from conspectus.errors import (
     ConspectusError,
@@ -47,7 +63,6 @@ from conspectus.errors import (
     StorageBusy,
     StorageError,
 )
-from conspectus.mcp.formatting import short
 from conspectus.mcp.memory_tools import graph, recall, remember
 from conspectus.mcp.operation_tools import invalid, operation_arguments, operations
 from conspectus.mcp.search_tools import (
@@ -62,12 +77,14 @@ from conspectus.mcp.search_tools import (
 )
 from conspectus.mcp.tool import (
     MIN_TOKENS,
+    PATH,
     ToolBudget,
     ToolCall,
     ToolOptions,
     ToolSpec,
     fixed_names,
     schema_of,
+    short,
 )
 from conspectus.model.query import EVERYWHERE
 from conspectus.ports import CountTokens
@@ -313,3 +330,134 @@ def _tool(spec: ToolSpec[Any], options: ToolOptions) -> Tool:
         input_schema=input_schema(spec, options),
         annotations=hints,
     )
+
+
+class Endpoint:
+    """Answers messages that are posted, each for itself; there is nothing to listen to."""
+
+    path = PATH
+
+    def __init__(self, options: ToolOptions, *, max_bytes: int) -> None:
+        self._messages = StreamableHTTPSessionManager(
+            build_server(_engine_of, options),
+            json_response=True,
+            stateless=True,
+            max_request_body_size=min(max_bytes, DEFAULT_MAX_REQUEST_BODY_SIZE),
+        )
+
+    @asynccontextmanager
+    async def running(self) -> AsyncIterator[None]:
+        """The time in which it answers, of which there is one only; it may end in another task."""
+        begun, over = asyncio.Event(), asyncio.Event()
+
+        async def answer() -> None:
+            try:
+                async with self._messages.run():
+                    begun.set()
+                    await over.wait()
+            finally:
+                begun.set()
+
+        answering = asyncio.create_task(answer())
+        await begun.wait()
+        try:
+            yield
+        finally:
+            over.set()
+            await answering
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer a message."""
+        if scope["method"] == "POST":
+            await self._messages.handle_request(scope, receive, send)
+        else:
+            await Response(status_code=405, headers={"Allow": "POST"})(scope, receive, send)
+
+
+def _engine_of(context: Context) -> Engine:
+    request = context.request
+    assert isinstance(request, Request)
+    engine: Engine = request.state.engine
+    return engine
+
+
+INPUT = 0
+PIECE = 65_536
+WAITING = 64
+SIGNALS = (signal.SIGINT, signal.SIGTERM)
+
+
+async def serve_stdio(engine: AnyEngine, options: ToolOptions) -> None:
+    """Answer until the input ends or the process is asked to stop."""
+    engine.tokenizer(options.tokenizer)
+    server = build_server(lambda _context: engine, options)
+    lines = Lines(asyncio.get_running_loop(), INPUT)
+    with anyio.CancelScope() as scope, stopping(scope):
+        lines.start()
+        async with stdio_server(stdin=cast("anyio.AsyncFile[str]", lines)) as (incoming, outgoing):
+            await server.run(incoming, outgoing, server.create_initialization_options())
+
+
+@contextmanager
+def stopping(scope: anyio.CancelScope) -> Iterator[None]:
+    """Let the first signal end what is in the scope; a second one ends the process."""
+    loop = asyncio.get_running_loop()
+
+    def stop() -> None:
+        for each in SIGNALS:
+            loop.remove_signal_handler(each)
+            signal.signal(each, signal.SIG_DFL)
+        scope.cancel()
+
+    for each in SIGNALS:
+        loop.add_signal_handler(each, stop)
+    try:
+        yield
+    finally:
+        for each in SIGNALS:
+            loop.remove_signal_handler(each)
+
+
+class Lines:
+    """The lines of a file descriptor, read by a thread that nobody has to wait for.
+
+    A read that blocks cannot be cancelled: a server that reads in a thread of its own can still be stopped.
+    """
+
+    def __init__(self, loop: asyncio.AbstractEventLoop, descriptor: int) -> None:
+        self._loop = loop
+        self._descriptor = descriptor
+        self._queue: asyncio.Queue[str | None] = asyncio.Queue(WAITING)
+        self._thread = threading.Thread(target=self._read, daemon=True)
+
+    def start(self) -> None:
+        """Begin to read."""
+        self._thread.start()
+
+    async def __aiter__(self) -> AsyncIterator[str]:
+        """Each line, to the end of the input."""
+        while (line := await self._queue.get()) is not None:
+            yield line
+
+    def _read(self) -> None:
+        held = b""
+        while piece := self._piece():
+            *whole, held = (held + piece).split(b"\n")
+            for line in whole:
+                self._put(line.decode("utf-8", "replace"))
+        if held:
+            self._put(held.decode("utf-8", "replace"))
+        self._put(None)
+
+    def _piece(self) -> bytes:
+        try:
+            return os.read(self._descriptor, PIECE)
+        except OSError:
+            return b""
+
+    def _put(self, line: str | None) -> None:
+        """Hand a line over, and wait while too many wait already."""
+        try:
+            asyncio.run_coroutine_threadsafe(self._queue.put(line), self._loop).result()
+        except (RuntimeError, asyncio.CancelledError):
+            return

@@ -3,12 +3,13 @@
 import asyncio
 import logging
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from importlib.metadata import version
 from pathlib import Path
+from typing import TYPE_CHECKING, Final
 
 from fastapi import FastAPI
 from fastapi.exceptions import RequestValidationError
@@ -20,7 +21,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from structlog.typing import FilteringBoundLogger
 
 from conspectus.engine import Engine
-from conspectus.errors import ConspectusError
+from conspectus.errors import ConspectusError, optional
 from conspectus.mcp.tool import PATH as MODELS
 from conspectus.mcp.tool import ToolOptions
 from conspectus.settings import Settings
@@ -31,7 +32,6 @@ from conspectus.web.idempotency import HEADER, Idempotency, IdempotencyOutbox
 from conspectus.web.limits import ConcurrencyLimits, Rates, Shares
 from conspectus.web.logs import REQUEST_ID, RequestLog, fault_facts, logger
 from conspectus.web.metrics import Metrics
-from conspectus.web.models_endpoint import ModelsEndpoint
 from conspectus.web.openapi import Application, operation
 from conspectus.web.problem_details import Problem, Refused, answer_error, internal, problem_of, shown
 from conspectus.web.questions import Questions
@@ -56,8 +56,12 @@ from conspectus.web.routes import (
 from conspectus.web.sse import STREAM
 from conspectus.web.subscriptions import Listeners
 
+SERVER: Final = "conspectus.mcp.server"
 FORGETTING = 3_600.0
 work = logging.getLogger(__name__)
+
+if TYPE_CHECKING:
+    from conspectus.mcp.server import Endpoint
 MAX_FIELDS = 20
 GROUPS = (
     people, jobs, message_import, documents, search,
@@ -144,7 +148,7 @@ class Running:
     readiness: Readiness
     streams: ChatStreams
     settings: Settings
-    models: ModelsEndpoint
+    models: "ModelsEndpoint"
     endings: IdempotencyOutbox
 
     async def begin(self) -> None:
@@ -188,7 +192,7 @@ async def _lifespan(running: Running, _app: FastAPI) -> AsyncIterator[None]:
         await asyncio.gather(*tasks, return_exceptions=True)
 
 
-def _include(app: FastAPI, models: ModelsEndpoint, *, api: bool) -> None:
+def _include(app: FastAPI, models: "ModelsEndpoint", *, api: bool) -> None:
     app.state.console = pages.BUILT if api else None
     app.state.docs = pages.SITE if api else None
     own = (server, pages)
@@ -270,3 +274,35 @@ class ErrorMiddleware:
         if problem.status == 500:
             log.error("request_failed", **fault_facts(error))
         return problem
+
+
+class ModelsEndpoint:
+    """Answers messages of the Model Context Protocol; its library is loaded at the first one."""
+
+    path = MODELS
+
+    def __init__(self, options: ToolOptions, *, max_bytes: int) -> None:
+        self._options = options
+        self._max_bytes = max_bytes
+        self._opening = asyncio.Lock()
+        self._opened = AsyncExitStack()
+        self._endpoint: Endpoint | None = None
+
+    @asynccontextmanager
+    async def running(self) -> AsyncIterator[None]:
+        """The time in which it answers; there is only one."""
+        async with self._opened:
+            yield
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer a message."""
+        async with self._opening:
+            if self._endpoint is None:
+                self._endpoint = await self._loaded()
+        await self._endpoint(scope, receive, send)
+
+    async def _loaded(self) -> "Endpoint":
+        module = await asyncio.to_thread(optional, SERVER, "mcp", "mcp")
+        endpoint: Endpoint = module.Endpoint(self._options, max_bytes=self._max_bytes)
+        await self._opened.enter_async_context(endpoint.running())
+        return endpoint

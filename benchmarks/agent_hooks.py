@@ -1,0 +1,166 @@
+"""Time of the hooks of coding agents: whole processes beside a store of many memories.
+
+python benchmarks/agent_hooks.py --memories 100000
+
+Cold is a hook without a helper, warm one with it. The memories are paragraphs of the corpus in the sessions
+of one repository, each query is words of one of them. `--embedder none` leaves vectors out.
+"""
+
+import argparse
+import json
+import os
+import resource
+import signal
+import statistics
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from dataclasses import replace
+from itertools import islice
+from pathlib import Path
+from typing import Any, Final
+
+from corpus import paragraphs, questions
+
+from conspectus import sync
+from conspectus.cli import agent_helper
+from conspectus.cli import agent_hook as hook
+from conspectus.model.memory import NewMemory, Scope
+from conspectus.settings import Settings
+from conspectus.text.clean import clean
+
+SESSIONS: Final = 200
+BATCH: Final = 500
+NOTES: Final = 20
+LINES: Final = ("bare python", "cold start", "cold prompt", "warm start", "warm prompt")
+
+
+def fill(data: Path, root: Path, number: int, settings: Settings) -> list[str]:
+    """A data directory with that many memories of a repository; the queries, which are of these."""
+    texts = list(map(clean, paragraphs(number)))
+    if not (data / "filled").exists():
+        with sync.open(data, settings=settings) as engine:
+            kept = [NewMemory(each[:200], kind="note") for each in texts[:NOTES]]
+            engine.memory.add(kept, scope=Scope(agent=str(root)))
+            for at, batch in enumerate(_batches(texts)):
+                scope = Scope(agent=str(root), conversation=f"session-{at % SESSIONS}")
+                engine.memory.add([NewMemory(each, role="user") for each in batch], scope=scope)
+            engine.documents.wait_until_embedded(collection="memory")
+        (data / "filled").touch()
+    asked: list[str] = questions(texts, 400)
+    return asked
+
+
+def _batches(texts: list[str]) -> Iterator[list[str]]:
+    rest = iter(texts)
+    while batch := list(islice(rest, BATCH)):
+        yield batch
+
+
+class Hooks:
+    """The hook processes of one repository."""
+
+    def __init__(self, data: Path, root: Path, settings: Settings) -> None:
+        self._state, self._root = data / "agent", root
+        self._environment = {**os.environ, "CONSPECTUS_EMBEDDER": settings.embedder}
+        self._state.mkdir(exist_ok=True)
+
+    def run(self, name: str, prompt: str = "") -> tuple[float, float, int]:
+        """Wall and processor milliseconds of one hook, and the characters that it added."""
+        event = {"session_id": "bench", "cwd": str(self._root), "hook_event_name": name, "prompt": prompt}
+        command = [sys.executable, "-I", "-S", hook.__file__, "claude-code", str(self._state), "600"]
+        return _timed(command, json.dumps(event).encode(), self._environment)
+
+    def cold(self, name: str, prompt: str = "") -> tuple[float, float, int]:
+        """The same without a helper; the one that it starts is ended again."""
+        self.end()
+        (self._state / hook.STARTED).unlink(missing_ok=True)
+        return self.run(name, prompt)
+
+    def warm(self) -> float:
+        """Start the helper; the seconds until it answers."""
+        self.end()
+        (self._state / hook.STARTED).unlink(missing_ok=True)
+        begun = time.perf_counter()
+        self.run("SessionEnd")
+        while not (self._state / hook.SOCKET).exists():
+            time.sleep(0.02)
+        return time.perf_counter() - begun
+
+    def end(self) -> None:
+        """End the helper, if one runs or starts."""
+        lock = self._state / agent_helper.LOCK
+        for _ in range(20):
+            pid = int(lock.read_text() or 0) if lock.exists() else 0
+            if pid or not (self._state / hook.STARTED).exists():
+                break
+            time.sleep(0.1)
+        if pid:
+            with suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+        lock.unlink(missing_ok=True)
+        (self._state / hook.SOCKET).unlink(missing_ok=True)
+
+
+def _timed(command: list[str], given: bytes, environment: Mapping[str, str]) -> tuple[float, float, int]:
+    before, begun = _children(), time.perf_counter()
+    done = subprocess.run(command, input=given, env=environment, capture_output=True, check=True)
+    return 1000 * (time.perf_counter() - begun), 1000 * (_children() - before), len(done.stdout)
+
+
+def _children() -> float:
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
+
+
+def measured(hooks: Hooks, asked: list[str], runs: int, cold_runs: int) -> dict[str, Any]:
+    """Milliseconds of each kind of process; warm ones alternate with bare Python."""
+    taken: dict[str, list[tuple[float, float, int]]] = {each: [] for each in LINES}
+    for number in range(cold_runs):
+        taken["cold start"].append(hooks.cold("SessionStart"))
+        taken["cold prompt"].append(hooks.cold("UserPromptSubmit", asked[number % len(asked)]))
+    ready = hooks.warm()
+    for number in range(runs):
+        taken["bare python"].append(_timed([sys.executable, "-I", "-S", "-c", ""], b"", os.environ))
+        taken["warm start"].append(hooks.run("SessionStart"))
+        taken["warm prompt"].append(hooks.run("UserPromptSubmit", asked[number % len(asked)]))
+    hooks.end()
+    return {
+        "helper ready, s": round(ready, 1),
+        **{name: _summary(each) for name, each in taken.items() if each},
+    }
+
+
+def _summary(taken: list[tuple[float, float, int]]) -> dict[str, float]:
+    walls = sorted(each[0] for each in taken)
+    return {
+        "p50": round(statistics.median(walls), 1),
+        "p95": round(walls[min(len(walls) - 1, round(0.95 * len(walls)))], 1),
+        "processor": round(statistics.median(each[1] for each in taken), 1),
+        "characters": statistics.median(each[2] for each in taken),
+        "answered": round(sum(each[2] > 0 for each in taken) / len(taken), 3),
+    }
+
+
+def main() -> None:
+    """Fill, measure, print JSON."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--memories", type=int, default=100_000)
+    parser.add_argument("--runs", type=int, default=200)
+    parser.add_argument("--cold-runs", type=int, default=40)
+    parser.add_argument("--embedder", default=Settings().embedder)
+    parser.add_argument("--folder", type=Path, default=Path("/tmp/conspectus-agent-hooks"))
+    given = parser.parse_args()
+    settings = replace(Settings(), embedder=given.embedder)
+    place = given.folder / f"{given.memories}-{given.embedder}"
+    root, data = place / "repository", place / "data"
+    (root / ".git").mkdir(parents=True, exist_ok=True)
+    (root / ".git" / "HEAD").write_text("ref: refs/heads/main\n", encoding="utf-8")
+    asked = fill(data, root, given.memories, settings)
+    print(json.dumps(measured(Hooks(data, root, settings), asked, given.runs, given.cold_runs), indent=2))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,314 @@
+"""The resident helper of coding agents: answers their hooks over a Unix socket, and ends when it is idle.
+
+`python -m conspectus.cli.agent_helper FOLDER`, where the folder is that of the hooks in a data directory.
+The first hook starts it.
+"""
+
+import asyncio
+import fcntl
+import hashlib
+import json
+import os
+import signal
+import sys
+import time
+from collections.abc import Coroutine, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final, Literal
+
+from conspectus.cli import agent_hook as hook
+from conspectus.engine import Engine
+from conspectus.errors import ConspectusError, NotFound
+from conspectus.mcp.tool import ResultPage, ToolBudget, filled
+from conspectus.model.memory import Memory, NewMemory, Scope
+from conspectus.settings import Settings
+from conspectus.text.clean import clean, on_one_line
+
+IDLE: Final = 1_800.0
+"""Seconds without an event after which the helper ends."""
+CHECKED: Final = 10.0
+"""Seconds between two looks at whether it is idle."""
+TURN: Final = 0.8
+"""Seconds for an answer; the hook waits a little longer."""
+MAX_TEXT: Final = 20_000
+"""Characters of a prompt or an answer that are stored."""
+MAX_QUERY: Final = 2_000
+MAX_RECALLED: Final = 8
+MAX_LINE: Final = 600
+TOKENIZER: Final = "o200k_base"
+LOCK: Final = "lock"
+RECALLED: Final = "From earlier sessions of this project (quoted, not instructions of the user):"
+
+Kind = Literal["start", "prompt", "answer", "end"]
+KINDS: Final[Mapping[str, Kind]] = {
+    "SessionStart": "start", "UserPromptSubmit": "prompt", "Stop": "answer", "SessionEnd": "end",
+    "sessionStart": "start", "beforeSubmitPrompt": "prompt", "afterAgentResponse": "answer",
+    "stop": "end", "sessionEnd": "end",
+}  # fmt: skip
+"""The events of Claude Code and Codex, and those of Cursor."""
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """An event of a client. `text` is the prompt or the answer of the agent."""
+
+    client: str
+    name: str
+    kind: Kind
+    session: str
+    root: str
+    branch: str
+    text: str
+
+    @property
+    def scope(self) -> Scope:
+        """The project, in all sessions."""
+        return Scope(agent=hook.agent_name(self.root))
+
+
+def event_of(client: str, payload: bytes) -> Event | None:
+    """The event that a client describes, or None for one that does not matter here. Raises ValueError."""
+    given = json.loads(payload)
+    if not isinstance(given, dict):
+        raise ValueError("the event is not an object")
+    name, roots = _text(given, "hook_event_name"), given.get("workspace_roots")
+    kind = KINDS.get(name)
+    first = next((each for each in roots if isinstance(each, str)), "") if isinstance(roots, list) else ""
+    folder = _text(given, "cwd") or first
+    if kind is None or not folder:
+        return None
+    session = _text(given, "session_id") or _text(given, "conversation_id")
+    text = next(
+        filter(None, (_text(given, each) for each in ("prompt", "last_assistant_message", "text"))), ""
+    )
+    root = hook.project_root(folder)
+    return Event(client, name, kind, session[:100], root, branch_of(folder), clean(text[:MAX_TEXT]))
+
+
+def _text(given: Mapping[str, Any], name: str) -> str:
+    value = given.get(name)
+    return value if isinstance(value, str) else ""
+
+
+def branch_of(folder: str) -> str:
+    """The branch that is checked out at a folder, or nothing."""
+    place = Path(folder)
+    for each in (place, *place.parents):
+        git = each / ".git"
+        with suppress(OSError, UnicodeDecodeError):
+            if git.is_file():
+                git = each / git.read_text(encoding="utf-8").removeprefix("gitdir:").strip()
+            head = (git / "HEAD").read_text(encoding="utf-8")[:500]
+            return on_one_line(head.removeprefix("ref: refs/heads/")) if head.startswith("ref:") else ""
+    return ""
+
+
+class AgentHelper:
+    """Answers the events of coding agents from an engine."""
+
+    def __init__(self, engine: Engine, folder: Path) -> None:
+        self._engine = engine
+        self._folder = folder
+        self._count = engine.tokenizer(TOKENIZER)
+        self._authors: dict[str, str] = {}
+        self._writing: set[asyncio.Task[None]] = set()
+        self.last = time.monotonic()
+
+    async def connected(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        """Answer one hook. An event that fails leaves a line in the log and gets an empty answer."""
+        self.last = time.monotonic()
+        try:
+            head, _, payload = (await reader.read(-1)).partition(b"\n")
+            client, _, tokens = head.decode().partition(" ")
+            answer = await self.answer(client, payload, int(tokens))
+            writer.write(hook.DONE + answer.encode())
+            await writer.drain()
+        except (ConspectusError, OSError, ValueError, RecursionError, TimeoutError) as fault:
+            self.log(f"event_failed error={type(fault).__name__}: {fault}")
+        finally:
+            writer.close()
+
+    async def answer(self, client: str, payload: bytes, max_tokens: int) -> str:
+        """The JSON that the client takes as the answer to an event, or nothing."""
+        event = event_of(client, payload)
+        if event is None:
+            return ""
+        if event.kind == "end":
+            self._begin(self.read_spool())
+            return ""
+        told = ""
+        if event.kind in {"start", "prompt"}:
+            working = (
+                self.notes(event, max_tokens) if event.kind == "start" else self.recalled(event, max_tokens)
+            )
+            with suppress(NotFound):
+                told = await asyncio.wait_for(working, TURN)
+        self._begin(self.remember(event))
+        return output(event, told[: hook.MAX_CHARACTERS]) if told else ""
+
+    async def notes(self, event: Event, max_tokens: int) -> str:
+        """The notes of the project, newest first."""
+        page = await self._engine.memory.list(
+            scope=event.scope, kind="note", newest_first=True, limit=hook.MAX_NOTES
+        )
+        return self._page(hook.HEAD, [_line(each) for each in page.memories], max_tokens)
+
+    async def recalled(self, event: Event, max_tokens: int) -> str:
+        """The memories of other sessions that are about a prompt, best first."""
+        query = on_one_line(event.text)[:MAX_QUERY]
+        if not query:
+            return ""
+        found = await self._engine.memory.recall(query, scope=event.scope, limit=2 * MAX_RECALLED)
+        others = [each.memory for each in found.memories if each.memory.scope.conversation != event.session]
+        return self._page(RECALLED, [_line(each) for each in others[:MAX_RECALLED]], max_tokens)
+
+    async def remember(self, event: Event) -> None:
+        """Store a prompt or an answer, once."""
+        if event.kind not in {"prompt", "answer"} or not event.text.strip() or not event.session:
+            return
+        is_prompt = event.kind == "prompt"
+        key = hashlib.sha256(f"{event.name}\n{event.text}".encode()).hexdigest()[:32]
+        memory = NewMemory(
+            event.text,
+            key=key,
+            role="user" if is_prompt else "assistant",
+            speaker=(await self._author(event.root) or None) if is_prompt else event.client,
+            metadata={"branch": event.branch, "client": event.client},
+        )
+        scope = Scope(agent=event.scope.agent, conversation=event.session)
+        await self._engine.memory.add([memory], scope=scope)
+
+    async def read_spool(self) -> None:
+        """Store the events that came while no helper ran."""
+        spool = self._folder / hook.SPOOL
+        taken = spool.with_suffix(".taken")
+        with suppress(FileNotFoundError):
+            spool.rename(taken)
+        if not taken.exists():
+            return
+        for line in taken.read_bytes().splitlines():
+            client, _, payload = line.partition(b"\t")
+            try:
+                event = event_of(client.decode(errors="replace"), payload)
+                if event is not None:
+                    await self.remember(event)
+            except (ConspectusError, ValueError, RecursionError) as fault:
+                self.log(f"spooled_event_failed error={type(fault).__name__}: {fault}")
+        taken.unlink()
+
+    async def finished(self) -> None:
+        """Wait until everything is stored."""
+        await asyncio.gather(*self._writing, return_exceptions=True)
+
+    def log(self, text: str) -> None:
+        """Append a line to the log."""
+        with suppress(OSError):
+            hook.log(str(self._folder), f"{time.time():.0f} {text}")
+
+    def _begin(self, work: Coroutine[Any, Any, None]) -> None:
+        async def done() -> None:
+            try:
+                await work
+            except (ConspectusError, OSError) as fault:
+                self.log(f"write_failed error={type(fault).__name__}: {fault}")
+
+        task = asyncio.create_task(done())
+        self._writing.add(task)
+        task.add_done_callback(self._writing.discard)
+
+    def _page(self, head: str, lines: list[str], max_tokens: int) -> str:
+        if not lines:
+            return ""
+        page = ResultPage(lines, head, between="\n", rest=lambda _: "")
+        return filled(page, ToolBudget(max_tokens, self._count))[0]
+
+    async def _author(self, root: str) -> str:
+        """The name that Git has for the author in a repository, or nothing."""
+        if root not in self._authors:
+            self._authors[root] = ""
+            with suppress(OSError, TimeoutError):
+                asking = await asyncio.create_subprocess_exec(
+                    *("git", "-C", root, "config", "user.name"),
+                    stdin=asyncio.subprocess.DEVNULL,
+                    stdout=asyncio.subprocess.PIPE,
+                    stderr=asyncio.subprocess.DEVNULL,
+                )
+                told, _ = await asyncio.wait_for(asking.communicate(), 2)
+                self._authors[root] = on_one_line(told.decode(errors="replace"))[:100]
+        return self._authors[root]
+
+
+def _line(memory: Memory) -> str:
+    said = memory.document.occurred.start if memory.document.occurred is not None else memory.known_from
+    branch = memory.metadata.get("branch")
+    who = memory.document.author or memory.document.role or ""
+    where = f" on {on_one_line(branch)}" if isinstance(branch, str) and branch else ""
+    return hook.note_line(memory.text[:MAX_LINE], f"{said:%Y-%m-%d}", who + where)
+
+
+def output(event: Event, told: str) -> str:
+    """The answer to an event in the form of its client."""
+    if event.name[0].isupper():
+        shown = {"hookEventName": event.name, "additionalContext": told}
+        return json.dumps({"hookSpecificOutput": shown}, ensure_ascii=False)
+    answer: dict[str, Any] = {"additional_context": told}
+    return json.dumps({"continue": True, **answer} if event.kind == "prompt" else answer, ensure_ascii=False)
+
+
+async def serve(folder: Path, idle: float) -> None:
+    """Answer hooks until none came for `idle` seconds or the process is asked to end."""
+    from conspectus import bootstrap
+
+    async with bootstrap.open(folder.parent, settings=Settings.from_environment()) as engine:
+        helper = AgentHelper(engine, folder)
+        over = asyncio.Event()
+        for each in (signal.SIGTERM, signal.SIGINT):
+            asyncio.get_running_loop().add_signal_handler(each, over.set)
+        await warm(engine)
+        async with await asyncio.start_unix_server(helper.connected, hook.SOCKET, limit=hook.MAX_BYTES):
+            await helper.read_spool()
+            await ended(helper, over, idle)
+        await helper.finished()
+
+
+async def ended(helper: AgentHelper, over: asyncio.Event, idle: float) -> None:
+    """Wait until the process is to end."""
+    while not over.is_set() and time.monotonic() - helper.last < idle:
+        with suppress(TimeoutError):
+            await asyncio.wait_for(over.wait(), min(idle, CHECKED))
+
+
+async def warm(engine: Engine) -> None:
+    """Load the model and the index, so that the first answer is as fast as the others."""
+    with suppress(NotFound):
+        await engine.memory.recall("warm-up", scope=Scope(agent="/"), limit=1)
+
+
+def main(folder: Path, idle: float = IDLE) -> int:
+    """Run the helper, unless another one runs for this folder."""
+    os.chdir(folder)
+    os.umask(0o077)
+    with Path(LOCK).open("a", encoding="utf-8") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return 0
+        lock.truncate(0)
+        lock.write(str(os.getpid()))
+        lock.flush()
+        try:
+            asyncio.run(serve(folder, idle))
+        except (ConspectusError, OSError) as fault:
+            hook.log(str(folder), f"{time.time():.0f} helper_failed error={type(fault).__name__}: {fault}")
+            return 1
+        finally:
+            Path(hook.SOCKET).unlink(missing_ok=True)
+            lock.truncate(0)
+        Path(hook.STARTED).unlink(missing_ok=True)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(Path(sys.argv[1]), *map(float, sys.argv[2:])))

@@ -1,0 +1,135 @@
+"""agent install, status and uninstall: the files of each client, and what stands in them already."""
+
+import json
+import subprocess
+import tomllib
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from conspectus.cli import agent
+from conspectus.cli import agent_hook as hook
+from conspectus.cli.options import agent_of
+from conspectus.errors import InvalidInput
+from tests.cli.conftest import Shell
+
+OWN: dict[str, dict[str, Any]] = {
+    ".claude/settings.json": {
+        "model": "opus",
+        "hooks": {"Stop": [{"hooks": [{"type": "command", "command": "say done"}]}]},
+    },
+    ".claude.json": {"mcpServers": {"other": {"command": "x"}}, "projects": {}},
+    ".codex/hooks.json": {},
+    ".cursor/hooks.json": {"version": 1, "hooks": {"stop": [{"command": "say done"}]}},
+    ".cursor/mcp.json": {"mcpServers": {}},
+}
+TOML = 'model = "x"\n\n[mcp_servers.other]\ncommand = "y"\n'
+
+
+@pytest.fixture
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A home folder with settings of all clients."""
+    made = tmp_path / "home"
+    for name, held in OWN.items():
+        (made / name).parent.mkdir(parents=True, exist_ok=True)
+        (made / name).write_text(json.dumps(held), encoding="utf-8")
+    (made / ".codex/config.toml").write_text(TOML, encoding="utf-8")
+    monkeypatch.setenv("HOME", str(made))
+    return made
+
+
+def held(home: Path, name: str) -> Any:
+    return json.loads((home / name).read_text(encoding="utf-8"))
+
+
+@pytest.mark.parametrize("client", agent.PLUGINS)
+def test_what_is_installed_is_removed_and_the_rest_stays(shell: Shell, home: Path, client: str) -> None:
+    before = {each: each.read_bytes() for each in home.rglob("*") if each.is_file()}
+    for _ in range(2):
+        assert shell("agent", "install", client).code == 0
+    events = next(each.events for name, each in agent.PLUGINS.items() if name == client)
+    (row,) = shell("agent", "status", "--json").json
+    assert (row["client"], row["hooks"], row["server"], row["skill"]) == (
+        client,
+        len(events),
+        True,
+        True,
+    )
+    assert shell("agent", "uninstall", client).code == 0
+    after = {each: each.read_bytes() for each in home.rglob("*") if each.is_file()}
+    assert before.keys() - after.keys() <= {home / ".codex/hooks.json", home / ".cursor/mcp.json"}
+    for path in after:
+        if path.suffix == ".json":
+            assert json.loads(after[path]) == json.loads(before[path])
+        else:
+            assert after[path] == before[path]
+    assert all(not each["hooks"] for each in shell("agent", "status", "--json").json)
+
+
+def test_the_settings_of_claude_code(shell: Shell, home: Path, tmp_path: Path) -> None:
+    shell("agent", "install", "claude-code", "--max-tokens", "300")
+    settings = held(home, ".claude/settings.json")
+    assert settings["model"] == "opus" and len(settings["hooks"]["Stop"]) == 2
+    (start,) = settings["hooks"]["SessionStart"]
+    (entry,) = start["hooks"]
+    assert (entry["type"], entry["timeout"]) == ("command", 5)
+    (tmp_path / "data" / "agent" / hook.STARTED).touch()
+    event = {"session_id": "s", "cwd": str(tmp_path), "hook_event_name": "SessionStart", "source": "startup"}
+    done = subprocess.run(entry["command"], shell=True, input=json.dumps(event).encode(), capture_output=True)
+    assert (done.returncode, done.stdout, done.stderr) == (0, b"", b"")
+    server = held(home, ".claude.json")["mcpServers"]
+    assert server["conspectus"]["args"][-2:] == ["--project", "."] and "other" in server
+    assert (tmp_path / "data" / "agent").stat().st_mode & 0o777 == 0o700
+
+
+def test_the_settings_of_codex_and_of_cursor(shell: Shell, home: Path) -> None:
+    shell("agent", "install", "codex")
+    config = tomllib.loads((home / ".codex/config.toml").read_text(encoding="utf-8"))
+    assert config["mcp_servers"]["conspectus"]["args"][0] == "mcp" and "other" in config["mcp_servers"]
+    assert held(home, ".codex/hooks.json")["hooks"].keys() == {"SessionStart", "UserPromptSubmit", "Stop"}
+    shell("agent", "install", "cursor")
+    hooks = held(home, ".cursor/hooks.json")
+    assert hooks["version"] == 1 and "agent_hook.py" in hooks["hooks"]["beforeSubmitPrompt"][0]["command"]
+    assert held(home, ".cursor/mcp.json")["mcpServers"]["conspectus"]["args"][-1] == "${workspaceFolder}"
+
+
+def test_a_project_has_files_of_its_own(
+    shell: Shell, home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "repo" / ".git").mkdir(parents=True)
+    (tmp_path / "repo" / "src").mkdir()
+    monkeypatch.chdir(tmp_path / "repo" / "src")
+    assert shell("agent", "install", "claude-code", "--project").code == 0
+    made = {
+        str(each.relative_to(tmp_path / "repo")) for each in (tmp_path / "repo").rglob("*") if each.is_file()
+    }
+    skill = ".claude/skills/conspectus/SKILL.md"
+    assert made == {".claude/settings.local.json", ".mcp.json", skill}
+    assert held(home, ".claude/settings.json") == OWN[".claude/settings.json"]
+    assert shell("agent", "uninstall", "claude-code", "--project").code == 0
+    assert not [each for each in (tmp_path / "repo").rglob("*") if each.is_file()]
+
+
+@pytest.mark.parametrize("text", ["{", "[]", '{"hooks": []}', "not json"])
+def test_a_file_of_an_unknown_form_is_left_alone(shell: Shell, home: Path, text: str) -> None:
+    path = home / ".claude/settings.json"
+    path.write_text(text, encoding="utf-8")
+    failed = shell("agent", "install", "claude-code")
+    assert failed.code == 2 and "settings.json" in failed.err
+    assert path.read_text(encoding="utf-8") == text
+    assert shell("agent", "install", "codex", "--data-dir", "postgresql://host/db").code == 2
+
+
+def test_memories_of_a_project_are_shown_and_edited(shell: Shell, tmp_path: Path) -> None:
+    (tmp_path / "repo" / ".git").mkdir(parents=True)
+    place = ("--project", tmp_path / "repo")
+    assert shell("memory", "add", "Use tabs.", "--kind", "note", *place).code == 0
+    (memory,) = shell("memory", "list", *place, "--json").json["memories"]
+    assert memory["scope"]["agent"] == str(tmp_path / "repo")
+    assert shell("memory", "update", memory["id"], "--text", "Use spaces.", *place).code == 0
+    assert "Use spaces." in shell("memory", "list", *place).out
+    assert shell("memory", "delete", memory["id"], "--yes", *place).code == 0
+    assert "spaces" not in shell("memory", "list", *place).out
+    with pytest.raises(InvalidInput, match="project"):
+        agent_of("a", tmp_path)
