@@ -2,7 +2,8 @@
 
 Paragraphs and questions are those of XQuAD (`corpus.jsonl`, `queries.jsonl`). Every language has a collection
 of its own, and `mixed` holds all of them. Recall at 1, of whole questions and of their two longest words; the
-last column is what both lack beside the better arm.
+last column is what both lack beside the better arm. In the collection of another language, the translation of
+a question's paragraph counts.
 """
 
 import argparse
@@ -61,21 +62,24 @@ async def recall(engine: Engine, asked: Records, collection: str, *, short: bool
         query = shortened(each["text"]) if short else each["text"]
         for arm, retrievers in ARMS.items():
             hits = (await engine.retrieve(query, collection=collection, limit=1, retrievers=retrievers)).hits
-            found[arm] += bool(hits) and hits[0].document.key == f"{each['lang']}-{each['pid']}"
+            language = each["lang"] if collection == MIXED else collection
+            found[arm] += bool(hits) and hits[0].document.key == f"{language}-{each['pid']}"
     return (100 * count / len(asked) for count in found.values())
 
 
-async def measure(number: int, folder: str) -> Table:
+async def measure(number: int, embedder: str, folder: str) -> Table:
     """The table of all languages."""
     corpus, queries = records("corpus.jsonl"), records("queries.jsonl")
     languages = sorted({each["lang"] for each in queries})
     table = Table("questions", "collection", *ARMS, "both - better arm", title="XQuAD, recall at 1")
-    async with conspectus.open(folder, settings=replace(Settings(), log_level="critical")) as engine:
+    settings = replace(Settings(), log_level="critical", embedder=embedder)
+    async with conspectus.open(folder, settings=settings) as engine:
         await fill(engine, languages, corpus)
-        for language, own, short in product(languages, (True, False), (False, True)):
+        for language, collection, short in product(languages, (*languages, MIXED), (False, True)):
+            if short and collection not in (language, MIXED):
+                continue
             asked = [each for each in queries if each["lang"] == language]
             asked = asked[:: max(1, len(asked) // number)]
-            collection = language if own else MIXED
             words, vectors, both = await recall(engine, asked, collection, short=short)
             figures = (f"{each:.1f}" for each in (words, vectors, both))
             name = f"{language}, {'two words' if short else 'whole'}"
@@ -87,9 +91,10 @@ def main() -> None:
     """Print the table."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--questions", type=int, default=1_190, help="of each language, at most")
-    number = parser.parse_args().questions
+    parser.add_argument("--embedder", default="minilm", help="minilm or multilingual")
+    chosen = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
-        Console().print(asyncio.run(measure(number, folder)))
+        Console().print(asyncio.run(measure(chosen.questions, chosen.embedder, folder)))
 
 
 if __name__ == "__main__":

@@ -112,7 +112,8 @@ class RememberingContract:
         await engine.memory.add("The code word is xyzzy-42.", scope=ANN)
         found = await engine.memory.recall("who won the cup?", scope=ANN, min_confidence=0.99)
         assert (found.outcome, found.memories) == ("no_match", ())
-        assert "below the minimum 0.99" in found.notices[-1]
+        assert f"confidence {found.confidence:.2f} is below the minimum 0.99" in found.notices[-1]
+        assert (await engine.memory.recall("what is the code word?", scope=ANN)).confidence > found.confidence
         window = await engine.memory.window("who won?", 500, scope=ANN, min_confidence=0.99)
         assert "xyzzy-42" in window.text
         with pytest.raises(InvalidInput, match="min_confidence"):

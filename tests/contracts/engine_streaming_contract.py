@@ -210,10 +210,11 @@ class StreamingContract:
         asked: dict[str, Any] = {"query": "who won the cup?", "min_confidence": 0.99}
         found = await engine.streams.search(**asked)
         assert (found.outcome, found.moments) == ("no_match", ())
-        assert "below the minimum 0.99" in found.notices[-1]
+        assert f"confidence {found.confidence:.2f} is below the minimum 0.99" in found.notices[-1]
         assert (await engine.streams.window(max_tokens=400, **asked)).captions == ()
         ranged = {**asked, "query": "", "range": CaptionRange(0, 30)}
-        assert (await engine.streams.search(**ranged)).moments
+        shown = await engine.streams.search(**ranged)
+        assert shown.moments and shown.confidence == 0
         with pytest.raises(InvalidInput, match="min_confidence"):
             await engine.streams.search("who?", min_confidence=-1)
 

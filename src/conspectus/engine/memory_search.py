@@ -88,6 +88,7 @@ class MemorySearch:
             notices=found.notices,
             timings=found.timings,
             since=None if query.as_of is None else await homes.since(query.as_of),
+            confidence=found.confidence,
         )
 
     async def _texts(self, hits: Sequence[Hit]) -> Mapping[DocumentId, str]:

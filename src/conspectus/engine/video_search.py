@@ -285,6 +285,7 @@ class VideoSearch:
                 for source, each in resolved.streams.items()
                 if each.span.start is not None or each.span.end is not None
             ),
+            confidence=looked.confidence,
         )
 
     async def window(

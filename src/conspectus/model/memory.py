@@ -213,7 +213,10 @@ class ChangesSince:
 
 @dataclass(frozen=True, slots=True)
 class MemoryRetrieval:
-    """The memories found, best first; `since` is set for queries with `as_of`."""
+    """The memories found, best first; `since` is set for queries with `as_of`.
+
+    `confidence` is the probability (0 to 1) that they hold the answer.
+    """
 
     outcome: Outcome
     memories: tuple[MemoryHit, ...]
@@ -221,6 +224,7 @@ class MemoryRetrieval:
     notices: tuple[str, ...] = ()
     timings: Mapping[str, float] = field(default_factory=dict)
     since: ChangesSince | None = None
+    confidence: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)

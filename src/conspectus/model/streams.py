@@ -213,6 +213,7 @@ class Moments:
     """The moments that answer a query, best first.
 
     `plan` says how the query was read, `ranges` which part of a stream was searched where it was not all.
+    `confidence` is the probability (0 to 1) that the moments hold the answer; 0 for a query of times only.
     """
 
     outcome: Literal["found", "no_match"]
@@ -221,6 +222,7 @@ class Moments:
     notices: tuple[str, ...] = ()
     timings: Mapping[str, float] = field(default_factory=dict)
     ranges: tuple[StreamRange, ...] = ()
+    confidence: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
