@@ -121,7 +121,7 @@ $(PACKAGES): console/package.json console/package-lock.json $(READY)
 	$(NPM) ci --silent
 	@touch $@
 
-$(CONSOLE): $(PACKAGES) console/index.html console/vite.config.ts $(shell find console/src console/public -type f -not -name schema.d.ts)
+$(CONSOLE): $(PACKAGES) console/index.html console/api.html console/vite.config.ts $(shell find console/src console/public -type f -not -name schema.d.ts)
 	$(NPM) run --silent build
 
 # The weights come from another package, which is read and not installed.

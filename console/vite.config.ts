@@ -1,4 +1,4 @@
-import { readdirSync, readFileSync, writeFileSync } from "node:fs";
+import { appendFileSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { gzipSync } from "node:zlib";
 import { defineConfig, type Plugin } from "vite";
@@ -6,16 +6,20 @@ import { defineConfig, type Plugin } from "vite";
 const OUT = "../src/conspectus/web/console";
 const COMPRESSIBLE = /\.(js|css|svg|html)$/;
 
-/** Writes a `.gz` beside each file, which the server sends to browsers that accept it. */
+/** Writes a `.gz` in place of each asset, and beside each page. The server unpacks it for clients that do not. */
 function compressed(): Plugin {
   return {
     name: "compressed",
     apply: "build",
     closeBundle() {
+      // The packages that swagger-ui-dist has within it.
+      const notices = readFileSync("node_modules/swagger-ui-dist/swagger-ui-es-bundle.js.LICENSE.txt");
+      appendFileSync(join(OUT, "licenses.md"), notices);
       for (const name of readdirSync(OUT, { recursive: true }) as string[]) {
         if (!COMPRESSIBLE.test(name)) continue;
         const file = join(OUT, name);
         writeFileSync(`${file}.gz`, gzipSync(readFileSync(file), { level: 9 }));
+        if (name.startsWith("assets")) rmSync(file);
       }
     },
   };
@@ -27,6 +31,8 @@ export default defineConfig({
   build: {
     outDir: OUT,
     emptyOutDir: true,
+    rolldownOptions: { input: ["index.html", "api.html"] },
+    chunkSizeWarningLimit: 2000,
     license: { fileName: "licenses.md" },
     target: "es2023",
     // Data URLs and an inline polyfill would need a weaker Content-Security-Policy.

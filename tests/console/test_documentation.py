@@ -41,3 +41,15 @@ def test_a_page_fits_a_narrow_window(site: Site, visit: Opened, reader: Page) ->
     page = visit(site, "/docs/reference/settings.html", narrow=True)
     expect(page.get_by_role("heading", level=1)).to_contain_text("Settings")
     assert not scrolls_sideways(page)
+
+
+def test_the_page_of_the_api_shows_examples_and_tries_them(site: Site, visit: Opened) -> None:
+    page = visit(site, "/../docs#/questions/search")
+    opened = page.locator(".opblock.is-open")
+    expect(opened.locator(".body-param__example")).to_contain_text(
+        "When does the backup run?", timeout=120_000
+    )
+    expect(opened.locator(".response").first).to_contain_text("The backup runs every night at two.")
+    opened.get_by_role("button", name="Try it out").click()
+    opened.get_by_role("button", name="Execute").click()
+    expect(opened.locator(".live-responses-table .response-col_status").last).to_contain_text("404")

@@ -103,6 +103,7 @@ RULES = {
     "graph": "is looked up by its bytes in UTF-8",
     "user": "has visible characters, and no slash",
     "group": "has visible characters, and no slash",
+    "type": "has visible characters",
     "types": "have visible characters",
     "collection": "has visible characters",
     "node": "has visible characters",

@@ -44,7 +44,6 @@ from conspectus.web.routes import (
     graph_export,
     jobs,
     memories,
-    memory_lines,
     message_import,
     pages,
     people,
@@ -65,7 +64,7 @@ if TYPE_CHECKING:
 MAX_FIELDS = 20
 GROUPS = (
     people, jobs, message_import, documents, search,
-    chat, tasks, alerts, memory_lines, memories, graph_export,
+    chat, tasks, alerts, memories, graph_export,
     caption_lines, streams, collections,
 )  # fmt: skip
 """Graphs, streams and collections come last: names may hold a slash, so their routes match all below."""

@@ -13,6 +13,7 @@ from starlette.routing import BaseRoute, Match, Route
 from starlette.types import Receive, Scope, Send
 
 from conspectus.web.bodies import BodyRoute
+from conspectus.web.examples import add_examples
 from conspectus.web.idempotency import changes_something
 from conspectus.web.logs import API
 from conspectus.web.problem_details import MEDIA_TYPE
@@ -156,7 +157,8 @@ class Application(FastAPI):
             }
             made["security"] = [{"key": []}]
             _name_write_keys(made["paths"])
-            self.openapi_schema = _with_whole_numbers(made)
+            self.openapi_schema = whole = _with_whole_numbers(made)
+            add_examples(whole)
         return self.openapi_schema
 
 

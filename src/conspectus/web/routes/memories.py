@@ -1,22 +1,74 @@
-"""Memories: the operations of the table, and by hand what they do not cover."""
+"""Memories: the operations of the table, and by hand what they do not cover, JSON lines among it."""
 
-from fastapi import Depends
+from collections.abc import Iterable, Sequence
+from functools import partial
 
-from conspectus.model.memory import MemoryReceipt, MemorySelection
+from fastapi import Depends, Request, Response
+
+from conspectus.errors import InvalidInput
+from conspectus.memory.jsonl import renumber
+from conspectus.model.memory import MemoryReceipt, MemorySelection, Scope
 from conspectus.operations import MEMORY_OPERATIONS
 from conspectus.web.deps import EngineOf, Purge, Unhurried
 from conspectus.web.memories import MEMORIES, MemoryId, OfScope, spelt
+from conspectus.web.ndjson import LineBatches, LinesRoute, arriving, sent_as_lines
 from conspectus.web.openapi import Section, problems
 from conspectus.web.operation_routes import add_routes
 from conspectus.web.operation_schemas import response_model
+from conspectus.web.problem_details import Refused, problem_of
+from conspectus.web.schemas.base import Count, ResponseModel
 
-router = Section("memory", dependencies=[Depends(spelt)])
+as_lines = Section("memory", route_class=LinesRoute, dependencies=[Depends(spelt)])
+memories = Section("memory", dependencies=[Depends(spelt)])
 
 
-add_routes(router, MEMORY_OPERATIONS)
+class ImportedAnswer(ResponseModel):
+    """The result of an import of lines."""
+
+    added: Count
+    replaced: Count
+    updated: Count
+    unchanged: Count
 
 
-@router.delete(
+@as_lines.post(f"{MEMORIES}/import", include_in_schema=False, dependencies=[Unhurried])
+async def import_lines(scope_query: OfScope, request: Request, engine: EngineOf) -> ImportedAnswer:
+    """Import lines, batch by batch; without a scope, each goes into its own."""
+    settings = request.app.state.listeners.settings
+    pieces = arriving(request.stream(), settings.request_timeout_seconds)
+    scope = None if scope_query.scope == Scope() else scope_query.scope
+
+    async def write(numbers: Sequence[int], lines: Sequence[str]) -> Iterable[str]:
+        try:
+            done = await engine.memory.import_lines(lines, collection=scope_query.collection, scope=scope)
+        except InvalidInput as fault:
+            renumber(fault, lambda number: numbers[number - 1])
+            raise Refused(problem_of(fault)) from fault
+        return [each.outcome for each in done]
+
+    batches = LineBatches(_text, write, ImportedAnswer.model_fields)
+    return ImportedAnswer(**await batches.take(pieces, settings.max_request_bytes))
+
+
+@as_lines.get(f"{MEMORIES}/export", include_in_schema=False, dependencies=[Unhurried])
+async def export_lines(scope: OfScope, engine: EngineOf) -> Response:
+    """All memories of a scope."""
+    return await sent_as_lines(partial(engine.memory.export, **scope.arguments), lambda page: page.lines)
+
+
+def _text(number: int, line: bytes) -> tuple[str, int]:
+    """The text of a line, and its size. Raises InvalidInput with its number."""
+    try:
+        text = line.decode("utf-8")
+    except UnicodeDecodeError as fault:
+        raise InvalidInput(f"line {number}", f"is not UTF-8: {fault.reason}") from fault
+    return text, len(text)
+
+
+add_routes(memories, MEMORY_OPERATIONS)
+
+
+@memories.delete(
     f"{MEMORIES}/{{memory}}",
     response_model=response_model(MemoryReceipt),
     responses=problems(),
@@ -27,3 +79,7 @@ async def forget_memory(
 ) -> MemoryReceipt:
     """Delete a memory with its versions; one that the scope does not have counts as nothing."""
     return await engine.memory.forget(MemorySelection(ids=(memory,)), **scope.arguments, purge=purge)
+
+
+router = Section("memory")
+router.routes.extend((*as_lines.routes, *memories.routes))

@@ -1,0 +1,86 @@
+"""Each request and answer of the OpenAPI document has an example, which its own schema allows."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import jsonschema_rs
+import pytest
+
+from conspectus.web.examples import Examples
+from tests.web.conftest import Site
+
+Place = tuple[str, Any, dict[str, Any]]
+
+
+def places(document: dict[str, Any]) -> Iterator[Place]:
+    """Where an example belongs, with its schema and what holds it."""
+    for path, operations in document["paths"].items():
+        for method, operation in operations.items():
+            for part, schema, place in places_of(operation):
+                yield f"{method.upper()} {path} {part}", schema, place
+
+
+def places_of(operation: dict[str, Any]) -> Iterator[Place]:
+    """The same for one operation."""
+    for each in operation.get("parameters", []):
+        yield each["name"], each["schema"], each
+    for kind, body in operation.get("requestBody", {}).get("content", {}).items():
+        yield kind, body["schema"], body
+    for status, answer in operation["responses"].items():
+        for kind, body in answer.get("content", {}).items() if status < "300" else ():
+            yield f"{status} {kind}", body.get("schema", {}), body
+
+
+def of_lines(name: str) -> bool:
+    """Whether what an example shows is no JSON: its schema is about a line or an event of it."""
+    return name.endswith(("x-ndjson", "event-stream"))
+
+
+async def test_each_parameter_request_and_answer_has_a_valid_example(site: Site) -> None:
+    document = site.app.openapi()
+    found = list(places(document))
+    assert len(found) > 400
+    assert [name for name, _, place in found if "example" not in place] == []
+    for name, schema, place in found:
+        if not of_lines(name):
+            whole = {**schema, "components": document["components"]}
+            errors = list(jsonschema_rs.validator_for(whole).iter_errors(place["example"]))
+            assert (name, [each.message for each in errors]) == (name, [])
+
+
+SCHEMAS: dict[str, Any] = {
+    "Tree": {
+        "type": "object",
+        "required": ["name", "below"],
+        "properties": {
+            "name": {"type": "string"},
+            "parent": {"anyOf": [{"$ref": "#/components/schemas/Tree"}, {"type": "null"}]},
+            "below": {"type": "array", "items": {"$ref": "#/components/schemas/Tree"}},
+            "limit": {"type": "integer", "maximum": 5},
+        },
+    }
+}
+REFERENCE = {"$ref": "#/components/schemas/Tree"}
+
+
+def test_an_answer_has_all_fields_and_a_request_few() -> None:
+    examples = Examples(SCHEMAS)
+    assert examples.answer(REFERENCE) == {"name": "notes", "parent": None, "below": [], "limit": 1}
+    assert examples.request(REFERENCE) == {"name": "notes", "below": [], "limit": 1}
+
+
+@pytest.mark.parametrize(
+    ("schema", "made"),
+    [
+        ({"type": "string", "format": "date-time"}, "2026-03-02T08:00:00Z"),
+        ({"type": "array", "items": {"type": "integer"}, "minItems": 2}, [1, 1]),
+        ({"type": "array", "prefixItems": [{"type": "integer"}, {"type": "boolean"}]}, [1, False]),
+        ({"type": "string", "enum": ["a", "b"]}, "a"),
+        ({"type": "number", "maximum": 0.25}, 0.25),
+        ({"type": "integer", "default": 7}, 7),
+        ({"type": "object"}, {}),
+        ({}, {}),
+    ],
+)
+def test_what_has_no_name_is_made_from_its_type(schema: dict[str, Any], made: object) -> None:
+    assert Examples({}).answer(schema) == made
