@@ -1,4 +1,4 @@
-"""The open indexes of an engine, each brought up to the records before it is asked."""
+"""The open indexes of an engine, each updated to the records before a query."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
@@ -13,11 +13,11 @@ from conspectus.ports import Index, Reader, Records
 
 BATCH = 50_000
 BULK = 20_000
-"""From this many chunks on, a new build is faster than adding them to the index."""
+"""From this number of chunks on, a rebuild is faster than adding them to the index."""
 
 
 async def catch_up(index: Index, reader: Reader, sequence: int) -> None:
-    """Apply every committed change up to at least `sequence`; nothing to do costs one comparison."""
+    """Apply every committed change up to at least `sequence`. If there is none, this is one comparison."""
     while index.applied() < sequence:
         changes = await reader.changes_since(index.applied(), limit=BATCH)
         if not changes:
@@ -31,14 +31,14 @@ async def catch_up(index: Index, reader: Reader, sequence: int) -> None:
 
 
 async def _apply(index: Index, updates: Sequence[IndexUpdate]) -> None:
-    """Apply what follows on what the index holds, in order, without reading it."""
+    """Apply consecutive changes that are in memory, without reading them."""
     for each in updates:
         if _continues(each, index.applied()):
             await index.apply(each.changes, each.chunks)
 
 
 def _continues(update: IndexUpdate, applied: int) -> bool:
-    """Whether an index should take the chunks of the update as they are, instead of being rebuilt."""
+    """Return whether to apply the chunks of the update directly, instead of a rebuild."""
     size = sum(change.last - change.first + 1 for change in update.changes)
     return update.chunks is not None and update.before == applied and size < BULK
 
@@ -50,7 +50,7 @@ WORTH_WRITING = 1_000
 
 @dataclass(slots=True)
 class OpenIndex:
-    """One collection's index in the space that answers now."""
+    """The index of one collection for its active embedding model."""
 
     collection: Collection
     space: EmbeddingSpace | None
@@ -59,12 +59,12 @@ class OpenIndex:
     lock: asyncio.Lock = field(default_factory=asyncio.Lock)
 
     def fits(self, collection: Collection) -> bool:
-        """Whether it is of this collection and not of a deleted one of the same name, and in its space."""
+        """Return whether it belongs to this collection, not a deleted one of the same name, and its model."""
         return (self.collection.created, self.space) == (collection.created, collection.space)
 
 
 class OpenIndexes:
-    """Opens indexes on first use, and again when a collection moves to another space."""
+    """Opens indexes on first use, and again when a collection changes its embedding model."""
 
     def __init__(self, records: Records, open_index: IndexOpener) -> None:
         self._records = records
@@ -76,10 +76,10 @@ class OpenIndexes:
         self._opening = asyncio.Lock()
 
     async def current(self, collection: Collection, update: IndexUpdate | None = None) -> OpenIndex:
-        """The collection's open index, holding every change committed before the collection was read.
+        """Return the collection's index with every change committed before the collection was read.
 
-        Nothing is read where the `update` that made the collection what it is, and those that it was told to
-        follow, hold all that is missing.
+        Nothing is read if the `update` that made the collection, and those passed to `follow`, contain all
+        that is missing.
         """
         at_hand = [*self._at_hand.pop(collection.id, ()), *([] if update is None else [update])]
         opened = self._by_collection.get(collection.id)
@@ -93,14 +93,14 @@ class OpenIndexes:
         return opened
 
     async def newest(self, collection: CollectionId) -> OpenIndex:
-        """The collection's open index, holding every change committed before this call. Raises NotFound."""
+        """Return the collection's index with every change committed before this call. Raises NotFound."""
         return await self.current(await self._found(collection))
 
     async def keep_up(self, collection: CollectionId, update: IndexUpdate | None = None) -> Collection | None:
-        """Index the latest writes:
+        """Index the latest writes, so that queries need not wait behind a fast writer.
 
-        otherwise every query would wait behind a fast writer. Writes stay stored if the index is unavailable:
-        it is updated when it is available again. The collection is None if the records are unavailable.
+        Writes stay stored if the index is unavailable: it is updated later. The collection is None if the
+        records are unavailable.
         """
         found = None
         try:
@@ -114,30 +114,30 @@ class OpenIndexes:
         return found
 
     def follow(self, collection: CollectionId, update: IndexUpdate | None = None) -> None:
-        """Index the latest writes in the background; a query meanwhile does it first."""
+        """Index the latest writes in the background. A query meanwhile does it first."""
         if update is not None:
             self._at_hand.setdefault(collection, []).append(update)
         before = self._behind.get(collection)
         self._behind[collection] = asyncio.create_task(self._follow(collection, before, update))
 
     async def followed(self) -> None:
-        """Wait until no index follows any more."""
+        """Wait for the background updates."""
         await asyncio.gather(*self._behind.values())
 
     async def another(self, collection: Collection, space: EmbeddingSpace | None) -> OpenIndex:
-        """An open index in a space that does not answer yet; the caller closes its index."""
+        """Open an index for a model that is not active yet. The caller closes it."""
         reader = self._records.reader(collection.id, space)
         return OpenIndex(collection, space, reader, await self._open_index(collection, space, reader))
 
     async def drop(self, collection: Collection) -> None:
-        """Close the collection's index; the next call to `current` opens it again."""
+        """Close the collection's index. The next call to `current` opens it again."""
         async with self._opening:
             opened = self._by_collection.pop(collection.id, None)
             if opened is not None:
                 await opened.index.close()
 
     async def close(self) -> None:
-        """Close every index; one with much in memory writes it down, or the next opening would pay for it."""
+        """Close every index, flushing those with much in memory, for a fast next opening."""
         await self.followed()
         for opened in self._by_collection.values():
             with suppress(StorageError):

@@ -45,16 +45,16 @@ Ids: TypeAlias = NDArray[np.int64]
 CountTokens: TypeAlias = Callable[[str], int]
 Clock: TypeAlias = Callable[[], datetime]
 Progress: TypeAlias = Callable[[str, int, int], None]
-"""Called with what is being done, how much of it is done, and how much there is (0: not known)."""
+"""Called with the step, the amount done, and the total (0: unknown)."""
 
 
 @dataclass(frozen=True, slots=True)
 class Probe:
-    """A query to an index: a filter, words and/or a unit vector of its space, and a limit per retriever.
+    """A query to an index: a filter, words and/or a unit vector, and a limit per retriever.
 
     With `terms`, analyzed terms are searched instead of those of the words. With `sources`, BM25 weighs each
-    term by the mean of its idf in the collection and in these sources as a whole, whatever the filter, if
-    they have at most `Bm25.most_in_sources` chunks together.
+    term by the mean of its idf in the collection and in these sources together, whatever the filter, if they
+    have at most `Bm25.most_in_sources` chunks.
     """
 
     filter: Filter
@@ -69,10 +69,10 @@ class Probe:
 class Candidates:
     """The union of both retrievers, sorted by chunk id, with the raw scores of both.
 
-    `words` is BM25 (0 where no term matches), `cosine` is NaN where the chunk has no vector or the probe had
-    none. `terms` are the query's distinct terms in order of first appearance, `total` the number of live
-    chunks in the index, and `threads` whether any of those is in a thread, whatever the filter. `exact` are
-    the ids of chunks that hold a rare identifier of the query; an index leaves it empty.
+    `words` is BM25 (0 if no term matches), `cosine` is NaN if the chunk has no vector or the probe had none.
+    `terms` are the query's distinct terms in order of first appearance, `total` the number of live chunks in
+    the index, and `threads` whether any of those is in a thread, whatever the filter. `exact` are the ids of
+    chunks that contain a rare identifier of the query; an index leaves it empty.
     """
 
     ids: Ids
@@ -85,58 +85,58 @@ class Candidates:
 
 
 class Reader(Protocol):
-    """All of Records that an index may see: one collection, with the vectors of one space."""
+    """The part of the records that an index reads: one collection, with the vectors of one model."""
 
     async def last_sequence(self) -> int:
-        """The sequence of the newest committed change, 0 if there is none."""
+        """Return the sequence of the newest committed change, 0 if there is none."""
         ...
 
     async def changes_since(self, sequence: int, *, limit: int) -> Sequence[Change]:
-        """Committed changes after `sequence`, oldest first; never ends inside a transaction's changes.
+        """Return committed changes after `sequence`, oldest first, with complete transactions.
 
-        A change may name no chunk that exists: it only takes the index further.
+        A change may refer to no existing chunk: it only advances the index.
         """
         ...
 
     async def chunks(self, first: ChunkId, last: ChunkId) -> Sequence[IndexedChunk]:
-        """The live chunks with first ≤ id ≤ last, by id, as they are now."""
+        """Return the current live chunks with first ≤ id ≤ last, by id."""
         ...
 
     def scan(self, after: ChunkId | None = None) -> AsyncIterator[Sequence[IndexedChunk]]:
-        """All live chunks by id (those after `after`), in batches."""
+        """Yield all live chunks by id (those after `after`), in batches."""
         ...
 
 
 class Index(Protocol):
-    """Which chunks, how similar. Derived from Records: a pure function of them up to `applied()`."""
+    """A search index, derived from the records: a pure function of them up to `applied()`."""
 
     def applied(self) -> int:
         """The sequence number up to which queries see the records."""
         ...
 
     async def apply(self, changes: Sequence[Change], chunks: PutChunks | None = None) -> None:
-        """Apply changes in order; visible to the next query all at once. Applying twice is harmless.
+        """Apply changes in order; they become visible to queries atomically. Idempotent.
 
-        `chunks` are given only with changes that follow right after `applied()`; else they are read.
+        `chunks` are given only with changes that directly follow `applied()`; otherwise they are read.
         """
         ...
 
     async def search(self, probe: Probe) -> Candidates:
-        """The best `limit` chunks of each arm under the filter, as one union with both raw scores."""
+        """Return the best `limit` matching chunks of each retriever, as one union with both raw scores."""
         ...
 
     async def score(self, ids: Ids, probe: Probe) -> Candidates:
-        """Raw scores of the given chunks; those that do not exist or fail the filter are left out."""
+        """Return raw scores of the given chunks, without those that do not exist or match the filter."""
         ...
 
     async def check(self) -> Sequence[Disagreement]:
-        """Every difference from the records, at the sequence that the index has applied."""
+        """Return every difference from the records, at the sequence that the index has applied."""
         ...
 
     async def flush(self, *, least: int = 1) -> None:
-        """Write down all that is committed, if at least `least` chunks wait, so that openings are quick.
+        """Persist everything committed, if at least `least` chunks are in memory, for a fast opening.
 
-        An index that writes nothing down does nothing.
+        An index without files does nothing.
         """
         ...
 
@@ -145,45 +145,45 @@ class Index(Protocol):
         ...
 
     async def purge(self) -> None:
-        """Return only when no file of the index holds anything of removed chunks."""
+        """Return when no file of the index contains removed chunks."""
         ...
 
     async def status(self) -> IndexStatus:
-        """Sizes and counts."""
+        """Return sizes and counts."""
         ...
 
     async def close(self) -> None:
-        """Release files; what was applied but not written down is read from Records at the next opening."""
+        """Close files. What was applied and not persisted is read from the records at the next opening."""
         ...
 
 
 class Embedder(Protocol):
-    """Texts to unit vectors of one space. Documents and queries may be embedded differently."""
+    """Converts texts to unit vectors. Documents and queries may be embedded differently."""
 
     @property
     def space(self) -> EmbeddingSpace:
-        """The space of all vectors this embedder makes."""
+        """The embedding model of all its vectors."""
         ...
 
     async def embed_documents(self, texts: Sequence[str]) -> Vectors:
-        """Unit rows of shape (len(texts), dimensions)."""
+        """Return unit rows of shape (len(texts), dimensions)."""
         ...
 
     async def embed_query(self, text: str) -> Vectors:
-        """A unit vector of shape (dimensions,)."""
+        """Return a unit vector of shape (dimensions,)."""
         ...
 
     async def close(self) -> None:
-        """Release what the embedder holds."""
+        """Close open resources."""
         ...
 
 
 @runtime_checkable
 class LanguageAware(Protocol):
-    """An embedder that tells for which texts its vectors mean something."""
+    """An embedder that knows for which texts its vectors are meaningful."""
 
     def knows(self, text: str) -> bool:
-        """Whether the model was trained on the language of a text, as far as its letters tell."""
+        """Return whether the model was trained on the language of a text, judged by its script."""
         ...
 
 
@@ -191,33 +191,33 @@ class Records(Timelines, Protocol):
     """The system of record. Every method is one transaction; every write appends its change rows."""
 
     def visible_to(self, person: UserId) -> "Records":
-        """The same records for a person's reads, of which a store with a second wall shows no others."""
+        """Return the records as a person may read them, if the store has row security."""
         ...
 
     async def create_collection(self, collection: Collection) -> Collection:
-        """Store it, or return the stored one of that name."""
+        """Store a collection, or return the stored one of that name."""
         ...
 
     async def collection(self, name: str) -> Collection | None:
-        """The collection of that name, else of that id."""
+        """Return the collection of that name, else of that id."""
         ...
 
     async def change_collection(
         self, collection: CollectionId, *, name: str | None = None, description: str | None = None
     ) -> Collection:
-        """Change what is given. Raises NotFound, or Conflict if the name is taken."""
+        """Change the given fields. Raises NotFound, or Conflict if the name is taken."""
         ...
 
     async def collections(self) -> Sequence[Collection]:
-        """All collections by name."""
+        """Return all collections by name."""
         ...
 
     async def delete_collection(self, collection: CollectionId) -> Receipt:
-        """Delete it with everything in it."""
+        """Delete a collection with everything in it."""
         ...
 
     async def put_source(self, source: Source) -> Source:
-        """Store it, or replace the metadata of the stored one of that name in that collection."""
+        """Store a source, or replace the metadata of the one of that name in the collection."""
         ...
 
     async def change_source(
@@ -227,83 +227,83 @@ class Records(Timelines, Protocol):
         ...
 
     async def delete_source(self, source: SourceId) -> Receipt:
-        """Delete it with its documents, chunks, vectors and grants in one transaction. Raises NotFound."""
+        """Delete a source with documents, chunks, vectors and grants in one transaction. Raises NotFound."""
         ...
 
     async def sources(
         self, collection: CollectionId, *, called: Sequence[str] | None = None
     ) -> Sequence[Source]:
-        """All sources of a collection by name; with `called` those that have one of these ids or names."""
+        """Return the sources of a collection by name; with `called`, those with these ids or names."""
         ...
 
     async def find_with_sources(
         self, names: Sequence[str], called: str
     ) -> Sequence[tuple[Collection, Sequence[Source]]]:
-        """The collections that have one of these names or ids, each with its sources that are called so."""
+        """Return the collections of these names or ids, each with its sources called so."""
         ...
 
     async def write(self, documents: Sequence[PreparedDocument]) -> WriteResult:
-        """Add or replace documents with their chunks, all in one transaction, in the order given.
+        """Add or replace documents with their chunks in one transaction, in order.
 
-        A replaced document keeps its `recorded` time; its old chunks and vectors go in the same commit.
-        A document whose title, author, kind and chunks are the stored ones (by content hash, span, page
-        and heading) keeps its chunks and vectors, and only its other fields change. Raises NotFound for
-        an unknown source, or a parent that is not in the same source; PreconditionFailed where a document is
-        not `if_match`.
+        A replaced document keeps its `recorded` time; its old chunks and vectors are deleted in the same
+        transaction. If title, author, kind and chunks of a document are unchanged (by content hash, span,
+        page and heading), it keeps its chunks and vectors, and only its other fields change. Raises NotFound
+        for an unknown source, or a parent that is not in the same source; PreconditionFailed if a document
+        does not match `if_match`.
         """
         ...
 
     async def documents(self, ids: Sequence[DocumentId]) -> Sequence[Document]:
-        """Those documents that exist, in the order asked."""
+        """Return the documents that exist, in the given order."""
         ...
 
     async def list(
         self, collection: CollectionId, where: Filter, *, after: str | None = None, limit: int = 100
     ) -> tuple[Sequence[Document], str | None]:
-        """A page of documents that match, in order of recording, and the cursor of the next page.
+        """Return a page of matching documents in recording order, and the cursor of the next page.
 
         The filter is applied before the limit; `position` does not exist for a document.
         """
         ...
 
     async def count(self, collection: CollectionId, where: Filter) -> int:
-        """How many documents match."""
+        """Return the number of matching documents."""
         ...
 
     async def text(self, document: DocumentId) -> str:
-        """The full text, put together from the chunks. Raises NotFound."""
+        """Return the full text, joined from the chunks. Raises NotFound."""
         ...
 
     async def texts(self, documents: Sequence[DocumentId]) -> Mapping[DocumentId, str]:
-        """The full texts of those that exist, as they are at one time."""
+        """Return the full texts of documents that exist, in one snapshot."""
         ...
 
     async def document_chunks(self, document: DocumentId) -> Sequence[StoredChunk]:
-        """A document's chunks by position."""
+        """Return a document's chunks by position."""
         ...
 
     async def delete(self, ids: Sequence[DocumentId], *, now: datetime | None = None) -> Receipt:
-        """Delete documents with children, chunks and vectors in one transaction; unknown ids count 0.
+        """Delete documents with children, chunks and vectors in one transaction. Unknown ids count 0.
 
-        Of a memory its id and the time are kept (`now`, None: the present), but none of its text.
+        Of a memory, its id and the time of deletion are kept (`now`, None: the current time), but no text.
         """
         ...
 
     async def hydrate(self, ids: Sequence[ChunkId]) -> Sequence[StoredChunk]:
-        """Those chunks that exist, in the order asked, with their neighbors.
+        """Return the chunks that exist, in the given order, with their neighbors.
 
-        Neighbors are the chunks before and after in the order (sequence, occurred start, document,
-        position) of the same source and thread; without a thread, in the same document.
+        Neighbors are the chunks before and after in the order (sequence, occurred start, document, position)
+        of the same source and thread; without a thread, in the same document.
         """
         ...
 
     async def thread(
         self, source: SourceId, thread: str, *, limit: int, around: Sequence[DocumentId] = ()
     ) -> StoredThread:
-        """The documents of a thread that have text, in its order.
+        """Return the documents of a thread that have text, in order.
 
-        Of more than about `limit`, the first, the last, and those around the documents of `around`, in equal
-        shares; those of `around` in any case.
+        Of more than about `limit`, the first, the last, and those around the documents of `around` are
+        returned in equal parts; those of `around` always.
         """
         ...
 
@@ -315,87 +315,87 @@ class Records(Timelines, Protocol):
         until: datetime | None = None,
         before: Document | None = None,
     ) -> Sequence[StoredChunk]:
-        """The first chunk of each of the newest documents of a source by event time, newest first.
+        """Return the first chunk of each of the newest documents of a source by event time, newest first.
 
-        Documents without text are left out, and those without an event time, unless there are no others: then
-        the order is that of sequences. Of equal times, the larger id comes first. With `until` only those of
+        Documents without text are skipped, and those without an event time, unless there are no others: then
+        the order is that of sequences. Of equal times, the larger id comes first. With `until`, only those of
         that time or before; with `before`, a document of the source, only those that follow it in this order.
         """
         ...
 
     async def beginnings(self, documents: Sequence[DocumentId]) -> Sequence[StoredChunk]:
-        """The first chunk of each of those documents that exist and have text, in the order asked."""
+        """Return the first chunk of each document that exists and has text, in the given order."""
         ...
 
     async def state(self, collection: CollectionId) -> tuple[int, EmbeddingSpace | None]:
-        """The newest change's sequence and the space that answers, read in one go."""
+        """Return the newest change's sequence and the active embedding model, read consistently."""
         ...
 
     async def unembedded(
         self, collection: CollectionId, space: EmbeddingSpace, *, limit: int, among: range | None = None
     ) -> Sequence[IndexedChunk]:
-        """Chunks without a vector in the space, oldest first, of documents that are not in error.
+        """Return chunks without a vector of the model, oldest first, of documents without an error.
 
-        With `among` only of documents whose last chunk's id it holds.
+        With `among`, only of documents whose last chunk's id it contains.
         """
         ...
 
     async def oldest_unembedded(
         self, collection: CollectionId, space: EmbeddingSpace, *, start: int
     ) -> ChunkId | None:
-        """The id of the last chunk of the oldest document of those, none before `start`."""
+        """Return the last chunk's id of the oldest such document, from `start` on."""
         ...
 
     async def count_unembedded(self, collection: CollectionId, space: EmbeddingSpace) -> int:
-        """How many chunks have no vector in the space, documents in error left out."""
+        """Count the chunks without a vector of the model, without those of failed documents."""
         ...
 
     async def put_vectors(
         self, collection: CollectionId, space: EmbeddingSpace, vectors: Sequence[tuple[ChunkId, bytes]]
     ) -> int:
-        """Store little-endian float16 vectors of chunks of a collection and say how many.
+        """Store little-endian float16 vectors of chunks of a collection. Returns their number.
 
         Vectors of chunks that do not exist, or have one already, are ignored.
         """
         ...
 
     async def fail(self, document: DocumentId, error: str) -> None:
-        """Mark a document as impossible to embed; its words stay searchable."""
+        """Mark a document as failed to embed. Keyword search still finds it."""
         ...
 
     async def switch_space(self, collection: CollectionId, space: EmbeddingSpace) -> int:
-        """Let the space answer from now on and delete the vectors of all others; returns how many went."""
+        """Activate the embedding model, and delete the vectors of all others. Returns their number."""
         ...
 
     def reader(self, collection: CollectionId, space: EmbeddingSpace | None) -> Reader:
-        """The narrow view an index gets."""
+        """Return the restricted interface for an index."""
         ...
 
     async def counts(self, collection: CollectionId) -> dict[str, int]:
-        """Numbers for status: sources, documents, chunks, vectors, pending, error."""
+        """Return counts: sources, documents, chunks, vectors, pending, error."""
         ...
 
     async def check(self) -> Sequence[str]:
-        """The problems that the database finds in its files and references; empty if there are none."""
+        """Return the problems that the database finds in its files and references."""
         ...
 
     async def begin_purge(self, collection: CollectionId) -> None:
-        """Note that what is about to be deleted from the collection must be erased."""
+        """Record that content about to be deleted from the collection must be erased."""
         ...
 
     async def unfinished_purges(self) -> Mapping[str, CollectionId]:
-        """The collections of purges that were begun and did not end, by the ids of the purges."""
+        """Return the collections of unfinished purges by purge id."""
         ...
 
     async def purge(self, done: Sequence[str] = ()) -> None:
-        """Return only when no file of the store holds deleted content, nor an answer that repeats it.
+        """Return when no file of the store contains deleted content or stored responses with it.
 
         `done` are the purges that end with this one.
         """
         ...
 
     async def close(self) -> None:
-        """Release connections."""
+        """Close connections."""
         ...
 
 
@@ -403,7 +403,7 @@ class Records(Timelines, Protocol):
 class FoundFile:
     """A file to add: its path, and its name relative to the folder that the user named.
 
-    `is_named` says that the user named the file itself.
+    `is_named` means that the user named the file itself.
     """
 
     path: Path
@@ -414,7 +414,7 @@ class FoundFile:
 
 @dataclass(frozen=True, slots=True)
 class ParsedFile:
-    """The documents of one file; `notice` says what a reader should know, e.g. a guessed encoding."""
+    """The documents of one file. `notice` is a warning for the user, e.g. of a guessed encoding."""
 
     documents: tuple[NewDocument, ...]
     encoding: str | None = None
@@ -422,10 +422,10 @@ class ParsedFile:
 
 
 class Archives(Protocol):
-    """Exports of chat platforms to channels."""
+    """Reads exports of chat platforms."""
 
     def read(self, path: Path, *, kind: ArchiveKind | None = None) -> ChatArchive:
-        """All channels of an export; which platform's is found out where `kind` does not say.
+        """Return all channels of an export. Its platform is detected if `kind` is not given.
 
         Raises UnreadableFile, UnsupportedContent or TooLarge.
         """
@@ -433,16 +433,16 @@ class Archives(Protocol):
 
 
 class Files(Protocol):
-    """Files and folders to documents."""
+    """Reads files and folders."""
 
     def discover(self, paths: Sequence[Path]) -> Iterator[FoundFile]:
-        """Every file below the paths that can be added, by name; link loops are entered once."""
+        """Yield every file below the paths that can be added, by name. Link loops are entered once."""
         ...
 
     def parse(self, found: FoundFile) -> ParsedFile:
-        """The file's documents. Raises UnreadableFile or TooLarge."""
+        """Return the file's documents. Raises UnreadableFile or TooLarge."""
         ...
 
     def parse_bytes(self, data: bytes, name: str, *, charset: str | None = None) -> ParsedFile:
-        """The documents of a file that is not on disk; `charset` is the encoding that its sender gives."""
+        """Return the documents of a file in memory. `charset` is the encoding declared by its sender."""
         ...

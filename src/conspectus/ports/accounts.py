@@ -1,4 +1,4 @@
-"""The port of people, groups, keys and grants; every method is one transaction."""
+"""The port of users, groups, API keys and grants. Every method is one transaction."""
 
 from collections.abc import Sequence
 from datetime import datetime
@@ -9,55 +9,55 @@ from conspectus.model.ids import CollectionId, GroupId, KeyId, SourceId, UserId
 
 
 class Accounts(Protocol):
-    """Part of the system of record. Nothing here checks who asks; the engine does."""
+    """Part of the system of record. Permissions are checked by the engine, not here."""
 
     async def add_user(self, user: User) -> None:
-        """Store it. Raises Conflict if the name is taken."""
+        """Store a user. Raises Conflict if the name is taken."""
         ...
 
     async def set_user_disabled(self, user: UserId, *, disabled: bool) -> User:
-        """Let a user do nothing any more, or let it again. Raises NotFound."""
+        """Disable or enable a user. Raises NotFound."""
         ...
 
     async def delete_user(self, user: UserId, *, transfer_to: UserId | None = None) -> None:
-        """Delete it with its keys, grants, memberships and entries of the audit log.
+        """Delete a user with keys, grants, memberships and audit log entries.
 
-        Its collections and jobs go to `transfer_to`.
+        Collections and jobs go to `transfer_to`.
 
         Raises NotFound, or Conflict if it owns collections and `transfer_to` is not given.
         """
         ...
 
     async def users(self) -> Sequence[User]:
-        """All users by name."""
+        """Return all users by name."""
         ...
 
     async def user(self, name_or_id: str) -> User | None:
-        """The user of that id, else of that name."""
+        """Return the user of that id, else of that name."""
         ...
 
     async def add_group(self, group: Group) -> None:
-        """Store it. Raises Conflict if the name is taken."""
+        """Store a group. Raises Conflict if the name is taken."""
         ...
 
     async def delete_group(self, group: GroupId) -> None:
-        """Delete it with its grants and memberships. Raises NotFound."""
+        """Delete a group with its grants and memberships. Raises NotFound."""
         ...
 
     async def groups(self) -> Sequence[Group]:
-        """All groups by name."""
+        """Return all groups by name."""
         ...
 
     async def members(self, group: GroupId) -> Sequence[User]:
-        """The members of a group by name. Raises NotFound."""
+        """Return the members of a group by name. Raises NotFound."""
         ...
 
     async def join(self, group: GroupId, user: UserId) -> None:
-        """Make the user a member, if it is none yet. Raises NotFound."""
+        """Add the user to the group, if it is no member yet. Raises NotFound."""
         ...
 
     async def leave(self, group: GroupId, user: UserId) -> None:
-        """End the membership, if there is one."""
+        """Remove the user from the group, if it is a member."""
         ...
 
     async def add_key(self, key: Key, secret_hash: str) -> None:
@@ -65,41 +65,41 @@ class Accounts(Protocol):
         ...
 
     async def key(self, key: KeyId) -> tuple[Key, str, User] | None:
-        """A key with the hash of its secret and its user."""
+        """Return a key with the hash of its secret and its user."""
         ...
 
     async def keys(self, user: UserId | None = None) -> Sequence[Key]:
-        """The keys of one user or of all, oldest first."""
+        """Return the keys of one user or of all, oldest first."""
         ...
 
     async def revoke_key(self, key: KeyId, at: datetime) -> Key:
-        """End a key's validity for the very next request. Raises NotFound."""
+        """Revoke a key from the next request on. Raises NotFound."""
         ...
 
     async def used(self, key: KeyId, at: datetime) -> None:
-        """Note that a key was used."""
+        """Record that a key was used."""
         ...
 
     async def put_grant(self, grant: Grant) -> None:
-        """Store it, in place of another role of the same grantee there. Raises NotFound."""
+        """Store a grant, replacing another role of the principal there. Raises NotFound."""
         ...
 
     async def revoke(self, collection: CollectionId, source: SourceId | None, grantee: Principal) -> bool:
-        """Take a role away; whether there was one."""
+        """Delete a grant. Returns whether it existed."""
         ...
 
     async def grants(self, collection: CollectionId) -> Sequence[Grant]:
-        """All grants on a collection and its sources, in a stable order."""
+        """Return all grants on a collection and its sources, in a stable order."""
         ...
 
     async def grants_of(self, user: UserId) -> Sequence[Grant]:
-        """All grants that a user has, directly or through groups."""
+        """Return all grants of a user, direct or through groups."""
         ...
 
     async def add_audit(self, entry: AuditEntry) -> None:
-        """Store it until its collection, or one of its users, is deleted. Raises NotFound."""
+        """Store an audit log entry, until its collection or one of its users is deleted. Raises NotFound."""
         ...
 
     async def audit(self, *, after: str | None = None, limit: int) -> AuditPage:
-        """A page of the audit log, newest first. Raises InvalidInput for a broken cursor."""
+        """Return a page of the audit log, newest first. Raises InvalidInput for an invalid cursor."""
         ...

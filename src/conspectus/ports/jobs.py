@@ -1,4 +1,4 @@
-"""The ports of long work: who keeps its rows, who runs it, and who logs calls to providers."""
+"""The ports of jobs: the job store, execution, locks, idempotency, and the provider log."""
 
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, AbstractContextManager, contextmanager
@@ -23,15 +23,15 @@ from conspectus.model.records import Metadata
 
 
 class Lock(Protocol):
-    """Whether this process holds the lock, for the duration of the block."""
+    """A lock during a block, held or not."""
 
     @property
     def fence(self) -> int:
-        """A number that grows from one holder to the next, so that the next one's writes count for more."""
+        """A number that grows with each holder, so that writes of former holders can be rejected."""
         ...
 
     def __bool__(self) -> bool:
-        """Whether this process holds the lock."""
+        """Return whether this process holds the lock."""
         ...
 
     async def confirm(self) -> None:
@@ -47,7 +47,7 @@ determined, opening raises StorageError.
 """
 
 Turns: TypeAlias = Callable[[str], AbstractAsyncContextManager[Lock]]
-"""Opens turns by the names of what is done in them."""
+"""Opens locks by name."""
 
 
 CURRENT_USER: Final[ContextVar[str | None]] = ContextVar("asking", default=None)
@@ -56,7 +56,7 @@ CURRENT_USER: Final[ContextVar[str | None]] = ContextVar("asking", default=None)
 
 @contextmanager
 def on_behalf_of(user: str | None) -> Iterator[None]:
-    """Calls to model providers within the block are for that user."""
+    """Attribute calls to model providers within the block to that user."""
     before = CURRENT_USER.set(user)
     try:
         yield
@@ -75,77 +75,77 @@ class JobPlace:
 
 @dataclass(frozen=True, slots=True)
 class JobScope:
-    """Which jobs: of any of these places (None: all), in any of these states (None: in any)."""
+    """Selects jobs: of any of these places (None: all), in any of these states (None: any)."""
 
     places: tuple[JobPlace, ...] | None = None
     states: tuple[JobState, ...] | None = None
 
 
 class JobStore(Protocol):
-    """The rows of jobs and of syncs; every method is one transaction."""
+    """The rows of jobs and connections. Every method is one transaction."""
 
     async def add(self, job: Job) -> Job:
-        """Store it, or return the stored one of that id."""
+        """Store a job, or return the stored one of that id."""
         ...
 
     async def job(self, job: JobId) -> Job | None:
-        """The job of that id."""
+        """Return the job of that id."""
         ...
 
     async def change(
         self, job: JobId, *, unless: Sequence[JobState] = (), attempt: int | None = None, **fields: Any
     ) -> Job:
-        """Change fields of a job, unless it is in one of these states, and return it as it is then.
+        """Change fields of a job, unless it is in one of these states. Returns the resulting job.
 
         With `attempt`, only while that is the job's last one. Raises NotFound or LockLost.
         """
         ...
 
     async def jobs(self, scope: JobScope, *, after: str | None = None, limit: int = 100) -> JobPage:
-        """Jobs in scope, newest first. Raises InvalidInput for a cursor that is none."""
+        """Return the jobs in scope, newest first. Raises InvalidInput for an invalid cursor."""
         ...
 
     async def report(self, scope: JobScope, *, now: datetime) -> IngestReport:
-        """Numbers over the jobs in scope."""
+        """Return counts of the jobs in scope."""
         ...
 
     async def put_connection(self, connection: Connection) -> Connection:
-        """Store it, or change the stored one of that id."""
+        """Store a connection, or update the one of that id."""
         ...
 
     async def connections(self, collection: CollectionId) -> Sequence[Connection]:
-        """The connections of a collection, by name."""
+        """Return the connections of a collection by name."""
         ...
 
     async def delete_connection(self, connection: str) -> bool:
-        """Forget a connection; whether there was one."""
+        """Delete a connection. Returns whether it existed."""
         ...
 
 
 Run: TypeAlias = Callable[[JobId], Awaitable[None]]
-"""Runs a job from its stored state and stores its result; raises only to be run again."""
+"""Runs a job from its stored state and stores its result. It raises only to be run again."""
 
 JobTurn: TypeAlias = Callable[[JobId], AbstractAsyncContextManager[Lock]]
-"""Opens a block that runs a job alone, as `Turn` does."""
+"""Opens a block that runs a job exclusively, like `Turn`."""
 
 
 class Jobs(Protocol):
     """Durable execution: a submitted job is run to its end exactly once, even if processes are killed."""
 
     async def start(self, run: Run) -> None:
-        """Begin to run what is submitted, now and earlier. Called once."""
+        """Start running submitted jobs, including earlier ones. Call it once."""
         ...
 
     async def submit(self, job: JobId) -> None:
-        """Submit a job; a queued or running one is unchanged, one that has ended runs again.
+        """Submit a job. Has no effect on a queued or running job; a finished one runs again.
 
-        When this returns the job will run, even if the process dies, provided that unfinished jobs of the
+        After the return the job will run, even if the process dies, provided that unfinished jobs of the
         store are submitted again at each start. Raises StorageError.
         """
         ...
 
     async def cancel(self, job: JobId) -> None:
-        """Cancel a queued or running job; one that has ended is unchanged."""
+        """Cancel a queued or running job. Has no effect on a finished one."""
         ...
 
     async def close(self, *, grace: float) -> None:
@@ -154,111 +154,111 @@ class Jobs(Protocol):
 
 
 class JobFiles(Protocol):
-    """Data of a job besides its row: its files, and values that must not be stored elsewhere."""
+    """Data of a job besides its row: its files, and secrets."""
 
     async def store_secret(self, job: JobId, secret: Metadata) -> None:
-        """Keep it where only the account of this process can read it."""
+        """Store a secret so that only the account of this process can read it."""
         ...
 
     async def secret(self, job: JobId) -> Metadata | None:
-        """The stored value; None if there is none, or it was deleted."""
+        """Return the secret of a job; None if it has none, or it was deleted."""
         ...
 
     async def store_files(self, job: JobId, uploads: Sequence[Upload]) -> None:
-        """Copy the files; when this returns they outlast a crash. Raises UnreadableFile or StorageError."""
+        """Copy the files durably. Raises UnreadableFile or StorageError."""
         ...
 
     async def files(self, job: JobId) -> Sequence[Path]:
-        """The paths of the files, in the order in which they were stored; empty once they were deleted."""
+        """Return the paths of the files in the order in which they were stored; empty after deletion."""
         ...
 
     async def drop(self, job: JobId) -> None:
-        """Delete all that was kept for a job, if there is anything."""
+        """Delete everything that is stored for a job."""
         ...
 
     async def holders(self) -> Mapping[JobId, datetime]:
-        """The jobs for which something is kept, and when it last changed."""
+        """Return the jobs with stored data, and when it last changed."""
         ...
 
 
 class RequestLog(Protocol):
-    """The log of calls to model providers."""
+    """The log of requests to model providers."""
 
     async def add(self, requests: Sequence[EmbeddingRequest]) -> None:
-        """Store them."""
+        """Store requests."""
         ...
 
     async def page(self, *, after: int | None = None, limit: int = 100) -> Sequence[EmbeddingRequest]:
-        """Requests, newest first, older than the id `after`."""
+        """Return requests before the id `after`, newest first."""
         ...
 
     async def totals(self, since: datetime) -> Sequence[RequestTotals]:
-        """Sums by kind and model since an instant."""
+        """Return sums by kind and model since an instant."""
         ...
 
 
 @dataclass(slots=True)
 class Commits:
-    """How many transactions of a block were committed, or may have been."""
+    """The number of transactions of a block that were committed, or may have been."""
 
     possible: int = 0
 
 
 class IdempotencyStore(Protocol):
-    """Answers kept for a while, so that a write that is sent twice with the same key is done once."""
+    """Stored responses, so that a write that is sent twice with the same key is done once."""
 
     async def begin(
         self, person: str, key: str, fingerprint: str, *, at: datetime
     ) -> Mapping[str, Any] | None:
-        """Claim a key (None) for as long as `renew` is called in time, or return the answer kept for it.
+        """Claim a key (None) for as long as `renew` is called in time, or return its stored response.
 
         Raises Conflict if the key was used for another request, or if its first request is still running;
-        WriteOutcomeUnknown if that ended without an answer to keep, and something of it was stored.
+        WriteOutcomeUnknown if that ended without a response, and something of it was stored.
         """
         ...
 
     async def renew(self) -> None:
-        """Hold on to the open claims of this process for another lease."""
+        """Extend the leases of the open claims of this process."""
         ...
 
     def recording(self, person: str, key: str, *, at: datetime) -> AbstractContextManager[None]:
-        """A block whose writes belong to the request that claimed the key.
+        """Return a block whose writes belong to the request that claimed the key.
 
-        Once another process has taken over the claim, a write there is rolled back and raises LockLost.
+        If another process has taken over the claim, a write in the block is rolled back and raises LockLost.
         """
         ...
 
     def watching(self) -> AbstractContextManager[Commits]:
-        """A block that counts the transactions with which it, and the tasks it starts, write."""
+        """Return a block that counts the write transactions of it and of the tasks it starts."""
         ...
 
     async def finish(self, person: str, key: str, answer: Mapping[str, Any] | None) -> None:
-        """Keep the answer; with None give the key back, unless something was stored."""
+        """Store the response; with None, release the key unless something was stored."""
         ...
 
     async def forget(self, before: datetime) -> int:
-        """Delete what is older; how many."""
+        """Delete older responses. Returns their number."""
         ...
 
     async def give_back(self) -> int:
-        """Free the claims that are no longer renewed because their process ended; return how many.
+        """Release claims that are no longer renewed because their process ended. Returns their number.
 
-        Claims with stored writes are kept as such.
+        Claims with stored writes are marked as such.
         """
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class RateCount:
-    """Whether the requested amount was left, and the number of seconds until the next minute."""
+    """Whether the requested amount was available, and the seconds until the next minute."""
 
     granted: bool
     seconds: float
 
 
 class RateCounters(Protocol):
-    """The counts of a store; the minutes are those of its clock."""
+    """The rate counters of a store. Minutes are those of its clock."""
 
     async def take(self, name: str, count: int, *, maximum: int) -> RateCount:
-        """Take so much of what a name may have this minute: all of it, or nothing."""
+        """Count an amount against the limit per minute of a name: all of it, or nothing."""
         ...

@@ -1,4 +1,4 @@
-"""The ports to the outside: fetching, parsing, reranking, and stores to sync with."""
+"""The ports to external systems: fetching, reranking, and connectors."""
 
 from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -10,9 +10,9 @@ from conspectus.model.records import NewDocument
 
 @dataclass(frozen=True, slots=True)
 class Fetched:
-    """An answer of a web server after all redirects, its body decompressed.
+    """A response of a web server after all redirects, its body decompressed.
 
-    `content_type` is lower case without parameters, `charset` as the header names it.
+    `content_type` is lower case without parameters, `charset` as in the header.
     """
 
     url: str
@@ -24,12 +24,12 @@ class Fetched:
 
 
 class Fetcher(Protocol):
-    """Requests that never reach an address inside, and never take more than they may."""
+    """Sends requests within limits, never to internal addresses."""
 
     async def fetch(
         self, url: str, *, method: str = "GET", headers: Mapping[str, str] | None = None
     ) -> Fetched:
-        """One request with its redirects; any status is an answer.
+        """Send one request and follow its redirects. Any status is a response.
 
         Raises InvalidInput for an invalid http(s) URL or method, ForbiddenAddress for an address that is not
         allowed, TooLarge for a response over a limit, and FetchFailed without a response.
@@ -37,43 +37,43 @@ class Fetcher(Protocol):
         ...
 
     async def close(self) -> None:
-        """Release connections."""
+        """Close connections."""
         ...
 
 
 class Reranker(Protocol):
-    """Scores how relevant texts are to a query."""
+    """Scores the relevance of texts to a query."""
 
     @property
     def model(self) -> str:
-        """The model's name, as logs and explanations show it."""
+        """The model's name in logs and explanations."""
         ...
 
     async def rerank(self, query: str, texts: Sequence[str], *, limit: int) -> Sequence[tuple[int, float]]:
-        """Places in `texts` with relevance (0 to 1), best first, at most `limit`.
+        """Return positions in `texts` with relevance (0 to 1), best first, at most `limit`.
 
-        No text: no call. Raises ProviderError or ProviderUnavailable.
+        Without texts, no request is sent. Raises ProviderError or ProviderUnavailable.
         """
         ...
 
     async def close(self) -> None:
-        """Release connections."""
+        """Close connections."""
         ...
 
 
 class Connector(Protocol):
-    """An external store that a collection is synced with."""
+    """A source outside of Conspectus that a collection is synced with."""
 
     def changes(self, cursor: str | None) -> AsyncIterator[Listing]:
-        """Batches of what changed since the cursor.
+        """Yield batches of the changes since the cursor.
 
-        Everything from None, from a cursor that is not the connector's, and where it cannot tell what
-        changed. What is gone comes with the last batch or after what was moved. Raises FetchFailed.
+        Everything is listed without a cursor, for a foreign one, and if changes cannot be determined. Removed
+        pages are in the last batch or after moved ones. Raises FetchFailed.
         """
         ...
 
     async def fetch(self, entry: ConnectorEntry) -> NewDocument:
-        """The page as it is now, or as it was listed last; empty text if it was emptied.
+        """Return the current page, or the listed version; empty text if it was emptied.
 
         For entries of this listing or an earlier one, after `changes` was called. Raises NotFound if the page
         was deleted, and UnreadableFile, TooLarge or FetchFailed if it cannot be read.
@@ -81,14 +81,14 @@ class Connector(Protocol):
         ...
 
     async def close(self) -> None:
-        """Release what it holds."""
+        """Close open resources."""
         ...
 
 
 @runtime_checkable
 class Watchable(Protocol):
-    """A connector that hears of changes by itself."""
+    """A connector that detects changes by itself."""
 
     def watch(self) -> AsyncIterator[None]:
-        """Yields when something changed since the first step was asked for. Raises FetchFailed."""
+        """Yield when something has changed since the first step was requested. Raises FetchFailed."""
         ...

@@ -214,7 +214,7 @@ class Portion:
 
 
 class Rates:
-    """Refuses requests of keys that reached their limit. `most` of 0 means no limit."""
+    """Refuses requests of keys that reached their limit. `maximum` of 0 means no limit."""
 
     def __init__(self, app: ASGIApp, rate_counters: RateCounters, maximum: int) -> None:
         self._app = app
