@@ -381,11 +381,12 @@ class TransactionalIndex:
         of the index meets the error again and reports it.
         """
         draft = self._drafting.draft(changes, chunks)
-        attempt = connection.begin_nested()
+        cursor = rows_of(connection)
+        cursor.execute("SAVEPOINT index")
         try:
-            write_draft(rows_of(connection), self._place, state, draft)
+            write_draft(cursor, self._place, state, draft)
         except psycopg.Error:
-            attempt.rollback()
+            cursor.execute("ROLLBACK TO SAVEPOINT index")
             return False
-        attempt.commit()
+        cursor.execute("RELEASE SAVEPOINT index")
         return True
