@@ -1,8 +1,7 @@
-"""Server-sent events: how the events of a chat are written, and the response that sends them as they come.
+"""Server-sent events: the formats of chat events, and the response that sends them.
 
-A piece of the answer is an event without a name whose data is the text. What no parser would give back as it
-is (a carriage return, half of a surrogate pair, or the very text that marks the end) is an event `delta` with
-JSON data.
+A piece of text is an event without a name whose data is the text. Text that parsers would change (a carriage
+return, a lone surrogate, or the end marker itself) is an event `delta` with JSON data.
 """
 
 import asyncio
@@ -36,29 +35,29 @@ NAMED: Final[Mapping[type[ChatEvent], tuple[str, type[BaseModel]]]] = {
 
 
 class Written(Protocol):
-    """How a stream is written."""
+    """The format of a stream."""
 
     @property
     def headers(self) -> Mapping[str, str]:
-        """Headers of its own."""
+        """Headers of the format."""
         ...
 
     @property
     def complete(self) -> bool:
-        """Whether no more of it is needed."""
+        """Return whether the rest of the stream is not needed."""
         ...
 
     def event(self, number: int, event: ChatEvent) -> bytes:
-        """One event."""
+        """Return one event."""
         ...
 
     def end(self, number: int) -> bytes:
-        """The event after the last one."""
+        """Return the end marker."""
         ...
 
 
 class Frames:
-    """Events as they are, each with the id by which a client can go on after it."""
+    """Events with the id by which a client can resume after each."""
 
     complete = False
 
@@ -67,7 +66,7 @@ class Frames:
         self._stream = stream
 
     def event(self, number: int, event: ChatEvent) -> bytes:
-        """One event; a piece of the answer that is empty is none."""
+        """Return one event; empty for an empty piece of text."""
         if isinstance(event, Delta):
             name, data = _piece(event.text)
             return self._frame(number, name, data) if event.text else b""
@@ -75,7 +74,7 @@ class Frames:
         return self._frame(number, name, kind.model_validate(event).model_dump_json())
 
     def end(self, number: int) -> bytes:
-        """The mark of the end."""
+        """Return the end marker."""
         return self._frame(number, "", DONE)
 
     def _frame(self, number: int, name: str, data: str) -> bytes:
@@ -83,7 +82,7 @@ class Frames:
 
 
 class Plain:
-    """The text of the answer alone, for clients that read only lines of data, and [DONE].
+    """Only the text of the response and [DONE], for clients that read data lines only.
 
     A failure is an event `error` whose data is its code and message.
     """
@@ -92,7 +91,7 @@ class Plain:
     headers: Mapping[str, str] = {}
 
     def event(self, number: int, event: ChatEvent) -> bytes:
-        """A piece of the answer, or a failure; other events are left out."""
+        """Return a piece of text or a failure; other events are skipped."""
         if isinstance(event, Failure):
             return frame(f"{event.code}: {event.message}", name="error")
         if not isinstance(event, Delta) or not event.text:
@@ -101,12 +100,12 @@ class Plain:
         return b"".join(map(frame, (text[:1], text[1:]) if text == DONE else (text,)))
 
     def end(self, number: int) -> bytes:
-        """The mark of the end."""
+        """Return the end marker."""
         return frame(DONE)
 
 
 def frame(data: str, *, name: str = "", id: str = "") -> bytes:
-    """One event with each line of its data as a line."""
+    """Return one event with each line of its data as a data line."""
     head = f"id: {id}\n" if id else ""
     head += f"event: {name}\n" if name else ""
     lines = "".join(f"data: {line}\n" for line in data.split("\n"))
@@ -114,14 +113,14 @@ def frame(data: str, *, name: str = "", id: str = "") -> bytes:
 
 
 def _piece(text: str) -> tuple[str, str]:
-    """The name and the data by which a piece of the answer arrives as it is."""
+    """Return name and data of a piece of text, such that parsers do not change it."""
     if text == DONE or LOST_IN_LINES.search(text):
         return "delta", json.dumps({"text": text})
     return "", text
 
 
 async def taken(piece: bytes, send: Send, settings: Settings) -> bool:
-    """Whether the client takes a piece in within the time that a request has to arrive."""
+    """Send a piece. Returns false if the client does not receive it within the request timeout."""
     try:
         async with asyncio.timeout(settings.request_timeout_seconds or None):
             await send({"type": "http.response.body", "body": piece, "more_body": True})
@@ -133,7 +132,7 @@ async def taken(piece: bytes, send: Send, settings: Settings) -> bool:
 class EventStream(Response):
     """Sends events as they come, and a comment after a pause, until the client disconnects.
 
-    The head is sent after `head_after` events; errors before that are answered by `refuse`.
+    The head is sent after `head_after` events; errors before that are passed to `refuse`.
     """
 
     def __init__(
@@ -156,7 +155,7 @@ class EventStream(Response):
         self._refuse = refuse
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer the request."""
+        """Respond to the request."""
         async with self._stream.read_by(receive, self._first) as reader:
             await reader.reaches(self._head_after)
             failure = self._stream.failure

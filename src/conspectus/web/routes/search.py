@@ -13,7 +13,7 @@ router = Section("questions")
 
 @router.post("/rerank", response_model=answered(Reranking), responses=problems())
 async def rerank(body: RerankBody, engine: EngineOf) -> Reranking:
-    """Passages found before, in the order of the reranker."""
+    """Rerank hits, given the ids of their chunks."""
     hits = await engine.search.get_hits(body.chunks)
     return await engine.search.rerank(body.query, hits, limit=body.limit)
 
