@@ -1,4 +1,4 @@
-# The image of a server and of a worker; docs/operate/operations.md says how it is run.
+# The image of a server and of a worker; docs/operate/one-folder.md says how it is run.
 #
 #   docker build -t conspectus .
 #   docker build -t conspectus --build-arg REQUIREMENTS=server-full --build-arg PACKAGES=git .

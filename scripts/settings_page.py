@@ -16,18 +16,18 @@ Each setting is an environment variable, or under its own name (`chunk_size: 100
 `conspectus.settings.Settings`. Numbers are whole numbers. Sizes are in bytes unless the name says otherwise.
 """
 SECTIONS: Final = {
-    "path": ("Data and index", "[operations.md](../operate/operations.md)"),
+    "path": ("Data and index", "[operate](../operate/index.md)"),
     "chunk_size": ("Documents", ""),
     "max_query_characters": ("Search", ""),
-    "embedder": ("Models", "[models.md](../guides/models.md)"),
-    "chat_model": ("Chat", "[chat.md](../guides/chat.md)"),
-    "summary_max_attempts": ("Streams, summaries and alerts", "[video.md](../guides/video.md)"),
+    "embedder": ("Models", "[models](../guides/models.md)"),
+    "chat_model": ("Chat", "[chat](../guides/chat.md)"),
+    "summary_max_attempts": ("Streams, summaries and alerts", "[video](../guides/video.md)"),
     "recent_memory_turns": (
         "Memory and graphs",
-        "[memory.md](../guides/memory.md), [graph.md](../guides/graph.md) and [mcp.md](../guides/mcp.md)",
+        "[memory](../guides/memory.md), [graphs](../guides/graph.md) and [MCP](../guides/mcp.md)",
     ),
-    "job_max_attempts": ("Jobs and fetching", "[wikis.md](../guides/sync.md)"),
-    "host": ("Server", "[http.md](http.md), with the answer at each limit"),
+    "job_max_attempts": ("Jobs and fetching", "[sync](../guides/sync.md)"),
+    "host": ("Server", "[HTTP](http.md), with the answer at each limit"),
     "url": ("Client", ""),
 }
 """The first setting of each section, its title, and where there is more about it."""
@@ -36,11 +36,11 @@ TAIL: Final = """
 
 | variable | meaning |
 | --- | --- |
-| `CONTEXT_TOKEN_LIMIT` | tokens of the recent turns of an `AgentContext` ([agent.md](../guides/agent-context.md)) |
-| `OPENAI_API_KEY`, `AWS_REGION`, … | keys and regions of model providers, by the names of their own libraries ([models.md](../guides/models.md)) |
+| `CONTEXT_TOKEN_LIMIT` | tokens of the recent turns of an `AgentContext` ([agent context](../guides/agent-context.md)) |
+| `OPENAI_API_KEY`, `AWS_REGION`, … | keys and regions of model providers, by the names of their own libraries ([models](../guides/models.md)) |
 | `CONSPECTUS_RERANKER_KEY` | key of a `/rerank` service |
 | `PGPASSWORD`, … | variables of PostgreSQL's client library |
-| `ORT_DISABLE_TELEMETRY` | telemetry of ONNX Runtime ([operations.md](../operate/operations.md#telemetry)) |
+| `ORT_DISABLE_TELEMETRY` | telemetry of ONNX Runtime ([security](../operate/security.md#telemetry)) |
 | `NO_COLOR` | no colors on the command line |
 """  # noqa: E501
 

@@ -315,7 +315,7 @@ class ProviderUnavailable(ProviderError):
 
 
 class ChatError(ProviderError):
-    """A chat model gave no complete answer; `reason` is for the operator, `user_message` for the user."""
+    """A chat model gave no complete answer; `reason` is for the operator, `told` for the user."""
 
     code = "LLM_ERROR"
     user_message: ClassVar[str] = "The language model could not answer."

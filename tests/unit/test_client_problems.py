@@ -28,7 +28,7 @@ ERRORS = [
     errors.MissingExtra("openai", "the library openai"),
     errors.ProviderError("openai", "refused", status=400),
     errors.ProviderUnavailable("openai", "is busy", status=429, retry_after=7.0),
-    errors.StorageBusy("the store is busy; try again"),
+    errors.StorageBusy("the store is busy; ask again"),
     errors.WriteOutcomeUnknown(UNKNOWN),
 ]
 

@@ -1,4 +1,4 @@
-"""Operations names every metric and only settings, defaults, log lines and files that exist."""
+"""The pages of Operate name every metric and only settings, log lines and commands that exist."""
 
 import re
 from pathlib import Path
@@ -10,7 +10,8 @@ from conspectus.settings import Settings
 from conspectus.web.metrics import Metrics
 
 ROOT = Path(__file__).resolve().parents[2]
-PAGE = (ROOT / "docs" / "operate" / "operations.md").read_text(encoding="utf-8")
+PAGES = sorted((ROOT / "docs" / "operate").glob("*.md"))
+PAGE = "\n".join(path.read_text(encoding="utf-8") for path in PAGES)
 WEB = "\n".join(path.read_text(encoding="utf-8") for path in (ROOT / "src/conspectus/web").glob("*.py"))
 NOT_SETTINGS = {"CONFIG", "REQUIREMENTS"}
 

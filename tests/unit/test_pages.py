@@ -1,8 +1,8 @@
 """Every Python program, shell command and MCP configuration of the README and the manual runs as it stands.
 
-The blocks of a page run in their order in one folder, beside the files of examples/. `conspectus serve` runs
-until the page ends; a page that asks a server without it has one over the same folder. There is a chat model
-that answers.
+The blocks of a page run in their order in one folder, beside the files of examples/; those of Get started run
+as one page, in the order of its list. `conspectus serve` runs until the page ends; a page that asks a server
+without it has one over the same folder. There is a chat model that answers.
 """
 
 import asyncio
@@ -25,13 +25,18 @@ from mcp import Client, StdioServerParameters
 
 ROOT = Path(__file__).resolve().parents[2]
 BLOCK = re.compile(r"^```(python|sh)\n(.*?)^```$(?:\n+```text\n(.*?)^```$)?", re.MULTILINE | re.DOTALL)
-PAGES = [
-    page
-    for page in (ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md")))
-    if BLOCK.search(page.read_text(encoding="utf-8"))
+PAGES = {
+    path.relative_to(ROOT).as_posix(): path.read_text(encoding="utf-8")
+    for path in (ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md")))
+}
+STARTED = [
+    f"docs/get-started/{name}.md"
+    for name in re.findall(r"^[a-z-]+$", PAGES["docs/get-started/index.md"], re.M)
 ]
+PAGES["docs/get-started"] = "\n".join(PAGES.pop(name) for name in STARTED)
+RUN = [name for name, text in PAGES.items() if BLOCK.search(text)]
 MCP = re.compile(r"^```json\n(\{[^`]*\"mcpServers\".*?)^```$", re.MULTILINE | re.DOTALL)
-MCP_PAGES = [page for page in PAGES if MCP.search(page.read_text(encoding="utf-8"))]
+MCP_PAGES = [name for name, text in PAGES.items() if MCP.search(text)]
 SERVE = "conspectus serve"
 PORT = "8642"
 MESSAGE = {"role": "assistant", "content": "We were talking about the meeting."}
@@ -84,13 +89,13 @@ async def surroundings() -> AsyncIterator[dict[str, str]]:
         yield settings | {"CONSPECTUS_CHAT_MODEL": "openai:m", "CONSPECTUS_CHAT_BASE_URL": chat.url}
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(ROOT).as_posix())
-async def test_blocks_of_a_page_run_as_they_stand(page: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize("page", RUN)
+async def test_blocks_of_a_page_run_as_they_stand(page: str, tmp_path: Path) -> None:
     copytree(ROOT / "examples", tmp_path / "examples")
     port = PORT
     async with AsyncExitStack() as servers:
         settings = await servers.enter_async_context(surroundings())
-        for kind, block, output in BLOCK.findall(page.read_text(encoding="utf-8")):
+        for kind, block, output in BLOCK.findall(PAGES[page]):
             command = block.strip() if block.startswith(SERVE) else f"{SERVE} --no-auth"
             if port == PORT and (block.startswith(SERVE) or PORT in block):
                 port = await servers.enter_async_context(served(tmp_path, settings, command))
@@ -99,10 +104,10 @@ async def test_blocks_of_a_page_run_as_they_stand(page: Path, tmp_path: Path) ->
                 assert not output or said == output
 
 
-@pytest.mark.parametrize("page", MCP_PAGES, ids=lambda page: page.relative_to(ROOT).as_posix())
-async def test_an_mcp_configuration_of_a_page_starts_a_server_with_tools(page: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize("page", MCP_PAGES)
+async def test_an_mcp_configuration_of_a_page_starts_a_server_with_tools(page: str, tmp_path: Path) -> None:
     path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
-    for block in MCP.findall(page.read_text(encoding="utf-8")):
+    for block in MCP.findall(PAGES[page]):
         [program] = json.loads(block.replace("/home/ann", str(tmp_path)))["mcpServers"].values()
         server = StdioServerParameters(**program, cwd=tmp_path, env={"PATH": path})
         async with Client(server) as client:
@@ -110,7 +115,6 @@ async def test_an_mcp_configuration_of_a_page_starts_a_server_with_tools(page: P
 
 
 def test_the_readme_is_short_and_begins_with_a_program_and_its_output() -> None:
-    text = (ROOT / "README.md").read_text(encoding="utf-8")
-    kind, block, output = BLOCK.findall(text)[0]
+    kind, block, output = BLOCK.findall(PAGES["README.md"])[0]
     assert (kind, bool(block), bool(output)) == ("python", True, True)
-    assert text.count("\n") <= 200
+    assert PAGES["README.md"].count("\n") <= 200

@@ -203,7 +203,7 @@ def _checked(request: ChatRequest, settings: Settings) -> tuple[str, Sequence[Me
 
 
 def trimmed(history: Sequence[Message], count: CountTokens, maximum: int) -> tuple[Message, ...]:
-    """Return the newest turns of at most `maximum` tokens in all, starting with a user turn.
+    """Return the newest turns of at most `most` tokens in all, starting with a user turn.
 
     Each turn costs its role, its content and TOKENS_PER_MESSAGE. Turns are not truncated, and none is
     skipped.

@@ -45,7 +45,7 @@ class TaskLine:
 def render_tasks(
     lines: Sequence[TaskLine], count: CountTokens, maximum: int | None, *, metadata: bool = True
 ) -> tuple[str, tuple[TaskLine, ...]]:
-    """Return a text of at most `maximum` tokens (None: no limit), and the lines in it.
+    """Return a text of at most `most` tokens (None: no limit), and the lines in it.
 
     A line is included as a whole or skipped; shorter lines after it may still fit. A final line says how many
     are left out. The text is empty if not even that line fits, or if there are no lines.

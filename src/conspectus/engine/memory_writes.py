@@ -17,9 +17,11 @@ from conspectus.memory.documents import (
     NearDuplicates,
     as_ended,
     as_input,
+    as_of_filter,
     document_of,
     edge_of_fact,
     ends_of_fact,
+    memory_filter,
     remade,
     same_edge,
     store_metadata,
@@ -314,7 +316,7 @@ class MemoryWriter:
         self, home: Source, place: SourceRef, new: NewMemory, alike: NearDuplicates
     ) -> tuple[str, ...]:
         opened = await self._core.open_indexes.current(place.collection)
-        here = And((Eq("source", home.id), Eq("kind", "memory")))
+        here = And((Eq("source", home.id), memory_filter(), as_of_filter(None)))
         words = new.text[: self._parts.settings.max_query_characters]
         found = await opened.index.search(Probe(place.narrowed(here), words, None, COMPARED))
         rows = await self._authorized.rows(place)([ChunkId(int(each)) for each in found.ids])

@@ -495,7 +495,7 @@ def with_gazetteer(text: str, found: Iterable[Mention], gazetteer: Gazetteer) ->
 
 
 def phrases(text: str, *, maximum: int = MAX_PHRASE_WORDS) -> list[str]:
-    """Return the distinct keys of all phrases of up to `maximum` words that may be a name."""
+    """Return the distinct keys of all phrases of up to `most` words that may be a name."""
     words = [word[0] for word in _WORDS.finditer(text)]
     keys: dict[str, None] = {}
     for first in range(len(words)):

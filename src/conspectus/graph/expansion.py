@@ -156,7 +156,7 @@ def names_beyond(
 
 
 def best(steps: Iterable[tuple[Begin, Way]], maximum: int) -> dict[Begin, Way]:
-    """Keep the best path to each end, for the `maximum` best ends. Ties: the shorter path, then its names."""
+    """Keep the best path to each end, for the `most` best ends. Ties: the shorter path, then its names."""
     found: dict[Begin, Way] = {}
     for end, way in steps:
         known = found.get(end)

@@ -1,8 +1,8 @@
-"""Background workers: one per collection and kind of work, restartable at any moment.
+"""Work behind the writers: a worker for each collection, restartable at any moment.
 
-One kind computes vectors, another extracts entities. Pending work is read from the store each time, so a
-killed worker loses at most one batch. If several processes compute vectors, each processes portions of the
-chunks. `Followers` run one task per watched connection.
+One kind of worker fills in vectors, another looks through passages for names. What is left to do is read from
+the store each time, so a killed worker loses at most one batch of work. Where several processes fill in
+vectors, each has portions of the chunks to itself. Watchers have one task for each thing that is followed.
 """
 
 import asyncio
@@ -40,12 +40,12 @@ ATTEMPTS = 5
 POLL_SECONDS = 0.2
 GATHERING_SECONDS = 0.05
 AWAY_SECONDS = 2.0
-"""Seconds before a store that did not answer is tried again."""
+"""Seconds until it is tried again whether a store that did not answer is back."""
 
 
 @dataclass(slots=True)
 class PendingWork:
-    """The worker of one collection: its progress, and whether more work arrived while it ran."""
+    """One collection's worker: how far it is, and whether there came more while it ran."""
 
     task: asyncio.Task[None] | None = None
     again: bool = False
@@ -53,29 +53,29 @@ class PendingWork:
     woken: asyncio.Event = field(default_factory=asyncio.Event)
     done: int = 0
     has_work: bool | None = None
-    """Whether there is pending work, as of the last write of this process."""
+    """Whether there is anything to do, as the last write of this process saw it."""
     error: ConspectusError | None = None
     ended: float = 0.0
 
     @property
     def runs(self) -> bool:
-        """Whether the worker is running."""
+        """Whether it is at work."""
         return self.task is not None and not self.task.done()
 
     def gave_up_within(self, seconds: float) -> bool:
-        """Return whether an error stopped the worker within a number of seconds."""
+        """Whether an error stopped it no longer ago than that."""
         return self.error is not None and not self.runs and time.monotonic() - self.ended < seconds
 
     async def rest(self, seconds: float) -> None:
-        """Wait before a retry, but no longer than until work is requested."""
+        """Wait before it is tried again, but no longer than until somebody asks for that."""
         self.woken.clear()
         with suppress(TimeoutError):
             await asyncio.wait_for(self.woken.wait(), seconds)
 
     async def gathering(self, maximum: int = 1) -> bool:
-        """Wait for more work, unless a caller waits.
+        """Wait for more work, unless a caller waits:
 
-        Each batch costs writers the time of a commit. This repeats while more arrives, up to `maximum` times.
+        each batch costs writers the time of a commit. This repeats while more arrives, up to `most` times.
         Returns whether more arrived, which must be read.
         """
         came = self.again
@@ -91,7 +91,7 @@ class PendingWork:
 
 @dataclass(frozen=True, slots=True)
 class BackgroundTask:
-    """The work of a worker: whether any is pending, and doing it. More is gathered up to `gathers` times."""
+    """The work of a worker: whether any is pending, and doing it; more is gathered up to `gathers` times."""
 
     waits: Callable[[], Awaitable[object]]
     do: Callable[[PendingWork], Awaitable[None]]
@@ -107,11 +107,11 @@ class Workers:
         self._works: dict[str, PendingWork] = {}
 
     def of(self, collection: CollectionId) -> PendingWork:
-        """Return the worker of a collection, which may not be running yet."""
+        """The worker of a collection, which need not have begun."""
         return self._works.setdefault(collection, PendingWork())
 
     def wake(self, collection: CollectionId, chore: BackgroundTask) -> PendingWork:
-        """Ensure that a worker is running that sees everything committed before this call."""
+        """Make sure that a worker is running that will see everything committed before this call."""
         work = self.of(collection)
         work.again, work.error, work.has_work = True, None, None
         work.wanted.clear()
@@ -123,7 +123,7 @@ class Workers:
     async def wait_until_done(
         self, work: PendingWork, total: Callable[[], Awaitable[int]], progress: Progress | None
     ) -> int:
-        """Wait until a worker that was just woken is done. Returns its count of results; raises its error."""
+        """Wait until a worker that was just woken is done; how much it did. Raises what stopped it."""
         work.wanted.set()
         before, maximum = work.done, await total()
         while work.runs and work.error is None and work.task is not None:
@@ -139,7 +139,7 @@ class Workers:
         return work.done - before
 
     async def close(self) -> None:
-        """Stop all workers. Unfinished work is found again at the next start."""
+        """Stop all workers; what they did not finish is found again at the next start."""
         tasks = [work.task for work in self._works.values() if work.task is not None]
         for task in tasks:
             task.cancel()
@@ -177,7 +177,7 @@ class Workers:
                 return
 
     async def _drain(self, work: PendingWork, chore: BackgroundTask) -> None:
-        """Work until nothing is pending. Without a local write, only other processes cause new reads."""
+        """A wake-up follows a write here; the store is read again only while another process has the lock."""
         waits: object = True
         while waits:
             with suppress(LockLost):
@@ -196,15 +196,15 @@ class Workers:
 logger = logging.getLogger(__name__)
 
 RELOAD_SECONDS: Final = 5.0
-"""Seconds between two reads of the watch list, also after a failed one."""
+"""Seconds between two reads of the watch list; a failed one is repeated then."""
 
 Follow = Callable[[], Awaitable[None]]
 LoadConnections = Callable[[], Awaitable[Mapping[str, Follow]]]
-"""Returns the connections to watch now, by name."""
+"""The connections to watch now, by name."""
 
 
 class Followers:
-    """Starts following new connections, and stops following removed ones."""
+    """Starts following what is new, and stops following what is gone."""
 
     def __init__(self, load: LoadConnections, *, look: float = RELOAD_SECONDS) -> None:
         self._wanted = load
@@ -213,7 +213,7 @@ class Followers:
         self._tending: asyncio.Task[None] | None = None
 
     def start(self) -> None:
-        """Start following, if not done yet. Raises the error that ended it."""
+        """Begin, if it has not begun. Raises what ended it."""
         if self._tending is None:
             self._tending = asyncio.create_task(self._tend())
         if self._tending.done():
@@ -257,18 +257,18 @@ async def _followed(name: str, follow: Follow) -> None:
 
 
 BATCH = 288
-"""Three batches of a hosted model, so that texts do not wait long for a full batch."""
+"""Three batches of a hosted model, so that the rest does not wait for texts to fill its batch."""
 PORTION: Final = 4 * BATCH
-"""Documents within this many chunks are embedded by one process; another one takes the next portion."""
+"""Documents that end within so many chunks are embedded by one process; another one takes the next."""
 
 
 async def embed_pending(
     records: Records, collection: Collection, embedder: Embedder, *, report: Callable[[int], None]
 ) -> None:
-    """Embed until no chunk of the collection lacks a vector of the embedder's model.
+    """Embed until no chunk of the collection lacks a vector in the embedder's space.
 
-    A text that the provider rejects is retried alone and its document marked as failed; others are not
-    delayed. A rejection of every text, as for an invalid key, marks none and is raised.
+    A text that the provider refuses is tried alone and its document marked; others are not held up. A
+    refusal of every text, as of the key, marks none and is raised.
     """
     while await _embed_batch(records, collection, embedder, report=report):
         pass
@@ -282,7 +282,7 @@ async def _embed_batch(
     report: Callable[[int], None],
     among: range | None = None,
 ) -> int:
-    """Embed the oldest pending chunks. Returns the number attempted, 0 if none is pending."""
+    """Embed the oldest pending chunks; return how many were tried, 0 if none is pending."""
     batch = await records.unembedded(collection.id, embedder.space, limit=BATCH, among=among)
     if not batch:
         return 0
@@ -299,7 +299,7 @@ async def _embed_batch(
 
 
 async def _embed_alone(records: Records, embedder: Embedder, batch: Sequence[IndexedChunk]) -> int:
-    """Embed each text in a request of its own, concurrently: a queue behind the embedder may batch them."""
+    """Each text as its own request, all at once: a queue behind the embedder puts them together again."""
     requests = (embedder.embed_documents([each.passage]) for each in batch)
     answers = await asyncio.gather(*requests, return_exceptions=True)
     stored, failures = 0, []
@@ -333,7 +333,7 @@ class Backfill:
     def __init__(
         self, records: Records, turn: Turn, portions: Turns, *, follow: Callable[[CollectionId], None]
     ) -> None:
-        """The work requires the lock `turn`, and each of the `portions` the lock of its name.
+        """The work needs the lock `turn`, and on each of the `portions` under the lock of its name.
 
         `follow` updates the index of a collection with new vectors.
         """
@@ -343,34 +343,34 @@ class Backfill:
         self._follow = follow
 
     def wake(self, collection: Collection, embedder: Embedder) -> PendingWork:
-        """Ensure that a worker is running that sees everything committed before this call."""
+        """Make sure that a worker is running that will see everything committed before this call."""
         waits = partial(self._records.count_unembedded, collection.id, embedder.space)
         return self._workers.wake(
             collection.id, BackgroundTask(waits, partial(self._embed_all, collection, embedder))
         )
 
     def wrote(self, collection: CollectionId, *, lacks_vectors: bool | None) -> None:
-        """Store what a write saw of the whole collection, for the next query."""
+        """Remember what a write saw of the whole collection, for who asks next."""
         self._workers.of(collection).has_work = lacks_vectors
 
     def knows_of_work(self, collection: CollectionId) -> bool | None:
-        """Return the result of the last write, once: later writes of other processes are unknown."""
+        """The result of the last write, once: later writes of other processes are not known."""
         work = self._workers.of(collection)
         known, work.has_work = work.has_work, None
         return known
 
     def problem(self, collection: Collection) -> ConspectusError | None:
-        """Return the error that stopped the last worker of the collection, if any."""
+        """Why the last worker of the collection gave up, if it did."""
         return self._workers.of(collection.id).error
 
     def gave_up_within(self, collection: Collection, seconds: float) -> bool:
-        """Return whether an error stopped the worker of the collection within a number of seconds."""
+        """Whether an error stopped the worker of the collection no longer ago than that."""
         return self._workers.of(collection.id).gave_up_within(seconds)
 
     async def wait_until_done(
         self, collection: Collection, embedder: Embedder, progress: Progress | None = None
     ) -> int:
-        """Wait until everything is embedded. Returns the number of vectors; raises the worker's error."""
+        """Wait until everything is embedded and say how many vectors came. Raises what stopped the worker."""
         total = partial(self._records.count_unembedded, collection.id, embedder.space)
         work = self._workers.of(collection.id)
         if not work.runs and not await total():
@@ -379,11 +379,11 @@ class Backfill:
         return await self._workers.wait_until_done(self.wake(collection, embedder), total, progress)
 
     async def close(self) -> None:
-        """Stop all workers. Unfinished work is found again at the next start."""
+        """Stop all workers; what they did not finish is found again at the next start."""
         await self._workers.close()
 
     async def _embed_all(self, collection: Collection, embedder: Embedder, work: PendingWork) -> None:
-        """Embed portion by portion until no chunk lacks a vector, including those of other processes."""
+        """Portion by portion, until no chunk lacks a vector, those included that other processes embed."""
         start = 0
         while True:
             oldest = await self._records.oldest_unembedded(collection.id, embedder.space, start=start)
@@ -401,7 +401,7 @@ class Backfill:
     async def _embed_portion(
         self, portion: range, collection: Collection, embedder: Embedder, *, work: PendingWork
     ) -> bool:
-        """Embed the pending documents of a portion; returns False if another process does."""
+        """Embed the pending documents that end in a portion; False if another process does."""
 
         def report(stored: int) -> None:
             work.done += stored
@@ -419,18 +419,18 @@ class Backfill:
 
 READ_AT_ONCE = 100
 MAX_GATHERED_BATCHES = 10
-"""Maximum consecutive times that more passages may arrive before they are processed."""
+"""How many times in a row more passages may arrive before they are processed."""
 MAX_NAMES = 100
-"""Maximum number of distinct names of a passage; a longer list connects nothing."""
+"""So many different names of a passage are kept; a longer list of them connects nothing."""
 MAX_TITLE_WORDS = 8
-"""Maximum number of words of a title that is a name."""
+"""A title of more words is a statement, not a name."""
 
 _ASIDE = re.compile(r"\s*[(\[][^()\[\]]*[)\]]\s*$")
 _ENDS = re.compile(r"[?!\n]")
 
 
 def title_names(title: str) -> list[Mention]:
-    """Return the names of a title: with and without the words in parentheses after it."""
+    """The name that a title is, with and without the words in brackets after it."""
     if not title.strip() or len(title.split()) > MAX_TITLE_WORDS or _ENDS.search(title):
         return []
     bare = _ASIDE.sub("", title)
@@ -439,7 +439,7 @@ def title_names(title: str) -> list[Mention]:
 
 
 class NameReader:
-    """Starts, watches and stops the entity extraction workers of one engine."""
+    """Starts, watches and stops the readers of one engine."""
 
     def __init__(self, names: MentionStore, turn: Turn, extractor: Callable[[], EntityExtractor]) -> None:
         self._names = names
@@ -455,7 +455,7 @@ class NameReader:
         return self._extractor
 
     def wake(self, collection: CollectionId) -> PendingWork:
-        """Ensure that a worker is running that sees everything committed before this call."""
+        """Make sure that a reader is running that will see everything committed before this call."""
         if not self._workers.of(collection).runs:
             self._refused.pop(collection, None)
         waits = partial(self._names.has_unread, collection)
@@ -464,11 +464,11 @@ class NameReader:
         )
 
     def problem(self, collection: CollectionId) -> ConspectusError | None:
-        """Return the error that stopped the last worker, or that a passage caused."""
+        """Why the last worker of the collection stopped, or a passage could not be processed."""
         return self._workers.of(collection).error or self._refused.get(collection)
 
     async def wait_until_done(self, collection: CollectionId, progress: Progress | None = None) -> int:
-        """Wait until all passages are processed. Returns their number; raises the worker's error."""
+        """Wait until all passages are processed; return how many were. Raises the worker's error."""
         total = partial(self._names.count_unread, collection)
         read = await self._workers.wait_until_done(self.wake(collection), total, progress)
         if problem := self.problem(collection):
@@ -476,7 +476,7 @@ class NameReader:
         return read
 
     async def close(self) -> None:
-        """Stop all workers. Unfinished work is found again at the next start."""
+        """Stop all readers; what they did not finish is found again at the next start."""
         await self._workers.close()
         if self._extractor is not None:
             await self._extractor.close()
@@ -491,9 +491,7 @@ class NameReader:
                 return
 
     async def _found(self, collection: CollectionId, batch: Sequence[Unread]) -> list[list[Mention]]:
-        """Return the mentions in each passage; of a rejected text only those of its title, with a log
-        entry.
-        """
+        """The names in each; a refused text has only those of its title, and that is logged."""
         try:
             texts = await self.extractor().extract([each.text for each in batch])
         except ProviderUnavailable:

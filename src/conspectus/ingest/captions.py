@@ -1,4 +1,4 @@
-"""Convert captions, in any order and with duplicates, to documents of a stream."""
+"""Captions as they come, in any order and more than once, to documents in the order of time."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -25,17 +25,17 @@ from conspectus.text.hashing import content_hash, stable_id
 from conspectus.text.times import StreamClock, canonical, parse_instant, zone_by_name
 
 FILE: Final = "file"
-"""Metadata field of a caption: the file that it was read from."""
+"""Metadata of a caption: the file that it was read from."""
 VIDEO: Final = "video"
-"""Metadata field of a caption in a file of several videos: the name of its video."""
+"""Metadata of a caption in a file of many videos: which one it is of."""
 
 
 class CaptionImportOptions(TypedDict, total=False):
     """Options of an import of caption files.
 
-    With `sentences` (the default), cues are joined to sentences. Without `replace`, a stored caption with
-    other content is an error. `wait` returns when all are embedded. A file without captions in a known format
-    is skipped in a folder, and anywhere with `skip_unsupported`.
+    With `sentences` (the default) cues are joined into sentences; without `replace` a caption that is stored
+    with other content is an error. `wait` returns when all are embedded. A file that holds no captions of a
+    known format is skipped in a folder, and anywhere with `skip_unsupported`.
     """
 
     sentences: bool
@@ -47,7 +47,7 @@ class CaptionImportOptions(TypedDict, total=False):
 
 @dataclass(slots=True)
 class CaptionCounts:
-    """The counts of an import so far."""
+    """The result of an import so far."""
 
     streams: dict[str, int] = field(default_factory=dict)
     outcomes: dict[str, int] = field(default_factory=lambda: {"added": 0, "replaced": 0, "unchanged": 0})
@@ -57,7 +57,7 @@ class CaptionCounts:
     skipped: int = 0
 
     def count(self, stream: str, written: Sequence[Written]) -> None:
-        """Count the outcomes of a write."""
+        """Take note of what was written."""
         self.streams[stream] = self.streams.get(stream, 0) + len(written)
         for each in written:
             self.outcomes["replaced" if each.outcome == "updated" else each.outcome] += 1
@@ -70,7 +70,7 @@ class CaptionCounts:
             self.failures.append((name, str(fault).removeprefix(f"{name}: ")))
 
     def report(self) -> CaptionImport:
-        """Return the report."""
+        """All of it."""
         failures, notices = tuple(self.failures), tuple(self.notices)
         return CaptionImport(
             self.streams, **self.outcomes, failures=failures, notices=notices, skipped=self.skipped
@@ -78,7 +78,7 @@ class CaptionCounts:
 
 
 def span_of(within: CaptionRange, clock: StreamClock) -> Span:
-    """Convert a range to a stream's clock. Raises InvalidInput for a range that ends before it starts."""
+    """A range read on a stream's clock. Raises InvalidInput for one that ends before it starts."""
     with as_field("start", was="time"):
         start = None if within.start is None else clock.instant(within.start)
     with as_field("end", was="time"):
@@ -94,12 +94,12 @@ def span_of(within: CaptionRange, clock: StreamClock) -> Span:
 
 
 def caption_id(stream: SourceId, key: str) -> str:
-    """Return the id of the caption with that key."""
+    """The id of the caption of that key."""
     return stable_id("document", stream, key)
 
 
 def caption_document(new: NewCaption, stream: Source, clock: StreamClock) -> NewDocument:
-    """Return the document of a caption. Raises InvalidInput for invalid times or numbers."""
+    """The document of a caption. Raises InvalidInput for times or numbers that cannot be."""
     if new.start is None and new.end is not None:
         raise InvalidInput("start", "is required with an end")
     if new.index is not None and new.index < 0:
@@ -124,9 +124,9 @@ def caption_document(new: NewCaption, stream: Source, clock: StreamClock) -> New
 def checked_against(
     documents: Sequence[NewDocument], stored: Mapping[str, Document], stream: Source, *, replacing: bool
 ) -> list[NewDocument]:
-    """Remove duplicates, keeping the last. Raises Conflict if a document differs from its stored version.
+    """Each document once, the last one given. Raises Conflict where one says something else than before.
 
-    `stored` are the stored documents with the same ids.
+    `stored` are those of the same ids that are there already.
     """
     said = {name: (each.content_hash, each.occurred) for name, each in stored.items()}
     chosen: dict[str, NewDocument] = {}
@@ -145,7 +145,7 @@ def checked_against(
 def stream_metadata(
     stored: Metadata, changes: Mapping[str, object | None], more: Mapping[str, object] | None
 ) -> dict[str, object]:
-    """Return a stream's metadata with the given fields replaced; None keeps a field."""
+    """A stream's metadata with what is given in the place of what was there; None leaves it as it was."""
     own = {name: value for name, value in stored.items() if name in changes}
     rest = stored if more is None else more
     changed = {name: value for name, value in changes.items() if value is not None}
@@ -153,15 +153,16 @@ def stream_metadata(
 
 
 def origin_of(value: datetime | str | None, zone: str | None) -> str | None:
-    """Return a start time in its stored form. Raises InvalidInput."""
+    """A start time as it is stored. Raises InvalidInput."""
     with as_field("start_time", was="time"):
         return None if value is None else canonical(parse_instant(value, zone_by_name(zone or "UTC")))
 
 
 def by_video(track: CaptionTrack, name: str, stream: str | None) -> dict[str, list[NewCaption]]:
-    """Group the captions of a file by stream: the given one, one per video, or that of the file.
+    """The captions of a file by stream:
 
-    Each caption gets its file and its number in it, so that it is recognized when the file is read again.
+    the given one, one of each video in it, or that of the file. Each has its file and its number in it, so
+    that it is recognized when the file is read again.
     """
     found: dict[str, list[NewCaption]] = {}
     for number, each in enumerate(track.captions, 1):
@@ -177,13 +178,13 @@ def by_video(track: CaptionTrack, name: str, stream: str | None) -> dict[str, li
 
 
 def path_within(name: str) -> str:
-    """Return the caller's name of a file as a normalized path."""
+    """The caller's name of a file, as a path that does not change."""
     parts = (part for part in name.replace("\\", "/").split("/") if part not in {"", ".", ".."})
     return "/".join(parts) or "captions"
 
 
 def _key(new: NewCaption, occurred: Period | None) -> str:
-    """Return a key derived from content and time, equal for equal captions."""
+    """The name that the same caption has again."""
     if new.key is not None:
         return new.key
     if new.index is not None:

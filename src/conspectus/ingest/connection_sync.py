@@ -1,13 +1,13 @@
-"""One sync of a collection with a connection.
+"""One run that syncs a collection with a wiki or another store of documents.
 
-Each space becomes a source, each page a document. Pages stored with the listed revision are not fetched. All
-others are fetched and written, and only changed text is embedded. The cursor is stored when its batch is
-written, and every step is idempotent, so an interrupted sync is simply run again. A page that fails keeps its
-old text, is named in the report and is retried by the next sync: its entry is stored with the connector's
-cursor.
+Each space is a source, each page a document of it. Pages that are stored with the listed revision are not
+fetched. All others are fetched and written, and only changed text is embedded. The cursor is kept when all of
+its batch is written, and every step may be repeated, so a run that is killed anywhere is simply run again. A
+page that fails keeps its old text, is named in the report and is tried again by the next run: its entry is
+stored with the connector's cursor.
 
-A document's id is derived from its source and key. So a page that moves inside its space keeps its id; one
-that moves to another space is added there and then deleted here, in the same sync.
+A document's id is made from its source and key. So a page that moves inside its space keeps its id; one that
+moves to another space is added there and then deleted here, in the same run.
 """
 
 import json
@@ -27,41 +27,41 @@ from conspectus.ports.web import Connector
 T = TypeVar("T")
 
 PAGE_FAULTS = (InvalidInput, UnreadableFile, FetchFailed, Conflict)
-"""Errors of one page that do not stop the sync."""
+"""Errors of one page that must not stop the others."""
 MESSAGE_LENGTH = 500
 IN_VAIN = 10
-"""Consecutive temporary failures after which the connection counts as unreachable."""
+"""After so many temporary failures in a row, the store is taken to be unreachable."""
 
 
 class ConnectionStore(Protocol):
-    """The part of the store that a sync needs: all pages of one connection."""
+    """The part of the store that a run needs: all pages of one connection, and nothing else."""
 
     async def spaces(self) -> Sequence[str]:
-        """Return the spaces that have a source."""
+        """The spaces that have a source."""
         ...
 
     async def source(self, space: str) -> Source:
-        """Return the source of a space, created if it is new."""
+        """The source of a space, made if it is new."""
         ...
 
     async def delete_source(self, space: str) -> int:
-        """Delete the source with its documents, if it exists. Returns the number of documents."""
+        """Delete the source with everything in it, if there is one; how many documents went."""
         ...
 
     async def find(self, keys: Sequence[str]) -> Sequence[Document]:
-        """Return the stored pages with these keys, in any namespace."""
+        """The stored pages with these keys, in any namespace."""
         ...
 
     def stored(self) -> AsyncIterator[Document]:
-        """Return every stored page."""
+        """Every stored page."""
         ...
 
     async def write(self, source: Source, documents: Sequence[NewDocument]) -> Sequence[Written]:
-        """Write documents to a source, all or none."""
+        """Write documents into a source, all or none of them."""
         ...
 
     async def delete(self, documents: Sequence[DocumentId]) -> None:
-        """Delete these pages. Their children only lose their parent."""
+        """Delete these pages. The pages below them stay: those only lose their parent."""
         ...
 
     async def save_cursor(self, cursor: str) -> None:
@@ -72,11 +72,10 @@ class ConnectionStore(Protocol):
 async def synchronise(
     connection: Connection, connector: Connector, store: ConnectionStore, *, progress: Progress | None = None
 ) -> SyncReport:
-    """Ingest changes since the connection's cursor, and return a report.
+    """Ingest what changed since the connection's cursor, and say what was done.
 
-    An unreadable cursor counts as none: everything is listed, and stored pages that are not listed are
-    deleted. Raises FetchFailed if the connection cannot be listed or seems unreachable; pages added so far
-    stay.
+    An unreadable cursor counts as none: everything is listed, and what is stored but not listed is deleted.
+    Raises FetchFailed if the store cannot be listed or seems out of reach; what was added stays.
     """
     cursor, retry = _opened(connection.cursor)
     run = _Run(connection, connector, store, progress, retry)
@@ -107,10 +106,10 @@ class _Run:
         )
 
     async def follow(self, cursor: str | None) -> None:
-        """Process every batch since the cursor, then pages that failed before.
+        """Every batch since the cursor, then what failed before.
 
-        If pages are stored but the cursor is lost, only a complete listing tells which of them were deleted,
-        so no cursor is stored before that.
+        Where pages are stored but the cursor is lost, only a listing to its end tells which of them are
+        gone, so no cursor is kept before that.
         """
         waits = cursor is None and bool(await self.store.spaces())
         async for listing in self.connector.changes(cursor):
@@ -124,7 +123,7 @@ class _Run:
         await self._keep(cursor)
 
     async def _take(self, listing: Listing) -> None:
-        """Process one batch. A page that it lists as both present and removed is present."""
+        """One batch; what it lists and calls gone as well, is there."""
         keys = {each.key for each in listing.entries}
         spaces = {each.space for each in listing.entries}
         gone, spaces_gone = set(listing.gone) - keys, set(listing.spaces_gone) - spaces
@@ -138,7 +137,7 @@ class _Run:
             await self._remove_space(space)
 
     async def _take_pages(self, entries: Iterable[ConnectorEntry]) -> None:
-        """Process pages space by space, parents before children; circular references lose their parents."""
+        """Parents before children, space by space; where they go round in a circle, without parents."""
         waiting = {each.key: each for each in map(_rooted, entries)}
         while waiting:
             ready = [each for each in waiting.values() if each.parent not in waiting]
@@ -169,7 +168,7 @@ class _Run:
         await self._write(stored, batch)
 
     async def _fetch(self, entry: ConnectorEntry) -> NewDocument | None:
-        """Return the page; None if it failed or was deleted. Deletion is no failure."""
+        """The page, or nothing where it failed or is gone; gone is not a failure."""
         try:
             page = await self.connector.fetch(entry)
         except NotFound:
@@ -212,7 +211,7 @@ class _Run:
             await self._mark_stored(stored, [entry], result.outcome)
 
     async def _mark_stored(self, stored: "_Known", entries: Sequence[ConnectorEntry], outcome: str) -> None:
-        """Count unchanged pages, and delete their copies in other spaces."""
+        """Count pages that are stored as listed, and delete what they were in another space."""
         moved = [each.id for entry in entries for each in stored.elsewhere.get(entry.key, ())]
         await self._delete(moved)
         self.counts[outcome] += len(entries)
@@ -242,7 +241,7 @@ class _Run:
             self.counts["deleted"] += len(some)
 
     async def _sweep(self) -> None:
-        """After a complete listing, delete all stored pages that were not listed."""
+        """Everything that exists was listed: other stored pages are deleted."""
         for space in await self.store.spaces():
             if space not in self.spaces:
                 await self._remove_space(space)
@@ -256,7 +255,7 @@ class _Run:
 
 @dataclass(frozen=True, slots=True)
 class _Known:
-    """The stored pages of some entries and their parents, in their own source and in others."""
+    """The stored pages of some entries and their parents: in the source they belong to, and in others."""
 
     source: Source
     here: dict[str, Document]
@@ -273,13 +272,13 @@ class _Known:
         return cls(source, {each.key: each for each in stored if each.source == source.id}, elsewhere)
 
     def has(self, entry: ConnectorEntry) -> bool:
-        """Return whether the page is stored as listed."""
+        """Whether the page is stored as it is listed."""
         stored = self.here.get(entry.key)
         return stored is not None and stored.metadata.get("revision") == entry.revision
 
 
 def _opened(cursor: str | None) -> tuple[str | None, dict[str, ConnectorEntry]]:
-    """Return the connector's cursor, and the pages that failed before."""
+    """The connector's own cursor, and the pages that failed before."""
     if cursor is None:
         return None, {}
     try:

@@ -1,4 +1,4 @@
-"""Embedding for many callers: shared batches of a hosted model, and vectors given by callers."""
+"""Embedding for many callers: shared batches of one hosted model, and vectors that callers hand in."""
 
 import asyncio
 from collections import deque
@@ -19,33 +19,33 @@ InputType = Literal["document", "query"]
 
 
 class BatchEmbedder(Protocol):
-    """The embedder behind the queue. It sends one request per call, and leaves retries to the queue."""
+    """The embedder that the queue sends batches to; it calls once and leaves retries to the queue."""
 
     @property
     def space(self) -> EmbeddingSpace:
-        """The embedding model of all its vectors."""
+        """The space of all its vectors."""
         ...
 
     @property
     def max_texts(self) -> int:
-        """Maximum number of texts in one request."""
+        """How many texts one request may carry."""
         ...
 
     async def embed_batch(self, texts: Sequence[str], kind: InputType) -> Vectors:
-        """Return unit rows of shape (len(texts), dimensions), from one request."""
+        """Unit rows of shape (len(texts), dimensions), from one request."""
         ...
 
     async def close(self) -> None:
-        """Close connections."""
+        """Release what it holds."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class BatchSharing:
-    """How batches are shared: at most `texts` in one, sent after `wait` seconds even if not full.
+    """How batches are shared:
 
-    At most `at_once` batches of one input type are sent concurrently; later texts wait and share the next
-    one.
+    at most `texts` in one, sent after `wait` seconds even if it is not full. At most `at_once` batches of one
+    input type are sent concurrently; later texts wait and share the next one.
     """
 
     texts: int = 96
@@ -81,15 +81,16 @@ class _Text:
 
 
 class EmbedQueue:
-    """An embedder that collects the texts of many callers in full batches of one model.
+    """An embedder that gathers the texts of many callers into full batches of one model.
 
-    A queue has one model and one vector size, and documents and queries never share a batch. Documents wait
-    until a batch is full or the first of them has waited long enough. Queries are sent at once, together with
-    queries that are already queued.
+    A queue has one model and one size of vector, and documents and queries never share a batch, so all texts
+    of a batch agree in all three. Documents wait until a batch is full or the first of them has waited long
+    enough. Queries do not wait, as a person does: they are sent at once, together with queries that are
+    already in the queue.
 
-    Each caller gets the rows of its own texts in order, or their error: a rejected batch is halved until the
-    rejected text is alone. Calls to a busy provider are retried with backoff. Every other failure is raised
-    to all callers of the batch at once.
+    Each caller gets the rows of its own texts in its own order, or the error of its own texts: a batch that
+    is refused is halved until the refused text stands alone. Calls to a busy provider are retried with
+    backoff. Every other failure goes to all whose texts were in that batch, at once.
     """
 
     def __init__(
@@ -107,22 +108,22 @@ class EmbedQueue:
 
     @property
     def space(self) -> EmbeddingSpace:
-        """The embedding model behind the queue."""
+        """The space of the model behind the queue."""
         return self._inner.space
 
     async def embed_documents(self, texts: Sequence[str]) -> Vectors:
-        """Return unit rows of shape (len(texts), dimensions). Raises ProviderError or ProviderUnavailable."""
+        """Unit rows of shape (len(texts), dimensions). Raises ProviderError, ProviderUnavailable."""
         if not texts:
             return np.empty((0, self.space.dimensions), dtype=np.float32)
         return await self._documents.embed(texts)
 
     async def embed_query(self, text: str) -> Vectors:
-        """Return a unit vector of shape (dimensions,). Raises ProviderError or ProviderUnavailable."""
+        """A unit vector of shape (dimensions,). Raises ProviderError, ProviderUnavailable."""
         row: Vectors = (await self._queries.embed([text]))[0]
         return row
 
     async def close(self) -> None:
-        """Cancel requests in progress. Waiting callers get ProviderUnavailable."""
+        """End what is under way; callers that still wait get ProviderUnavailable."""
         await self._documents.close()
         await self._queries.close()
         await self._inner.close()
@@ -130,7 +131,7 @@ class EmbedQueue:
 
 @dataclass(slots=True, eq=False)
 class _Lane:
-    """The queued texts of one input type, and their batches in progress."""
+    """The texts of one input type that wait, and the batches of them that are under way."""
 
     inner: BatchEmbedder
     kind: InputType
@@ -174,14 +175,14 @@ class _Lane:
         self._send()
 
     def _send(self) -> None:
-        """Start every batch that can be sent now."""
+        """Start every batch that can leave now."""
         while len(self.running) < self.sharing.at_once and (batch := self._next()):
             task = asyncio.create_task(self._embed(batch))
             self.running[task] = batch
             task.add_done_callback(self._ended)
 
     def _next(self) -> Sequence[_Text]:
-        """Return a full batch, or the queued texts if they waited long enough."""
+        """A full batch, or the queued texts if the wait is over."""
         size = self.sharing.texts
         if len(self.waiting) < size and not self.due:
             return ()
@@ -206,7 +207,7 @@ class _Lane:
             self._send()
 
     async def _embed(self, batch: Sequence[_Text]) -> None:
-        """Assign each text its row, or its request the error. Texts of cancelled callers are not sent."""
+        """Give each text its row, or its request the error; a text whose caller has gone is not sent."""
         batch = [each for each in batch if not each.request.answer.done()]
         if not batch:
             return
@@ -239,11 +240,11 @@ class _Lane:
 
 
 VECTORS: Final = "vectors:"
-"""The prefix of a setting such as `vectors:768`: callers give vectors of that size."""
+"""The setting `vectors:768` names the space of vectors of 768 numbers that callers have already."""
 
 
 class GivenVectors:
-    """Stands for the embedder of such a model; it embeds nothing."""
+    """Takes the place of an embedder of such a space; it embeds nothing."""
 
     def __init__(self, setting: str) -> None:
         size = setting.removeprefix(VECTORS)
@@ -254,7 +255,7 @@ class GivenVectors:
 
     @property
     def space(self) -> EmbeddingSpace:
-        """The embedding model."""
+        """The space."""
         return self._space
 
     async def embed_documents(self, texts: Sequence[str]) -> Vectors:
@@ -266,7 +267,7 @@ class GivenVectors:
         raise self._refusal()
 
     async def close(self) -> None:
-        """Do nothing: there are no open resources."""
+        """Do nothing: there is nothing to release."""
 
     def _refusal(self) -> InvalidInput:
         return InvalidInput("vector", "must be given: the collection has no embedder of its own")

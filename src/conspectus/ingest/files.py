@@ -1,4 +1,4 @@
-"""Add files, folders and web pages to a collection: detect new, changed and deleted content."""
+"""Files, folders and answers of web servers into a collection: what is new, changed and gone."""
 
 import asyncio
 import re
@@ -21,11 +21,11 @@ from conspectus.ports.web import Fetched
 from conspectus.text.urls import parse_url
 
 Write = Callable[[Sequence[NewDocument], Source], Awaitable[Sequence[Written]]]
-"""Writes documents to a source."""
+"""Writes documents into a source."""
 
 
 class Pages(Protocol):
-    """Lists the matching stored documents page by page."""
+    """Lists the stored documents that match, page by page."""
 
     def __call__(self, *, filter: Filter, after: str | None = ...) -> Awaitable[Page]: ...
 
@@ -51,7 +51,7 @@ class Root:
     keys: set[str] = field(default_factory=set)
 
     def lost(self, name: str) -> bool:
-        """Return whether a file below this folder was deleted, and is not only unreadable."""
+        """Whether a file below this folder is gone, and not only unreadable."""
         if not name.startswith(self.prefix) or name in self.names or not self.path.is_dir():
             return False
         return not any(name == each or name.startswith(f"{each}/") for each in self.failed)
@@ -59,7 +59,7 @@ class Root:
 
 @dataclass(slots=True)
 class Intake:
-    """One run over files, with its counts so far."""
+    """One run over files, with what it has counted so far."""
 
     files: Files
     write: Write
@@ -69,7 +69,7 @@ class Intake:
     buffered: int = 0
 
     async def take(self, root: Root, found: FoundFile) -> None:
-        """Parse one file and buffer its documents. Errors and skipped files do not end the run."""
+        """Parse one file and buffer its documents; errors and skipped files do not end the run."""
         name = root.prefix + found.name
         root.names.add(name)
         try:
@@ -88,12 +88,12 @@ class Intake:
             await self._add(root, name, document)
 
     def tell(self, done: int, total: int) -> None:
-        """Report progress to the caller's callback, if there is one."""
+        """Report progress to the caller, if it asked for that."""
         if self.progress is not None:
             self.progress("reading", done, total)
 
     async def flush(self, root: Root) -> None:
-        """Write the buffered documents as one batch."""
+        """Write what is buffered as one batch."""
         waiting, self.buffer, self.buffered = self.buffer, [], 0
         try:
             await self._write(waiting, root)
@@ -130,9 +130,9 @@ class Intake:
 
 
 def placed(path: str | Path, source: str | None) -> tuple[Path, str, str]:
-    """Return a path made absolute, its source, and the prefix of its keys there.
+    """A path made absolute, the source it goes to, and the prefix of its keys there.
 
-    Without a given source, the folder is the source; in a given one, the folder's name distinguishes keys.
+    Without a given source, the folder is the source; in a given one the folder's name keeps keys apart.
     """
     whole = Path(path).expanduser().absolute()
     folder = whole if whole.is_dir() else whole.parent
@@ -142,9 +142,9 @@ def placed(path: str | Path, source: str | None) -> tuple[Path, str, str]:
 
 
 async def take_in(intake: Intake, roots: Sequence[Root], stored: KnownFile, *, prune: bool) -> FilesReport:
-    """Ingest every file below the roots, then delete documents that their files no longer contain.
+    """Ingest every file below the roots, then delete what their files no longer hold.
 
-    With `prune`, the documents of deleted files are deleted too. A path that does not exist raises
+    With `prune`, the documents of files that are gone are deleted too. A path that does not exist raises
     UnreadableFile before anything is written.
     """
     found = [(root, each) for root in roots for each in intake.files.discover([root.path])]
@@ -165,7 +165,7 @@ async def take_in(intake: Intake, roots: Sequence[Root], stored: KnownFile, *, p
 
 
 async def _gone(stored: KnownFile, roots: Sequence[Root], *, prune: bool) -> AsyncIterator[Document]:
-    """Return the stored documents of one source whose files were deleted or no longer contain them."""
+    """The stored documents of one source whose files were deleted or no longer contain them."""
     keys: dict[str, set[str]] = {}
     for root in roots:
         for name in root.parsed:
@@ -251,10 +251,10 @@ MAX_NAME_LENGTH = 150
 
 
 def checked(fetched: Fetched) -> Fetched:
-    """Return the response, if text can be read from it; its type is text/plain if the server sent none.
+    """The answer, if text can be read from it; its type is text/plain where the server gave none.
 
     Raises FetchFailed for any status but 2xx, as passing for 408, 429 and 5xx, and UnsupportedContent for
-    other types and for binary data declared as text.
+    what is of no kind that holds text, or says it is text and is not.
     """
     shown = parse_url(fetched.url).redacted
     status = fetched.status
@@ -270,17 +270,17 @@ def checked(fetched: Fetched) -> Fetched:
 
 
 def source_name(url: str) -> str:
-    """Return the domain of a page, with a port that is not the default."""
+    """The domain that a page belongs to, with its port where that is not the usual one."""
     return parse_url(url).authority
 
 
 def page_key(url: str) -> str:
-    """Return the page's address in normal form: two spellings of one address have the same key."""
+    """The page's address in its normal form: two spellings of one address have the same key."""
     return str(parse_url(url))
 
 
 def file_name(fetched: Fetched) -> str:
-    """Return a name whose extension matches the content: from the server or the address, if it fits."""
+    """A name for the content whose end says what it is: as the server or the address has it, if that fits."""
     path_name = _disposition(fetched.headers.get("content-disposition", ""))
     name = _plain_name(path_name) or _plain_name(_last_part(fetched.url))
     kind = fetched.content_type
@@ -293,7 +293,7 @@ def file_name(fetched: Fetched) -> str:
 
 
 def title_of(url: str) -> str:
-    """Return a title for a page without one: the last part of its path in words, or its host."""
+    """A title for a page that has none: the last part of its path in words, or its host."""
     name = _plain_name(_last_part(url))
     if _suffix(name) in PAGE_SUFFIXES:
         name = PurePath(name).stem
@@ -309,7 +309,7 @@ def _holds_text(kind: str) -> bool:
 
 
 def _looks_binary(sample: bytes, charset: str) -> bool:
-    """Return whether one byte in twenty is a control character, except for UTF-16 and UTF-32."""
+    """Whether one byte in twenty is a control character that no text has, UTF-16 and UTF-32 left aside."""
     if charset.startswith(("utf-16", "utf-32", "utf16", "utf32", "ucs")) or sample.startswith(WIDE_MARKS):
         return False
     zeros = sorted((sample[::2].count(0), sample[1::2].count(0)))
@@ -325,12 +325,12 @@ def _disposition(header: str) -> str:
 
 
 def _last_part(url: str) -> str:
-    """Return the last part of the path that is not empty."""
+    """The last part of the path that is not empty."""
     return unquote(parse_url(url).path.rstrip("/").rpartition("/")[2])
 
 
 def _plain_name(path_name: str) -> str:
-    """Return a file's name without folders and control characters, truncated in the middle if too long."""
+    """A file's name without folders and control characters, cut in the middle where it is too long."""
     name = CONTROL.sub("", path_name).replace("\\", "/").rpartition("/")[2].strip(" .")
     return name if len(name) <= MAX_NAME_LENGTH else name[: MAX_NAME_LENGTH - 10] + name[-10:]
 

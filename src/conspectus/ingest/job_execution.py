@@ -1,7 +1,8 @@
-"""Execution of jobs: states, attempts, progress and results.
+"""How one job is run:
 
-The row in the job store is authoritative. A job that is started again after its process died continues from
-its row; a finished one is not run. So a runner may start a job twice, one after the other.
+its states, attempts, progress and result. The row in the job store is authoritative. A job that is started
+again after its process died continues from its row; one that has ended is not run. So a runner may start a
+job twice, one after the other.
 """
 
 import asyncio
@@ -41,32 +42,32 @@ _ENDED: Final = tuple(sorted(FINISHED))
 TURN: Final = 0.5
 """Seconds between two attempts to get the lock of a job."""
 PULSE: Final = 0.3
-"""Seconds between two reads of the row of a running job, which tells that it was cancelled."""
+"""Seconds between two looks at the row of a running job, which is how it hears that it is cancelled."""
 MAX_STARTS: Final = 100
-"""A job that was started this often without an end probably crashes its process."""
+"""A job that was started so often without an end takes its process down."""
 MESSAGE_LENGTH: Final = 500
 PATIENT: Final = frozenset({408, 429})
-"""Client error statuses that are temporary."""
+"""The client's errors that a server takes back after a while."""
 
 Tell: TypeAlias = Callable[[int, int], None]
-"""Called with the amount done and the total (0: unknown)."""
+"""Called with how much is done and how much there is (0: not known)."""
 TraceStatus: TypeAlias = Literal["again", "cancelled", "failed"]
 
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """The result of a job: its report, and an error if it fails nevertheless."""
+    """The result of a job: its report, and the error with which it ends all the same."""
 
     result: Metadata = field(default_factory=dict)
     fault: ConspectusError | None = None
 
 
 Work: TypeAlias = Callable[[Job, Tell], Awaitable[Outcome]]
-"""Runs a job. Parts that an earlier attempt did may be repeated."""
+"""Does the work of a job. Parts that an earlier attempt did may be done again."""
 
 
 def fate(fault: BaseException) -> TraceStatus:
-    """Classify an error: retry, cancelled, or failed."""
+    """The meaning of an error: retry, give up (cancelled), or failed."""
     match fault:
         case ForbiddenAddress():
             return "failed"
@@ -82,17 +83,17 @@ def fate(fault: BaseException) -> TraceStatus:
 
 @dataclass(slots=True)
 class Held:
-    """A job as last read. This process may change the row until another one begins an attempt."""
+    """A job as last read here; this process may change the row until another one begins an attempt."""
 
     job: Job
 
 
 @dataclass(frozen=True, slots=True)
 class Runner:
-    """Runs jobs to their ends, as the `Run` of the port; `clean_up` is called for each finished one.
+    """Runs jobs to their ends, as the `Run` of the port; `clean_up` is called for each that has ended.
 
     `alone` opens a block in which no other process runs a job. A process that lost its lock, as after a
-    pause, finds a higher number of attempts in the job store.
+    pause, notices it in the job store: the number of attempts there is no longer its own.
     """
 
     job_store: JobStore
@@ -129,7 +130,7 @@ class Runner:
             raise
 
     async def _tries(self, held: Held) -> None:
-        """Run attempts with pauses until one succeeds or no retry makes sense."""
+        """Try, and wait, and try again, as long as that has a purpose."""
         failures = 0
         while True:
             job = held.job = await self._begin(held.job)
@@ -148,12 +149,12 @@ class Runner:
             await self.patience.sleep(min(wait, self.patience.longest_wait))
 
     async def _begin(self, job: Job) -> Job:
-        """Start another attempt. Raises LockLost if another process has started one."""
+        """One attempt more. Raises LockLost where another process has begun one."""
         started = job.started or self.clock()
         return await self._change(job, state="running", attempts=job.attempts + 1, started=started)
 
     async def _ended(self, job: Job) -> tuple[Outcome, BaseException | None] | None:
-        """Return the result of one attempt; None if the job was cancelled meanwhile."""
+        """The result of one attempt; None if the job was cancelled meanwhile."""
         if job.attempts > MAX_STARTS:
             reason = f"was started {MAX_STARTS} times and never ended; start a new job"
             return Outcome(), Conflict("job", job.id, reason)
@@ -180,7 +181,7 @@ class Runner:
         return (Outcome(), fault) if fault is not None else (doing.result(), doing.result().fault)
 
     async def _goes_on(self, job: Job, progress: tuple[int, int]) -> bool:
-        """Store progress, and return whether the job should continue."""
+        """Write progress down, and hear whether the job is still wanted."""
         done, total = progress
         now = await self.job_store.job(job.id)
         if now is None or now.state in FINISHED:
@@ -214,7 +215,7 @@ class Runner:
 
 
 def _error_fields(fault: BaseException) -> dict[str, str]:
-    """Return an error as fields of the row, without the message of an unexpected error."""
+    """An error as the row tells it; one that is not ours may say anything, so its words stay out."""
     if isinstance(fault, ConspectusError):
         return {"code": fault.code, "error": str(fault)[:MESSAGE_LENGTH]}
     where = "".join(traceback.format_tb(fault.__traceback__))
@@ -227,13 +228,13 @@ def _error_fields(fault: BaseException) -> dict[str, str]:
 
 
 PAUSE: Final = 1.0
-"""Seconds before a job is retried that failed for an external reason, such as a busy store."""
+"""Seconds before a job whose run failed from outside, as for a busy store, is run again."""
 
 
 class InProcessJobs:
-    """The `Jobs` port with tasks of the event loop: a few at a time, in order.
+    """The `Jobs` port over tasks of the event loop: a few at a time, in the order they came.
 
-    It stores nothing itself: the job store does, and the service submits unfinished jobs again.
+    It keeps nothing on disk itself: the job store does, and the service submits unfinished jobs again.
     """
 
     def __init__(self, *, workers: int, pause: float = PAUSE) -> None:
@@ -244,11 +245,11 @@ class InProcessJobs:
         self._running: set[JobId] = set()
 
     async def start(self, run: Run) -> None:
-        """Start running submitted jobs. Call it once."""
+        """Begin to run what is submitted. Called once."""
         self._run = run
 
     async def submit(self, job: JobId) -> None:
-        """Submit a job. Has no effect on a queued or running one."""
+        """Submit a job; one that is queued or running is unchanged."""
         if self._run is not None and job not in self._tasks:
             task = asyncio.create_task(self._execute(self._run, job))
             self._tasks[job] = task
@@ -294,23 +295,23 @@ class InProcessJobs:
 
 
 POLL: Final = 1.0
-"""Seconds between two polls of the job store, or more if a poll is slow."""
+"""Seconds between two looks into the job store, or more where a look takes long."""
 PATIENCE: Final = 20.0
-"""The ratio of the pause after a poll to its duration."""
+"""How many times longer than a look the pause after it is."""
 SWEEP: Final = 60.0
 ORPHANED: Final = timedelta(minutes=1)
-"""Files of a job that was never stored are deleted after this many seconds without a change."""
+"""Files of a job that was never stored are deleted after so long without a change."""
 
 OpenJobs = Callable[[], Awaitable[Jobs]]
-"""Creates the executor, which may be slow to import."""
+"""Makes the executor, which may be slow to import."""
 
 
 class JobWorker:
-    """Runs the jobs of one open store.
+    """The jobs of one open store.
 
-    It starts with the first job or with `start`. Of all processes that have a store open, the holder of the
-    lock runs all jobs. It polls the job store, so a stored job is run even if the process that stored it has
-    died.
+    It starts with the first job or with `start`. Of all processes that have a store open, the one that holds
+    the lock runs all jobs. It polls the job store, so a stored job is run even if the process that stored it
+    has died.
     """
 
     def __init__(
@@ -328,14 +329,14 @@ class JobWorker:
         self._swept = float("-inf")
 
     async def start(self, run: Run) -> None:
-        """Run queued jobs once this process holds the lock. Raises the error that ended the service."""
+        """Run queued jobs as soon as this process holds the lock. Raises the error that ended the service."""
         if self._serving is None:
             self._serving = asyncio.create_task(self._serve(run))
         if self._serving.done() and not self._closing.is_set():
             self._serving.result()
 
     async def submit(self, job: JobId) -> None:
-        """Run a stored job without waiting for the next poll."""
+        """Run a job that is in the job store, without waiting for the next look into it."""
         if self._jobs is None or self._closing.is_set():
             return
         try:
@@ -344,7 +345,7 @@ class JobWorker:
             logger.warning("job_wake_failed job=%(job)s code=%(code)s", {"job": job, "code": fault.code})
 
     async def cancel(self, job: JobId) -> None:
-        """Stop a job here; in another process it stops at the next poll of its row."""
+        """Stop a job here; elsewhere it is stopped when its row is looked at."""
         if self._jobs is None:
             return
         try:
@@ -368,7 +369,7 @@ class JobWorker:
             await self._pause(POLL)
 
     async def _lead(self, run: Run) -> None:
-        """Run jobs until the service ends, if this process holds the lock."""
+        """Run jobs until the end of the service, if this process holds the lock."""
         async with self._turn() as mine:
             if mine:
                 await self._execute(run)
@@ -387,7 +388,7 @@ class JobWorker:
             await jobs.close(grace=self._grace)
 
     async def _look(self, jobs: Jobs) -> None:
-        """Submit every queued or running job to the executor, oldest first."""
+        """Submit every queued or running job to the executor, the oldest first."""
         try:
             if time.monotonic() - self._swept > SWEEP:
                 await self._sweep()
@@ -402,7 +403,7 @@ class JobWorker:
         return [job.id async for page in found for job in page.jobs][::-1]
 
     async def _sweep(self) -> None:
-        """Delete the files of jobs that are finished or were never stored."""
+        """Delete what was kept for jobs that have ended or never came to be."""
         for job_id, since in (await self._files.holders()).items():
             job = await self._job_store.job(job_id)
             ended = job is not None and job.state in FINISHED

@@ -1,4 +1,4 @@
-"""Maintenance of a store: status, check, purge, and the change of the embedding model."""
+"""Upkeep of a store: status, check, purge, and the move into another embedding space."""
 
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
@@ -20,7 +20,7 @@ ATTEMPTS: Final = 5
 async def collection_status(
     records: Records, open_indexes: OpenIndexes, collection: Collection
 ) -> CollectionStatus:
-    """Return the counts of one collection, with its index updated."""
+    """One collection in numbers, its index brought up to the records."""
     space = collection.space
     counts = await records.counts(collection.id)
     index = await (await open_indexes.current(collection)).index.status()
@@ -40,7 +40,7 @@ async def collection_status(
 
 
 async def check(records: Records, open_indexes: OpenIndexes) -> CheckReport:
-    """Compare the records with every index, and check the database. Nothing is repaired."""
+    """Compare the records with every index, and let the database check itself; repairs nothing."""
     found = {}
     for each in await records.collections():
         found[each.name] = tuple(await (await open_indexes.current(each)).index.check())
@@ -48,9 +48,9 @@ async def check(records: Records, open_indexes: OpenIndexes) -> CheckReport:
 
 
 async def purge(records: Records, open_indexes: OpenIndexes, *, sweep: Callable[[], Awaitable[None]]) -> None:
-    """Return when no file contains the content of unfinished purges.
+    """Return only when no file holds anything that a purge was begun for.
 
-    `sweep` deletes the indexes of deleted collections. Raises StorageBusy.
+    `sweep` deletes the indexes of collections that are gone. Raises StorageBusy.
     """
     begun = await records.unfinished_purges()
     for each in set(begun.values()):
@@ -61,7 +61,7 @@ async def purge(records: Records, open_indexes: OpenIndexes, *, sweep: Callable[
 
 
 async def _purge_index(open_indexes: OpenIndexes, collection: CollectionId) -> None:
-    """Purge the index, again if it is replaced meanwhile. Raises NotFound for the collection."""
+    """Repeat if the index is deleted or replaced meanwhile. Raises NotFound for the collection."""
     for attempt in range(ATTEMPTS):
         try:
             await (await open_indexes.newest(collection)).index.purge()
@@ -80,10 +80,10 @@ async def move(
     *,
     progress: Progress | None = None,
 ) -> int:
-    """Embed everything with the new model, build an index, then switch to it.
+    """Embed everything in the new space, build an index over it, then switch to it.
 
-    Vectors are stored as they are computed, so an interrupted run continues where it stopped. Returns the
-    number of vectors: 0 for a model whose vectors callers give.
+    Vectors are stored as they are made, so a run that was killed continues where it stopped. Returns their
+    number: 0 in a space whose vectors callers supply.
     """
     made = 0
     if not isinstance(embedder, GivenVectors):
@@ -100,7 +100,7 @@ async def _made(
     embedder: Embedder,
     progress: Progress | None,
 ) -> int:
-    """Compute vectors of the new model, and build an index of them."""
+    """Vectors of the new space, and an index over them."""
     made = await _fill(records, collection, embedder, progress)
     opened = await open_indexes.another(collection, embedder.space)
     try:

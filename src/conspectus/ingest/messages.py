@@ -1,4 +1,4 @@
-"""Convert messages and chat exports to documents, with inferred replies and threads."""
+"""Messages and exports of chat platforms as documents: what each answers, and which thread it is in."""
 
 import shutil
 from collections import Counter
@@ -34,11 +34,11 @@ LINKS = frozenset({REPLY_TO, ANSWERS, ANSWERS_CONFIDENCE})
 
 @dataclass(slots=True)
 class Threading:
-    """Assigns threads to the messages of one channel, in the order in which they were written.
+    """Finds the thread of each message of one channel, in the order in which they were written.
 
-    Data of the platform has priority. Without it, a message keeps its stored thread, and a new one gets the
-    thread of the message that `linker` infers as answered (None: it starts its own). A message without a time
-    gets `now`, or a microsecond after the previous one, unless it has a sequence.
+    What the platform says counts; where it says nothing, a message keeps the thread it was stored with, and
+    a new one is given the thread of the message that `linker` takes it to answer (None: it begins its own).
+    A message without a time is of `now`, or a microsecond after the one before it, unless it has a sequence.
     """
 
     linker: Linker | None
@@ -46,7 +46,7 @@ class Threading:
     _threads: dict[str, str] = field(default_factory=dict)
 
     def _recall(self, latest: Sequence[StoredChunk]) -> None:
-        """Read the earlier messages of the channel, given newest first."""
+        """Learn the earlier messages of the channel, given newest first."""
         for row in reversed(latest):
             document = row.document
             answered = document.metadata.get(REPLY_TO) or document.metadata.get(ANSWERS)
@@ -54,7 +54,7 @@ class Threading:
             self._hear(document.key, _uttered(document, row.chunk.text), str(answered or document.key))
 
     def guesses(self, batch: Sequence[NewMessage], stored: Mapping[str, Document]) -> bool:
-        """Return whether the answered message must be inferred for any of a batch."""
+        """Whether the message that one of a batch answers must be inferred."""
         threaded = (each.reply_to or each.thread or _key(each.key) in stored for each in batch)
         return self.linker is not None and not all(threaded)
 
@@ -64,9 +64,9 @@ class Threading:
         stored: Mapping[str, Document],
         messages: Sequence[StoredChunk] = (),
     ) -> list[NewDocument]:
-        """Return the documents of a batch.
+        """The documents of a batch.
 
-        `stored` are the existing messages with its keys and of those it answers; `messages` are those
+        `stored` are the existing messages with its keys and of those it answers; `said` are the messages
         before the first batch, newest first.
         """
         self._recall(messages)
@@ -104,7 +104,7 @@ class Threading:
     def _place(
         self, merged: NewMessage, key: str, before: Document | NewDocument | None, messages: Utterance
     ) -> tuple[str, str | None]:
-        """Return the thread of a message, and the key of the inferred answered message."""
+        """The thread of a message, and the key of the one that it seems to answer, if none is given."""
         thread, answered = _key(merged.thread), _key(merged.reply_to)
         if thread or answered:
             if not thread or thread == key:
@@ -123,20 +123,20 @@ class Threading:
         return (key, None) if answers is None else (self._threads.get(answers, answers), answers)
 
     def _confidence(self, key: str, before: Document | NewDocument | None) -> object:
-        """Return the probability of an inferred reply link; an edit keeps it."""
+        """The probability of an inferred link; an edit keeps it."""
         if before is not None:
             return before.metadata.get(ANSWERS_CONFIDENCE)
         found = None if self.linker is None else self.linker.confidence_of(key)
         return None if found is None else round(found, 3)
 
     def _begun(self, name: str, key: str) -> str:
-        """Return the thread of the message `name`; if it is unknown, that of `key`, or one of that name."""
+        """The thread of the message `name`; if it is unknown, that of `key`, or one of that name."""
         if name not in self._threads:
             self._threads[name] = self._threads.get(key, name)
         return self._threads[name]
 
     def _hear(self, key: str, messages: Utterance, answers: str) -> None:
-        """Learn a message with a known thread. A message that answers itself starts a thread."""
+        """Known threads need no guess; a message that answers itself begins a thread."""
         if self.linker is not None:
             self.linker.link(key, messages, answers=answers)
 
@@ -152,12 +152,12 @@ class Threading:
 
 
 def _key(name: str | None) -> str | None:
-    """Return the stored form of a key; None if it is empty."""
+    """As it is stored; what is empty names nothing."""
     return clean(name) if name else None
 
 
 def _completed(new: NewMessage, before: Document | NewDocument) -> NewMessage:
-    """Complete an edit with the stored values of missing fields."""
+    """An edit, with what it does not tell as it was."""
     answered = before.metadata.get(REPLY_TO)
     plain = {name: value for name, value in before.metadata.items() if name not in LINKS}
     dated = new.sequence is None and new.at is None
@@ -177,14 +177,14 @@ def _uttered(document: Document, text: str) -> Utterance:
 
 
 MAX_FILE_NAME_LENGTH = 200
-"""Maximum length in bytes; file systems allow 255."""
+"""In bytes; file systems take 255."""
 
 
 class MessageImportOptions(TypedDict, total=False):
-    """Options of a message import.
+    """How messages are stored.
 
-    `link` (default true) infers the answered message if none is given; `wait` returns when all are embedded;
-    `progress` is a progress callback.
+    `link` (default true) infers the message that a message answers if none is given; `wait` returns when all
+    are embedded; `progress` is called with the progress.
     """
 
     link: bool
@@ -197,7 +197,7 @@ async def take_in(
     put: Callable[[ChannelArchive, Iterable[NewMessage]], Awaitable[Sequence[Written]]],
     progress: Progress | None = None,
 ) -> ImportReport:
-    """Store every channel with `put`, and return a report."""
+    """Store every channel with `put`, and say what that did."""
     outcomes: Counter[str] = Counter()
     sizes: dict[str, int] = {}
     for number, channel in enumerate(archive.channels):
@@ -221,7 +221,7 @@ async def take_in(
 
 
 def handed_in(upload: Upload, folder: Path) -> Path:
-    """Store an upload in a temporary folder under the last part of its name, which determines its type."""
+    """The file of an upload, in a folder, under the last part of its name, which tells what it is."""
     place = folder / _file_name(upload.name)
     if isinstance(upload.data, bytes):
         place.write_bytes(upload.data)
@@ -232,7 +232,7 @@ def handed_in(upload: Upload, folder: Path) -> Path:
 
 @contextmanager
 def named(archive: str | Path | Upload) -> Iterator[None]:
-    """Replace the temporary path by the original file name in errors."""
+    """Errors of an upload name its original file name, not the temporary path."""
     try:
         yield
     except UnreadableFile as fault:
@@ -242,7 +242,7 @@ def named(archive: str | Path | Upload) -> Iterator[None]:
 
 
 def _file_name(name: str) -> str:
-    """Return the end of a name that every file system accepts."""
+    """The end of a name, as every file system takes it."""
     last = clean(name).replace("\\", "/").rpartition("/")[2]
     printed = "".join(each for each in last if each.isprintable())
     cut = printed.encode()[-MAX_FILE_NAME_LENGTH:].decode(errors="ignore")
@@ -250,9 +250,9 @@ def _file_name(name: str) -> str:
 
 
 def in_order(messages: Sequence[NewMessage]) -> Iterator[NewMessage]:
-    """Adjust times so that their order is that of the messages, or number them if some have none.
+    """The messages so that their times keep their order, or numbered where some have none.
 
-    Messages with equal times, as in logs by the minute, are a microsecond apart.
+    Of those that are of the same time, as in logs by the minute, each is a microsecond after the one before.
     """
     numbered = any(each.at is None for each in messages)
     seen: Counter[datetime] = Counter()

@@ -1,4 +1,4 @@
-"""The open indexes of an engine, each updated to the records before a query."""
+"""The open indexes of an engine, each brought up to the records before it is asked."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
@@ -13,11 +13,11 @@ from conspectus.ports import Index, Reader, Records
 
 BATCH = 50_000
 BULK = 20_000
-"""From this number of chunks on, a rebuild is faster than adding them to the index."""
+"""From this many chunks on, a new build is faster than adding them to the index."""
 
 
 async def catch_up(index: Index, reader: Reader, sequence: int) -> None:
-    """Apply every committed change up to at least `sequence`. If there is none, this is one comparison."""
+    """Apply every committed change up to at least `sequence`; nothing to do costs one comparison."""
     while index.applied() < sequence:
         changes = await reader.changes_since(index.applied(), limit=BATCH)
         if not changes:
@@ -31,14 +31,14 @@ async def catch_up(index: Index, reader: Reader, sequence: int) -> None:
 
 
 async def _apply(index: Index, updates: Sequence[IndexUpdate]) -> None:
-    """Apply consecutive changes that are in memory, without reading them."""
+    """Apply what follows on what the index holds, in order, without reading it."""
     for each in updates:
         if _continues(each, index.applied()):
             await index.apply(each.changes, each.chunks)
 
 
 def _continues(update: IndexUpdate, applied: int) -> bool:
-    """Return whether to apply the chunks of the update directly, instead of a rebuild."""
+    """Whether an index should take the chunks of the update as they are, instead of being rebuilt."""
     size = sum(change.last - change.first + 1 for change in update.changes)
     return update.chunks is not None and update.before == applied and size < BULK
 
@@ -50,7 +50,7 @@ WORTH_WRITING = 1_000
 
 @dataclass(slots=True)
 class OpenIndex:
-    """The index of one collection for its active embedding model."""
+    """One collection's index in the space that answers now."""
 
     collection: Collection
     space: EmbeddingSpace | None
@@ -59,12 +59,12 @@ class OpenIndex:
     lock: asyncio.Lock = field(default_factory=asyncio.Lock)
 
     def fits(self, collection: Collection) -> bool:
-        """Return whether it belongs to this collection, not a deleted one of the same name, and its model."""
+        """Whether it is of this collection and not of a deleted one of the same name, and in its space."""
         return (self.collection.created, self.space) == (collection.created, collection.space)
 
 
 class OpenIndexes:
-    """Opens indexes on first use, and again when a collection changes its embedding model."""
+    """Opens indexes on first use, and again when a collection moves to another space."""
 
     def __init__(self, records: Records, open_index: IndexOpener) -> None:
         self._records = records
@@ -76,10 +76,10 @@ class OpenIndexes:
         self._opening = asyncio.Lock()
 
     async def current(self, collection: Collection, update: IndexUpdate | None = None) -> OpenIndex:
-        """Return the collection's index with every change committed before the collection was read.
+        """The collection's open index, holding every change committed before the collection was read.
 
-        Nothing is read if the `update` that made the collection, and those passed to `follow`, contain all
-        that is missing.
+        Nothing is read where the `update` that made the collection what it is, and those that it was told to
+        follow, hold all that is missing.
         """
         at_hand = [*self._at_hand.pop(collection.id, ()), *([] if update is None else [update])]
         opened = self._by_collection.get(collection.id)
@@ -93,14 +93,14 @@ class OpenIndexes:
         return opened
 
     async def newest(self, collection: CollectionId) -> OpenIndex:
-        """Return the collection's index with every change committed before this call. Raises NotFound."""
+        """The collection's open index, holding every change committed before this call. Raises NotFound."""
         return await self.current(await self._found(collection))
 
     async def keep_up(self, collection: CollectionId, update: IndexUpdate | None = None) -> Collection | None:
-        """Index the latest writes, so that queries need not wait behind a fast writer.
+        """Index the latest writes:
 
-        Writes stay stored if the index is unavailable: it is updated later. The collection is None if the
-        records are unavailable.
+        otherwise every query would wait behind a fast writer. Writes stay stored if the index is unavailable:
+        it is updated when it is available again. The collection is None if the records are unavailable.
         """
         found = None
         try:
@@ -114,30 +114,30 @@ class OpenIndexes:
         return found
 
     def follow(self, collection: CollectionId, update: IndexUpdate | None = None) -> None:
-        """Index the latest writes in the background. A query meanwhile does it first."""
+        """Index the latest writes in the background; a query meanwhile does it first."""
         if update is not None:
             self._at_hand.setdefault(collection, []).append(update)
         before = self._behind.get(collection)
         self._behind[collection] = asyncio.create_task(self._follow(collection, before, update))
 
     async def followed(self) -> None:
-        """Wait for the background updates."""
+        """Wait until no index follows any more."""
         await asyncio.gather(*self._behind.values())
 
     async def another(self, collection: Collection, space: EmbeddingSpace | None) -> OpenIndex:
-        """Open an index for a model that is not active yet. The caller closes it."""
+        """An open index in a space that does not answer yet; the caller closes its index."""
         reader = self._records.reader(collection.id, space)
         return OpenIndex(collection, space, reader, await self._open_index(collection, space, reader))
 
     async def drop(self, collection: Collection) -> None:
-        """Close the collection's index. The next call to `current` opens it again."""
+        """Close the collection's index; the next call to `current` opens it again."""
         async with self._opening:
             opened = self._by_collection.pop(collection.id, None)
             if opened is not None:
                 await opened.index.close()
 
     async def close(self) -> None:
-        """Close every index, flushing those with much in memory, for a fast next opening."""
+        """Close every index; one with much in memory writes it down, or the next opening would pay for it."""
         await self.followed()
         for opened in self._by_collection.values():
             with suppress(StorageError):

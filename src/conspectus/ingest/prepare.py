@@ -1,4 +1,4 @@
-"""Prepare documents for writing: validation, cleaning, splitting, fingerprints, and batches."""
+"""From a new document to one that is written: checked, cleaned, split, counted, named, and in batches."""
 
 import asyncio
 import json
@@ -42,12 +42,12 @@ from conspectus.text.times import canonical, parse_instant
 from conspectus.text.vectors import packed, unit
 
 SECTIONS = "cut at sections"
-"""Part of the fingerprint of texts with sections, so that older ones are split again."""
+"""Part of the fingerprint of texts with sections: those that were split otherwise are split again."""
 
 
 @dataclass(frozen=True, slots=True)
 class DocumentLimits:
-    """Limits of one document: sizes in characters; metadata in bytes of JSON and depth."""
+    """The limits of one document; sizes in characters, metadata in bytes of JSON and levels."""
 
     characters: int
     metadata_bytes: int
@@ -55,13 +55,13 @@ class DocumentLimits:
 
     @classmethod
     def under(cls, settings: Settings) -> "DocumentLimits":
-        """Use the limits of the settings."""
+        """As the settings say."""
         return cls(settings.max_document_characters, settings.max_metadata_bytes, settings.max_metadata_depth)
 
 
 @dataclass(frozen=True, slots=True)
 class Preparation:
-    """Settings and functions that the preparation of documents depends on."""
+    """Everything that preparing a document depends on, except the document."""
 
     source: Source
     limits: DocumentLimits
@@ -72,7 +72,7 @@ class Preparation:
 
     @classmethod
     def under(cls, settings: Settings, source: Source, *, count: CountTokens, now: datetime) -> "Preparation":
-        """Use the settings."""
+        """As the settings say."""
         return cls(
             source=source,
             limits=DocumentLimits.under(settings),
@@ -84,9 +84,9 @@ class Preparation:
 
 
 def describe(new: NewDocument, by: Preparation) -> tuple[Document, bytes | None]:
-    """Return the document's fields without its chunks, and its vector in the form of the records.
+    """The document's fields without its chunks, and its vector as Records keep it.
 
-    This is cheap, so that unchanged documents are not split.
+    This is cheap, so that unchanged documents cost no splitting.
 
     Raises InvalidInput for a field that cannot be stored and TooLarge for one over a limit.
     """
@@ -130,9 +130,9 @@ def prepare(
     vector: bytes | None = None,
     if_match: str | None = None,
 ) -> PreparedDocument:
-    """Split the text of a described document; text without visible characters has no chunks.
+    """Split the text of a described document; text without any visible character has no chunks.
 
-    `document` and `vector` are the results of `describe`.
+    `document` and `vector` are what `describe` gave.
     """
     text = clean(new.text)
     places = _places(new, text)
@@ -150,7 +150,7 @@ def prepare(
 
 
 def own_spans(chunks: Sequence[Chunk], new: NewDocument, by: Preparation) -> tuple[tuple[int, int], ...]:
-    """Return the spans of stored chunks, unless the splitter would make the same."""
+    """The spans of stored chunks, if they are not those that the text would be split into."""
     stored = tuple((each.start, each.end) for each in chunks)
     text = clean(new.text)
     split_anew = tuple((each.start, each.end) for each in _pieces(new, text, _places(new, text), by))
@@ -162,7 +162,7 @@ def _places(new: NewDocument, text: str) -> tuple[TextPosition, ...]:
 
 
 def _pieces(new: NewDocument, text: str, places: Sequence[TextPosition], by: Preparation) -> list[TextSpan]:
-    """Return the pieces that the caller requests, else those of the splitter."""
+    """The pieces that the caller asks for, else those that the splitter finds."""
     if new.spans and len(text) != len(new.text):
         raise InvalidInput("spans", "refer to a text with characters that cannot be stored")
     if new.spans:
@@ -175,7 +175,7 @@ def _pieces(new: NewDocument, text: str, places: Sequence[TextPosition], by: Pre
 
 
 def _first_visible(text: str, piece: TextSpan, after: int) -> int:
-    """Return where the new text of a chunk begins, after its overlap with those before it."""
+    """Where the new text of a chunk begins, after its overlap with those before it."""
     start = max(piece.start, after)
     return piece.end - len(text[start : piece.end].lstrip())
 
@@ -194,19 +194,19 @@ def _chunk(piece: TextSpan, place: TextPosition, count: CountTokens) -> Prepared
 
 
 def message_id(source: SourceId, key: str) -> DocumentId:
-    """Return the id of the message with that key in its channel."""
+    """The id that the message of a key has in its channel."""
     return DocumentId(stable_id("document", source, clean(key)))
 
 
 def named(kind: str, name: str) -> str:
-    """Return a valid name of a collection or source. Raises InvalidInput."""
+    """The name of a collection or a source, if it can be one. Raises InvalidInput."""
     if not name.strip() or clean(name) != name:
         raise InvalidInput(kind, "a name needs visible characters, all of which can be stored")
     return fitting(kind, name, NAME_BYTES)
 
 
 def _fingerprint(document: Document, beside: Sequence[object], by: Preparation) -> str:
-    """Return a hash of every field that a caller gives, of the split options, and of a given vector."""
+    """A hash of every field that a caller gives, of how the text is split, and of a given vector."""
     parts: list[object] = [document.content_hash, document.title, document.kind, document.author]
     parts += [document.role, document.sequence, document.parent, document.thread, document.syntax]
     parts += [document.metadata, by.chunk_size, by.chunk_overlap]
@@ -217,7 +217,7 @@ def _fingerprint(document: Document, beside: Sequence[object], by: Preparation) 
 
 
 def period(value: datetime | Period | str | float | None, *, field: str = "occurred") -> Period | None:
-    """Return the given event time with time zones; an instant is a period without length."""
+    """The event time a caller gave, with zones; an instant is a period without length."""
     if value is None:
         return None
     with as_field(field, was="time"):
@@ -231,7 +231,7 @@ def period(value: datetime | Period | str | float | None, *, field: str = "occur
 
 
 def storable(metadata: Mapping[str, object], limits: DocumentLimits) -> Metadata:
-    """Return metadata as plain JSON with instants as canonical strings. Raises InvalidInput or TooLarge."""
+    """Metadata as plain JSON with instants as canonical strings. Raises InvalidInput or TooLarge."""
     if not metadata:
         return {}
     result = {_name(key): _json(value, limits.metadata_depth) for key, value in metadata.items()}
@@ -282,11 +282,11 @@ New = TypeVar("New", NewDocument, NewMessage, NewCaption, NewMemory)
 BATCH_DOCUMENTS = 500
 BATCH_CHARACTERS = 4_000_000
 SHORT = 2_000
-"""Texts of fewer characters are prepared faster than they are passed to a thread."""
+"""Texts of fewer characters are prepared faster than they are handed to a thread."""
 
 
 def batches(documents: Iterable[New]) -> Iterator[list[New]]:
-    """Split documents into batches limited by number and by size of text, in order."""
+    """The documents in their order, in batches bounded by number and by size of text."""
     batch: list[New] = []
     size = 0
     for document in documents:
@@ -308,17 +308,17 @@ async def write(
     stored: Sequence[Document] | None = None,
     embedder: Embedder | None = None,
 ) -> WriteResult:
-    """Write a batch in one transaction. Unchanged documents are skipped.
+    """Write a batch in one transaction; documents that are stored just so already cost nothing.
 
-    `stored` are the stored documents that were just read, if any. With `if_match`, every document must be
+    `stored` are those of them that were just read, if they were. With `if_match`, every document must be
     stored with that fingerprint. With an `embedder`, a few short texts are stored with their vectors, unless
-    it fails. Raises InvalidInput, TooLarge, NotFound or PreconditionFailed, with the document's position as a
+    it fails. Raises InvalidInput, TooLarge, NotFound or PreconditionFailed, with the document's place as a
     note; then nothing is written.
     """
     is_short = sum(len(each.text) for each in batch) <= SHORT
     described = _describe_all(batch, by) if is_short else await asyncio.to_thread(_describe_all, batch, by)
     if stored is None:
-        # A document without a key has a new id.
+        # One without a key has a new id.
         keyed = [each.id for new, (each, _) in zip(batch, described, strict=True) if new.key is not None]
         stored = await records.documents(keyed) if keyed else ()
     before = {document.id: document for document in stored}
@@ -362,7 +362,7 @@ def _prepare_all(
 
 
 async def _embedded(batch: list[PreparedDocument], embedder: Embedder) -> list[PreparedDocument]:
-    """Return the batch with vectors; without them if the model fails, as texts are stored in any case."""
+    """The batch with vectors; without them where the model fails, as the texts are stored in any case."""
     wanting = [() if each.vector is not None else each.chunks for each in batch]
     texts = [
         passage(each.document, chunk.text)

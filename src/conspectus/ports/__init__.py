@@ -45,16 +45,16 @@ Ids: TypeAlias = NDArray[np.int64]
 CountTokens: TypeAlias = Callable[[str], int]
 Clock: TypeAlias = Callable[[], datetime]
 Progress: TypeAlias = Callable[[str, int, int], None]
-"""Called with the step, the amount done, and the total (0: unknown)."""
+"""Called with what is being done, how much of it is done, and how much there is (0: not known)."""
 
 
 @dataclass(frozen=True, slots=True)
 class Probe:
-    """A query to an index: a filter, words and/or a unit vector, and a limit per retriever.
+    """A query to an index: a filter, words and/or a unit vector of its space, and a limit per retriever.
 
     With `terms`, analyzed terms are searched instead of those of the words. With `sources`, BM25 weighs each
-    term by the mean of its idf in the collection and in these sources together, whatever the filter, if they
-    have at most `Bm25.most_in_sources` chunks.
+    term by the mean of its idf in the collection and in these sources as a whole, whatever the filter, if
+    they have at most `Bm25.most_in_sources` chunks together.
     """
 
     filter: Filter
@@ -69,10 +69,10 @@ class Probe:
 class Candidates:
     """The union of both retrievers, sorted by chunk id, with the raw scores of both.
 
-    `words` is BM25 (0 if no term matches), `cosine` is NaN if the chunk has no vector or the probe had none.
-    `terms` are the query's distinct terms in order of first appearance, `total` the number of live chunks in
-    the index, and `threads` whether any of those is in a thread, whatever the filter. `exact` are the ids of
-    chunks that contain a rare identifier of the query; an index leaves it empty.
+    `words` is BM25 (0 where no term matches), `cosine` is NaN where the chunk has no vector or the probe had
+    none. `terms` are the query's distinct terms in order of first appearance, `total` the number of live
+    chunks in the index, and `threads` whether any of those is in a thread, whatever the filter. `exact` are
+    the ids of chunks that hold a rare identifier of the query; an index leaves it empty.
     """
 
     ids: Ids
@@ -85,58 +85,58 @@ class Candidates:
 
 
 class Reader(Protocol):
-    """The part of the records that an index reads: one collection, with the vectors of one model."""
+    """All of Records that an index may see: one collection, with the vectors of one space."""
 
     async def last_sequence(self) -> int:
-        """Return the sequence of the newest committed change, 0 if there is none."""
+        """The sequence of the newest committed change, 0 if there is none."""
         ...
 
     async def changes_since(self, sequence: int, *, limit: int) -> Sequence[Change]:
-        """Return committed changes after `sequence`, oldest first, with complete transactions.
+        """Committed changes after `sequence`, oldest first; never ends inside a transaction's changes.
 
-        A change may refer to no existing chunk: it only advances the index.
+        A change may name no chunk that exists: it only takes the index further.
         """
         ...
 
     async def chunks(self, first: ChunkId, last: ChunkId) -> Sequence[IndexedChunk]:
-        """Return the current live chunks with first ≤ id ≤ last, by id."""
+        """The live chunks with first ≤ id ≤ last, by id, as they are now."""
         ...
 
     def scan(self, after: ChunkId | None = None) -> AsyncIterator[Sequence[IndexedChunk]]:
-        """Yield all live chunks by id (those after `after`), in batches."""
+        """All live chunks by id (those after `after`), in batches."""
         ...
 
 
 class Index(Protocol):
-    """A search index, derived from the records: a pure function of them up to `applied()`."""
+    """Which chunks, how similar. Derived from Records: a pure function of them up to `applied()`."""
 
     def applied(self) -> int:
         """The sequence number up to which queries see the records."""
         ...
 
     async def apply(self, changes: Sequence[Change], chunks: PutChunks | None = None) -> None:
-        """Apply changes in order; they become visible to queries atomically. Idempotent.
+        """Apply changes in order; visible to the next query all at once. Applying twice is harmless.
 
-        `chunks` are given only with changes that directly follow `applied()`; otherwise they are read.
+        `chunks` are given only with changes that follow right after `applied()`; else they are read.
         """
         ...
 
     async def search(self, probe: Probe) -> Candidates:
-        """Return the best `limit` matching chunks of each retriever, as one union with both raw scores."""
+        """The best `limit` chunks of each arm under the filter, as one union with both raw scores."""
         ...
 
     async def score(self, ids: Ids, probe: Probe) -> Candidates:
-        """Return raw scores of the given chunks, without those that do not exist or match the filter."""
+        """Raw scores of the given chunks; those that do not exist or fail the filter are left out."""
         ...
 
     async def check(self) -> Sequence[Disagreement]:
-        """Return every difference from the records, at the sequence that the index has applied."""
+        """Every difference from the records, at the sequence that the index has applied."""
         ...
 
     async def flush(self, *, least: int = 1) -> None:
-        """Persist everything committed, if at least `least` chunks are in memory, for a fast opening.
+        """Write down all that is committed, if at least `least` chunks wait, so that openings are quick.
 
-        An index without files does nothing.
+        An index that writes nothing down does nothing.
         """
         ...
 
@@ -145,45 +145,45 @@ class Index(Protocol):
         ...
 
     async def purge(self) -> None:
-        """Return when no file of the index contains removed chunks."""
+        """Return only when no file of the index holds anything of removed chunks."""
         ...
 
     async def status(self) -> IndexStatus:
-        """Return sizes and counts."""
+        """Sizes and counts."""
         ...
 
     async def close(self) -> None:
-        """Close files. What was applied and not persisted is read from the records at the next opening."""
+        """Release files; what was applied but not written down is read from Records at the next opening."""
         ...
 
 
 class Embedder(Protocol):
-    """Converts texts to unit vectors. Documents and queries may be embedded differently."""
+    """Texts to unit vectors of one space. Documents and queries may be embedded differently."""
 
     @property
     def space(self) -> EmbeddingSpace:
-        """The embedding model of all its vectors."""
+        """The space of all vectors this embedder makes."""
         ...
 
     async def embed_documents(self, texts: Sequence[str]) -> Vectors:
-        """Return unit rows of shape (len(texts), dimensions)."""
+        """Unit rows of shape (len(texts), dimensions)."""
         ...
 
     async def embed_query(self, text: str) -> Vectors:
-        """Return a unit vector of shape (dimensions,)."""
+        """A unit vector of shape (dimensions,)."""
         ...
 
     async def close(self) -> None:
-        """Close open resources."""
+        """Release what the embedder holds."""
         ...
 
 
 @runtime_checkable
 class LanguageAware(Protocol):
-    """An embedder that knows for which texts its vectors are meaningful."""
+    """An embedder that tells for which texts its vectors mean something."""
 
     def knows(self, text: str) -> bool:
-        """Return whether the model was trained on the language of a text, judged by its script."""
+        """Whether the model was trained on the language of a text, as far as its letters tell."""
         ...
 
 
@@ -191,33 +191,33 @@ class Records(Timelines, Protocol):
     """The system of record. Every method is one transaction; every write appends its change rows."""
 
     def visible_to(self, person: UserId) -> "Records":
-        """Return the records as a person may read them, if the store has row security."""
+        """The same records for a person's reads, of which a store with a second wall shows no others."""
         ...
 
     async def create_collection(self, collection: Collection) -> Collection:
-        """Store a collection, or return the stored one of that name."""
+        """Store it, or return the stored one of that name."""
         ...
 
     async def collection(self, name: str) -> Collection | None:
-        """Return the collection of that name, else of that id."""
+        """The collection of that name, else of that id."""
         ...
 
     async def change_collection(
         self, collection: CollectionId, *, name: str | None = None, description: str | None = None
     ) -> Collection:
-        """Change the given fields. Raises NotFound, or Conflict if the name is taken."""
+        """Change what is given. Raises NotFound, or Conflict if the name is taken."""
         ...
 
     async def collections(self) -> Sequence[Collection]:
-        """Return all collections by name."""
+        """All collections by name."""
         ...
 
     async def delete_collection(self, collection: CollectionId) -> Receipt:
-        """Delete a collection with everything in it."""
+        """Delete it with everything in it."""
         ...
 
     async def put_source(self, source: Source) -> Source:
-        """Store a source, or replace the metadata of the one of that name in the collection."""
+        """Store it, or replace the metadata of the stored one of that name in that collection."""
         ...
 
     async def change_source(
@@ -227,83 +227,83 @@ class Records(Timelines, Protocol):
         ...
 
     async def delete_source(self, source: SourceId) -> Receipt:
-        """Delete a source with documents, chunks, vectors and grants in one transaction. Raises NotFound."""
+        """Delete it with its documents, chunks, vectors and grants in one transaction. Raises NotFound."""
         ...
 
     async def sources(
         self, collection: CollectionId, *, called: Sequence[str] | None = None
     ) -> Sequence[Source]:
-        """Return the sources of a collection by name; with `called`, those with these ids or names."""
+        """All sources of a collection by name; with `called` those that have one of these ids or names."""
         ...
 
     async def find_with_sources(
         self, names: Sequence[str], called: str
     ) -> Sequence[tuple[Collection, Sequence[Source]]]:
-        """Return the collections of these names or ids, each with its sources called so."""
+        """The collections that have one of these names or ids, each with its sources that are called so."""
         ...
 
     async def write(self, documents: Sequence[PreparedDocument]) -> WriteResult:
-        """Add or replace documents with their chunks in one transaction, in order.
+        """Add or replace documents with their chunks, all in one transaction, in the order given.
 
-        A replaced document keeps its `recorded` time; its old chunks and vectors are deleted in the same
-        transaction. If title, author, kind and chunks of a document are unchanged (by content hash, span,
-        page and heading), it keeps its chunks and vectors, and only its other fields change. Raises NotFound
-        for an unknown source, or a parent that is not in the same source; PreconditionFailed if a document
-        does not match `if_match`.
+        A replaced document keeps its `recorded` time; its old chunks and vectors go in the same commit.
+        A document whose title, author, kind and chunks are the stored ones (by content hash, span, page
+        and heading) keeps its chunks and vectors, and only its other fields change. Raises NotFound for
+        an unknown source, or a parent that is not in the same source; PreconditionFailed where a document is
+        not `if_match`.
         """
         ...
 
     async def documents(self, ids: Sequence[DocumentId]) -> Sequence[Document]:
-        """Return the documents that exist, in the given order."""
+        """Those documents that exist, in the order asked."""
         ...
 
     async def list(
         self, collection: CollectionId, where: Filter, *, after: str | None = None, limit: int = 100
     ) -> tuple[Sequence[Document], str | None]:
-        """Return a page of matching documents in recording order, and the cursor of the next page.
+        """A page of documents that match, in order of recording, and the cursor of the next page.
 
         The filter is applied before the limit; `position` does not exist for a document.
         """
         ...
 
     async def count(self, collection: CollectionId, where: Filter) -> int:
-        """Return the number of matching documents."""
+        """How many documents match."""
         ...
 
     async def text(self, document: DocumentId) -> str:
-        """Return the full text, joined from the chunks. Raises NotFound."""
+        """The full text, put together from the chunks. Raises NotFound."""
         ...
 
     async def texts(self, documents: Sequence[DocumentId]) -> Mapping[DocumentId, str]:
-        """Return the full texts of documents that exist, in one snapshot."""
+        """The full texts of those that exist, as they are at one time."""
         ...
 
     async def document_chunks(self, document: DocumentId) -> Sequence[StoredChunk]:
-        """Return a document's chunks by position."""
+        """A document's chunks by position."""
         ...
 
     async def delete(self, ids: Sequence[DocumentId], *, now: datetime | None = None) -> Receipt:
-        """Delete documents with children, chunks and vectors in one transaction. Unknown ids count 0.
+        """Delete documents with children, chunks and vectors in one transaction; unknown ids count 0.
 
-        Of a memory, its id and the time of deletion are kept (`now`, None: the current time), but no text.
+        Of a memory its id and the time are kept (`now`, None: the present), but none of its text.
         """
         ...
 
     async def hydrate(self, ids: Sequence[ChunkId]) -> Sequence[StoredChunk]:
-        """Return the chunks that exist, in the given order, with their neighbors.
+        """Those chunks that exist, in the order asked, with their neighbors.
 
-        Neighbors are the chunks before and after in the order (sequence, occurred start, document, position)
-        of the same source and thread; without a thread, in the same document.
+        Neighbors are the chunks before and after in the order (sequence, occurred start, document,
+        position) of the same source and thread; without a thread, in the same document.
         """
         ...
 
     async def thread(
         self, source: SourceId, thread: str, *, limit: int, around: Sequence[DocumentId] = ()
     ) -> StoredThread:
-        """Return the documents of a thread that have text, in order.
+        """The documents of a thread that have text, in its order.
 
-        Of more than about `limit`, the first, the last, and those around the documents of `around` are
-        returned in equal parts; those of `around` always.
+        Of more than about `limit`, the first, the last, and those around the documents of `around`, in equal
+        shares; those of `around` in any case.
         """
         ...
 
@@ -315,87 +315,87 @@ class Records(Timelines, Protocol):
         until: datetime | None = None,
         before: Document | None = None,
     ) -> Sequence[StoredChunk]:
-        """Return the first chunk of each of the newest documents of a source by event time, newest first.
+        """The first chunk of each of the newest documents of a source by event time, newest first.
 
-        Documents without text are skipped, and those without an event time, unless there are no others: then
-        the order is that of sequences. Of equal times, the larger id comes first. With `until`, only those of
+        Documents without text are left out, and those without an event time, unless there are no others: then
+        the order is that of sequences. Of equal times, the larger id comes first. With `until` only those of
         that time or before; with `before`, a document of the source, only those that follow it in this order.
         """
         ...
 
     async def beginnings(self, documents: Sequence[DocumentId]) -> Sequence[StoredChunk]:
-        """Return the first chunk of each document that exists and has text, in the given order."""
+        """The first chunk of each of those documents that exist and have text, in the order asked."""
         ...
 
     async def state(self, collection: CollectionId) -> tuple[int, EmbeddingSpace | None]:
-        """Return the newest change's sequence and the active embedding model, read consistently."""
+        """The newest change's sequence and the space that answers, read in one go."""
         ...
 
     async def unembedded(
         self, collection: CollectionId, space: EmbeddingSpace, *, limit: int, among: range | None = None
     ) -> Sequence[IndexedChunk]:
-        """Return chunks without a vector of the model, oldest first, of documents without an error.
+        """Chunks without a vector in the space, oldest first, of documents that are not in error.
 
-        With `among`, only of documents whose last chunk's id it contains.
+        With `among` only of documents whose last chunk's id it holds.
         """
         ...
 
     async def oldest_unembedded(
         self, collection: CollectionId, space: EmbeddingSpace, *, start: int
     ) -> ChunkId | None:
-        """Return the last chunk's id of the oldest such document, from `start` on."""
+        """The id of the last chunk of the oldest document of those, none before `start`."""
         ...
 
     async def count_unembedded(self, collection: CollectionId, space: EmbeddingSpace) -> int:
-        """Count the chunks without a vector of the model, without those of failed documents."""
+        """How many chunks have no vector in the space, documents in error left out."""
         ...
 
     async def put_vectors(
         self, collection: CollectionId, space: EmbeddingSpace, vectors: Sequence[tuple[ChunkId, bytes]]
     ) -> int:
-        """Store little-endian float16 vectors of chunks of a collection. Returns their number.
+        """Store little-endian float16 vectors of chunks of a collection and say how many.
 
         Vectors of chunks that do not exist, or have one already, are ignored.
         """
         ...
 
     async def fail(self, document: DocumentId, error: str) -> None:
-        """Mark a document as failed to embed. Keyword search still finds it."""
+        """Mark a document as impossible to embed; its words stay searchable."""
         ...
 
     async def switch_space(self, collection: CollectionId, space: EmbeddingSpace) -> int:
-        """Activate the embedding model, and delete the vectors of all others. Returns their number."""
+        """Let the space answer from now on and delete the vectors of all others; returns how many went."""
         ...
 
     def reader(self, collection: CollectionId, space: EmbeddingSpace | None) -> Reader:
-        """Return the restricted interface for an index."""
+        """The narrow view an index gets."""
         ...
 
     async def counts(self, collection: CollectionId) -> dict[str, int]:
-        """Return counts: sources, documents, chunks, vectors, pending, error."""
+        """Numbers for status: sources, documents, chunks, vectors, pending, error."""
         ...
 
     async def check(self) -> Sequence[str]:
-        """Return the problems that the database finds in its files and references."""
+        """The problems that the database finds in its files and references; empty if there are none."""
         ...
 
     async def begin_purge(self, collection: CollectionId) -> None:
-        """Record that content about to be deleted from the collection must be erased."""
+        """Note that what is about to be deleted from the collection must be erased."""
         ...
 
     async def unfinished_purges(self) -> Mapping[str, CollectionId]:
-        """Return the collections of unfinished purges by purge id."""
+        """The collections of purges that were begun and did not end, by the ids of the purges."""
         ...
 
     async def purge(self, done: Sequence[str] = ()) -> None:
-        """Return when no file of the store contains deleted content or stored responses with it.
+        """Return only when no file of the store holds deleted content, nor an answer that repeats it.
 
         `done` are the purges that end with this one.
         """
         ...
 
     async def close(self) -> None:
-        """Close connections."""
+        """Release connections."""
         ...
 
 
@@ -403,7 +403,7 @@ class Records(Timelines, Protocol):
 class FoundFile:
     """A file to add: its path, and its name relative to the folder that the user named.
 
-    `is_named` means that the user named the file itself.
+    `is_named` says that the user named the file itself.
     """
 
     path: Path
@@ -414,7 +414,7 @@ class FoundFile:
 
 @dataclass(frozen=True, slots=True)
 class ParsedFile:
-    """The documents of one file. `notice` is a warning for the user, e.g. of a guessed encoding."""
+    """The documents of one file; `notice` says what a reader should know, e.g. a guessed encoding."""
 
     documents: tuple[NewDocument, ...]
     encoding: str | None = None
@@ -422,10 +422,10 @@ class ParsedFile:
 
 
 class Archives(Protocol):
-    """Reads exports of chat platforms."""
+    """Exports of chat platforms to channels."""
 
     def read(self, path: Path, *, kind: ArchiveKind | None = None) -> ChatArchive:
-        """Return all channels of an export. Its platform is detected if `kind` is not given.
+        """All channels of an export; which platform's is found out where `kind` does not say.
 
         Raises UnreadableFile, UnsupportedContent or TooLarge.
         """
@@ -433,16 +433,16 @@ class Archives(Protocol):
 
 
 class Files(Protocol):
-    """Reads files and folders."""
+    """Files and folders to documents."""
 
     def discover(self, paths: Sequence[Path]) -> Iterator[FoundFile]:
-        """Yield every file below the paths that can be added, by name. Link loops are entered once."""
+        """Every file below the paths that can be added, by name; link loops are entered once."""
         ...
 
     def parse(self, found: FoundFile) -> ParsedFile:
-        """Return the file's documents. Raises UnreadableFile or TooLarge."""
+        """The file's documents. Raises UnreadableFile or TooLarge."""
         ...
 
     def parse_bytes(self, data: bytes, name: str, *, charset: str | None = None) -> ParsedFile:
-        """Return the documents of a file in memory. `charset` is the encoding declared by its sender."""
+        """The documents of a file that is not on disk; `charset` is the encoding that its sender gives."""
         ...

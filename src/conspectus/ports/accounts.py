@@ -1,4 +1,4 @@
-"""The port of users, groups, API keys and grants. Every method is one transaction."""
+"""The port of people, groups, keys and grants; every method is one transaction."""
 
 from collections.abc import Sequence
 from datetime import datetime
@@ -9,55 +9,55 @@ from conspectus.model.ids import CollectionId, GroupId, KeyId, SourceId, UserId
 
 
 class Accounts(Protocol):
-    """Part of the system of record. Permissions are checked by the engine, not here."""
+    """Part of the system of record. Nothing here checks who asks; the engine does."""
 
     async def add_user(self, user: User) -> None:
-        """Store a user. Raises Conflict if the name is taken."""
+        """Store it. Raises Conflict if the name is taken."""
         ...
 
     async def set_user_disabled(self, user: UserId, *, disabled: bool) -> User:
-        """Disable or enable a user. Raises NotFound."""
+        """Let a user do nothing any more, or let it again. Raises NotFound."""
         ...
 
     async def delete_user(self, user: UserId, *, transfer_to: UserId | None = None) -> None:
-        """Delete a user with keys, grants, memberships and audit log entries.
+        """Delete it with its keys, grants, memberships and entries of the audit log.
 
-        Collections and jobs go to `transfer_to`.
+        Its collections and jobs go to `transfer_to`.
 
         Raises NotFound, or Conflict if it owns collections and `transfer_to` is not given.
         """
         ...
 
     async def users(self) -> Sequence[User]:
-        """Return all users by name."""
+        """All users by name."""
         ...
 
     async def user(self, name_or_id: str) -> User | None:
-        """Return the user of that id, else of that name."""
+        """The user of that id, else of that name."""
         ...
 
     async def add_group(self, group: Group) -> None:
-        """Store a group. Raises Conflict if the name is taken."""
+        """Store it. Raises Conflict if the name is taken."""
         ...
 
     async def delete_group(self, group: GroupId) -> None:
-        """Delete a group with its grants and memberships. Raises NotFound."""
+        """Delete it with its grants and memberships. Raises NotFound."""
         ...
 
     async def groups(self) -> Sequence[Group]:
-        """Return all groups by name."""
+        """All groups by name."""
         ...
 
     async def members(self, group: GroupId) -> Sequence[User]:
-        """Return the members of a group by name. Raises NotFound."""
+        """The members of a group by name. Raises NotFound."""
         ...
 
     async def join(self, group: GroupId, user: UserId) -> None:
-        """Add the user to the group, if it is no member yet. Raises NotFound."""
+        """Make the user a member, if it is none yet. Raises NotFound."""
         ...
 
     async def leave(self, group: GroupId, user: UserId) -> None:
-        """Remove the user from the group, if it is a member."""
+        """End the membership, if there is one."""
         ...
 
     async def add_key(self, key: Key, secret_hash: str) -> None:
@@ -65,41 +65,41 @@ class Accounts(Protocol):
         ...
 
     async def key(self, key: KeyId) -> tuple[Key, str, User] | None:
-        """Return a key with the hash of its secret and its user."""
+        """A key with the hash of its secret and its user."""
         ...
 
     async def keys(self, user: UserId | None = None) -> Sequence[Key]:
-        """Return the keys of one user or of all, oldest first."""
+        """The keys of one user or of all, oldest first."""
         ...
 
     async def revoke_key(self, key: KeyId, at: datetime) -> Key:
-        """Revoke a key from the next request on. Raises NotFound."""
+        """End a key's validity for the very next request. Raises NotFound."""
         ...
 
     async def used(self, key: KeyId, at: datetime) -> None:
-        """Record that a key was used."""
+        """Note that a key was used."""
         ...
 
     async def put_grant(self, grant: Grant) -> None:
-        """Store a grant, replacing another role of the principal there. Raises NotFound."""
+        """Store it, in place of another role of the same grantee there. Raises NotFound."""
         ...
 
     async def revoke(self, collection: CollectionId, source: SourceId | None, grantee: Principal) -> bool:
-        """Delete a grant. Returns whether it existed."""
+        """Take a role away; whether there was one."""
         ...
 
     async def grants(self, collection: CollectionId) -> Sequence[Grant]:
-        """Return all grants on a collection and its sources, in a stable order."""
+        """All grants on a collection and its sources, in a stable order."""
         ...
 
     async def grants_of(self, user: UserId) -> Sequence[Grant]:
-        """Return all grants of a user, direct or through groups."""
+        """All grants that a user has, directly or through groups."""
         ...
 
     async def add_audit(self, entry: AuditEntry) -> None:
-        """Store an audit log entry, until its collection or one of its users is deleted. Raises NotFound."""
+        """Store it until its collection, or one of its users, is deleted. Raises NotFound."""
         ...
 
     async def audit(self, *, after: str | None = None, limit: int) -> AuditPage:
-        """Return a page of the audit log, newest first. Raises InvalidInput for an invalid cursor."""
+        """A page of the audit log, newest first. Raises InvalidInput for a broken cursor."""
         ...

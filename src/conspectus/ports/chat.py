@@ -1,4 +1,4 @@
-"""The ports of chat models, and of responses in progress."""
+"""The ports of chat models, and of their answers while they are made."""
 
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from dataclasses import dataclass
@@ -19,12 +19,12 @@ class ChatModel(Protocol):
 
     @property
     def window(self) -> int:
-        """The context window of prompt and response together, in tokens."""
+        """The token limit of prompt and answer together."""
         ...
 
     @property
     def tokenizer(self) -> str:
-        """The name of the tokenizer that is exact for this model, or comes closest."""
+        """The name of the counter whose counts hold for this model, or come nearest."""
         ...
 
     def stream(
@@ -35,22 +35,22 @@ class ChatModel(Protocol):
         temperature: float | None = None,
         options: ModelOptions | None = None,
     ) -> AsyncGenerator[Delta | ToolCall | Usage, None]:
-        """Stream a response of at most `max_tokens` tokens, then the usage if the model reports it.
+        """Answer in pieces of at most `max_tokens` tokens in all, then the usage if the model reports it.
 
         Roles are system, user, assistant and, for a Turn that answers a call, tool. Calls of the tools of
-        `options` are complete, and come after the text. Closing the generator ends the call at the provider.
-        Raises a ChatError, before or after pieces, and InvalidInput for an invalid request.
+        `options` come whole, after the text. Closing the generator ends the call at the provider. Raises a
+        ChatError, before or after pieces, and InvalidInput for what no model can be asked.
         """
         ...
 
     async def close(self) -> None:
-        """Close connections."""
+        """Release connections."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class AnswerFrames:
-    """New frames of a response as sent to clients, the number of the first, and whether it is complete.
+    """New frames of an answer as clients get them, the number of the first, and whether it is complete.
 
     `documents` are its known sources.
     """
@@ -64,9 +64,10 @@ class AnswerFrames:
 
 @dataclass(frozen=True, slots=True)
 class RemoteChatEvent:
-    """A response in progress: frames, their total number, whether it is complete, and its sources.
+    """An answer so far:
 
-    `silent` is the number of seconds since the last sign of life of the process that produces it.
+    frames, their total number, whether it is complete, and its sources. `silent` is the number of seconds
+    since the last sign of the process that makes it.
     """
 
     frames: tuple[bytes, ...]
@@ -77,27 +78,27 @@ class RemoteChatEvent:
 
 
 class ChatRegistry(Protocol):
-    """Responses of chats while they are produced, and for a while after, for all processes of a store."""
+    """Answers of chats while they are made, and for a while after, for all processes of a store."""
 
     async def begin(self, stream: str, person: UserId) -> None:
-        """Register a response in progress."""
+        """Let others know of an answer."""
         ...
 
     async def publish(self, utterance: AnswerFrames) -> None:
-        """Publish new frames of a response."""
+        """Keep what is new of an answer."""
         ...
 
     async def pulse(self, streams: Sequence[str]) -> Mapping[str, float]:
-        """Record that responses are still in progress; return seconds since each was forwarded elsewhere."""
+        """Let others know that these are still made; seconds since each was passed on elsewhere."""
         ...
 
     async def read_remote(self, stream: str, person: UserId, first: int) -> RemoteChatEvent | None:
-        """Return the frames of a response of this person from a number on; None if there is none.
+        """The frames of an answer of this person from a number on; None if there is no such answer.
 
-        This call tells the producing process that the response is still read.
+        This call tells the process that makes the answer that it is still read.
         """
         ...
 
     async def forget(self, streams: Sequence[str] = (), *, older: float | None = None) -> None:
-        """Delete responses, with `older` all that were not updated for that many seconds."""
+        """Delete answers, and with `older` all that were not updated for so many seconds."""
         ...

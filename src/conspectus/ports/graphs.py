@@ -1,4 +1,4 @@
-"""The ports of the graph: nodes and edges, entity mentions, and entity extraction."""
+"""The ports of the graph: nodes and edges, names that passages mention, and what finds names in texts."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -22,17 +22,17 @@ from conspectus.model.graph import (
 from conspectus.model.ids import ChunkId, CollectionId, SourceId
 
 SUBJECT = "subject"
-"""The type of a mention in a document's title or fact: the subject of its first passage."""
+"""The type of a name that is the title of a document, or in its fact: what its first passage is about."""
 
 
 @dataclass(frozen=True, slots=True)
 class Adding:
-    """Nodes or edges ready to be stored: their final form, and which of them end others.
+    """Nodes or edges that are ready to be stored: their final form, and which of them end others.
 
-    Ids and times are assigned already. `single` are the ids of edges that end the open edges of the same
-    source and type that began no later and lead to another node. `keys` are the normalized names of each
-    node, `terms` its searchable words. `passing` are the ids of nodes that are only added if they are
-    missing, and that are deleted with their last edge when its document is deleted.
+    Ids and times are those given here; `single` are the ids of edges that end the open edges of the same
+    source and type that began no later and lead to another node. `keys` are the names of each node as names
+    are compared, `terms` the words by which it is found. `passing` are the ids of nodes that are only added
+    if they are missing, and that are deleted with their last edge when its document is deleted.
     """
 
     nodes: tuple[Node, ...] = ()
@@ -44,30 +44,30 @@ class Adding:
 
 
 class Graphs(Protocol):
-    """Part of the system of record. A graph is a source of the kind `graph`. Each method is one transaction.
+    """Part of the system of record: a graph is a source of the kind `graph`. Each method is one transaction.
 
-    Reads take the readable graphs; nodes of the same id in several of them are traversed as one.
+    Readers take the graphs that may be seen; nodes of the same id in several of them are walked as one.
     """
 
     async def add(self, adding: Adding) -> Sequence[GraphWritten]:
-        """Store nodes, then edges, all or none, in order.
+        """Store nodes, then edges, all or nothing, in the order given.
 
-        An edge is identified by its id. If it is given again, it keeps its recording time, and stays ended if
-        another edge ended it. A single-valued edge is also ended by the next one that began later, so that
-        facts may come in any order. Each new `evidence` is added to the earlier ones; the edge is deleted
-        with the last of them, unless it was also given without evidence. Raises NotFound for a deleted graph,
-        and DanglingEdges with every end that is not a node of its graph.
+        An edge is identified by its id. If it is given again, it keeps the time when it was recorded, and
+        stays ended if another edge ended it. A single one also is ended by the next single one that began
+        later, so that facts may come in any order. Each new `evidence` is added to the earlier ones; the edge
+        is deleted with the last of them, unless it was also given without evidence. Raises NotFound for a
+        deleted graph, and DanglingEdges with every end that is not a node of its graph.
         """
         ...
 
     async def nodes_by_id(self, graphs: Sequence[SourceId], ids: Sequence[str]) -> Sequence[Node]:
-        """Return the nodes that exist, in the given order; an id may be in several graphs."""
+        """Those nodes that exist, in the order asked; of one id in several graphs each."""
         ...
 
     async def nodes(
         self, graphs: Sequence[SourceId], *, type: str | None = None, after: str | None = None, limit: int
     ) -> NodePage:
-        """Return a page of nodes, by id and graph."""
+        """A page of nodes, by id and graph."""
         ...
 
     async def edges(
@@ -77,21 +77,21 @@ class Graphs(Protocol):
         ...
 
     async def edges_by_id(self, graphs: Sequence[SourceId], ids: Sequence[str]) -> Sequence[Edge]:
-        """Return the edges that exist, in the given order."""
+        """Those edges that exist, in the order asked."""
         ...
 
     async def nodes_by_name(
         self, graphs: Sequence[SourceId], keys: Sequence[str]
     ) -> Sequence[tuple[str, Node]]:
-        """Return the nodes with one of these names or aliases, each with the matched key."""
+        """The nodes that have one of these names or aliases, each with the key that it was found by."""
         ...
 
     async def nodes_by_terms(
         self, graphs: Sequence[SourceId], words: Sequence[str], *, limit: int
     ) -> Sequence[tuple[Node, int]]:
-        """Return nodes with any of these terms in names, aliases or text properties, with the count.
+        """Nodes whose names, aliases or text properties have any of these terms, with how many of them.
 
-        Terms are whole words as in the keyword index; nodes with most terms come first.
+        Terms are whole words as the word index has them; those with most come first.
         """
         ...
 
@@ -103,7 +103,7 @@ class Graphs(Protocol):
         *,
         known: datetime | None = None,
     ) -> Sequence[Neighbor]:
-        """Return the nodes reachable from any start, nearest first and then by decay, without the starts.
+        """The nodes reachable from any of the starts, nearest first and then by decay, without the starts.
 
         Each node occurs once, with the path of the fewest hops and of these the highest decay. With `known`,
         only nodes and edges that were recorded by then.
@@ -111,43 +111,43 @@ class Graphs(Protocol):
         ...
 
     async def delete_nodes(self, graph: SourceId, ids: Sequence[str]) -> GraphReceipt:
-        """Delete nodes with their edges. Unknown ids count 0."""
+        """Delete nodes with their edges; unknown ids count 0."""
         ...
 
     async def delete_edges(self, graph: SourceId, ids: Sequence[str]) -> GraphReceipt:
-        """Delete edges by id. Unknown ids count 0."""
+        """Delete edges by id; unknown ids count 0."""
         ...
 
     async def summary(self, graph: SourceId) -> GraphSummary:
-        """Return the counts of a graph. Raises NotFound."""
+        """A graph in numbers. Raises NotFound."""
         ...
 
     async def at(self, graph: SourceId, instant: datetime) -> tuple[Sequence[Node], Sequence[Edge]]:
-        """Return the nodes valid at an instant, and the edges with both ends valid."""
+        """The nodes there were at an instant, and the edges of which both ends were there."""
         ...
 
     async def merge(self, graph: SourceId, keep: str, others: Sequence[str], event: NodeEvent) -> Node:
-        """Merge nodes into one: the names of the others become aliases, and their edges are moved to it.
+        """Make several nodes one: the others' names become aliases, their edges are the kept one's.
 
-        The former state is stored with the event, so that `split` can restore it. Raises NotFound.
+        What there was before is kept with the event, so that `split` can bring it back. Raises NotFound.
         """
         ...
 
     async def split(self, graph: SourceId, merge: int, event: NodeEvent) -> Sequence[Node]:
-        """Undo a merge by its number: restore the nodes and their edges.
+        """Undo a merge by its number: the nodes as they were, with their edges.
 
-        Raises NotFound, or Conflict if one of them exists again.
+        Raises NotFound, or Conflict where one of them is there again.
         """
         ...
 
     async def events(self, graph: SourceId, *, node: str | None = None) -> Sequence[NodeEvent]:
-        """Return merges and splits in order: all, or those of one node."""
+        """Merges and splits in order, all or those of one node."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class TextPassage:
-    """A passage with mentions, each with its spelling; `about` are those that are its title."""
+    """A passage that mentions names, each with how it spells it; `about` are those that are its title."""
 
     chunk: ChunkId
     names: Mapping[str, str]
@@ -164,9 +164,10 @@ class Mentioned:
 
 @dataclass(frozen=True, slots=True)
 class Unread:
-    """A passage without extracted entities; the first one of a document comes with its title.
+    """A passage whose entities are not extracted yet; the first of a document comes with its title.
 
-    The first of a memory comes with the entities that its fact is `about`, and its given `entities`.
+    The first of a memory comes with the entities that its fact is `about`, and those that it was `told` to
+    mention.
     """
 
     chunk: ChunkId
@@ -177,10 +178,10 @@ class Unread:
 
 
 class MentionStore(Protocol):
-    """Mentions of entities in passages. They are deleted with their chunks."""
+    """Mentions of entities in passages: rows that are deleted with their chunks."""
 
     async def of(self, chunks: Sequence[ChunkId]) -> Sequence[TextPassage]:
-        """Return the mentions in these passages, without passages that have none."""
+        """The names in these passages; those without any are left out."""
         ...
 
     async def passages(
@@ -192,61 +193,60 @@ class MentionStore(Protocol):
         maximum: int,
         few: int,
     ) -> Mapping[str, Mentioned]:
-        """Return for each name the passages of these sources (None: of the collection) that mention it.
+        """For each name the passages of these sources (None: of the whole collection) that mention it.
 
-        A name in more than `maximum` passages is skipped, since it is not distinctive. For a name in more
-        than `few`, only passages with it as their title are returned.
+        A name that more than `most` mention is left out, since it tells nothing apart; of one that more than
+        `few` mention there are only those that have it as their title.
         """
         ...
 
     async def counts(
         self, sources: Sequence[SourceId] | None, collection: CollectionId, *, begins: str, limit: int
     ) -> Sequence[EntityCount]:
-        """Return the names with the most passages, optionally with a key prefix."""
+        """The names that most passages mention, those whose key begins so."""
         ...
 
     async def put(self, collection: CollectionId, found: Mapping[ChunkId, Sequence[Mention]]) -> int:
-        """Replace the mentions of passages. Returns their number.
+        """Replace the mentions of passages, and return their number.
 
         The first mention of a name in a passage is stored; mentions of the type `subject` are what it is
-        about. Deleted chunks, and those of collections without entity extraction, are ignored. All chunks up
-        to the last one count as processed.
+        about. Deleted chunks, and those of collections without entity extraction, are ignored. All up to the
+        last count as processed.
         """
         ...
 
     async def unread(self, collection: CollectionId, *, limit: int) -> Sequence[Unread]:
-        """Return passages without extracted entities of a collection with extraction, oldest first."""
+        """Passages of a collection that keeps names in which no name was looked for yet, oldest first."""
         ...
 
     async def has_unread(self, collection: CollectionId) -> bool:
-        """Return whether `unread` would return any."""
+        """Whether `unread` has any to give."""
         ...
 
     async def count_unread(self, collection: CollectionId) -> int:
-        """Return how many passages `unread` would return."""
+        """How many passages `unread` has still to give."""
         ...
 
     async def enable(self, collection: CollectionId, on: bool) -> None:
-        """Enable entity extraction of a collection, from its first passage on, or disable it. Raises
-        NotFound.
+        """Turn entity extraction of a collection on, from its first passage on, or off. Raises NotFound.
 
-        Disabling it deletes the mentions.
+        Turning it off deletes the mentions.
         """
         ...
 
 
 class EntityExtractor(Protocol):
-    """Finds mentions of entities in texts."""
+    """Finds names in texts."""
 
     @property
     def name(self) -> str:
-        """The name in settings and reports."""
+        """Its name in settings and reports."""
         ...
 
     async def extract(self, texts: Sequence[str]) -> Sequence[Sequence[Mention]]:
-        """Return the mentions in each text, in order and without overlaps. Raises ProviderError."""
+        """For each text its names, in order and without overlaps. Raises ProviderError."""
         ...
 
     async def close(self) -> None:
-        """Close open resources."""
+        """Release what it holds."""
         ...

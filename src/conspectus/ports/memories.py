@@ -1,4 +1,4 @@
-"""Storage of memories besides Records: order, versions, and retention."""
+"""Storage of memories besides Records: their order, past versions, and retention."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -13,7 +13,7 @@ from conspectus.model.records import Document, Source, SourceKind
 
 @dataclass(frozen=True, slots=True)
 class Totals:
-    """Counts over sources of memories."""
+    """Sources of memories in numbers."""
 
     memories: int
     notes: int
@@ -38,7 +38,7 @@ class HomeSpan:
 
 @dataclass(frozen=True, slots=True)
 class StoredRetention:
-    """A retention rule with the name prefix of the sources that it applies to."""
+    """A retention with the beginning of the names of the sources that it is for."""
 
     id: str
     collection: CollectionId
@@ -49,16 +49,16 @@ class StoredRetention:
 
 
 class Memories(Protocol):
-    """A part of the system of record. Every method is one transaction."""
+    """A part of the system of record; every method is one transaction."""
 
     async def homes(
         self, collection: CollectionId, *, begins: str, below: str, kind: SourceKind = "memory"
     ) -> Sequence[Source]:
-        """Return the sources of memories, or their graphs, with begins ≤ name < below, by name."""
+        """The sources of memories, or their graphs, with begins ≤ name < below, by name."""
         ...
 
     async def newest(self, sources: Sequence[SourceId], *, limit: int) -> Sequence[tuple[Document, str]]:
-        """Return the last stored turns, newest first, with their texts; no notes, no versions."""
+        """The turns that were stored last, newest first, with their texts; no notes, no versions."""
         ...
 
     async def page(
@@ -70,43 +70,43 @@ class Memories(Protocol):
         limit: int,
         newest_first: bool = False,
     ) -> tuple[Sequence[tuple[Document, str]], str | None]:
-        """Return memories by event time, then by recording, with their texts.
+        """Memories by event time, those of equal times in the order of storing, with their texts.
 
-        The filter is applied before the limit. Raises InvalidInput for an invalid cursor.
+        The filter is applied before the limit. Raises InvalidInput for an unknown cursor.
         """
         ...
 
     async def count(self, sources: Sequence[SourceId], where: Filter) -> int:
-        """Return the number of matching memories."""
+        """How many memories match."""
         ...
 
     async def notes(self, sources: Sequence[SourceId], *, limit: int) -> Sequence[tuple[Document, str]]:
-        """Return the last stored notes, newest first, with their texts."""
+        """The notes that were stored last, newest first, with their texts."""
         ...
 
     async def oldest(
         self, source: SourceId, *, before: datetime | None, beyond: int | None, pinned: bool, limit: int
     ) -> Sequence[DocumentId]:
-        """Return the turns of a source from before an instant, or not among its newest `beyond`.
+        """The turns of a source from before an instant, or not among its newest `beyond`.
 
         Oldest first; pinned ones only with `pinned`, and notes only with them.
         """
         ...
 
     async def totals(self, sources: Sequence[SourceId]) -> Totals:
-        """Return counts over sources."""
+        """Numbers over sources."""
         ...
 
     async def versions(self, memory: DocumentId) -> Sequence[tuple[Document, str]]:
-        """Return the earlier versions of a memory, oldest first, with their texts."""
+        """The earlier versions of a memory, oldest first, with their texts."""
         ...
 
     async def since(self, sources: Sequence[SourceId], instant: datetime) -> ChangesSince:
-        """Return how many memories of these sources were added, changed and deleted after an instant."""
+        """How many memories of these sources were recorded, changed and deleted after an instant."""
         ...
 
     async def has_versions(self, collection: CollectionId) -> bool:
-        """Return whether the collection contains an earlier version of any document."""
+        """Whether any document of the collection is an earlier version of another."""
         ...
 
     async def forget(
@@ -118,9 +118,9 @@ class Memories(Protocol):
         dry_run: bool = False,
         job: JobId | None = None,
     ) -> MemoryReceipt:
-        """Delete memories with versions and everything that depends on them. Unknown ids count 0.
+        """Delete memories with their versions and all that hangs on them; unknown ids count 0.
 
-        Pinned ones stay unless `pinned`. A dry run returns the same and deletes nothing. Counts are added to
+        Pinned ones stay unless `pinned`. A dry run says the same and deletes nothing. What went is added to
         the result of the job, if one is given.
         """
         ...
@@ -128,29 +128,29 @@ class Memories(Protocol):
     async def histories(
         self, memories: Sequence[DocumentId]
     ) -> Mapping[DocumentId, Sequence[tuple[Document, str]]]:
-        """Return the memories that exist, each after its earlier versions, oldest first, with their texts."""
+        """Those memories that exist, each behind its earlier versions, oldest first, with their texts."""
         ...
 
     async def spans(self, sources: Sequence[SourceId]) -> Sequence[HomeSpan]:
-        """Return the counts of those of these sources that have memories."""
+        """Those of these sources that have memories, in numbers."""
         ...
 
     async def names(self, sources: Sequence[SourceId]) -> int:
-        """Return the number of distinct entities that the memories of these sources mention."""
+        """How many different names the memories of these sources mention, as far as they were looked for."""
         ...
 
     async def put_retention(self, kept: StoredRetention) -> None:
-        """Store a retention rule, replacing the one of that id."""
+        """Keep it in the place of the one of that id."""
         ...
 
     async def drop_retention(self, id: str) -> bool:
-        """Delete a retention rule. Returns whether it existed."""
+        """Forget it; whether there was one."""
         ...
 
     async def retentions(self, collection: CollectionId | None = None) -> Sequence[StoredRetention]:
-        """Return the rules of a collection, or all, by name prefix."""
+        """Those of a collection, or all, by what their names begin with."""
         ...
 
     async def ran(self, id: str, at: datetime) -> None:
-        """Record when a retention rule was last applied."""
+        """Keep when a retention was carried out last."""
         ...

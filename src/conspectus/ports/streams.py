@@ -12,9 +12,9 @@ from conspectus.model.streams import Alert, CaptionTrack, DeliveryState
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """Selects captions of a source: those that overlap [start, end), or with `contains` lie inside it.
+    """Which of a source: what shares an instant with [start, end), or with `contains` lies wholly inside.
 
-    `first` and `last` bound the sequence, both included; None is unbounded.
+    `first` and `last` bound the sequence, both included; None is open everywhere.
     """
 
     start: datetime | None = None
@@ -34,7 +34,7 @@ class TimelinePage:
 
 @dataclass(frozen=True, slots=True)
 class Extent:
-    """The number of captions of a source, with their first start and last end; None without any."""
+    """The number of captions of a source, the first start and the last end among them, None without any."""
 
     captions: int
     first: datetime | None
@@ -43,7 +43,7 @@ class Extent:
 
 @dataclass(frozen=True, slots=True)
 class Spot:
-    """The time range of a caption or event, in microseconds since 1970."""
+    """The time range of a caption or an event, in microseconds since 1970."""
 
     document: DocumentId
     start: int
@@ -52,7 +52,7 @@ class Spot:
 
 @dataclass(frozen=True, slots=True)
 class EntityOccurrence:
-    """A name in a caption or event: among its entities, or as its speaker."""
+    """A name that a caption or an event gives: among its entities, or as its speaker."""
 
     document: DocumentId
     name: str
@@ -60,63 +60,63 @@ class EntityOccurrence:
 
 
 class Timelines(Protocol):
-    """Captions and events by time; a part of the records."""
+    """A part of Records."""
 
     async def timeline(
         self, source: SourceId, span: Span, *, kind: Kind = "caption", after: str | None = None, limit: int
     ) -> TimelinePage:
-        """Return captions or events of a source with texts, in the order of (start, end, sequence, key).
+        """Captions or events of a source with their whole texts, in the order of (start, end, sequence, key).
 
-        Those without an event time come last, and only if the span has no time.
+        Those without event time come last, and only where the span names no time.
         """
         ...
 
     async def stretches(
         self, source: SourceId, spans: Sequence[Span], *, limit: int, last: bool = False
     ) -> Sequence[tuple[Document, str]]:
-        """Return captions and events that overlap any of the spans, once each, in the order of time.
+        """Captions and events with times that lie in any of the spans, each once, in the order of time.
 
         The first `limit` of them, or with `last` the last ones.
         """
         ...
 
     async def spots(self, source: SourceId, spans: Sequence[Span]) -> Sequence[Spot]:
-        """Return all time ranges in the spans without reading the documents, in any order."""
+        """The same without reading them, and all of it, in no order."""
         ...
 
     async def names(self, source: SourceId, span: Span) -> Mapping[str, int]:
-        """Count the captions and events of a source by name, as spelled."""
+        """In how many captions and events of a source each name is given, as it is spelt."""
         ...
 
     async def mentions(
         self, source: SourceId, span: Span, *, called: Sequence[str]
     ) -> Sequence[EntityOccurrence]:
-        """Return the documents with any of these entities, in any order."""
+        """The documents that have any of these entities, in no particular order."""
         ...
 
     async def extent(self, source: SourceId, *, counted: bool = True) -> Extent:
-        """Return how many captions a source has (0 if they are not counted), and their time range."""
+        """How many captions a source has (0 where they are not counted), and from when to when they go."""
         ...
 
 
 class CaptionReader(Protocol):
-    """Reads captions in every known format. The file name counts if the content is ambiguous."""
+    """Reads every format it knows; what a file is called counts where its form does not tell."""
 
     def read(self, data: bytes, name: str, *, sentences: bool) -> CaptionTrack:
-        """Return the captions of a file, or with `sentences` its sentences, each with the times of its cues.
+        """The captions of a file, or with `sentences` its sentences, each with the times of its cues.
 
-        Raises UnreadableFile for a file without readable captions, TooLarge over a limit.
+        Raises UnreadableFile for what holds no captions that can be read, TooLarge over a limit.
         """
         ...
 
 
 MAX_WAIT_SECONDS: Final = 600.0
-"""Maximum seconds between two attempts to deliver a webhook."""
+"""Seconds until a webhook that could not be delivered is tried again, at most."""
 
 
 @dataclass(frozen=True, slots=True)
 class Behind:
-    """An alert with unchecked changes: those of chunks after `since`."""
+    """An alert with unchecked changes; it needs those that have chunks after `since`."""
 
     alert: Alert
     since: int
@@ -124,7 +124,7 @@ class Behind:
 
 @dataclass(frozen=True, slots=True)
 class Match:
-    """A caption that matches an alert, with its score."""
+    """A caption that matches an alert, and why."""
 
     document: DocumentId
     source: SourceId
@@ -134,7 +134,7 @@ class Match:
 
 @dataclass(frozen=True, slots=True)
 class Checked:
-    """The progress of an alert: the matches in the changes after `alert.checked`, up to `until`."""
+    """How far an alert has come: what matched in the changes after `alert.checked`, up to `until`."""
 
     alert: Alert
     until: int
@@ -143,7 +143,7 @@ class Checked:
 
 @dataclass(frozen=True, slots=True)
 class AlertMatch:
-    """A stored alert match, without the caption's text."""
+    """One time that an alert went off, as it is kept: the caption's text stays where it is."""
 
     number: int
     alert: Alert
@@ -158,13 +158,13 @@ class AlertMatch:
 
     @property
     def id(self) -> str:
-        """The id by which the receiver of a webhook recognizes repeated deliveries."""
+        """The id by which the receiver of a webhook recognizes it, also when it is sent again."""
         return f"{self.alert.id}-{self.number}"
 
 
 @dataclass(frozen=True, slots=True)
 class Delivery:
-    """The result of a webhook delivery; with `due`, it is retried then."""
+    """The result of a webhook: with `due`, it is sent again then."""
 
     state: DeliveryState
     attempts: int
@@ -173,73 +173,73 @@ class Delivery:
 
 
 class Alerts(Protocol):
-    """The rows of alerts and their matches. Every method is one transaction."""
+    """The rows of alerts and of their matches; every method is one transaction."""
 
     async def put(self, alert: Alert, *, maximum: int) -> Alert:
-        """Store an alert, or update the one of that id, which keeps its position.
+        """Store an alert, or change the stored one of that id, which keeps its position.
 
         A new one begins after the newest change, so earlier writes are not matched. Raises NotFound for an
-        unknown collection, and TooLarge if its owner has `maximum` already.
+        unknown collection, and TooLarge if its owner has `most` already.
         """
         ...
 
     async def alert(self, alert: str) -> Alert | None:
-        """Return the alert of that id."""
+        """The alert of that id."""
         ...
 
     async def owned(self, owner: UserId) -> Sequence[Alert]:
-        """Return the alerts of a person by name."""
+        """The alerts of a person, by name."""
         ...
 
     async def delete(self, alert: str) -> bool:
-        """Delete an alert with all its matches. Returns whether it existed."""
+        """Delete it with all its matches; return whether it existed."""
         ...
 
     async def behind(self) -> Sequence[Behind]:
-        """Return the alerts that have not seen all changes of their collection, grouped by position."""
+        """Those that have not seen all changes of their collection, those at the same change together."""
         ...
 
     async def record(self, checked: Sequence[Checked], *, now: datetime) -> int:
-        """Store the matches of alerts and their positions, all or none. Returns the number of new events.
+        """Store the matches of alerts and their positions, all or nothing; return the number of new events.
 
         Matches of one alert and stream that overlap, or lie no more than its gap apart, are one event;
         matches that belong to a sent event extend it. A match without times is an event of its own, once.
-        Matches of deleted captions, and of an alert that was checked meanwhile, are dropped.
+        Deleted captions are left out, and so are matches of an alert that was checked meanwhile.
         """
         ...
 
     async def events(
         self, owner: UserId, *, alert: str | None = None, after: int = 0, limit: int
     ) -> Sequence[AlertMatch]:
-        """Return the matches of the alerts of a person, or of one of them, after a number, in order."""
+        """The matches of the alerts of a person, or of one of them, after a number, in order."""
         ...
 
     async def newest(self, owner: UserId) -> int:
-        """Return the number of the newest event of a person's alerts; 0 without any."""
+        """The number of the newest event of a person's alerts, 0 without any."""
         ...
 
     async def waiting(self, *, now: datetime) -> Sequence[str]:
-        """Return the alerts with a delivery that is due."""
+        """The alerts with an event whose delivery is due."""
         ...
 
     async def due(self, alert: str, *, now: datetime) -> AlertMatch | None:
-        """Return the first event of an alert whose delivery is due."""
+        """The first event of an alert whose delivery is due."""
         ...
 
     async def set_delivery(self, number: int, delivery: Delivery) -> None:
-        """Set the state of a delivery, unless it is final or the event was deleted."""
+        """Store the state of a delivery, unless it is final or the event is deleted."""
         ...
 
 
 class Poster(Protocol):
-    """Sends webhooks of alerts."""
+    """Sends what alerts tell to addresses outside."""
 
     def check(self, url: str) -> None:
         """Raise InvalidInput for an invalid address, and ForbiddenAddress for one that is not allowed."""
         ...
 
     async def post(self, url: str, body: bytes, *, id: str) -> None:
-        """Send JSON once. Raises FetchFailed unless the status is 2xx, `passing` if a retry may succeed."""
+        """Send JSON once; an answer other than a success raises FetchFailed, `passing` where it may pass."""
         ...
 
     async def close(self) -> None:
@@ -253,7 +253,7 @@ CaptionPlace: TypeAlias = tuple[float, str]
 
 @dataclass(frozen=True, slots=True)
 class SummaryBounds:
-    """The start and end of a batch by time when it was summarized, and whether it was full then."""
+    """The begin and end of a batch by time when it was summarized, and whether it was full then."""
 
     first: CaptionPlace
     last: CaptionPlace
@@ -262,9 +262,9 @@ class SummaryBounds:
 
 @dataclass(frozen=True, slots=True)
 class NewSummary:
-    """A summary to store, with its origin: captions with fingerprints, and earlier summaries by id.
+    """A summary to keep, with what it was made of: captions with their fingerprints, earlier summaries by id.
 
-    `recipe` names the request that made it.
+    `recipe` names the request that had it made.
     """
 
     id: str
@@ -276,7 +276,7 @@ class NewSummary:
 
 @dataclass(frozen=True, slots=True)
 class SavedSummary:
-    """The request of a live summary, and its owner."""
+    """The request of a live summary, and the user for whom it is made."""
 
     owner: UserId
     request: Metadata
@@ -284,41 +284,41 @@ class SavedSummary:
 
 
 class Summaries(Protocol):
-    """Part of the system of record. Summaries are deleted if a caption of theirs is deleted or replaced."""
+    """Part of the system of record. Deleting or replacing a caption there deletes what was made of it."""
 
     async def text(self, summary: str) -> str | None:
-        """Return the summary of that id."""
+        """The summary of that id."""
         ...
 
     async def add(self, source: SourceId, summary: NewSummary) -> None:
-        """Store a summary, unless its id exists.
+        """Store it, unless there is one of that id.
 
-        Raises PreconditionFailed if a caption or a summary that it was made of has changed.
+        Raises PreconditionFailed where a caption or a summary that it was made of has changed.
         """
         ...
 
     async def borders(self, source: SourceId, recipe: str) -> Sequence[SummaryBounds]:
-        """Return the boundaries of the batches of a request, in order."""
+        """The boundaries of the batches of a request, in order."""
         ...
 
     async def set_boundaries(self, source: SourceId, recipe: str, borders: Sequence[SummaryBounds]) -> None:
-        """Replace the stored boundaries."""
+        """Store them in place of those that there were."""
         ...
 
     async def tidy(self, source: SourceId, recipe: str, used: Collection[str]) -> int:
-        """Delete the summaries that a request no longer uses. Returns their number."""
+        """Delete the summaries that a request had made and does not use any more; how many."""
         ...
 
     async def vectors(
         self, documents: Sequence[DocumentId], space: EmbeddingSpace
     ) -> Mapping[DocumentId, bytes]:
-        """Return the vectors of the first chunks of those documents that have one."""
+        """The vectors of the first chunks of those documents that have one."""
         ...
 
     async def standing(self, source: SourceId) -> SavedSummary | None:
-        """Return the live summary of a stream, if one is set."""
+        """The live summary of a stream, if one is set."""
         ...
 
     async def stand(self, source: SourceId, standing: SavedSummary | None) -> None:
-        """Set or remove the live summary of a stream. Raises NotFound."""
+        """Summarize a stream by this from now on, or no more. Raises NotFound."""
         ...

@@ -1,4 +1,4 @@
-"""The ports to external systems: fetching, reranking, and connectors."""
+"""The ports to the outside: fetching, parsing, reranking, and stores to sync with."""
 
 from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -10,9 +10,9 @@ from conspectus.model.records import NewDocument
 
 @dataclass(frozen=True, slots=True)
 class Fetched:
-    """A response of a web server after all redirects, its body decompressed.
+    """An answer of a web server after all redirects, its body decompressed.
 
-    `content_type` is lower case without parameters, `charset` as in the header.
+    `content_type` is lower case without parameters, `charset` as the header names it.
     """
 
     url: str
@@ -24,12 +24,12 @@ class Fetched:
 
 
 class Fetcher(Protocol):
-    """Sends requests within limits, never to internal addresses."""
+    """Requests that never reach an address inside, and never take more than they may."""
 
     async def fetch(
         self, url: str, *, method: str = "GET", headers: Mapping[str, str] | None = None
     ) -> Fetched:
-        """Send one request and follow its redirects. Any status is a response.
+        """One request with its redirects; any status is an answer.
 
         Raises InvalidInput for an invalid http(s) URL or method, ForbiddenAddress for an address that is not
         allowed, TooLarge for a response over a limit, and FetchFailed without a response.
@@ -37,43 +37,43 @@ class Fetcher(Protocol):
         ...
 
     async def close(self) -> None:
-        """Close connections."""
+        """Release connections."""
         ...
 
 
 class Reranker(Protocol):
-    """Scores the relevance of texts to a query."""
+    """Scores how relevant texts are to a query."""
 
     @property
     def model(self) -> str:
-        """The model's name in logs and explanations."""
+        """The model's name, as logs and explanations show it."""
         ...
 
     async def rerank(self, query: str, texts: Sequence[str], *, limit: int) -> Sequence[tuple[int, float]]:
-        """Return positions in `texts` with relevance (0 to 1), best first, at most `limit`.
+        """Places in `texts` with relevance (0 to 1), best first, at most `limit`.
 
-        Without texts, no request is sent. Raises ProviderError or ProviderUnavailable.
+        No text: no call. Raises ProviderError or ProviderUnavailable.
         """
         ...
 
     async def close(self) -> None:
-        """Close connections."""
+        """Release connections."""
         ...
 
 
 class Connector(Protocol):
-    """A source outside of Conspectus that a collection is synced with."""
+    """An external store that a collection is synced with."""
 
     def changes(self, cursor: str | None) -> AsyncIterator[Listing]:
-        """Yield batches of the changes since the cursor.
+        """Batches of what changed since the cursor.
 
-        Everything is listed without a cursor, for a foreign one, and if changes cannot be determined. Removed
-        pages are in the last batch or after moved ones. Raises FetchFailed.
+        Everything from None, from a cursor that is not the connector's, and where it cannot tell what
+        changed. What is gone comes with the last batch or after what was moved. Raises FetchFailed.
         """
         ...
 
     async def fetch(self, entry: ConnectorEntry) -> NewDocument:
-        """Return the current page, or the listed version; empty text if it was emptied.
+        """The page as it is now, or as it was listed last; empty text if it was emptied.
 
         For entries of this listing or an earlier one, after `changes` was called. Raises NotFound if the page
         was deleted, and UnreadableFile, TooLarge or FetchFailed if it cannot be read.
@@ -81,14 +81,14 @@ class Connector(Protocol):
         ...
 
     async def close(self) -> None:
-        """Close open resources."""
+        """Release what it holds."""
         ...
 
 
 @runtime_checkable
 class Watchable(Protocol):
-    """A connector that detects changes by itself."""
+    """A connector that hears of changes by itself."""
 
     def watch(self) -> AsyncIterator[None]:
-        """Yield when something has changed since the first step was requested. Raises FetchFailed."""
+        """Yields when something changed since the first step was asked for. Raises FetchFailed."""
         ...

@@ -38,7 +38,7 @@ class ChainReader:
 
     `thread` reads the thread of a message. Of a long thread, it reads a number of messages that includes
     those around the given documents. `messages` reads the first chunks of documents, and `chunks` reads
-    chunks. Only messages that match `where` are added. `max_messages` is shared by all threads, with at
+    chunks. Only messages that match `where` are added. `most_messages` is shared by all threads, with at
     least MIN_THREAD_CHUNKS each.
     """
 
@@ -68,7 +68,7 @@ class _Member:
 
 
 async def with_chains(found: Retrieval, reading: ChainReader, *, maximum: int) -> Retrieval:
-    """Add up to `maximum` messages of the reply chain of each of the best hits, after it or a few hits later.
+    """Add up to `most` messages of the reply chain of each of the best hits, after it or a few hits later.
 
     Scores of hits are never lowered. A hit that belongs to the chain of a better hit moves up.
     """

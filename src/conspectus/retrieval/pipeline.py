@@ -35,7 +35,7 @@ from conspectus.retrieval.ranking import (
 )
 from conspectus.retrieval.scoring import LEARNT, WORDS_ONLY, Product, fuse, kept_by_thread, profile_by_name
 from conspectus.settings import Settings
-from conspectus.text.analyzer import STOP_WORDS, analyzer_for
+from conspectus.text.analyzer import STOP_WORDS, Analyzer, analyzer_for
 from conspectus.text.clean import clean
 from conspectus.text.vectors import unit
 
@@ -448,7 +448,7 @@ def _held(name: str, phrases: Set[str], texts: Sequence[str]) -> dict[str, float
 
 
 def _pairs(words: Sequence[str], *, maximum: int) -> set[str]:
-    """Return pairs of adjacent words with at most `maximum` stop words."""
+    """Return pairs of adjacent words with at most `most` stop words."""
     folded = [word.casefold() for word in words]
     return {
         f"{one} {two}"
@@ -522,7 +522,7 @@ def _fused(query: Query, answers: Sequence[Retrieval]) -> list[Hit]:
     words = np.array([hit.bm25 or 0.0 for hit in hits], dtype=np.float64)
     cosine = np.array([np.nan if hit.similarity is None else hit.similarity for hit in hits])
     words_only = any(FUSION in answer.plan for answer in answers)
-    terms = len(set(analyzer_for(None).terms(query.query)))
+    terms = len(set(Analyzer(language=None).terms(query.query)))
     again = fuse(words, cosine, terms=terms, profile=WORDS_ONLY if words_only else LEARNT)
     shares = [_share(query, hit) for hit in hits]
     return [

@@ -363,11 +363,11 @@ _SENTENCE: Final = regex_pattern(
 def extracted(
     captions: Sequence[Caption], maximum: int, *, terms: Terms, vectors: Rows | None = None
 ) -> list[tuple[Caption, str]]:
-    """Select at most `maximum` captions in their order, each with the text to show.
+    """Select at most `most` captions in their order, each with the text to show.
 
-    The stream is divided into `maximum` ranges of equal length. From each range with captions, the caption
-    most similar to all others is selected. Similarity uses vectors, or terms if some captions have no vector.
-    The remaining places go to the best of the other captions. Repetitions of selected captions are skipped.
+    The stream is divided into `most` ranges of equal length. From each range with captions, the caption most
+    similar to all others is selected. Similarity uses vectors, or terms if some captions have no vector. The
+    remaining places go to the best of the other captions. Repetitions of selected captions are skipped.
     """
     shown = [each for each in captions if each.text.strip()]
     if not shown or maximum < 1:

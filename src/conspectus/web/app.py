@@ -1,4 +1,4 @@
-"""The ASGI application: an engine behind HTTP."""
+"""The application: an engine behind HTTP."""
 
 import asyncio
 import logging
@@ -79,9 +79,9 @@ def application(
     only_models: ToolOptions | None = None,
     counted: Path | None = None,
 ) -> FastAPI:
-    """Return an application that serves this engine, which must be that of the store's owner account.
+    """An application that serves this engine, which must be that of the store's owner account.
 
-    It neither closes the engine nor starts its queued jobs. With `only_models`, it serves MCP with these
+    It neither closes the engine nor starts its queued jobs. With `only_models` it serves MCP with these
     options, health and metrics, and no API. `counted` is the folder for the metrics of several processes that
     serve one address.
     """
@@ -120,7 +120,7 @@ def application(
 
 
 def _surround(app: Application, engine: Engine, settings: Settings, log: FilteringBoundLogger) -> None:
-    """Add the middleware, innermost first."""
+    """The middleware of each request, the innermost first."""
     metrics = app.state.metrics
     app.add_middleware(Questions, routes=app.router.routes)
     app.add_middleware(
@@ -151,17 +151,17 @@ class Running:
     endings: IdempotencyOutbox
 
     async def begin(self) -> None:
-        """Release the idempotency keys of writes that an ended process left without a response."""
+        """Free the keys of writes that a process which ended left unanswered."""
         await self._tidy()
 
     async def run_cleanup(self) -> None:
-        """Periodically delete expired responses, and release the keys of ended processes."""
+        """Delete kept answers when their time has come, and give back keys that died with other processes."""
         while True:
             await asyncio.sleep(FORGETTING)
             await self._tidy()
 
     async def _tidy(self) -> None:
-        """Run cleanup work. If the store is unavailable, it is done the next time."""
+        """Work that fails because the store is unavailable is done the next time."""
         try:
             await self.engine.idempotency.give_back()
             await self.engine.idempotency.forget(now() - timedelta(hours=self.settings.idempotency_hours))
@@ -201,7 +201,7 @@ def _include(app: FastAPI, models: "ModelsEndpoint", *, api: bool) -> None:
 
 
 def _allow_origins(app: FastAPI, settings: Settings) -> None:
-    """Allow requests of web pages of these origins, if there are any."""
+    """Let web pages of these origins ask, if there are any."""
     allowed = origins(settings)
     if allowed:
         app.add_middleware(
@@ -217,7 +217,7 @@ def _allow_origins(app: FastAPI, settings: Settings) -> None:
 
 
 def now() -> datetime:
-    """Return the current instant."""
+    """The current instant."""
     return datetime.now(UTC)
 
 
@@ -231,14 +231,14 @@ HEADERS = {
 
 
 class ErrorMiddleware:
-    """Responses for errors before a response began, and headers of every response."""
+    """Answers for errors before a response began, and puts the headers on every response."""
 
     def __init__(self, app: ASGIApp, log: FilteringBoundLogger) -> None:
         self._app = app
         self._log = log
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Pass the request on, and respond to errors."""
+        """Pass the request on, and answer for errors."""
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
@@ -276,7 +276,7 @@ class ErrorMiddleware:
 
 
 class ModelsEndpoint:
-    """Serves the Model Context Protocol. Its library is loaded at the first message."""
+    """Answers messages of the Model Context Protocol; its library is loaded at the first one."""
 
     path = MODELS
 
@@ -289,12 +289,12 @@ class ModelsEndpoint:
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
-        """Run the session manager of MCP, once."""
+        """The time in which it answers; there is only one."""
         async with self._opened:
             yield
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Respond to a message."""
+        """Answer a message."""
         async with self._opening:
             if self._endpoint is None:
                 self._endpoint = await self._loaded()

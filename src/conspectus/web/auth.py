@@ -1,4 +1,4 @@
-"""Authentication, completed before the body of a request is read."""
+"""Authentication, which is complete before anything of a request's body is read."""
 
 import asyncio
 import ipaddress
@@ -64,7 +64,7 @@ class Authentication:
         await self._app(scope, receive, send)
 
     async def _proven(self, ask: Callable[[], Awaitable[Person]], scope: Scope) -> Person:
-        """Return the caller. Failures are counted by address, and a success marks the connection."""
+        """The caller; the address counts a failure, and the connection a success."""
         try:
             person = await ask()
         except Unauthenticated:
@@ -83,13 +83,13 @@ class Authentication:
         return LOCAL_OWNER
 
     async def _has_accounts(self) -> bool:
-        """Return whether there are accounts. Another process may create the first one at any time."""
+        """Asked each time until there are some, as another process may make the first."""
         self._accounts = self._accounts or bool(await self._engine.people.list_users())
         return self._accounts
 
 
 def bearer(headers: Headers) -> str | None:
-    """Return the secret of the Authorization header. Raises Unauthenticated for another scheme."""
+    """The secret of the Authorization header. Raises Unauthenticated for another kind of header."""
     given = headers.get("authorization")
     if given is None:
         return None
@@ -100,7 +100,7 @@ def bearer(headers: Headers) -> str | None:
 
 
 async def login_of(receive: Receive) -> tuple[Receive, str | None]:
-    """Return the key in the body of a login, if there is one, and the body to be read again."""
+    """The key in the body of a login, where it has one, and the body to be received again."""
     body, more = bytearray(), True
     while more:
         message = await receive()
@@ -122,10 +122,10 @@ async def login_of(receive: Receive) -> tuple[Receive, str | None]:
 
 
 def session_key(scope: Scope, headers: Headers) -> str:
-    """Return the key in the session cookie. Raises Unauthenticated or PermissionDenied.
+    """The key in the cookie of a session. Raises Unauthenticated or PermissionDenied.
 
-    A browser sends cookies for requests of any page, so the request must come from a page of this server.
-    Therefore a cookie is accepted by the API only.
+    A browser sends cookies for whatever page asks, so the request must come from a page of this server. For
+    that reason a cookie opens the API only.
     """
     key = cookie_parser(headers.get("cookie", "")).get(cookie_name(headers))
     if not key or not scope["path"].startswith(API):
@@ -135,9 +135,9 @@ def session_key(scope: Scope, headers: Headers) -> str:
 
 
 def set_session(answer: Response, scope: Scope, key: str | None) -> None:
-    """Store the key in a session cookie or, with None, delete the cookie.
+    """Have the browser keep a session with this key until it is closed, or with None end its session.
 
-    A proxy may use HTTPS without being trusted to say so; the origin of the page tells.
+    A proxy in front may speak HTTPS without being trusted to say so; the origin of the page tells.
     """
     headers = Headers(scope=scope)
     secure = scope["scheme"] == "https" or headers.get("origin", "").startswith("https://")
@@ -148,13 +148,13 @@ def set_session(answer: Response, scope: Scope, key: str | None) -> None:
 
 
 def cookie_name(headers: Headers) -> str:
-    """Return the name of the session cookie with the port: browsers send cookies to all ports of a host."""
+    """The name of the session's cookie, with the port: browsers send cookies to all ports of a machine."""
     _, _, port = headers.get("host", "").rpartition(":")
     return f"{COOKIE}_{port}" if port.isascii() and port.isdecimal() else COOKIE
 
 
 def require_same_origin(headers: Headers, *, named: bool = False) -> None:
-    """Raise PermissionDenied for requests of pages of other origins or, if `named`, of unknown ones."""
+    """Raise PermissionDenied for what a page of another origin asked, or where `named`, of an unknown one."""
     site, origin = headers.get("sec-fetch-site", ""), headers.get("origin", "")
     own = origin.partition("://")[2] == headers.get("host", "") if origin else not named or site
     if site not in OWN_SITE or not own:
@@ -162,9 +162,9 @@ def require_same_origin(headers: Headers, *, named: bool = False) -> None:
 
 
 def require_same_site(headers: Headers, settings: Settings) -> None:
-    """Raise PermissionDenied for requests of web pages to a server that needs no key.
+    """Raise PermissionDenied for what a web page had a browser ask of a server that needs no key.
 
-    A page can make any name resolve to this machine, so the name in Host must be a local one.
+    A page can have any name lead to this machine, so the name in Host must be one that is ours.
     """
     if name_in(headers.get("host", "")) not in LOCAL_NAMES | {settings.host}:
         raise PermissionDenied("use this server without a key", "the name localhost in the Host header")
@@ -172,7 +172,7 @@ def require_same_site(headers: Headers, settings: Settings) -> None:
 
 
 def require_origin(headers: Headers, settings: Settings) -> None:
-    """Raise PermissionDenied for requests of web pages of other origins."""
+    """Raise PermissionDenied for what a web page of another origin had a browser ask."""
     host, origin = headers.get("host", ""), headers.get("origin")
     if origin in origins(settings):
         return
@@ -181,12 +181,12 @@ def require_origin(headers: Headers, settings: Settings) -> None:
 
 
 def origins(settings: Settings) -> list[str]:
-    """Return the web origins that may send requests from a browser."""
+    """The web origins that may ask this server from a browser."""
     return [each.strip() for each in settings.cors_origins.split(",") if each.strip()]
 
 
 def name_in(host: str) -> str:
-    """Return the name of a Host header without its port; empty if it is invalid."""
+    """The name of a Host header without its port; nothing where there is none that can be read."""
     try:
         return urlsplit(f"//{host}").hostname or ""
     except ValueError:
@@ -194,7 +194,7 @@ def name_in(host: str) -> str:
 
 
 def is_loopback(host: str) -> bool:
-    """Return whether a listening address is reachable from this machine only."""
+    """Whether only this machine can reach a server that listens there."""
     if host == "localhost":
         return True
     try:
@@ -209,7 +209,7 @@ REMEMBERED: Final = 10_000
 
 
 class Failures:
-    """Delays responses to addresses with too many failures. A valid key is never rejected for that."""
+    """Answers late once an address has failed too often. A valid key is never refused for what others did."""
 
     def __init__(self, settings: Settings) -> None:
         self._maximum = settings.address_failures_per_minute
@@ -217,7 +217,7 @@ class Failures:
         self._used_until: OrderedDict[str, float] = OrderedDict()
 
     async def note(self, address: str) -> None:
-        """Count a failure. Raises Refused, after a pause, if there were too many."""
+        """Count a failure. Raises Refused, after a pause, where there were too many."""
         if not self._maximum:
             return
         now = time.monotonic()

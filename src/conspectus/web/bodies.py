@@ -1,4 +1,4 @@
-"""Large JSON bodies, parsed outside the event loop in short steps."""
+"""Large JSON bodies: parsed outside the event loop, in pieces that each take little time."""
 
 import asyncio
 import json
@@ -14,16 +14,16 @@ from conspectus.errors import TooLarge
 from conspectus.model.jobs import Upload
 
 SMALL: Final = 65_536
-"""Bodies up to this size are parsed at once, in a few milliseconds at most."""
+"""A body up to this size takes a few milliseconds at most, and is parsed at once."""
 WIDTHS: Final = (1_024, 8_192, SMALL)
 Scan: TypeAlias = Callable[..., tuple[Any, int]]
 
 
 class Pieces(json.JSONDecoder):
-    """A JSON decoder that lets other threads run every few milliseconds.
+    """Parses as its base does, but never more than a few milliseconds without letting other threads run.
 
-    The fast parser of the standard library holds the GIL until it is done. It is used for single strings and
-    numbers, and for short objects and lists; longer ones are iterated here.
+    The fast parser of the standard library holds the interpreter until it is done. It gets single strings and
+    numbers, and objects and lists that are short; longer ones are gone through here.
     """
 
     parse_array: Scan
@@ -54,7 +54,7 @@ class BodyRequest(Request):
     """A request whose body may be a large JSON document."""
 
     async def json(self) -> Any:
-        """Return the parsed body. Raises TooLarge if it would need far more memory than its size."""
+        """The parsed body. Raises TooLarge for one that would take far more memory than its size."""
         body = await self.body()
         if len(body) <= SMALL:
             return json.loads(body)
@@ -66,10 +66,10 @@ class BodyRequest(Request):
 
 
 class BodyRoute(APIRoute):
-    """A route with such requests."""
+    """A route whose requests are such."""
 
     def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
-        """Return the handler of requests."""
+        """The handler of a request."""
         answer = super().get_route_handler()
 
         async def answering(request: Request) -> Response:
@@ -79,12 +79,12 @@ class BodyRoute(APIRoute):
 
 
 def parsed(body: bytes) -> Any:
-    """Return the value of a JSON document. Raises ValueError."""
+    """The value of a JSON document. Raises ValueError."""
     return Pieces().decode(body.decode(json.detect_encoding(body), "surrogatepass"))
 
 
 async def handed_in(files: Sequence[UploadFile], folder: str) -> list[Upload]:
-    """Store uploaded files under numbers in a folder. Returns their paths with the original names."""
+    """The files under numbers in a folder, with the names that they came with."""
     uploads = []
     for number, each in enumerate(files):
         place = Path(folder) / str(number)

@@ -1,7 +1,8 @@
-"""Responses that a client can resume at other processes.
+"""Answers that a client can resume at other processes:
 
-A response that is read where it is produced stays in memory until it is complete. It is written to the
-database only if it is not read there, or a client requests it at another process.
+announced to them, and passed on from them. An answer that is read where it is made stays there until it is
+complete. It goes through the database only if it is not read there, or a client asks for it at another
+process.
 """
 
 import asyncio
@@ -28,16 +29,16 @@ from conspectus.web.subscriptions import Listeners
 
 POLL_SECONDS: Final = 0.5
 SUBSCRIBER_SECONDS: Final = 3.0
-"""Seconds for which a response counts as read after it was read elsewhere."""
+"""For so long one that was heard elsewhere counts as read there."""
 TRIES: Final = 10
 MAX_EVENTS: Final = 1 << 40
 CHAT: Final = "chat to go on with"
-GONE: Final = Failure("stopping", "This answer is no longer available; send the message again.")
+GONE: Final = Failure("stopping", "This answer is no longer made or kept; ask again.")
 
 
 @dataclass
 class Shared:
-    """A response of this process: how many of its frames are published, and its remote readers."""
+    """An answer of this process: how many of its frames others can have, and who of them reads it."""
 
     stream: ChatStream
     said: int = 0
@@ -47,11 +48,11 @@ class Shared:
 
     @property
     def is_wanted(self) -> bool:
-        """Return whether it may soon be requested elsewhere."""
+        """Whether somebody may ask for it elsewhere soon."""
         return self.stream.finished or self.elsewhere is not None or not self.stream.readers
 
     def heard(self, ago: float) -> None:
-        """Add or remove a reader at another process."""
+        """Count a reader at another process, or no more."""
         if ago < SUBSCRIBER_SECONDS and self.elsewhere is None:
             self.elsewhere = self.held.enter_context(self.stream.reading(self.said))
         elif ago >= SUBSCRIBER_SECONDS and self.elsewhere is not None:
@@ -59,7 +60,7 @@ class Shared:
             self.held.close()
 
     def news(self) -> AnswerFrames:
-        """Return the frames that are not published yet."""
+        """The frames that other processes cannot have yet."""
         stream, written = self.stream, Frames(self.stream.id)
         over, first = stream.finished, max(self.said, stream.first)
         frames = [written.event(first + place, each) for place, each in enumerate(stream.since(first))]
@@ -70,7 +71,7 @@ class Shared:
 
 
 class ChatHandover:
-    """Publishes the responses of this process to others."""
+    """Makes the answers of this process known to others."""
 
     def __init__(self, registry: ChatRegistry, log: FilteringBoundLogger) -> None:
         self._chat_registry = registry
@@ -80,7 +81,7 @@ class ChatHandover:
         self._telling: asyncio.Task[None] | None = None
 
     async def share(self, stream: ChatStream) -> None:
-        """Announce a response to other processes. Raises StorageError."""
+        """Announce an answer to other processes. Raises StorageError."""
         await self._chat_registry.begin(stream.id, stream.person)
         self._shared[stream.id] = Shared(stream)
         if self._telling is None:
@@ -94,7 +95,7 @@ class ChatHandover:
             self._forgotten.append(stream)
 
     async def close(self) -> None:
-        """Publish the ends of all responses, and delete those that were not requested."""
+        """Tell how all of them ended, and forget those that were not asked for."""
         if self._telling is not None:
             self._telling.cancel()
             await asyncio.wait({self._telling})
@@ -133,7 +134,7 @@ class ChatHandover:
 
 
 async def remote_answer(registry: ChatRegistry, stream: str, person: UserId, first: int) -> RemoteChatEvent:
-    """Return a response of another process, once its sources are known. Raises NotFound."""
+    """An answer that another process makes, as soon as it says what it is made from. Raises NotFound."""
     for _ in range(TRIES if first <= MAX_EVENTS else 0):
         found = await registry.read_remote(stream, person, first)
         if found is None:
@@ -146,7 +147,7 @@ async def remote_answer(registry: ChatRegistry, stream: str, person: UserId, fir
 
 @dataclass(frozen=True, slots=True)
 class RemoteAnswer:
-    """A response of another process, which counts as lost after `patience` seconds of silence."""
+    """An answer that another process makes, which is taken for gone after `patience` seconds of silence."""
 
     chat_registry: ChatRegistry
     stream: str
@@ -154,7 +155,7 @@ class RemoteAnswer:
     patience: float
 
     async def frames(self, first: int) -> AsyncGenerator[bytes, None]:
-        """Yield the frames from a number on; an empty list each time that none arrive."""
+        """The frames from a number on, as they come; an empty list each time that none come."""
         number = first
         while (found := await self.chat_registry.read_remote(self.stream, self.person, number)) is not None:
             yield b"".join(found.frames)
@@ -169,7 +170,7 @@ class RemoteAnswer:
 
 
 class ReadRemote(Response):
-    """Forwards a response of another process until it ends or the client disconnects."""
+    """Passes on an answer that another process makes, until it is over or the client leaves."""
 
     def __init__(self, answer: RemoteAnswer, listeners: Listeners, *, first: int) -> None:
         super().__init__(headers={**HEADERS, STREAM: answer.stream}, media_type=MEDIA_TYPE)
@@ -179,7 +180,7 @@ class ReadRemote(Response):
         self._first = first
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Respond to the request."""
+        """Answer the request."""
         clock, silence = asyncio.get_running_loop().time, self._listeners.settings.chat_heartbeat_seconds
         sent = clock()
         async with (
@@ -199,13 +200,13 @@ class ReadRemote(Response):
 STOPPING: Final = Failure("stopping", "The server is stopping; ask again.")
 MAX_READERS: Final = 10
 SHARE_OF_GRACE: Final = 0.5
-"""The fraction of the shutdown time for which responses may continue."""
+"""For so much of the time that a stopping server has, answers may go on."""
 
 
 class ChatStreams:
-    """The responses in progress and recent ones, limited by the settings.
+    """The answers in progress and the recent ones; no more than the settings allow.
 
-    `told` is called with the number of responses in progress whenever it changes; `sharing` announces them to
+    `told` is called with the number of answers in progress whenever it changes; `sharing` announces them to
     other processes, if there are any.
     """
 
@@ -237,9 +238,9 @@ class ChatStreams:
         request_id: str,
         resumable: bool,
     ) -> ChatStream:
-        """Return a new response, once its first event is available.
+        """A new answer, when its first event is there.
 
-        Raises Overloaded, or the error raised instead of an event.
+        Raises Overloaded, or what was raised instead of an event.
         """
         if self._stopped:
             refuse(503, "the server is about to stop")
@@ -259,13 +260,13 @@ class ChatStreams:
         return stream
 
     def has(self, stream: str) -> bool:
-        """Return whether this process produced the response, and still holds it."""
+        """Whether this process makes or made it, and keeps it."""
         return stream in self._streams
 
     def find(self, stream: str, first: int, *, person: UserId) -> ChatStream:
-        """Return a response of this person that is held from that event on.
+        """An answer that this person began and that is kept from that event on.
 
-        Raises NotFound, or Overloaded if it has too many readers.
+        Raises NotFound, or Overloaded where too many read it already.
         """
         found = self._streams.get(stream)
         if found is None or found.person != person or not found.keeps(first):
@@ -275,13 +276,13 @@ class ChatStreams:
         return found
 
     def stop(self) -> None:
-        """Stop the responses in progress in time to report it, and accept no new ones."""
+        """Soon end those that are made, while there is time to say so, and begin no more then."""
         if self._stopping is None:
             wait = self.settings.job_grace_seconds * SHARE_OF_GRACE
             self._stopping = asyncio.get_running_loop().call_later(wait, self._stop_all)
 
     async def close(self) -> None:
-        """Cancel everything."""
+        """End everything."""
         self.stop()
         self._stop_all()
         for stream in tuple(self._streams.values()):

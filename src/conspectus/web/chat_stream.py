@@ -1,4 +1,4 @@
-"""One chat response in progress: its events and readers."""
+"""One answer of the chat while it is made: its events, and who reads them."""
 
 import asyncio
 from collections import deque
@@ -16,15 +16,15 @@ from conspectus.model.chat import ChatEvent, ChatSource, Delta, Failure, Sources
 from conspectus.model.ids import UserId
 from conspectus.web.logs import fault_facts
 
-LEFT: Final = Failure("left", "The answer was stopped because no client was reading it.")
-INTERNAL: Final = Failure("internal", "Internal error; see the server's log.")
+LEFT: Final = Failure("left", "The answer was stopped, as nobody was reading it.")
+INTERNAL: Final = Failure("internal", "Something went wrong in the server; its log says what.")
 EVENT_BYTES: Final = 100
 """The approximate size of an event without its text."""
 
 
 @dataclass(frozen=True, slots=True)
 class Terms:
-    """The user of a response, the seconds that it continues without a reader, and the buffer in bytes."""
+    """The user of an answer, the time that the model continues without a reader, and the buffer in bytes."""
 
     person: UserId
     leave: float
@@ -33,9 +33,10 @@ class Terms:
 
 
 class ChatStream:
-    """One response: its newest events by number, and whether it is complete.
+    """One answer:
 
-    If the buffer is full, the oldest events are dropped; the model waits until all readers have read them.
+    its newest events by number, and whether it is complete. When the buffer is full, the oldest events are
+    dropped; until all readers have read them, the model waits.
     """
 
     def __init__(self, events: AsyncGenerator[ChatEvent, None], terms: Terms) -> None:
@@ -58,43 +59,43 @@ class ChatStream:
 
     @property
     def count(self) -> int:
-        """The number of events so far."""
+        """How many events there were."""
         return self._forgotten + len(self._kept)
 
     @property
     def first(self) -> int:
-        """The number of the oldest event in the buffer."""
+        """The number of the oldest event that is kept."""
         return self._forgotten
 
     @property
     def readers(self) -> int:
-        """The number of readers."""
+        """How many read it."""
         return len(self._readers)
 
     @property
     def failure(self) -> Failure | None:
-        """The reason of a failure; None for a normal end."""
+        """Why it ended, where that was no answer's end."""
         last = self._kept[-1] if self._kept else None
         return last if isinstance(last, Failure) else None
 
     def keeps(self, number: int) -> bool:
-        """Return whether all events from that number on are available; the end has a number too."""
+        """Whether everything from that event on is kept; the end has a number too."""
         return self._forgotten <= number <= self.count + self.finished
 
     def since(self, number: int) -> Sequence[ChatEvent]:
-        """Return the events from that number on."""
+        """The events from that number on."""
         return tuple(islice(self._kept, number - self._forgotten, None))
 
     def when_over(self, call: Callable[["ChatStream"], None]) -> None:
-        """Register a callback for the end."""
+        """Have something called when it is over."""
         self._task.add_done_callback(lambda _task: call(self))
 
     async def changed(self) -> None:
-        """Wait for another event, the end, or progress of a reader."""
+        """Wait for another event, for its end, or for a reader to go on."""
         await self._changed.wait()
 
     async def begin(self) -> None:
-        """Wait for the first event. Raises the error raised instead of one."""
+        """Wait for the first event. Raises what was raised instead of one."""
         try:
             while not self.count and not self.finished:
                 await self.changed()
@@ -105,18 +106,18 @@ class ChatStream:
             raise self.fault
 
     def stop(self, why: Failure) -> None:
-        """Cancel the model call; this is the last event."""
+        """End the model's call; this is then the last event."""
         if not self._task.done():
             self._why = why
             self._task.cancel()
 
     async def ended(self) -> None:
-        """Wait until the model call is over."""
+        """Wait until the model's call is over."""
         await asyncio.wait({self._task})
 
     @contextmanager
     def reading(self, first: int = 0) -> Iterator["Reader"]:
-        """Return a reader of the events from a number on. After the last one, the model is stopped soon."""
+        """A reader of the events from a number on. When the last one leaves, the model is stopped soon."""
         reader = Reader(self, first)
         self._readers.add(reader)
         self._was_read = True
@@ -132,7 +133,7 @@ class ChatStream:
 
     @asynccontextmanager
     async def read_by(self, receive: Receive, first: int = 0) -> AsyncIterator["Reader"]:
-        """Return a reader for a client, which ends when the client disconnects."""
+        """The same for a client, who is gone when the server says so."""
         with self.reading(first) as reader:
             watching = asyncio.create_task(disconnected(receive))
             watching.add_done_callback(lambda task: None if task.cancelled() else reader.leave())
@@ -143,7 +144,7 @@ class ChatStream:
                 await asyncio.wait({watching})
 
     def tell(self) -> None:
-        """Wake all tasks that wait for a change."""
+        """Wake all who wait for a change."""
         changed, self._changed = self._changed, asyncio.Event()
         changed.set()
 
@@ -162,7 +163,7 @@ class ChatStream:
         self.tell()
 
     def _forget_oldest(self) -> bool:
-        """Drop read events. Returns whether the buffer is small enough again."""
+        """Whether everything is small enough again, which it is only as far as it was read."""
         read = min((reader.next for reader in self._readers), default=self.count if self._was_read else 0)
         while self._size > self._terms.size and self._forgotten < read:
             self._size -= _size(self._kept.popleft())
@@ -195,7 +196,7 @@ class ChatStream:
 
 
 class Reader:
-    """A reader of a response: the number of its next event, and whether it has left."""
+    """Someone who reads an answer: the number of the next event, and whether the reader has gone."""
 
     def __init__(self, stream: ChatStream, first: int) -> None:
         self.next = first
@@ -203,12 +204,12 @@ class Reader:
         self._stream = stream
 
     async def reaches(self, count: int) -> None:
-        """Wait until there are that many events, or no more for this reader."""
+        """Wait until there are so many events, or there will be no more for this reader."""
         while self._stream.count < count and not self._stream.finished and not self.gone:
             await self._stream.changed()
 
     async def more(self) -> Sequence[ChatEvent]:
-        """Return the next events once there are any; empty if there will be none for this reader."""
+        """The events since, as soon as there are any; none when there will be no more for this reader."""
         await self.reaches(self.next + 1)
         if self.gone:
             return ()
@@ -218,20 +219,20 @@ class Reader:
         return found
 
     async def rest(self) -> Sequence[ChatEvent]:
-        """Yield all events to the end, or until the reader leaves."""
+        """All events to the end; for a reader who has gone, that is the last."""
         found: list[ChatEvent] = []
         while some := await self.more():
             found.extend(some)
         return [*found, LEFT] if self.gone else found
 
     def leave(self) -> None:
-        """Stop waiting."""
+        """Wait for nothing any more."""
         self.gone = True
         self._stream.tell()
 
 
 async def disconnected(receive: Receive) -> None:
-    """Wait until the client has disconnected."""
+    """Wait until the client has left."""
     while (await receive())["type"] != "http.disconnect":
         pass
 

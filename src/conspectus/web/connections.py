@@ -1,4 +1,4 @@
-"""Connections of a process: their maximum number, and the time limit of request heads."""
+"""The connections of a process: how many there may be, and how long the head of a request may take."""
 
 import asyncio
 import ipaddress
@@ -19,10 +19,10 @@ from conspectus.web.problem_details import CODES, Problem
 HEAD_BYTES: Final = 32_768
 IPV6_PREFIX: Final = 64
 CONNECTION: Final = "connection"
-"""The key of the connection in the state of a request."""
+"""The name of the connection in the state of a request."""
 DETAILS: Final = {
     400: "this is not a valid HTTP/1.1 request",
-    408: "the head of the request timed out",
+    408: "the head of the request did not arrive in time",
     431: f"the request line and the headers are too large; at most {HEAD_BYTES} bytes are allowed",
 }
 
@@ -30,7 +30,7 @@ DETAILS: Final = {
 class Connections(ServerState):
     """The open connections.
 
-    If there are too many, the oldest without a valid key is closed, else the longest idle one.
+    Where there are too many, the oldest that has shown no valid key is closed, or else the longest idle one.
     """
 
     def __init__(self, settings: Settings) -> None:
@@ -43,7 +43,7 @@ class Connections(ServerState):
         self._of_address: dict[str, int] = {}
 
     def add(self, connection: "Connection", address: str) -> None:
-        """Count a new connection, and close one if there are too many."""
+        """Count a new connection, and close one where that makes too many."""
         self._unproven[connection] = address
         of_address = self._of_address[address] = self._of_address.get(address, 0) + 1
         if of_address > self._maximum_of_address:
@@ -52,11 +52,11 @@ class Connections(ServerState):
             next(iter(self._unproven if len(self._unproven) > 1 else self._idle), connection).drop()
 
     def rest(self, connection: "Connection") -> None:
-        """Mark a connection with a valid key as idle."""
+        """Note that a connection with a valid key waits for its next request."""
         self._idle[connection] = None
 
     def remove(self, connection: "Connection") -> None:
-        """Protect a connection from being closed: it is in use, or closed."""
+        """Keep a connection from being closed for others: it is in use, or closed."""
         self._idle.pop(connection, None)
         address = self._unproven.pop(connection, None)
         if address is not None:
@@ -66,10 +66,10 @@ class Connections(ServerState):
 
 
 class Parser(h11.Connection):
-    """Rejects what the library accepts: an oversized head that arrived at once, and a duplicate length."""
+    """Refuses what the library lets through: a large head that came at once, and a length given twice."""
 
     def next_event(self) -> Any:
-        """Return the next part of a request. Raises RemoteProtocolError."""
+        """The next part of a request. Raises RemoteProtocolError."""
         event = super().next_event()
         if isinstance(event, h11.Request):
             names = {name for name, _ in event.headers}
@@ -82,7 +82,7 @@ class Parser(h11.Connection):
 
 
 class Connection(H11Protocol):
-    """A connection with a time limit for the start of the next request and its complete head."""
+    """A connection that is closed unless the next request begins, and its head is whole, in time."""
 
     def __init__(
         self,
@@ -99,24 +99,24 @@ class Connection(H11Protocol):
 
     @property
     def _waits(self) -> bool:
-        """Return whether no request is being processed."""
+        """Whether no request is being answered."""
         return self.cycle is None or self.cycle.response_complete
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Start waiting for a request."""
+        """Begin to wait for a request."""
         assert isinstance(transport, asyncio.Transport)
         super().connection_made(transport)
         self._all.add(self, network_of(self.client))
         self._watch()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Stop waiting."""
+        """Wait no more."""
         super().connection_lost(exc)
         self._all.remove(self)
         self._watch()
 
     def data_received(self, data: bytes) -> None:
-        """Continue reading, within the time limit of the head."""
+        """Continue to read; the time limit of the head continues as well."""
         if not self._refused:
             super().data_received(data)
             self._watch()
@@ -129,7 +129,7 @@ class Connection(H11Protocol):
         self._watch()
 
     def prove(self) -> None:
-        """Record that the request came with a valid key."""
+        """Note that the request came with a valid key."""
         self._proven = True
         self._all.remove(self)
 
@@ -140,11 +140,11 @@ class Connection(H11Protocol):
         self.transport.abort()
 
     def send_400_response(self, msg: str) -> None:
-        """Reject an invalid request, and close the connection."""
+        """Refuse what is not a request, and close the connection."""
         self._refuse(getattr(sys.exception(), "error_status_hint", 400))
 
     def _watch(self) -> None:
-        """Run the timer only while a request is awaited."""
+        """Let the timer run exactly while a request is waited for."""
         if self._waits and not self.transport.is_closing():
             if self._timer is None and self._all.seconds:
                 self._timer = self.loop.call_later(self._all.seconds, self._end)
@@ -158,7 +158,7 @@ class Connection(H11Protocol):
         self.transport.close()
 
     def _refuse(self, status: int) -> None:
-        """Respond, and stop reading. Closing at once would lose the response if the client still sends."""
+        """Answer, and read no more. A client that still sends would lose the answer by an end at once."""
         self._refused = True
         if self.conn.our_state in {h11.IDLE, h11.SEND_RESPONSE}:
             self.transport.write(b"".join(self._refusal(status)))
@@ -176,7 +176,7 @@ class Connection(H11Protocol):
 
 
 def network_of(client: tuple[str, int] | None) -> str:
-    """Return the client by address: an IPv4 address, or the /64 network of an IPv6 address."""
+    """The client by address: an IPv4 address, or the /64 network of an IPv6 address."""
     try:
         address = ipaddress.ip_address(client[0] if client else "")
     except ValueError:
@@ -189,7 +189,7 @@ def network_of(client: tuple[str, int] | None) -> str:
 
 
 def affordable(requested: int) -> int:
-    """Return the maximum number of connections: as configured, up to three quarters of the descriptors.
+    """How many connections there may be: as many as wanted, and at most three quarters of the descriptors.
 
     A soft limit of descriptors that is too low is raised as far as the system allows.
     """

@@ -1,6 +1,6 @@
-"""Dependencies of routes as types: the engine of the caller, pages, preconditions.
+"""The dependencies of routes, as types: the engine of the caller, pages, preconditions.
 
-All are coroutines, because the framework calls plain functions in a thread.
+All are coroutines, as the framework calls a plain function in a thread.
 """
 
 import asyncio
@@ -29,7 +29,7 @@ async def _engine(request: Request) -> Engine:
 
 
 def of_app(name: str) -> Any:
-    """Return a dependency on the application's state of this name."""
+    """The dependency on what the application has under this name."""
 
     async def found(request: Request) -> Any:
         return getattr(request.app.state, name)
@@ -43,7 +43,7 @@ async def _unhurried(request: Request) -> None:
 
 
 async def without_limits(request: Request) -> None:
-    """Exempt a request that waits for a chat model from time limit and request slot."""
+    """Let a request that only waits for a chat model take its time, without its request slot."""
     deadline: asyncio.Timeout = request.state.deadline
     place: RequestSlot = request.state.place
     if not deadline.expired():
@@ -67,9 +67,9 @@ async def _filter(filter: Filters = None) -> Filter:
 
 EngineOf = Annotated[Engine, Depends(_engine)]
 Unhurried = Depends(_unhurried)
-"""The route may exceed the time limit: its duration grows with the store."""
+"""The route may take longer than the time limit: what it does grows with the store."""
 ShownOnce = Depends(_shown_once)
-"""The response contains a secret and must not be stored."""
+"""The answer holds a secret, of which nothing may be kept."""
 Selected = Annotated[Filter, Depends(_filter)]
 CollectionName = Annotated[
     str, Path(min_length=1, max_length=NAME, description="The id or the name of a collection.")
@@ -78,13 +78,11 @@ SourceId = Annotated[str, Path(min_length=1, max_length=IDENTIFIER)]
 DocumentId = Annotated[str, Path(min_length=1, max_length=IDENTIFIER)]
 NamedInPath = Annotated[str, Path(min_length=1, max_length=NAME)]
 IdInPath = Annotated[str, Path(min_length=1, max_length=IDENTIFIER)]
-After = Annotated[str | None, Query(max_length=CURSOR, description="The `next` of the previous page.")]
-Limit = Annotated[int, Query(ge=1, le=1_000, description="Maximum number of items on a page.")]
-Purge = Annotated[bool, Query(description="Respond when the text is erased from disk.")]
+After = Annotated[str | None, Query(max_length=CURSOR, description="The `next` of the page before.")]
+Limit = Annotated[int, Query(ge=1, le=1_000, description="Most of them on a page.")]
+Purge = Annotated[bool, Query(description="Answer when no file holds them any more.")]
 IfMatch = Annotated[str | None, Header(max_length=MAX_TAGS_LENGTH, description="The ETag that was read.")]
-IfNoneMatch = Annotated[
-    str | None, Header(max_length=MAX_TAGS_LENGTH, description="The ETag of a cached representation.")
-]
+IfNoneMatch = Annotated[str | None, Header(max_length=MAX_TAGS_LENGTH, description="An ETag held already.")]
 
 
 Recording: TypeAlias = Callable[[Iterable[str | None]], AbstractContextManager[None]]
@@ -110,35 +108,35 @@ RecordingOf = Annotated[Recording, Depends(_recording)]
 
 
 def tag_of(body: BaseModel) -> str:
-    """Return the ETag of a representation: its fingerprint or that of its document, or a hash of it."""
+    """The ETag of a representation: its fingerprint or that of its document, or a hash of it."""
     own = getattr(body, "fingerprint", None)
     fingerprint = own or getattr(getattr(body, "document", None), "fingerprint", None)
     return quoted(fingerprint or hashlib.sha256(body.model_dump_json().encode()).hexdigest()[:32])
 
 
 def quoted(tag: str) -> str:
-    """Return a tag in quotes, as in headers."""
+    """A tag as headers hold it."""
     return f'"{tag}"'
 
 
 def tags_in(header: str | None) -> list[str]:
-    """Return the tags of a header, including `*`; weak ones are unchanged."""
+    """The tags of a header, `*` among them; with weak ones as they are."""
     return [each.strip() for each in (header or "").split(",") if each.strip()]
 
 
 def is_not_modified(tag: str, header: str | None) -> bool:
-    """Return whether If-None-Match says that the client has this representation already."""
+    """Whether If-None-Match says that the client has this representation already."""
     return any(each.removeprefix("W/") in {tag, "*"} for each in tags_in(header))
 
 
 def require_match(tag: str, header: str | None, *, kind: str, name: str) -> None:
-    """Raise PreconditionFailed unless If-Match, if given, matches this representation."""
+    """Raise PreconditionFailed unless If-Match, where given, names this representation."""
     if header is not None and not {tag, "*"} & set(tags_in(header)):
         raise PreconditionFailed(kind, name)
 
 
 async def fingerprint_in(header: str | None, document: str, engine: Engine) -> str | None:
-    """Return the fingerprint in If-Match; of several tags, the one of the document, if any."""
+    """The fingerprint that If-Match asks for; of several tags, the one the document has, if any."""
     tags = tags_in(header)
     if header is None or "*" in tags:
         return None
@@ -149,7 +147,7 @@ async def fingerprint_in(header: str | None, document: str, engine: Engine) -> s
 
 
 def unless_not_modified(body: BaseModel, tag: str, header: str | None) -> Response:
-    """Return the representation with its tag, or 304 if the client has it already."""
+    """The representation with its tag, or only that the client has it already."""
     headers = {"ETag": tag}
     if is_not_modified(tag, header):
         return Response(status_code=304, headers=headers)

@@ -1,7 +1,7 @@
-"""Examples of all requests and responses of the OpenAPI document, generated from its schemas.
+"""An example of each request and answer of the OpenAPI document, made from its schemas.
 
-A value is looked up by the name of its field in `VALUES`; others come from an example or default in the
-schema, or from its type. So a new route has examples at once.
+A value is looked up by the name of its field, in `VALUES`; what has none there has an example or a default in
+the schema, or is made from its type. So a new route has examples at once.
 """
 
 import re
@@ -284,9 +284,9 @@ VALUES: Final[Mapping[str, Any]] = {
     "Memory.text": "Prefers short answers.",
     "ForgetBody.older_than_days": 90,
 }
-"""Values by the name of a field, or by schema and name if the name is ambiguous."""
+"""Values by the name of a field, or by its schema and name where that says more."""
 SHOWN: Final = frozenset({"key", "limit", "max_tokens", "wait"})
-"""Optional fields that examples of requests contain."""
+"""Optional fields that an example of a request has."""
 LINES: Final = "application/x-ndjson"
 _TEXTS: Final = {
     LINES: '{"text": "Prefers short answers.", "kind": "note"}\n',
@@ -295,7 +295,7 @@ _TEXTS: Final = {
     "image/svg+xml": '<svg xmlns="http://www.w3.org/2000/svg"/>',
     "text/plain; version=0.0.4; charset=utf-8": "conspectus_ready 1.0\n",
 }
-"""Examples of responses that are not JSON."""
+"""Answers that are no JSON."""
 _TYPES: Final[Mapping[str, type | tuple[type, ...]]] = {
     "string": str, "integer": int, "number": (int, float), "boolean": bool, "array": list, "object": dict,
     "null": type(None),
@@ -306,7 +306,7 @@ _FORMATS: Final = {"date-time": NOW, "binary": "backup.md"}
 
 @dataclass(frozen=True)
 class _Place:
-    """The location of a value: schema and field, and the enclosing schemas."""
+    """Where a value stands: the schema and the field, and the schemas around it."""
 
     is_answer: bool
     owner: str = ""
@@ -314,7 +314,7 @@ class _Place:
     above: tuple[str, ...] = ()
 
     def leads_back(self, schema: Schema) -> bool:
-        """Return whether a schema is one of the enclosing ones."""
+        """Whether a schema is one of those around it."""
         return _name(schema) in self.above
 
 
@@ -325,15 +325,15 @@ class Examples:
         self._schemas = schemas
 
     def request(self, schema: Schema) -> Any:
-        """Return a request with its required fields and few others."""
+        """A request: what is required, and few of the other fields."""
         return self._made(schema, _Place(is_answer=False))
 
     def answer(self, schema: Schema) -> Any:
-        """Return a response with all of its fields."""
+        """An answer, with all of its fields."""
         return self._made(schema, _Place(is_answer=True))
 
     def value(self, schema: Schema, owner: str, name: str) -> Any:
-        """Return a parameter."""
+        """A parameter."""
         return self._made(schema, _Place(is_answer=False, owner=owner, field=name))
 
     def _made(self, schema: Schema, place: _Place) -> Any:
@@ -372,7 +372,7 @@ class Examples:
         return name in schema.get("required", []) or name in SHOWN or f"{owner}.{name}" in VALUES
 
     def _fits(self, schema: Schema, value: Any) -> bool:
-        """Return whether a value fits type, enumeration and pattern of a schema."""
+        """Whether a value can be one of a schema: of its type, its list and its pattern."""
         if own := _name(schema):
             return self._fits(self._schemas[own], value)
         if members := _members(schema):
@@ -389,12 +389,12 @@ class Examples:
 
 
 def _name(schema: Schema) -> str:
-    """Return the name of the referenced schema, if any."""
+    """The schema that this one refers to, or nothing."""
     return str(schema.get("$ref", "")).rpartition("/")[2]
 
 
 def _members(schema: Schema) -> Sequence[Schema]:
-    """Return the members of a union."""
+    """The members of a union."""
     found: Sequence[Schema] = next(
         (schema[each] for each in ("anyOf", "oneOf", "allOf") if each in schema), ()
     )
@@ -420,7 +420,7 @@ def _in_bounds(schema: Schema, value: Any) -> bool:
 
 
 def _plain(schema: Schema) -> Any:
-    """Return an example of an unnamed schema: its own, its first choice, its default, or one by its type."""
+    """An example of a schema without a name: its own, its first choice, its default, or one by its type."""
     if "examples" in schema:
         return schema["examples"][0]
     if "const" in schema or "enum" in schema:
@@ -435,7 +435,7 @@ def _plain(schema: Schema) -> Any:
 
 
 def add_examples(document: dict[str, Any]) -> None:
-    """Add examples to each parameter, request and response of a document."""
+    """Give each parameter, request and answer of a document its example."""
     examples = Examples(document["components"]["schemas"])
     for operations in document["paths"].values():
         for operation in operations.values():

@@ -1,4 +1,4 @@
-"""Liveness and readiness of the server."""
+"""Whether the server lives, and whether it is ready to be asked."""
 
 import asyncio
 from collections.abc import Callable
@@ -13,27 +13,27 @@ from conspectus.web.logs import fault_facts
 State = Literal["starting", "ready", "stopping"]
 PAUSE: Final = 5.0
 ANSWER_SECONDS: Final = 5.0
-"""Seconds after which a database counts as unavailable."""
+"""A database that takes longer does not answer."""
 
 
 class Readiness:
-    """The server is ready once every index has followed the records, until it stops."""
+    """Not ready until every index has followed the records, and no more once the server stops."""
 
     def __init__(self, engine: Engine, log: FilteringBoundLogger) -> None:
         self.state: State = "starting"
         self.covered = False
-        """Whether other processes at this address are ready although this one is not."""
+        """Others answer at this address, which is ready although this process is not yet, or no more."""
         self._engine = engine
         self._log = log
         self._begun = asyncio.Event()
         self._when_stopping: list[Callable[[], None]] = []
 
     def when_stopping(self, call: Callable[[], None]) -> None:
-        """Register a callback for the start of the shutdown."""
+        """Have something called when the server is about to stop."""
         self._when_stopping.append(call)
 
     async def replay(self) -> None:
-        """Bring every index up to the records; retry those that cannot be opened yet."""
+        """Bring every index up to the records; try again where one cannot be opened yet."""
         while self.state == "starting":
             try:
                 await self._engine.maintenance.status()
@@ -48,7 +48,7 @@ class Readiness:
         await self._begun.wait()
 
     async def obstacle(self) -> str | None:
-        """Return why no requests should be sent here now; None if there is no reason."""
+        """Why nothing should be sent here now; None where all is well."""
         if self.state != "ready" and not self.covered:
             return f"the server is {self.state}"
         try:
@@ -60,7 +60,7 @@ class Readiness:
         return None
 
     def stop(self) -> None:
-        """Report that no new requests should be sent here."""
+        """From now on, nothing new should be sent here."""
         if self.state != "stopping":
             self.state = "stopping"
             for call in self._when_stopping:

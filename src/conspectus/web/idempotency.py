@@ -1,4 +1,4 @@
-"""Idempotency keys: writes that are sent twice with the same `Idempotency-Key` are done once."""
+"""Writes that are sent twice with the same `Idempotency-Key` are done once."""
 
 import asyncio
 import hashlib
@@ -23,13 +23,13 @@ logger = logging.getLogger(__name__)
 
 PAUSE: Final = 1.0
 RENEWALS: Final = 3
-"""Number of renewals of a claim per its duration."""
+"""How often a claim is renewed before it would end."""
 Claim: TypeAlias = tuple[str, str]
 """A person and a key."""
 
 
 class IdempotencyOutbox:
-    """Ends claims, so that repeated requests are answered once the store is available again."""
+    """Ends the claims of keys, so that repeated requests are answered when the store is available again."""
 
     def __init__(self, idempotency: IdempotencyStore) -> None:
         self._idempotency = idempotency
@@ -38,7 +38,7 @@ class IdempotencyOutbox:
         self._telling = asyncio.Lock()
 
     async def end(self, claim: Claim, answer: Mapping[str, Any] | None) -> None:
-        """Store the response or, with None, release the key: now, or once the store is available."""
+        """Keep the answer, or with None give the key back: now, or as soon as the store can."""
         try:
             await self._idempotency.finish(*claim, answer)
         except StorageError as fault:
@@ -47,7 +47,7 @@ class IdempotencyOutbox:
             self._is_owed.set()
 
     async def catch_up(self, claim: Claim) -> None:
-        """Store the outcome of a claim's last request, if that is pending. Raises StorageError."""
+        """Tell the store how the last request of a claim ended, if it has not heard. Raises StorageError."""
         if claim not in self._owed:
             return
         async with self._telling:
@@ -56,7 +56,7 @@ class IdempotencyOutbox:
                 del self._owed[claim]
 
     async def store_results(self) -> None:
-        """Store pending outcomes of requests until this is cancelled."""
+        """Store the results of ended requests that could not be stored yet, until this is cancelled."""
         while True:
             await self._is_owed.wait()
             self._is_owed.clear()
@@ -68,7 +68,7 @@ class IdempotencyOutbox:
                 self._is_owed.set()
 
     async def keep_claims(self, seconds: float) -> None:
-        """Renew the leases of open claims, for the given seconds each, until this is cancelled."""
+        """Renew the leases of open claims, for so many seconds each, until this is cancelled."""
         while True:
             await asyncio.sleep(seconds / RENEWALS)
             try:
@@ -85,19 +85,19 @@ ASKED = re.compile(
     r"^/mcp$|^/api/v1/(chat(/completions)?|embeddings)$|/(search|search-and-rerank|rerank|context|explain(/as/[^/]+)?|augment|count|texts"
     r"|streams/search|memories/recall|entities/extract|graphs/.+/(find|link))$"
 )
-"""Searches by POST change nothing, and their responses depend on the caller's current permissions."""
+"""Searches by POST change nothing, and their answers depend on what the caller may read at that moment."""
 IN_MEMORY = 1 << 20
 PIECE = 1 << 16
 MAX_STORED_BYTES = 1_000_000
 MAX_SIDE_EFFECT_FREE_BYTES = 65_536
-"""Failures after which the request may be repeated, because nothing was stored."""
+"""The same where nothing was stored: such a request does no harm if it is done again."""
 FIELD = re.compile(rb'"\w+":')
 NUMBERS = re.compile(rb'\{?[^{"]*')
 STORED_HEADERS = frozenset({"content-type", "etag", "location", "www-authenticate"})
 
 
 class Idempotency:
-    """Stores the responses of writes, and replays them."""
+    """Keeps the answers of writes, and gives them again."""
 
     def __init__(
         self,
@@ -115,7 +115,7 @@ class Idempotency:
         self._endings = endings
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Pass on a request without a stored response. Raises Conflict or WriteOutcomeUnknown."""
+        """Pass on a request without a kept answer. Raises Conflict, InvalidInput or WriteOutcomeUnknown."""
         person = scope.get("state", {}).get("person")
         if person is None or not changes_something(scope):
             await self._app(scope, receive, send)
@@ -144,24 +144,24 @@ class Idempotency:
                 await self._endings.end(claim, answer.worth_keeping(scope))
 
     async def _watched(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Pass a write on, and track whether it stored anything, which failures then may not deny."""
+        """Pass a write on, and count what it stores: no fault after that may say that nothing was done."""
         with self._idempotency.watching() as commits:
             scope["state"]["commits"] = commits
             await self._app(scope, receive, send)
 
 
 def changes_something(scope: Scope) -> bool:
-    """Return whether a request writes to the store: some POST requests only search or log in."""
+    """Whether a request is a write to the store: it may be one by its method and yet only ask or log in."""
     return scope["method"] in WRITES and scope["path"] != SESSION and not asks(scope)
 
 
 def asks(scope: Scope) -> bool:
-    """Return whether a POST request is a search."""
+    """Whether a request asks by POST, and changes nothing."""
     return scope["method"] == "POST" and ASKED.search(scope["path"]) is not None
 
 
 class Spooled:
-    """A request's body on disk (in memory while small), so that its hash is known before it is processed."""
+    """A request's body on disk (while small, in memory), so that it can be known before it is used."""
 
     def __init__(self, receive: Receive, file: IO[bytes]) -> None:
         self._receive = receive
@@ -169,7 +169,7 @@ class Spooled:
         self._left = 0
 
     async def read_fingerprint(self, scope: Scope) -> str:
-        """Read the whole body, and return the fingerprint of the request."""
+        """Read all of it, and give the fingerprint of the request."""
         headers = Headers(scope=scope)
         parts = [scope["method"], scope["path"], scope["query_string"].decode("latin-1")]
         parts += [headers.get("content-type", ""), headers.get("if-match", "")]
@@ -179,7 +179,7 @@ class Spooled:
         while more:
             message = await self._receive()
             if message["type"] != "http.request":
-                refuse(408, "the request is incomplete")
+                refuse(408, "the request did not arrive whole")
             piece = message.get("body", b"")
             digest.update(piece)
             self._left += len(piece)
@@ -189,7 +189,7 @@ class Spooled:
         return digest.hexdigest()
 
     async def receive(self) -> Message:
-        """Return the next part for the application."""
+        """The next piece, as the server would give it."""
         if self._left < 0:
             return await self._receive()
         piece = await asyncio.to_thread(self._file.read, PIECE)
@@ -201,7 +201,7 @@ class Spooled:
 
 
 class StoredResponse:
-    """Sends a response, and keeps a copy while it is small."""
+    """An answer that is sent, and kept while it is small."""
 
     def __init__(self, send: Send) -> None:
         self._send = send
@@ -222,10 +222,7 @@ class StoredResponse:
         await self._send(message)
 
     def worth_keeping(self, scope: Scope) -> Mapping[str, Any] | None:
-        """Return the response to store; None after a failure of the server, or if it is too large.
-
-        A secret is never stored.
-        """
+        """The answer, unless the server failed or it is too long. A secret is never kept."""
         longest = MAX_STORED_BYTES if may_be_done(scope) else MAX_SIDE_EFFECT_FREE_BYTES
         if not self._complete or self._status >= 500 or len(self._body) > longest:
             return None
@@ -237,7 +234,7 @@ class StoredResponse:
 
 
 def replayed(stored: Mapping[str, Any]) -> Response:
-    """Send a stored response again."""
+    """A kept answer once more."""
     headers = {**stored["headers"], REPLAYED: "true"}
     return Response(stored["body"].encode(), stored["status"], headers)
 

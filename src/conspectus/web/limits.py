@@ -1,4 +1,4 @@
-"""Limits of requests: concurrency, per user, per minute, and duration."""
+"""Limits of requests: how many at once, how many of one user, how many a minute, and how long each."""
 
 import asyncio
 import time
@@ -24,13 +24,13 @@ LIMITED = "/api/"
 
 
 def is_limited(scope: Scope) -> bool:
-    """Return whether limits apply: only to the API and MCP, so that health checks always work."""
+    """Whether there are limits: only for the API and MCP, so that health checks always work."""
     path = scope["path"] if scope["type"] == "http" else ""
     return path.startswith(LIMITED) or path == MODELS
 
 
 class ConcurrencyLimits:
-    """Rejects requests that are too large, and ends those that take too long."""
+    """Turns away what is too large, and ends what takes too long."""
 
     def __init__(self, app: ASGIApp, settings: Settings) -> None:
         self._app = app
@@ -67,9 +67,9 @@ class ConcurrencyLimits:
 
 
 class LimitedBody:
-    """A request's body, rejected as soon as it exceeds the limit.
+    """A request's body, refused as soon as it is known to be over the limit.
 
-    `awaited` is true while the next part is awaited.
+    `awaited` says that the next part of it is being waited for.
     """
 
     def __init__(self, receive: Receive, headers: Headers, limit: int) -> None:
@@ -82,7 +82,7 @@ class LimitedBody:
             self._check(int(length))
 
     async def receive(self) -> Message:
-        """Return the next part. Raises TooLarge."""
+        """The next part. Raises TooLarge."""
         self.awaited = True
         message = await self._receive()
         self.awaited = False
@@ -97,7 +97,7 @@ class LimitedBody:
 
 
 class Started:
-    """A response, and whether any of it was sent."""
+    """An answer, and whether any of it was sent."""
 
     def __init__(self, send: Send) -> None:
         self._send = send
@@ -110,24 +110,24 @@ class Started:
 
 
 SHARE_OF_WAITING = 2
-"""The maximum fraction of the queue for one user."""
+"""One user may have a half of the requests that wait."""
 
 
 class RequestSlot:
-    """A slot for a request in progress, which can be released before the response is complete."""
+    """A place among the requests that are answered, which can be given back before the answer is over."""
 
     def __init__(self, *places: asyncio.Semaphore) -> None:
         self._places = places
 
     def give_back(self) -> None:
-        """Release the slot for another request."""
+        """Let another request have it."""
         for each in self._places:
             each.release()
         self._places = ()
 
 
 class Shares:
-    """Queues requests for slots. All keys of a user together have at most the user's share."""
+    """Lets requests wait for a place. All keys of a user together have no more than the user's share."""
 
     def __init__(self, app: ASGIApp, settings: Settings, metrics: Metrics) -> None:
         self._app = app
@@ -139,7 +139,7 @@ class Shares:
         self._metrics = metrics
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Pass the request on when it has a slot. Raises Overloaded."""
+        """Pass the request on when it has a place. Raises Overloaded."""
         if not is_limited(scope) or "person" not in scope["state"]:
             await self._app(scope, receive, send)
             return
@@ -192,13 +192,13 @@ class Shares:
 
 
 PORTIONS: Final = 20
-"""Approximate number of times per minute that a process fetches a part of a key's quota."""
+"""How many times in a minute, about, a process fetches more of a key's quota."""
 REMEMBERED: Final = 10_000
 
 
 @dataclass(slots=True)
 class Portion:
-    """The remaining part of a key's quota in this process, until the minute is over.
+    """The rest of a process's share of a key's requests, until the minute is over.
 
     `over` means that the quota is used up.
     """
@@ -209,12 +209,12 @@ class Portion:
 
     @property
     def answers(self) -> bool:
-        """Return whether the outcome for the next request is known without the store."""
+        """Whether it is known without asking if the key may have another one."""
         return time.monotonic() < self.until and (self.over or self.left > 0)
 
 
 class Rates:
-    """Refuses requests of keys that reached their limit. `maximum` of 0 means no limit."""
+    """Refuses requests of keys that reached their limit. `most` of 0 means no limit."""
 
     def __init__(self, app: ASGIApp, rate_counters: RateCounters, maximum: int) -> None:
         self._app = app
@@ -225,7 +225,7 @@ class Rates:
         self._asking = asyncio.Lock()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Pass a request on, if its key has quota left. Raises RateLimited."""
+        """Pass a request on, if its key may have another one. Raises RateLimited."""
         person = scope.get("state", {}).get("person")
         if self._maximum and person is not None and person.key is not None:
             await self._count(person.key)
@@ -254,5 +254,5 @@ class Rates:
 
 
 def portion_of(maximum: int) -> int:
-    """Return how much to fetch at once: a divisor of the quota, so that nothing is left over."""
+    """How much to take at once: a part of which whole ones make up all, so that none of it is left over."""
     return max((each for each in range(1, maximum // PORTIONS + 1) if maximum % each == 0), default=1)

@@ -1,4 +1,4 @@
-"""The log: one line of JSON per request, without content and secrets."""
+"""One line of JSON for every request, without content and without secrets."""
 
 import logging
 import re
@@ -26,7 +26,7 @@ METHODS = frozenset({"GET", "POST", "PUT", "PATCH", "DELETE", "HEAD", "OPTIONS"}
 
 
 def logger(level: str, stream: TextIO | None = None) -> FilteringBoundLogger:
-    """Return a logger that writes JSON lines to a stream, by default standard error."""
+    """A logger that writes lines of JSON to a stream, by default standard error."""
     made: FilteringBoundLogger = structlog.wrap_logger(
         structlog.WriteLogger(stream or sys.stderr),
         processors=[
@@ -40,14 +40,14 @@ def logger(level: str, stream: TextIO | None = None) -> FilteringBoundLogger:
 
 
 class Forwarding(logging.Handler):
-    """Forwards messages of libraries in our format; only our own messages are known to have no content."""
+    """Passes on messages of libraries in our format; only our own messages are known to have no content."""
 
     def __init__(self, log: FilteringBoundLogger) -> None:
         super().__init__(logging.WARNING)
         self._log = log
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Write one line. An event has a name, and its facts are fields."""
+        """Write one line; an event of ours is a name, and its facts are fields."""
         ours, event = record.name.startswith("conspectus"), str(record.msg)
         facts = record.args if ours and isinstance(record.args, Mapping) else {}
         details = event.split()[0] if facts else record.getMessage() if ours else event
@@ -56,7 +56,7 @@ class Forwarding(logging.Handler):
 
 @contextmanager
 def forwarded(log: FilteringBoundLogger) -> Iterator[None]:
-    """Forward messages of libraries to the log."""
+    """Have what libraries say written to the log."""
     handler = Forwarding(log)
     logging.getLogger().addHandler(handler)
     try:
@@ -66,7 +66,7 @@ def forwarded(log: FilteringBoundLogger) -> Iterator[None]:
 
 
 def fault_facts(error: BaseException) -> dict[str, Any]:
-    """Return the log fields of an error: its location, and its message only if that has no content."""
+    """The log fields of an error: where it happened, and its message only if that has no content."""
     frames = traceback.extract_tb(error.__traceback__)
     where = [f"{frame.filename}:{frame.lineno} {frame.name}" for frame in frames]
     details = {"message": str(error)} if isinstance(error, ConspectusError | OSError) else {}
@@ -76,13 +76,13 @@ def fault_facts(error: BaseException) -> dict[str, Any]:
 
 
 def route_of(scope: Scope) -> str:
-    """Return the template of the request's route, without the values of its parameters."""
+    """The template of the request's route, without the values of its parameters."""
     path: str = getattr(scope.get("route") or scope.get("endpoint"), "path", UNMATCHED)
     return path
 
 
 class RequestLog:
-    """Assigns an id to each request, measures it, and logs it at the end."""
+    """Names each request, measures it, and writes its line when it is over."""
 
     def __init__(self, app: ASGIApp, log: FilteringBoundLogger, metrics: Metrics) -> None:
         self._app = app
@@ -90,7 +90,7 @@ class RequestLog:
         self._metrics = metrics
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Pass the request on, and log its outcome."""
+        """Pass the request on, and note how it went."""
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
@@ -121,7 +121,7 @@ class RequestLog:
 
 
 class RequestRecord:
-    """The data of a request in progress: its id, its status (0: none was sent) and its sizes."""
+    """The data of one request while it passes: its id, its status (0: none was sent) and its sizes."""
 
     def __init__(self, scope: Scope, receive: Receive, send: Send) -> None:
         given = Headers(scope=scope).get(REQUEST_ID, "")
@@ -132,13 +132,13 @@ class RequestRecord:
         self._send = send
 
     async def receive(self) -> Message:
-        """Return the next part of the request."""
+        """The next part of the request."""
         message = await self._receive()
         self.received += len(message.get("body", b""))
         return message
 
     async def send(self, message: Message) -> None:
-        """Send the next part of the response, with the request id in the head."""
+        """The next part of the answer, its id with the head."""
         if message["type"] == "http.response.start":
             self.status = message["status"]
             MutableHeaders(scope=message)[REQUEST_ID] = self.id

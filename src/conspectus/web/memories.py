@@ -1,4 +1,4 @@
-"""Common parts of the routes of memories: the memory scope and its collection."""
+"""Common parts of routes of memories: the memory scope and its collection."""
 
 from dataclasses import dataclass
 from typing import Annotated, Final, TypedDict
@@ -13,14 +13,14 @@ from conspectus.web.problem_details import RENAMED
 from conspectus.web.schemas.base import IDENTIFIER, NAME
 
 MEMORIES: Final = "/memories"
-OF_USER = "Memories of this user; without it, those of no user."
+OF_USER = "Of this user; without one, what belongs to no user."
 Party = Annotated[str | None, Query(min_length=1, max_length=NAME)]
 MemoryId = Annotated[str, Path(min_length=1, max_length=IDENTIFIER, description="The id of a memory.")]
 InMemory = Annotated[str, Query(min_length=1, max_length=NAME, description="The collection.")]
 
 
 class MemoryBodyFields(TypedDict):
-    """The scope in a request body."""
+    """A scope as the engine is asked for it."""
 
     scope: Scope
     collection: str
@@ -37,12 +37,12 @@ class MemoryScopeQuery:
 
     @property
     def scope(self) -> Scope:
-        """Return the scope."""
+        """The scope."""
         return Scope(self.user, self.agent, self.conversation)
 
     @property
     def arguments(self) -> MemoryBodyFields:
-        """Return the arguments for the engine."""
+        """As the engine is asked."""
         return {"scope": self.scope, "collection": self.collection}
 
 
@@ -51,7 +51,7 @@ OfScope = Annotated[MemoryScopeQuery, Depends()]
 
 
 async def spelt(request: Request) -> None:
-    """Reject unknown parameters: a misspelled one would select other memories."""
+    """Refuse a parameter that the route does not have: one that is misspelt would mean other memories."""
     route = request.scope.get("route")
     known = _parameters(route.dependant) if isinstance(route, APIRoute) else frozenset()
     for name in request.query_params:
@@ -63,6 +63,6 @@ async def spelt(request: Request) -> None:
 
 
 def _parameters(dependant: Dependant) -> frozenset[str]:
-    """Return the names of a route's parameters, including those of its dependencies."""
+    """The names of parameters of a route, with those of what it depends on."""
     own = frozenset(each.alias for each in dependant.query_params)
     return own.union(*map(_parameters, dependant.dependencies))

@@ -1,7 +1,7 @@
-"""Prometheus metrics, in a registry of the application.
+"""Numbers for Prometheus, in a registry of the application's own.
 
-If several processes serve one address, each writes its metrics to files in a shared folder, and the process
-that is scraped sums all of them.
+Where several processes answer at one address, each keeps its numbers in files of a folder that they share,
+and whichever is asked adds them all up: a scrape never depends on who happens to answer it.
 """
 
 from collections.abc import Callable, Mapping
@@ -14,14 +14,14 @@ from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4
 from conspectus.model.jobs import JobState
 
 FOLDER: Final = "PROMETHEUS_MULTIPROC_DIR"
-"""The environment variable of the folder, which the library reads when it is imported."""
+"""The variable by which a process keeps its numbers in a folder; the library reads it when it is imported."""
 
 BUCKETS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0)
 MEDIA_TYPE = CONTENT_TYPE_PLAIN_0_0_4
 
 
 class Metrics:
-    """The metrics of this process or, in a `folder`, of several."""
+    """The counters of requests, of this process or, in a `folder`, of several."""
 
     def __init__(self, version: str, folder: Path | None = None) -> None:
         self.registry = CollectorRegistry()
@@ -58,17 +58,17 @@ class Metrics:
         self._sum("conspectus_processes", "Processes that answer requests.").set(1)
 
     def observe(self, method: str, route: str, status: int, seconds: float) -> None:
-        """Count a finished request; status 0 means that no response was sent."""
+        """Count one request that is over; status 0 says that no answer was sent."""
         self._requests.labels(method, route, str(status)).inc()
         self._seconds.labels(method, route).observe(seconds)
 
     def jobs(self, states: Mapping[JobState, int]) -> None:
-        """Set the number of jobs in each state."""
+        """Note how many jobs there are in each state."""
         for state in get_args(JobState):
             self._jobs.labels(state).set(states.get(state, 0))
 
     def text(self) -> bytes:
-        """Return all metrics in the Prometheus text format."""
+        """Everything in the text format of Prometheus."""
         if self._folder is None:
             return generate_latest(self.registry)
         whole = CollectorRegistry()
@@ -77,11 +77,11 @@ class Metrics:
         return generate_latest(whole)
 
     def _sum(self, name: str, meaning: str) -> Gauge:
-        """Return the sums of the metrics over the live processes."""
+        """The metrics that are summed over the live processes."""
         return Gauge(name, meaning, registry=self.registry, multiprocess_mode="livesum")
 
 
 def forget_process(process: int, folder: Path) -> None:
-    """Exclude an ended process from gauges; its counters are kept."""
+    """Leave a process that has ended out of what is added up over the living; what it counted stays."""
     mark: Callable[..., None] = multiprocess.mark_process_dead
     mark(process, path=str(folder))

@@ -1,4 +1,4 @@
-"""JSON Lines over HTTP: routes for them, and bodies that are read as they arrive."""
+"""JSON lines over HTTP: routes that are there only for them, and a body that is read as it comes."""
 
 import asyncio
 from collections.abc import AsyncGenerator, AsyncIterable, Awaitable, Callable, Iterable, Mapping, Sequence
@@ -20,7 +20,7 @@ from conspectus.web.problem_details import Problem, Refused, problem_of, refuse
 MEDIA_TYPE: Final = "application/x-ndjson"
 MAX_LINE_LENGTH: Final = 1_000_000
 SLOWEST: Final = 500
-"""Minimum bytes per second of a body after `request_seconds`."""
+"""Bytes a second that a body has to come with, once `request_seconds` are used up."""
 BYTE_ORDER_MARK: Final = b"\xef\xbb\xbf"
 LINES: Final[dict[str, Any]] = {MEDIA_TYPE: {"schema": {"type": "string"}}}
 SENT_AS_LINES: Final = {"requestBody": {"content": LINES}}
@@ -31,10 +31,10 @@ L = TypeVar("L")
 
 
 class LinesRoute(BodyRoute):
-    """A route for requests that send or accept JSON Lines."""
+    """A route for those who send JSON lines, or who ask for them."""
 
     def matches(self, scope: Scope) -> tuple[Match, Scope]:
-        """Return whether the request is for this route."""
+        """Whether it is this route that the request is meant for."""
         found = super().matches(scope)
         header = "content-type" if scope["type"] == "http" and scope["method"] == "POST" else "accept"
         wanted = any(
@@ -47,7 +47,7 @@ class LinesRoute(BodyRoute):
 async def lines_in(
     pieces: AsyncIterable[bytes], longest: int = MAX_LINE_LENGTH
 ) -> AsyncGenerator[tuple[int, bytes], None]:
-    """Yield the non-empty lines of a body with their numbers from 1. Raises TooLarge."""
+    """The lines of a body that are not empty, with their numbers from 1. Raises TooLarge."""
     rest, number = b"", 0
     async for piece in pieces:
         *whole, rest = (rest + piece).split(b"\n")
@@ -61,7 +61,7 @@ async def lines_in(
 
 
 async def sent_as_lines(read: Callable[..., Awaitable[P]], lines: Callable[[P], Iterable[str]]) -> Response:
-    """Send the lines of all pages as they are read. Errors of the first page are error responses."""
+    """The lines of all pages, as they are read. Errors of the first page are error responses."""
     parts = (
         "".join(f"{each}\n" for each in lines(page)).encode("utf-8", "replace") async for page in pages(read)
     )
@@ -97,7 +97,7 @@ class LineBatches(Generic[L]):
     async def take(self, pieces: AsyncIterable[bytes], longest: int = MAX_LINE_LENGTH) -> Mapping[str, int]:
         """Import all lines, and count their outcomes.
 
-        Raises Refused. Its problem has the number of the invalid line, or those of its batch, counted from 1,
+        Raises Refused. Its problem has the number of the wrong line, or those of its batch, counted from 1,
         and the outcomes of the lines before it.
         """
         try:
@@ -129,14 +129,14 @@ class LineBatches(Generic[L]):
 
 
 def refused(problem: Problem, **facts: int) -> Refused:
-    """Return the error that ends a request with a problem and further facts."""
+    """The end of a request with a problem, and with more facts."""
     return Refused(replace(problem, facts={**problem.facts, **facts}))
 
 
 async def arriving(pieces: AsyncIterable[bytes], seconds: float) -> AsyncGenerator[bytes, None]:
-    """Yield a body as it arrives. Raises Refused if it ends too early, or arrives too slowly.
+    """A body as it comes. Raises Refused where it ends too early, or comes too slowly.
 
-    Waiting takes at most `seconds` in total, plus the time that the received bytes may take.
+    All waiting together takes `seconds` at most, and each piece gives back the time that its bytes may take.
     """
     waiting, clock, left = aiter(pieces), asyncio.get_running_loop().time, seconds
     while True:
@@ -149,7 +149,7 @@ async def arriving(pieces: AsyncIterable[bytes], seconds: float) -> AsyncGenerat
         except TimeoutError:
             refuse(408, f"the body came too slowly: in {seconds} s, fewer than {SLOWEST} bytes a second")
         except ClientDisconnect:
-            refuse(408, "the request is incomplete")
+            refuse(408, "the request did not arrive whole")
         left = min(seconds, left - (clock() - begun) + len(piece) / SLOWEST)
         yield piece
 

@@ -1,4 +1,4 @@
-"""Chat responses in the format of the OpenAI API."""
+"""Answers of the chat as clients of OpenAI read them."""
 
 import json
 import time
@@ -18,7 +18,7 @@ from conspectus.web.sse import DONE, frame
 
 @dataclass(frozen=True, slots=True)
 class CompletionRequest:
-    """The id of a response, its maximum tokens, its stop strings, and whether to send its usage."""
+    """The id of an answer, its most tokens, its stops, and whether to send its usage."""
 
     id: str
     model: str
@@ -28,9 +28,9 @@ class CompletionRequest:
 
 
 class Until:
-    """Text up to the first complete stop string. Text that may start one is held back.
+    """Text up to the stop string that is complete first; text that may begin one is held back.
 
-    The result does not depend on how the text is split into pieces.
+    The result does not depend on how the text is cut into pieces.
     """
 
     def __init__(self, stops: Sequence[str]) -> None:
@@ -39,7 +39,7 @@ class Until:
         self._held = ""
 
     def passed(self, text: str) -> str:
-        """Add text, and return the part that can be sent."""
+        """The text that can be sent after some more text arrived."""
         self._held += text
         found = [(place + len(stop), place) for stop in self._stops if (place := self._held.find(stop)) >= 0]
         if found:
@@ -48,11 +48,11 @@ class Until:
         return self._said(len(self._held) - self._begun())
 
     def rest(self) -> str:
-        """Return the text that was held back, at the end."""
+        """The text that was held back, at the end."""
         return "" if self.found else self._said(len(self._held))
 
     def _begun(self) -> int:
-        """Return how many characters at the end may start a stop string."""
+        """How much of the end may be the beginning of a stop."""
         longest = min(len(self._held), max(map(len, self._stops), default=1) - 1)
         ends = (self._held[-size:] for size in range(longest, 0, -1))
         return next((len(end) for end in ends if any(stop.startswith(end) for stop in self._stops)), 0)
@@ -63,7 +63,7 @@ class Until:
 
 
 class CompletionState:
-    """The state of a response."""
+    """The state of an answer so far."""
 
     def __init__(self, request: CompletionRequest) -> None:
         self.sources = Sources("off")
@@ -75,7 +75,7 @@ class CompletionState:
         self._usage: Usage | None = None
 
     def take(self, event: ChatEvent) -> str:
-        """Process an event, and return the text that it adds to the response."""
+        """Process an event, and return the text that it adds to the answer."""
         match event:
             case Delta() if not self.until.found:
                 return self.until.passed(event.text)
@@ -93,7 +93,7 @@ class CompletionState:
 
     @property
     def finish_reason(self) -> str:
-        """The finish reason in the OpenAI API."""
+        """Why the answer ended."""
         if self.calls:
             return "tool_calls"
         full = self._usage is not None and self._usage.output >= self._wanted.max_tokens
@@ -101,7 +101,7 @@ class CompletionState:
 
     @property
     def usage(self) -> CompletionUsageAnswer | None:
-        """The token usage, if the response is complete."""
+        """The tokens, if the answer came to its own end."""
         used = self._usage
         if used is None:
             return None
@@ -111,7 +111,7 @@ class CompletionState:
 
 
 class Chunks:
-    """A streamed response, chunk by chunk; the first one has the sources."""
+    """A streamed answer, chunk by chunk; the first one has what the model is given."""
 
     def __init__(self, request: CompletionRequest) -> None:
         self.headers: Mapping[str, str] = {}
@@ -121,11 +121,11 @@ class Chunks:
 
     @property
     def complete(self) -> bool:
-        """Whether a stop string occurred."""
+        """Whether one of the stops occurred."""
         return self._state.until.found
 
     def event(self, number: int, event: ChatEvent) -> bytes:
-        """Return the chunk to send at once; the rest is sent at the end."""
+        """A chunk that is sent at once; the rest is sent at the end."""
         text = self._state.take(event)
         match event:
             case Sources():
@@ -139,7 +139,7 @@ class Chunks:
         return self._chunk({"content": text}) if text else b""
 
     def end(self, number: int) -> bytes:
-        """Return the last chunks, and the end marker."""
+        """The last chunks, and the mark of the end."""
         if self._state.failure is not None:
             return frame(DONE)
         rest = self._state.until.rest()
@@ -162,7 +162,7 @@ class Chunks:
 
 
 async def completion(stream: ChatStream, request: CompletionRequest, receive: Receive) -> CompletionAnswer:
-    """Return the complete response. Raises Refused if there is none."""
+    """The whole answer. Raises Refused where there is none."""
     state = CompletionState(request)
     said: list[str] = []
     async with stream.read_by(receive) as reader:
@@ -189,7 +189,7 @@ async def completion(stream: ChatStream, request: CompletionRequest, receive: Re
 
 
 def called(call: ToolCall) -> dict[str, Any]:
-    """Return a tool call in the format of the OpenAI API."""
+    """A call of a tool in OpenAI's form."""
     return {
         "id": call.id,
         "type": "function",
@@ -198,13 +198,13 @@ def called(call: ToolCall) -> dict[str, Any]:
 
 
 def text_of(events: Iterable[ChatEvent]) -> str:
-    """Join the text; surrogate pairs that were split are joined."""
+    """The whole text; halves of surrogate pairs that came apart are put together."""
     text = "".join(event.text for event in events if isinstance(event, Delta))
     return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
 
 
 async def whole(stream: ChatStream, receive: Receive) -> ChatAnswer:
-    """Return the response with all of its events. Raises Refused if it is not complete."""
+    """The answer with all of its events. Raises Refused if it is not complete."""
     async with stream.read_by(receive) as reader:
         events = await reader.rest()
     by_type = {type(event): event for event in events}

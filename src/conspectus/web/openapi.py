@@ -20,13 +20,13 @@ from conspectus.web.problem_details import MEDIA_TYPE
 
 PROBLEM = "Problem"
 OPEN: Final[dict[str, Any]] = {"security": []}
-"""The marker of routes that need no key."""
+"""What says of a route that it needs no key."""
 EVERYWHERE = (401, 403, 404, 408, 409, 413, 422, 429, 431, 500, 502, 503, 504)
 Responses = dict[int | str, dict[str, Any]]
 
 
 class ProblemDocument(BaseModel):
-    """A problem as in RFC 9457, with a stable code and facts that depend on the code."""
+    """A problem as RFC 9457 has it, with a stable code and facts that depend on the code."""
 
     model_config = ConfigDict(extra="allow")
 
@@ -38,7 +38,7 @@ class ProblemDocument(BaseModel):
 
 
 def problems(*statuses: int) -> Responses:
-    """Return the problems of a route, including those of every route."""
+    """The problems that a route may answer with, those that every route may among them."""
     schema = {"$ref": f"#/components/schemas/{PROBLEM}"}
     return {
         status: {"description": HTTPStatus(status).phrase, "content": {MEDIA_TYPE: {"schema": schema}}}
@@ -47,20 +47,20 @@ def problems(*statuses: int) -> Responses:
 
 
 def with_tag(*statuses: int) -> Responses:
-    """Return the responses of a route with an ETag, including 304."""
+    """The same for a route that answers with an ETag, or that the client has it already."""
     tag = {"ETag": {"description": "The tag of this representation.", "schema": {"type": "string"}}}
     unchanged = {"description": HTTPStatus(304).phrase, "headers": tag}
     return {200: {"headers": tag}, 304: unchanged, **problems(*statuses)}
 
 
 def accepted(*statuses: int) -> Responses:
-    """Return the responses of a route that starts a job."""
+    """The same for a route that has its work done by a job."""
     place = {"description": "Where the job can be watched.", "schema": {"type": "string"}}
     return {202: {"headers": {"Location": place}}, **problems(*statuses)}
 
 
 class DeferredRoute(Route):
-    """A route that matches at once, and whose schemas are created on first use."""
+    """A route that matches at once, and whose schemas are made when it is first used."""
 
     def __init__(
         self,
@@ -74,28 +74,28 @@ class DeferredRoute(Route):
         super().__init__(path, endpoint, methods=methods)
         self.methods = set(methods)
         self.is_question = is_question
-        """Whether the route only needs the caller's engine and a JSON body."""
+        """Whether it needs nothing of a request but the engine of who asks and a JSON body."""
         self._make = make
 
     @cached_property
     def made(self) -> APIRoute:
-        """Return the route of the framework."""
+        """The route of the framework."""
         return self._make()
 
     def matches(self, scope: Scope) -> tuple[Match, Scope]:
-        """Return whether it is the route of a request."""
+        """Whether it is the route of a request."""
         match, inner = super().matches(scope)
         return (match, inner) if match is Match.NONE else self.made.matches(scope)
 
     async def handle(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Respond to a request."""
+        """Answer a request."""
         await self.made.handle(scope, receive, send)
 
 
 class Section(APIRouter):
     """Routes below `API` that are documented under one heading.
 
-    The application uses the route objects directly instead of creating each again.
+    They are complete, so that an application takes them over instead of creating each again.
     """
 
     def __init__(self, heading: str, *, prefix: str = "", **options: Any) -> None:
@@ -103,7 +103,7 @@ class Section(APIRouter):
         super().__init__(prefix=API + prefix, tags=[heading], **options)
 
     def add_api_route(self, path: str, endpoint: Callable[..., Any], **options: Any) -> None:
-        """Add a route whose schemas are created on first use."""
+        """Add a route, whose schemas are made when it is first used."""
         self.defer(path, endpoint, methods=options["methods"], make=lambda: options)
 
     def defer(
@@ -115,7 +115,7 @@ class Section(APIRouter):
         make: Callable[[], Mapping[str, Any]],
         is_question: bool = False,
     ) -> None:
-        """Add a route whose options are created on first use."""
+        """Add a route, whose options are made when it is first used."""
 
         def whole() -> APIRoute:
             add = super(Section, self).add_api_route
@@ -130,20 +130,20 @@ class Section(APIRouter):
 
 
 def whole_routes(routes: Iterable[BaseRoute]) -> list[BaseRoute]:
-    """Return the routes, with deferred ones replaced by those of the framework."""
+    """The routes, with those of the framework in place of deferred ones."""
     return [each.made if isinstance(each, DeferredRoute) else each for each in routes]
 
 
 def operation(route: APIRoute) -> str:
-    """Return the operation id of a route in the document."""
+    """The id of a route's operation in the document."""
     return route.name
 
 
 class Application(FastAPI):
-    """A FastAPI application whose document has the problem schema, the API key, and the idempotency key."""
+    """A FastAPI application whose document names the problem schema, the key, and the write key."""
 
     def openapi(self) -> dict[str, Any]:
-        """Return the document, created once."""
+        """The document, made once."""
         if self.openapi_schema is None:
             made = get_openapi(
                 title=self.title, version=self.version, description=self.description,
@@ -178,7 +178,7 @@ def _name_write_keys(paths: Mapping[str, Mapping[str, Any]]) -> None:
 
 
 def _with_whole_numbers(part: Any) -> Any:
-    """Restore exact integer bounds: the framework converts them to floats, which rounds 64-bit integers."""
+    """The document with exact bounds: the framework makes floats of them, which rounds 64-bit integers."""
     match part:
         case dict():
             return {name: _with_whole_numbers(each) for name, each in part.items()}

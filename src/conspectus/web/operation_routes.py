@@ -1,4 +1,4 @@
-"""Routes of operations, derived from the operations table."""
+"""Routes of operations, derived from the table."""
 
 import inspect
 from collections.abc import Iterable, Iterator, Mapping
@@ -40,9 +40,9 @@ from conspectus.web.schemas.base import IDENTIFIER, NAME, RequestModel, Response
 from conspectus.web.streams import Index, Time
 
 SLASHED: Final = frozenset({"collection", "graph", "stream"})
-"""Path parameters that may contain a slash."""
+"""Parameters of a path that may hold a slash."""
 IDS: Final = frozenset({"alert", "document", "job", "memory", "source"})
-"""Path parameters that are ids."""
+"""Parameters of a path that are ids."""
 
 
 _IN_ADDRESS: Final = frozenset({"path", "query"})
@@ -83,7 +83,7 @@ def _add_route(section: Section, operation: Operation) -> None:
 
 
 def _signature(operation: Operation) -> inspect.Signature:
-    """Return the values that the framework reads from a request."""
+    """The values that the framework reads from a request."""
     signature = [_keyword("engine", EngineOf), *_headers(operation)]
     signature += [_apart(operation, each) for each in _leaves(operation) if each.location in _IN_ADDRESS]
     if (body := _body(operation)) is not None:
@@ -92,7 +92,7 @@ def _signature(operation: Operation) -> inspect.Signature:
 
 
 def _options(operation: Operation) -> dict[str, Any]:
-    """Return the arguments for the registration of a route."""
+    """The arguments with which a route is registered."""
     return {
         "methods": [operation.verb],
         "status_code": operation.status,
@@ -108,7 +108,7 @@ def _options(operation: Operation) -> dict[str, Any]:
 
 
 def _is_question(operation: Operation) -> bool:
-    """Return whether a request is only a JSON body, and the operation changes nothing."""
+    """Whether a request to an operation is a JSON body and nothing else, and changes nothing."""
     body_alone = all(each.location == "body" for each in _leaves(operation))
     return operation.reads and body_alone and not (operation.unhurried or operation.asks_model)
 
@@ -122,7 +122,7 @@ def _recorded(
 
 
 def _headers(operation: Operation) -> list[inspect.Parameter]:
-    """Return the header parameters, and the response whose headers are set."""
+    """The headers that a request has, and the response whose headers an answer sets."""
     if operation.keyed:
         return [_keyword("recording", RecordingOf)]
     if operation.status == HTTPStatus.ACCEPTED:
@@ -143,9 +143,9 @@ def _responses(operation: Operation) -> Responses:
 
 
 async def _require_match(operation: Operation, engine: Engine, values: dict[str, Any], header: str) -> None:
-    """Raise PreconditionFailed unless the GET at the same path returns a tag of this header.
+    """Raise PreconditionFailed unless what the GET at the same path answers has a tag of this header.
 
-    A method that takes the fingerprint checks it itself, atomically.
+    A method that takes the fingerprint raises it itself, so that nothing comes between.
     """
     if any(each.name == IF_MATCH for each in operation.parameters):
         (document,) = (values[each.name] for each in operation.parameters if each.location == "path")
@@ -182,7 +182,7 @@ def _body(operation: Operation) -> type[BaseModel] | None:
 
 
 def _leaves(operation: Operation) -> Iterator[Parameter]:
-    """Yield the request members for the parameters of an operation."""
+    """The request members for the parameters of an operation."""
     return (leaf for each in operation.parameters for leaf in each.leaves)
 
 
@@ -199,7 +199,7 @@ def _kind(operation: Operation, parameter: Parameter) -> Any:
 
 
 def _member(kind: Any, parameter: Parameter) -> tuple[Any, Any]:
-    """Return type and default of a member of a body; null means the default of a dataclass."""
+    """The type and the default of a member of a body; null means the default of a dataclass."""
     if parameter.default is REQUIRED:
         return kind, ...
     if is_dataclass(parameter.default) and is_dataclass(parameter.hint):
@@ -215,7 +215,7 @@ def _default(parameter: Parameter) -> Any:
 
 
 def _apart(operation: Operation, parameter: Parameter) -> inspect.Parameter:
-    """Return a path or query parameter."""
+    """A parameter of the path or query."""
     if parameter.location == "path":
         is_id = parameter.name in IDS
         about = f"The id {'' if is_id else 'or the name '}of {_with_article(parameter.name)}."
@@ -249,7 +249,7 @@ def _taken(operation: Operation, request_values: Mapping[str, Any], body: BaseMo
 
 
 def _value(parameter: Parameter, named: Mapping[str, Any]) -> Any:
-    """Return the argument of a method; null means the default of a parameter that is never None."""
+    """The argument of a method; null means the default of a parameter that is never None."""
     if parameter.is_spread:
         return gathered(record_of(parameter.hint), named)
     value = named[parameter.name]

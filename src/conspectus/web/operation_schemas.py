@@ -1,4 +1,4 @@
-"""Schemas of requests and responses, derived from the types of an operation's method."""
+"""Schemas of requests and answers, derived from the types of an operation's method."""
 
 import inspect
 import json
@@ -61,7 +61,7 @@ from conspectus.web.schemas.search import (
 )
 
 MAX_PARTS: Final = 1_000_000
-"""Maximum number of list elements when parsing; the settings limit how many are accepted."""
+"""Most elements of a list when it is parsed; the settings limit how many are accepted."""
 MAX_TIME_LENGTH: Final = 100
 Moment = Annotated[str, Limited(max_length=MAX_TIME_LENGTH, examples=["2026-03-02T08:00:00Z"])]
 When = Annotated[
@@ -90,10 +90,10 @@ _SHOWN: Final[Mapping[Any, Sequence[str]]] = {
     RequestTotals: ("error_rate",),
     Stream: ("wall",),
 }
-"""Members of a response besides the fields of a dataclass."""
+"""Properties that an answer has besides the fields of a dataclass."""
 _HIDDEN: Final[Mapping[Any, Sequence[str]]] = {Person: ("key",), Retrieval: ("terms", "nearest")}
-"""Fields of a dataclass that no response has."""
-_CURSOR: Final = Annotated[str, Limited(max_length=CURSOR, description="The `next` of the previous page.")]
+"""Fields of a dataclass that no answer has."""
+_CURSOR: Final = Annotated[str, Limited(max_length=CURSOR, description="The `next` of the page before.")]
 TEXTS: Final[Mapping[str, Any]] = {
     "after": _CURSOR,
     "channel": Name,
@@ -106,7 +106,7 @@ TEXTS: Final[Mapping[str, Any]] = {
 """Bounds of texts by the name of the parameter."""
 
 _IDS: Final = Annotated[list[Identifier], Limited(max_length=MAX_IDS)]
-_PAGE: Final = Annotated[int, Limited(ge=1, le=1_000, description="Maximum number of items on a page.")]
+_PAGE: Final = Annotated[int, Limited(ge=1, le=1_000, description="Most of them on a page.")]
 _STREAMS: Final = Annotated[list[Name], Limited(max_length=MAX_STREAMS)]
 _ACCOUNT: Final = Annotated[str, Limited(min_length=1, max_length=MAX_NAME_LENGTH)]
 _FEW: Final = Annotated[int, Limited(ge=0, lt=INT64)]
@@ -126,7 +126,7 @@ _MAX_ITEMS: Final[Mapping[str, int]] = {
     "add_memories.memories": _MAX_WRITTEN,
     "add_messages.messages": _MAX_WRITTEN,
 }
-"""Maximum number of list elements, by method and parameter."""
+"""The most elements of a list, by method and parameter."""
 _LIMITS: Final[Mapping[str, Any]] = {
     "Query.query": Question,
     "Query.limit": Annotated[_HITS | None, Limited(description="Maximum number of hits.")],
@@ -134,7 +134,7 @@ _LIMITS: Final[Mapping[str, Any]] = {
     "Query.min_confidence": Share,
     "Query.retrievers": Annotated[list[Retriever], Limited(max_length=2)] | None,
     "Query.vector": _VECTOR,
-    "Query.rerank": Annotated[bool, Limited(description="Rerank the hits, if a reranker is set.")],
+    "Query.rerank": Annotated[bool, Limited(description="Rerank the hits, where a reranker is set.")],
     "Query.thread_messages": Annotated[_HITS, Limited(description=_ALONG)],
     "Query.as_of": Annotated[
         Instant | None, Limited(description="Answer with the state known at that instant.")
@@ -182,9 +182,7 @@ _LIMITS: Final[Mapping[str, Any]] = {
     "list_events.type": Name | None,
     "entity_timeline.entity": Name,
     "list_documents.limit": _PAGE,
-    "list_jobs.limit": Annotated[
-        int, Limited(ge=1, le=100, description="Maximum number of items on a page.")
-    ],
+    "list_jobs.limit": Annotated[int, Limited(ge=1, le=100, description="Most of them on a page.")],
     "list_requests.after": Annotated[int, Limited(ge=0, lt=INT64)] | None,
     "list_requests.limit": _PAGE,
     "request_totals.hours": Annotated[int, Limited(ge=1, le=366 * 24, description="How far to look back.")],
@@ -205,8 +203,7 @@ _LIMITS: Final[Mapping[str, Any]] = {
     "get_reply_chain.limit": _PAGE,
     "get_document_by_key.key": Name,
     "list_memories.limit": _PAGE,
-    "export_memories.limit": Annotated[Int64, Limited(description="Maximum number of lines on a page.")]
-    | None,
+    "export_memories.limit": Annotated[Int64, Limited(description="Most lines on a page.")] | None,
     "import_memories.lines": Annotated[list[Text], Limited(max_length=_MAX_WRITTEN)],
     "list_recent_memories.limit": _FEW | None,
     "list_recent_memories.max_tokens": _FEW | None,
@@ -216,17 +213,18 @@ _LIMITS: Final[Mapping[str, Any]] = {
     "NewCaption.text": Text,
     "NewCaption.start": When | None,
     "NewCaption.end": When | None,
-    "NewCaption.index": Annotated[int, Limited(ge=0, lt=INT64, description="Index in the stream.")] | None,
+    "NewCaption.index": Annotated[int, Limited(ge=0, lt=INT64, description="Its number in the stream.")]
+    | None,
     "NewCaption.key": Label | None,
     "NewCaption.speaker": Label | None,
     "NewCaption.entities": _ENTITIES,
     "NewCaption.vector": _VECTOR,
     "SummaryRequest.batch_size": Annotated[
-        int, Limited(ge=1, le=MAX_BATCH, description="Number of captions per batch.")
+        int, Limited(ge=1, le=MAX_BATCH, description="Captions that are summarized together.")
     ],
     "SummaryRequest.instructions": Annotated[str, Limited(max_length=100_000, description="What matters.")],
     "SummaryRequest.sentences": Annotated[
-        int, Limited(ge=1, le=MAX_SENTENCES, description="Maximum number of selected captions.")
+        int, Limited(ge=1, le=MAX_SENTENCES, description="Most captions that are chosen.")
     ],
     "NewStream.title": Label | None,
     "NewStream.start_time": Moment | None,
@@ -282,11 +280,11 @@ _LIMITS: Final[Mapping[str, Any]] = {
     "NewEdge.weight": Annotated[float, Limited(gt=0, le=1, allow_inf_nan=False)],
     "Traversal.min_weight": Share,
 }
-"""Bounds that the type of a parameter or field does not express, by method or class."""
+"""Bounds that the type of a parameter or field does not say, by method or class."""
 
 
 def limited(owners: Iterable[str], name: str, hint: Any, text: Any = None) -> Any:
-    """Return the request type of a method's parameter, or of a field of a class."""
+    """The request type of a method's parameter, or of a field of a class."""
     places = [f"{owner}.{name}" for owner in owners]
     maximum = next((_MAX_ITEMS[each] for each in places if each in _MAX_ITEMS), MAX_PARTS)
     return next((_LIMITS[each] for each in places if each in _LIMITS), None) or requested(
@@ -310,7 +308,7 @@ _OBJECT_TEXT: Final = Annotated[
 
 
 def in_address(hint: Any) -> Any:
-    """Return the type of a query parameter: text for an object, and for a union with a number."""
+    """The type of a query parameter: text for an object, and for a type that is also a number."""
     members = get_args(hint)
     if any(get_origin(each) is Mapping for each in members):
         return _OBJECT_TEXT | None
@@ -320,7 +318,7 @@ def in_address(hint: Any) -> Any:
 
 
 def requested(hint: Any, text: Any = None, *, maximum: int = MAX_PARTS) -> Any:
-    """Return the request type for values of this type; `text` is the one for a string."""
+    """The request type for values of this type; `text` is the one for a string."""
     if hint is str and text is not None:
         return text
     if hint == Filter:
@@ -343,7 +341,7 @@ def requested(hint: Any, text: Any = None, *, maximum: int = MAX_PARTS) -> Any:
 
 @cache
 def request_model(kind: Any) -> type[BaseModel]:
-    """Return the schema of a dataclass in a request."""
+    """The schema of a dataclass that a request holds."""
     known = hints(kind)
     members: dict[str, Any] = {}
     for each in fields(kind):
@@ -354,7 +352,7 @@ def request_model(kind: Any) -> type[BaseModel]:
 
 
 def gathered(hint: Any, named: Mapping[str, Any]) -> Any:
-    """Return a dataclass from the values of its fields, and of those of a nested scope."""
+    """A dataclass as the method takes it, of the values of its fields and of those of a scope in it."""
     known = hints(hint)
     return hint(
         **{
@@ -368,7 +366,7 @@ def gathered(hint: Any, named: Mapping[str, Any]) -> Any:
 
 
 def given(hint: Any, value: Any) -> Any:
-    """Convert a request value to the method's type."""
+    """The value of a request as the method takes it."""
     if type(value) in _PLAIN:
         return value
     members = get_args(hint)
@@ -393,14 +391,14 @@ def given(hint: Any, value: Any) -> Any:
 
 
 def _holds(kind: Any, value: Any) -> bool:
-    """Return whether a value may belong to this member of a union."""
+    """Whether a value can belong to this member of a union."""
     if isinstance(value, list):
         return get_origin(kind) in _LISTS
     return is_dataclass(kind) or not isinstance(value, BaseModel)
 
 
 def answered(hint: Any) -> Any:
-    """Return the response type for values of this type."""
+    """The response type for values of this type."""
     if hint in _ANSWERED:
         return _ANSWERED[hint]
     origin, members = get_origin(hint), get_args(hint)
@@ -418,7 +416,7 @@ def answered(hint: Any) -> Any:
 
 @cache
 def response_model(kind: Any) -> type[BaseModel]:
-    """Return the schema of a dataclass in a response."""
+    """The schema of a dataclass that an answer holds."""
     known = hints(kind)
     members: dict[str, Any] = {
         each.name: (answered(known[each.name]), ...)

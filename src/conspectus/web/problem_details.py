@@ -1,4 +1,4 @@
-"""Errors as responses: the table from error classes to status codes, and problem documents (RFC 9457)."""
+"""Errors as answers: the one table from error classes to status codes, and RFC 9457 problem documents."""
 
 import json
 import math
@@ -55,7 +55,7 @@ RENAMED: Mapping[str, str] = {
     "preview": "dry_run",
     "most": "max_count",
 }
-"""Former names of request fields; some only below a path segment."""
+"""Fields of requests by the names that they had before the first release; some below a segment of a path."""
 
 STATUSES: Mapping[type[ConspectusError], int] = {
     errors.InvalidInput: 422,
@@ -85,7 +85,7 @@ STATUSES: Mapping[type[ConspectusError], int] = {
     errors.IndexReplaced: 503,
     errors.ConspectusError: 500,
 }
-"""The status of each error class, and of its subclasses that are not listed."""
+"""The status of each class of error, and of those below it that are not named."""
 
 CODES: Mapping[int, str] = {
     400: "invalid_input",
@@ -101,20 +101,20 @@ CODES: Mapping[int, str] = {
 """The codes of internal errors of the server."""
 
 ENDED = {"stopping": 503, "internal": 500}
-"""The statuses of chat events that end a response and are no errors of the model."""
+"""The statuses of chat events that end an answer and are no errors of the model."""
 
 LIKE_OPENAI = frozenset({"/api/v1/chat/completions", "/api/v1/embeddings", "/api/v1/models"})
-"""The paths whose errors have the format of the OpenAI API."""
+"""The paths whose errors have OpenAI's format."""
 KINDS_OF_OPENAI = {401: "authentication_error", 403: "permission_error", 429: "rate_limit_error"}
 FOR_GOOD = {errors.ChatNotConfigured.code, errors.ChatAuthFailed.code, errors.ChatModelUnknown.code}
-"""Codes after which a retry is useless; OpenAI clients retry by themselves."""
+"""Codes after which it does not help to ask again, which clients of OpenAI do by themselves."""
 
-BUSY = "the store is busy; try again"
+BUSY = "the store is busy; ask again"
 UNKNOWN = (
     "this write may or may not have been done, or in part, as its answer was lost; sent again with the same"
     " Idempotency-Key nothing is done twice, and where this is said again, look what is there"
 )
-BROKEN = "the store failed; see the server's log"
+BROKEN = "the store could not do its work; the server's log says why"
 FIELD = re.compile(r"[a-z_]+|[0-9]+", re.ASCII)
 RESERVED = {"type", "title", "status", "detail", "code"}
 
@@ -130,14 +130,14 @@ class Problem:
     headers: Mapping[str, str] = field(default_factory=dict)
 
     def document(self) -> dict[str, Any]:
-        """Return the members of the document."""
+        """The members of the document."""
         facts = {f"upstream_{name}" if name in RESERVED else name: each for name, each in self.facts.items()}
         title = HTTPStatus(self.status).phrase
         head = {"type": "about:blank", "title": title, "status": self.status}
         return {**head, "detail": self.detail, "code": self.code, **facts}
 
     def response(self) -> Response:
-        """Return the document as a response; characters that UTF-8 cannot encode are replaced."""
+        """The document as an answer; what UTF-8 cannot carry is replaced."""
         body = json.dumps(self.document(), ensure_ascii=False, allow_nan=False, default=str)
         return Response(body.encode("utf-8", "replace"), self.status, dict(self.headers), MEDIA_TYPE)
 
@@ -151,17 +151,17 @@ class Refused(Exception):
 
 
 def refuse(status: int, detail: str, **headers: str) -> NoReturn:
-    """Return the error that ends a request with a problem of the server."""
+    """End the request with a problem of the server itself."""
     raise Refused(Problem(status, CODES[status], detail, headers=headers))
 
 
 def status_of(kind: type[ConspectusError]) -> int:
-    """Return the status of an error class: its own, or that of its nearest base class."""
+    """The status of a class of error: its own, or that of the nearest class above it."""
     return next(STATUSES[each] for each in kind.__mro__ if each in STATUSES)
 
 
 def problem_of(error: ConspectusError) -> Problem:
-    """Return the problem of an error. Messages of the store may contain file names, and are replaced."""
+    """The problem that an error of ours is. What a store says may name its files, so it is not repeated."""
     status = status_of(type(error))
     if isinstance(error, StorageError):
         unknown = isinstance(error, WriteOutcomeUnknown)
@@ -182,7 +182,7 @@ def problem_of(error: ConspectusError) -> Problem:
 
 
 def failed(failure: Failure) -> Problem:
-    """Return the problem of a chat that failed before its first event."""
+    """The problem that the end of a chat is, before there was an answer."""
     kinds: dict[str, type[ChatError]] = {ChatError.code: ChatError}
     kinds |= {kind.code: kind for kind in ChatError.__subclasses__()}
     kind = kinds.get(failure.code)
@@ -191,14 +191,14 @@ def failed(failure: Failure) -> Problem:
 
 
 def openai_error(problem: Problem) -> dict[str, Any]:
-    """Return the problem in the format of the OpenAI API."""
+    """The problem as clients of OpenAI read one."""
     usual = "invalid_request_error" if problem.status < HTTPStatus.INTERNAL_SERVER_ERROR else "server_error"
     kind, field = KINDS_OF_OPENAI.get(problem.status, usual), problem.facts.get("field")
     return {"error": {"message": problem.detail, "type": kind, "param": field, "code": problem.code}}
 
 
 def shown(problem: Problem, path: str) -> Response:
-    """Return the problem as a response, in the format for clients of that path."""
+    """The problem as an answer, in the form that clients of that path read."""
     if path not in LIKE_OPENAI:
         return problem.response()
     status = HTTPStatus.BAD_REQUEST if problem.status in {413, 422} else problem.status
@@ -210,13 +210,13 @@ def shown(problem: Problem, path: str) -> Response:
 
 
 def internal(request_id: str) -> Problem:
-    """Return the response for an unexpected error: only its request id."""
-    detail = "internal error; see the server's log for this request id"
+    """The response for an unexpected error: its request id, and nothing else."""
+    detail = "something went wrong in the server; its log has more under this request id"
     return Problem(500, CODES[500], detail, {"request_id": request_id})
 
 
 def invalid(found: Sequence[Mapping[str, Any]], path: str = "") -> Problem:
-    """Return the problem of values that do not fit a schema, with the first of them as the field."""
+    """The problem of values that do not fit a schema, the first of them as the field at fault."""
     found = sorted(found, key=lambda each: _new_name(each, path) is None)
     named = [{"field": _place(each), "reason": _reason(each, path)} for each in found[:MAX_NAMED]]
     first = InvalidInput(**named[0]) if named else InvalidInput("body", "cannot be read")
@@ -224,7 +224,7 @@ def invalid(found: Sequence[Mapping[str, Any]], path: str = "") -> Problem:
 
 
 def _new_name(error: Mapping[str, Any], path: str) -> str | None:
-    """Return the new name of a renamed field."""
+    """The new name of an unknown field that has one."""
     if error["type"] != "extra_forbidden":
         return None
     name = str(error["loc"][-1])
@@ -238,7 +238,7 @@ def _reason(error: Mapping[str, Any], path: str) -> str:
 
 
 async def answer_error(request: Request, error: Exception) -> Response:
-    """Respond to an expected error; the middleware logs the others."""
+    """The answer to any error that is raised on purpose below the routes; the border logs the others."""
     if isinstance(error, StorageError) and may_be_done(request.scope):
         error = WriteOutcomeUnknown(str(error))
     match error:
@@ -256,13 +256,13 @@ async def answer_error(request: Request, error: Exception) -> Response:
 
 
 def may_be_done(scope: Scope) -> bool:
-    """Return whether a request may have stored something, which the response may not deny."""
+    """Whether a request may have stored something, so that no fault may say that nothing was done."""
     commits: Commits | None = scope["state"].get("commits")
     return commits is not None and commits.possible > 0
 
 
 def _of_framework(error: HTTPException, request: Request) -> Problem:
-    """Return the problem of a framework error: an unknown route or method, or an invalid body."""
+    """Errors of the framework: an unknown route or method, or a body that cannot be parsed."""
     if isinstance(error.__cause__, ConspectusError):
         return problem_of(error.__cause__)
     if error.status_code == HTTPStatus.BAD_REQUEST:
@@ -276,9 +276,9 @@ def _of_framework(error: HTTPException, request: Request) -> Problem:
 
 
 def _place(error: Mapping[str, Any]) -> str:
-    """Return a location such as `documents.0.text` in a body; the name for a parameter.
+    """`documents.0.text` for a place in a body; the bare name for a parameter.
 
-    The schema library also names the alternatives of a union that it tried.
+    Between the names of fields, the schema library also names the alternatives that it tried.
     """
     location: Sequence[str | int] = error["loc"]
     if error["type"] == "json_invalid":
@@ -288,12 +288,12 @@ def _place(error: Mapping[str, Any]) -> str:
 
 
 def answers(routes: Iterable[BaseRoute], scope: Scope) -> bool:
-    """Return whether there is a route for path and method of a request."""
+    """Whether there is a route for the path and the method of a request."""
     return any(route.matches(scope)[0] is Match.FULL for route in routes)
 
 
 def allowed(routes: Iterable[BaseRoute], scope: Scope) -> str:
-    """Return the methods of all routes for the path of a request, for the `Allow` header."""
+    """The methods of all routes for the path of a request, as `Allow` names them."""
     found: set[str] = set()
     for route in routes:
         if route.matches(scope)[0] is not Match.NONE:

@@ -1,4 +1,4 @@
-"""Searches by POST, processed without the router and dependencies of the framework."""
+"""Questions by POST, answered without the router and the dependencies of the framework."""
 
 from collections.abc import Iterable
 from typing import Any
@@ -16,10 +16,10 @@ JSON = b"application/json"
 
 
 class Questions:
-    """Processes valid requests to such routes, and passes everything else on to the application.
+    """Answers valid requests to such routes itself, and passes everything else on to the application.
 
-    The schemas of the routes read and write the bodies, so the response is the same on both ways. A body that
-    is rejected is passed on, so that the framework reports the error.
+    The schemas of the routes read and write the bodies, so an answer is the same on both ways. What a
+    schema or the parser refuses is passed on with its body, so that the framework says why.
     """
 
     def __init__(self, app: ASGIApp, routes: Iterable[BaseRoute]) -> None:
@@ -28,7 +28,7 @@ class Questions:
         self._routes = {each.path: each for each in own}
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Respond to a request, or pass it on."""
+        """Answer a request, or pass it on."""
         route = self._routes.get(scope.get("path", ""))
         if route is None or scope["method"] != "POST" or (b"content-type", JSON) not in scope["headers"]:
             await self._app(scope, receive, send)
@@ -49,7 +49,7 @@ class Questions:
 
 
 async def _parsed(request: BodyRequest) -> Any:
-    """Return the parsed body; None if it is not JSON. Raises TooLarge."""
+    """The parsed body; None if it is not JSON. Raises TooLarge."""
     try:
         return await request.json()
     except (ValueError, RecursionError):
@@ -57,14 +57,14 @@ async def _parsed(request: BodyRequest) -> Any:
 
 
 def _validated(route: APIRoute, document: Any) -> tuple[Any, Any]:
-    """Return the validated body, or the validation errors."""
+    """The body as the route takes it, or what is wrong with it."""
     if route.body_field is None or not isinstance(document, dict):
         return None, True
     return route.body_field.validate(document, {}, loc=("body",))
 
 
 def _written(route: APIRoute, answer: Any) -> bytes:
-    """Return the response in the route's schema. Raises ResponseValidationError."""
+    """The answer as the schema of the route has it. Raises ResponseValidationError."""
     field = route.response_field
     assert field is not None
     value, errors = field.validate(answer, {}, loc=("response",))
@@ -74,7 +74,7 @@ def _written(route: APIRoute, answer: Any) -> bytes:
 
 
 def _replayed(body: bytes, receive: Receive) -> Receive:
-    """Return a function that returns a body again."""
+    """A function that returns a body once more."""
     read: list[Message] = [{"type": "http.request", "body": body, "more_body": False}]
 
     async def again() -> Message:

@@ -1,4 +1,4 @@
-"""Run the application: listening, authentication, and shutdown."""
+"""Running the application: where it listens, who may come in, and how it ends."""
 
 import asyncio
 import signal
@@ -36,7 +36,7 @@ CLOSE = (b"connection", b"close")
 
 @dataclass(frozen=True, slots=True)
 class Opened:
-    """A server that accepts requests: its address, and the owner's key if it was just created."""
+    """A server that takes requests: its address, and the owner's key if it was made just now."""
 
     address: str
     key: str | None
@@ -50,12 +50,12 @@ async def serve(
     announce: Callable[[Opened], None],
     only_models: ToolOptions | None = None,
 ) -> None:
-    """Serve the store at `path` until the process is stopped, then finish the requests in progress.
+    """Serve the store at `path` until the process is asked to stop, then finish what is being answered.
 
-    The first start creates the owner account and announces its key once. `keyless` creates none: without
-    accounts, requests from this machine are the owner's. None creates none either, and requires a key if
-    there are accounts. With `only_models`, only the Model Context Protocol is served. Raises InvalidInput for
-    an address that is unavailable, or that other machines could reach without a key.
+    The first start makes the owner account, whose key is announced once. `keyless` makes none: without
+    accounts, requests from this machine are the owner's. None makes none either, and requires a key if there
+    are accounts. With `only_models` nothing is served but the Model Context Protocol. Raises InvalidInput for
+    a place where it cannot listen, or may not because other machines could reach it without a key.
     """
     log = logger(settings.log_level)
     with forwarded(log), closing(bound(settings.host, settings.port)) as listener:
@@ -70,7 +70,7 @@ async def serve(
 
 @asynccontextmanager
 async def at_work(engine: Engine, settings: Settings, log: FilteringBoundLogger) -> AsyncIterator[None]:
-    """Run background work during the block, if the settings say so. An error that ends it is logged.
+    """Run background work during the block, if the settings say so; an error that ends it is logged.
 
     The block continues: a server keeps serving without background work.
     """
@@ -91,7 +91,7 @@ def _tell_end(log: FilteringBoundLogger, watching: asyncio.Task[None]) -> None:
 
 
 async def first_key(engine: Engine, settings: Settings, *, keyless: bool | None) -> str | None:
-    """Return the owner's key, if it was created. Raises InvalidInput if a key is required and missing."""
+    """The owner's key, if it had to be made. Raises InvalidInput where there must be a key and is none."""
     if keyless is None:
         return None
     local = is_loopback(settings.host)
@@ -114,25 +114,25 @@ async def first_key(engine: Engine, settings: Settings, *, keyless: bool | None)
 
 
 async def _can_be_entered(engine: Engine) -> bool:
-    """Return whether any key is valid now."""
+    """Whether any key is valid now."""
     active = {user.id for user in await engine.people.list_users() if not user.disabled}
     now = bootstrap.now()
     return any(key.user in active and key.valid(now) for key in await engine.people.list_keys(EVERYWHERE))
 
 
 class Listening(socket.socket):
-    """A socket with a long backlog: asyncio would use its accept batch size."""
+    """A socket with a long queue: asyncio asks for one no longer than what it accepts at once."""
 
     def listen(self, _backlog: int = BACKLOG, /) -> None:
-        """Listen with a long backlog."""
+        """Let connections come, and many of them wait."""
         super().listen(BACKLOG)
 
 
 def bound(host: str, port: int) -> Listening:
-    """Return a bound socket that does not listen yet. Raises InvalidInput."""
+    """A socket that has its address but does not listen yet. Raises InvalidInput."""
     try:
         found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
-        # With an explicit protocol, asyncio sets TCP_NODELAY for small responses.
+        # With its protocol named, asyncio sends small answers at once instead of waiting for the last ACK.
         made = Listening(*found[0][:3])
     except (OSError, OverflowError, UnicodeError) as fault:
         raise InvalidInput("host", f"{host} port {port} is not an address of this machine") from fault
@@ -146,13 +146,13 @@ def bound(host: str, port: int) -> Listening:
 
 
 def address_of(listener: socket.socket, host: str) -> str:
-    """Return the address of the server as a URL."""
+    """The address of the server as a URL."""
     name = f"[{host}]" if ":" in host else host
     return f"http://{name}:{listener.getsockname()[1]}"
 
 
 def configured(app: ASGIApp, settings: Settings) -> uvicorn.Config:
-    """Return the configuration of connections.
+    """How connections are treated.
 
     One connection is accepted at a time, so that processes at one address share them evenly.
     """
@@ -173,7 +173,7 @@ def configured(app: ASGIApp, settings: Settings) -> uvicorn.Config:
 
 
 class Leaving:
-    """Closes connections after their responses once the server is about to stop."""
+    """Has every answer close its connection once the server is about to stop."""
 
     def __init__(self, app: FastAPI) -> None:
         self._app = app
@@ -191,7 +191,7 @@ class Leaving:
 
 
 class Server(uvicorn.Server):
-    """A server that shuts down gracefully when asked, and at once when interrupted again."""
+    """A server that ends well when it is asked to, and at once when it is interrupted a second time."""
 
     def __init__(self, app: FastAPI, settings: Settings) -> None:
         super().__init__(configured(Leaving(app), settings))
@@ -203,17 +203,17 @@ class Server(uvicorn.Server):
         self._leaving: asyncio.Task[None] | None = None
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        """Start serving."""
+        """Begin to answer."""
         await super().startup(sockets)
         self._begun.set()
 
     async def begun(self) -> None:
-        """Wait until it serves."""
+        """Wait until it answers."""
         await self._begun.wait()
 
     @contextmanager
     def capture_signals(self) -> Iterator[None]:
-        """Handle SIGTERM and SIGINT, in the main thread."""
+        """Let SIGTERM and SIGINT end the server, where this is the main thread."""
         if threading.current_thread() is not threading.main_thread():
             yield
             return
@@ -228,7 +228,7 @@ class Server(uvicorn.Server):
                 loop.remove_signal_handler(signal.SIGINT)
 
     def stop(self) -> None:
-        """Report not ready, and finish new requests for a while and those in progress.
+        """Say that nothing new should come, and finish what comes for a while and what is being answered.
 
         From now on, an interrupt ends the process.
         """

@@ -1,4 +1,4 @@
-"""A worker process that serves one address with others; started by `workers`."""
+"""One of several processes that answer at one address; `workers` starts it."""
 
 import asyncio
 import os
@@ -21,11 +21,11 @@ FAILED: Final = 1
 
 
 def main() -> None:
-    """Serve with the configuration in the first line of standard input, then obey the following lines.
+    """Serve as the first line of standard input says, and then obey the next lines.
 
     Without a first line, the supervisor has ended, and so does this process.
     """
-    # A buffer would hold back the following lines.
+    # A buffer would hold back what comes after it.
     with open(sys.stdin.fileno(), "rb", buffering=0, closefd=False) as unbuffered:
         line = unbuffered.readline()
     if not line:
@@ -63,9 +63,9 @@ async def _work(order: WorkerMessage, ending: ExitStack) -> None:
 
 
 async def _obey(server: Server, order: WorkerMessage, ending: ExitStack) -> None:
-    """Obey standard input, and stop at its end: then the supervisor has ended.
+    """Obey standard input, and stop at its end: the supervisor has ended then.
 
-    Its files are removed, because no other process does so.
+    Its files are removed, as no other process does so.
     """
     lines = asyncio.StreamReader()
     loop = asyncio.get_running_loop()

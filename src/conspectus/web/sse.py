@@ -1,7 +1,8 @@
-"""Server-sent events: the formats of chat events, and the response that sends them.
+"""Server-sent events: how the events of a chat are written, and the response that sends them as they come.
 
-A piece of text is an event without a name whose data is the text. Text that parsers would change (a carriage
-return, a lone surrogate, or the end marker itself) is an event `delta` with JSON data.
+A piece of the answer is an event without a name whose data is the text. What no parser would give back as it
+is (a carriage return, half of a surrogate pair, or the very text that marks the end) is an event `delta` with
+JSON data.
 """
 
 import asyncio
@@ -35,29 +36,29 @@ NAMED: Final[Mapping[type[ChatEvent], tuple[str, type[BaseModel]]]] = {
 
 
 class Written(Protocol):
-    """The format of a stream."""
+    """How a stream is written."""
 
     @property
     def headers(self) -> Mapping[str, str]:
-        """Headers of the format."""
+        """Headers of its own."""
         ...
 
     @property
     def complete(self) -> bool:
-        """Return whether the rest of the stream is not needed."""
+        """Whether no more of it is needed."""
         ...
 
     def event(self, number: int, event: ChatEvent) -> bytes:
-        """Return one event."""
+        """One event."""
         ...
 
     def end(self, number: int) -> bytes:
-        """Return the end marker."""
+        """The event after the last one."""
         ...
 
 
 class Frames:
-    """Events with the id by which a client can resume after each."""
+    """Events as they are, each with the id by which a client can go on after it."""
 
     complete = False
 
@@ -66,7 +67,7 @@ class Frames:
         self._stream = stream
 
     def event(self, number: int, event: ChatEvent) -> bytes:
-        """Return one event; empty for an empty piece of text."""
+        """One event; a piece of the answer that is empty is none."""
         if isinstance(event, Delta):
             name, data = _piece(event.text)
             return self._frame(number, name, data) if event.text else b""
@@ -74,7 +75,7 @@ class Frames:
         return self._frame(number, name, kind.model_validate(event).model_dump_json())
 
     def end(self, number: int) -> bytes:
-        """Return the end marker."""
+        """The mark of the end."""
         return self._frame(number, "", DONE)
 
     def _frame(self, number: int, name: str, data: str) -> bytes:
@@ -82,7 +83,7 @@ class Frames:
 
 
 class Plain:
-    """Only the text of the response and [DONE], for clients that read data lines only.
+    """The text of the answer alone, for clients that read only lines of data, and [DONE].
 
     A failure is an event `error` whose data is its code and message.
     """
@@ -91,7 +92,7 @@ class Plain:
     headers: Mapping[str, str] = {}
 
     def event(self, number: int, event: ChatEvent) -> bytes:
-        """Return a piece of text or a failure; other events are skipped."""
+        """A piece of the answer, or a failure; other events are left out."""
         if isinstance(event, Failure):
             return frame(f"{event.code}: {event.message}", name="error")
         if not isinstance(event, Delta) or not event.text:
@@ -100,12 +101,12 @@ class Plain:
         return b"".join(map(frame, (text[:1], text[1:]) if text == DONE else (text,)))
 
     def end(self, number: int) -> bytes:
-        """Return the end marker."""
+        """The mark of the end."""
         return frame(DONE)
 
 
 def frame(data: str, *, name: str = "", id: str = "") -> bytes:
-    """Return one event with each line of its data as a data line."""
+    """One event with each line of its data as a line."""
     head = f"id: {id}\n" if id else ""
     head += f"event: {name}\n" if name else ""
     lines = "".join(f"data: {line}\n" for line in data.split("\n"))
@@ -113,14 +114,14 @@ def frame(data: str, *, name: str = "", id: str = "") -> bytes:
 
 
 def _piece(text: str) -> tuple[str, str]:
-    """Return name and data of a piece of text, such that parsers do not change it."""
+    """The name and the data by which a piece of the answer arrives as it is."""
     if text == DONE or LOST_IN_LINES.search(text):
         return "delta", json.dumps({"text": text})
     return "", text
 
 
 async def taken(piece: bytes, send: Send, settings: Settings) -> bool:
-    """Send a piece. Returns false if the client does not receive it within the request timeout."""
+    """Whether the client takes a piece in within the time that a request has to arrive."""
     try:
         async with asyncio.timeout(settings.request_timeout_seconds or None):
             await send({"type": "http.response.body", "body": piece, "more_body": True})
@@ -132,7 +133,7 @@ async def taken(piece: bytes, send: Send, settings: Settings) -> bool:
 class EventStream(Response):
     """Sends events as they come, and a comment after a pause, until the client disconnects.
 
-    The head is sent after `head_after` events; errors before that are passed to `refuse`.
+    The head is sent after `head_after` events; errors before that are answered by `refuse`.
     """
 
     def __init__(
@@ -155,7 +156,7 @@ class EventStream(Response):
         self._refuse = refuse
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Respond to the request."""
+        """Answer the request."""
         async with self._stream.read_by(receive, self._first) as reader:
             await reader.reaches(self._head_after)
             failure = self._stream.failure

@@ -1,4 +1,4 @@
-"""Common parts of the routes of streams: the stream's name and the range of captions."""
+"""Common parts of routes of streams: the stream's name and the range of captions."""
 
 from typing import Annotated, Final, TypedDict
 
@@ -14,8 +14,8 @@ CAPTIONS: Final = f"{STREAM}/captions"
 MAX_TIME_LENGTH = 100
 WHEN = "Seconds or a timecode on the stream's clock, or an ISO 8601 instant."
 Time = Annotated[str | None, Query(max_length=MAX_TIME_LENGTH, description=WHEN)]
-Index = Annotated[int | None, Query(ge=-INT64, lt=INT64, description="Index of a caption, inclusive.")]
-Inside = Annotated[bool, Query(description="Only captions inside the range.")]
+Index = Annotated[int | None, Query(ge=-INT64, lt=INT64, description="Number of a caption, included.")]
+Inside = Annotated[bool, Query(description="Only captions that lie wholly inside.")]
 StreamName = Annotated[
     str, Path(min_length=1, max_length=NAME, description="The id or the name of a stream.")
 ]
@@ -23,14 +23,14 @@ InCollection = Annotated[str, Query(min_length=1, max_length=NAME)]
 
 
 class ResolvedStream(TypedDict):
-    """A stream as an argument for the engine."""
+    """A stream as the engine is asked for it."""
 
     stream: SourceId
     collection: CollectionId
 
 
 def found_by(stream: Stream) -> ResolvedStream:
-    """Return the arguments: its id, in its collection."""
+    """By its id, in its collection."""
     return {"stream": stream.source.id, "collection": stream.source.collection}
 
 
@@ -45,6 +45,6 @@ async def _found(stream: StreamName, engine: EngineOf, *, collection: InCollecti
 
 
 Within = Annotated[CaptionRange, Depends(_within)]
-"""The selection of captions by the parameters start, end, contains, first and last."""
+"""Which captions of a stream, by the parameters start, end, contains, first and last."""
 FoundStream = Annotated[Stream, Depends(_found)]
 """The stream of the path, by id or name. Raises NotFound."""

@@ -1,7 +1,7 @@
-"""New items as server-sent events, until the client disconnects or the server stops.
+"""New items as server-sent events, until the client leaves or the server stops.
 
 The key of a subscriber is checked regularly, so a revoked key receives no more events. Each stream has a
-maximum duration; clients then reconnect.
+maximum duration; clients continue with another one.
 """
 
 import asyncio
@@ -29,16 +29,16 @@ from conspectus.web.sse import HEADERS, HEARTBEAT, MEDIA_TYPE, frame, taken
 
 T = TypeVar("T")
 StillGood: TypeAlias = Callable[[], Awaitable[object]]
-"""Raises Unauthenticated once the key is invalid."""
+"""Raises Unauthenticated once the key is good no more."""
 MAX_EVENT_ID_LENGTH: Final = 100
 READY: Final = "ready"
-"""The first event: its id is the position to resume from if no other event arrives."""
+"""The first event: its id is where to go on if nothing else comes before the connection is lost."""
 FAILED: Final = "error"
-"""The last event after a problem: its data is the problem document."""
+"""The last event, where there is a problem: its data are the problem document."""
 
 
 class Listeners:
-    """The current subscribers, limited by the settings. All are disconnected when the server stops."""
+    """The current subscribers, limited by the settings; all are disconnected when the server stops."""
 
     def __init__(self, settings: Settings, log: FilteringBoundLogger) -> None:
         self.settings = settings
@@ -50,11 +50,11 @@ class Listeners:
         return self._present.total()
 
     def stop(self) -> None:
-        """End all streams. New ones end at once, and clients reconnect to other processes."""
+        """End all streams; those that are begun now end at once, and clients go on elsewhere."""
         self._stopped.set()
 
     def require_room(self, person: Person) -> None:
-        """Raise Overloaded if there are too many subscribers, or too many of this user."""
+        """Raise Overloaded where no one more may listen, or not with a key of this user."""
         if len(self) >= self.settings.max_subscribers:
             raise Overloaded("too many subscriptions")
         if person.key is not None and self._present[person.id] >= self.settings.max_user_subscribers:
@@ -62,7 +62,7 @@ class Listeners:
 
     @asynccontextmanager
     async def ended(self, person: Person, receive: Receive) -> AsyncIterator["asyncio.Task[None]"]:
-        """Return a task that ends when a counted subscriber leaves or is disconnected."""
+        """A task that ends when a counted subscriber leaves or is disconnected."""
         ending = asyncio.create_task(self._end(receive))
         self._present[person.id] += 1
         try:
@@ -83,7 +83,7 @@ class Listeners:
 
 
 class LiveEvents(Response, Generic[T]):
-    """Sends events as they come, and a comment after a pause."""
+    """Sends events as they come, and a comment where none come for a while."""
 
     def __init__(
         self,
@@ -106,7 +106,7 @@ class LiveEvents(Response, Generic[T]):
         self._request_id = ""
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Respond to the request."""
+        """Answer the request."""
         self._request_id = str(scope.get("state", {}).get("request_id", ""))
         async with (
             aclosing(self._events) as events,
@@ -145,7 +145,7 @@ class LiveEvents(Response, Generic[T]):
             await _cancelled(coming)
 
     async def _fault(self, coming: "asyncio.Future[T]") -> BaseException | None:
-        """Return the problem that ends the stream, if any."""
+        """Why nothing more is sent, if so."""
         if monotonic() - self._asked >= self._settings.alert_poll_interval_ms / 1_000:
             try:
                 await self._still_good()
@@ -155,7 +155,7 @@ class LiveEvents(Response, Generic[T]):
         return coming.exception() if coming.done() else None
 
     def _last(self, fault: BaseException) -> bytes:
-        """Return the end of the events: empty if they are complete, else the problem."""
+        """The end of the events: nothing if they are complete, else the problem."""
         match fault:
             case StopAsyncIteration():
                 return b""
@@ -178,7 +178,7 @@ LastEvent = Annotated[
 
 
 def streamed(*statuses: int, headers: Mapping[str, Any] | None = None) -> Responses:
-    """Return the OpenAPI responses of a route that returns events."""
+    """The OpenAPI responses of a route that returns events."""
     event = {name: {"type": "string"} for name in ("id", "event", "data")}
     schema = {"type": "object", "properties": event, "required": ["data"]}
     sent = {"content": {MEDIA_TYPE: {"schema": schema}}} | ({"headers": headers} if headers else {})
@@ -186,7 +186,7 @@ def streamed(*statuses: int, headers: Mapping[str, Any] | None = None) -> Respon
 
 
 def resumed(last: str | None) -> int | None:
-    """Return the number in Last-Event-ID; None if there is none. Raises InvalidInput."""
+    """The number in Last-Event-ID, None where there is none. Raises InvalidInput."""
     if not last:
         return None
     if not (last.isascii() and last.isdecimal() and len(last) <= len(str(2**63))):
@@ -195,7 +195,7 @@ def resumed(last: str | None) -> int | None:
 
 
 async def _cancelled(task: "asyncio.Future[Any]") -> None:
-    """Cancel a task, and ignore its result."""
+    """End a task; what it was about to say is not asked for any more."""
     task.cancel()
     await asyncio.wait({task})
     if not task.cancelled():

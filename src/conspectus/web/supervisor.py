@@ -27,23 +27,23 @@ from conspectus.web.serve import Opened, address_of, bound, first_key
 from conspectus.web.worker_messages import ALIVE, LEAVE, READY, SERVING, STOP, WorkerMessage, command
 
 MAX_PROCESSES: Final = 256
-"""Maximum number of processes: their pipes fit into the usual limit of 1,024 open files."""
+"""Their pipes fit into the 1,024 files that a process may usually have open."""
 START_SECONDS: Final = 120.0
-"""Seconds after which a worker that is not serving is given up."""
+"""One that does not serve after so long is taken for one that never will."""
 FIRST_PAUSE: Final = 0.5
 MAX_PAUSE_SECONDS: Final = 30.0
 END: Final = b""
 MARGIN: Final = 15.0
-"""Seconds beyond its own limits that a worker gets to stop."""
+"""Seconds beyond its own limits that one that is to end has for it."""
 
 
 async def serve_many(
     settings: Settings, *, path: str | Path | None, keyless: bool, announce: Callable[[Opened], None]
 ) -> None:
-    """Serve the store with `workers` processes until this one is stopped; see `serve`.
+    """Serve the store by `workers` processes until this one is asked to stop; see `serve`.
 
-    SIGHUP replaces them one after the other. Raises StorageError if one cannot be started, and InvalidInput
-    as `serve` does and for more than `MAX_PROCESSES`.
+    SIGHUP replaces them one after the other. Raises StorageError where one cannot be started, and
+    InvalidInput as `serve` does and for more than `MAX_PROCESSES`.
     """
     if settings.workers > MAX_PROCESSES:
         raise InvalidInput(
@@ -61,7 +61,7 @@ async def serve_many(
 
 
 class Worker:
-    """One worker process. Its messages are read, and it is killed if it is silent for too long."""
+    """One of the processes: what it says is read, and it is killed when it says nothing for too long."""
 
     def __init__(self, process: Process, silence: float) -> None:
         self.process = process
@@ -73,7 +73,7 @@ class Worker:
 
     @classmethod
     async def start(cls, order: WorkerMessage) -> "Worker":
-        """Start a worker. Raises StorageError if it cannot be started."""
+        """Start one. Raises StorageError if the system has no resources for it, or the program is missing."""
         try:
             process = await asyncio.create_subprocess_exec(
                 *command(FOLDER, Path(order.counted)),
@@ -90,7 +90,7 @@ class Worker:
 
     @property
     def serves(self) -> bool:
-        """Whether it is serving."""
+        """Whether it has come as far as that."""
         return SERVING in self._said
 
     @property
@@ -99,14 +99,14 @@ class Worker:
         return READY in self._said
 
     async def says(self, word: bytes) -> bool:
-        """Wait until it has written that word; returns false if it ended before."""
+        """Wait until it has written that word; false if it ended before."""
         while not self._said & {word, END}:
             self._heard.clear()
             await self._heard.wait()
         return word in self._said
 
     async def tell(self, line: bytes) -> None:
-        """Send a word, if it still reads."""
+        """Tell it something, if it still listens."""
         if line in {LEAVE, STOP}:
             self.wanted = False
         stdin = self.process.stdin
@@ -116,7 +116,7 @@ class Worker:
                 await stdin.drain()
 
     async def ended(self, seconds: float | None = None) -> int:
-        """Wait for its end, and kill it after a number of seconds; return its exit code."""
+        """Wait for its end, and kill it after so many seconds; return its exit code."""
         try:
             async with asyncio.timeout(seconds):
                 await asyncio.shield(self._listening)
@@ -126,7 +126,7 @@ class Worker:
         return await self.process.wait()
 
     def kill(self) -> None:
-        """Kill it at once."""
+        """End it at once."""
         with suppress(ProcessLookupError):
             self.process.kill()
 
@@ -178,7 +178,7 @@ class Supervisor:
             await self._stop()
 
     async def _start(self) -> None:
-        """Start all workers. Raises StorageError if one ends instead of serving."""
+        """Start all of them. Raises StorageError where one ends instead of serving."""
         started: list[Worker] = []
         while len(started) < self._order.settings.workers and not self._stopping.is_set():
             started.append(await self._another())
@@ -187,19 +187,19 @@ class Supervisor:
             raise StorageError("a process of the server ended before it was ready; see its log")
 
     async def _serves(self, worker: Worker) -> bool:
-        """Return whether a worker starts to serve; from then on it is replaced when it ends."""
+        """Whether a worker comes to serve; from then on it is missed."""
         worker.wanted = await worker.says(SERVING)
         return worker.wanted
 
     def _ask_to_stop(self) -> None:
-        """Stop workers that serve no requests yet; at the second call, all of them."""
+        """End those at once that serve no requests yet; at the second call, all of them."""
         for each in self._present:
             if self._stopping.is_set() or not each.serves:
                 each.kill()
         self._stopping.set()
 
     async def _renew_when_outdated(self) -> None:
-        """Replace workers, again if that was requested meanwhile."""
+        """Again where that is asked while it is being done: what is new may have come in between."""
         while True:
             await self._outdated.wait()
             self._outdated.clear()
@@ -209,7 +209,7 @@ class Supervisor:
                 self._log.error("worker_start_failed", **fault_facts(fault))
 
     async def _renew(self) -> None:
-        """Replace each worker when its successor is ready; none if a successor fails."""
+        """Replace each by a new one when that is ready; none where the new one cannot be."""
         self._log.info("workers_replacing")
         for old in tuple(self._present):
             if old not in self._present:
@@ -232,7 +232,7 @@ class Supervisor:
             await asyncio.wait(watches)
 
     async def _another(self) -> Worker:
-        """Start another worker; during a shutdown, it is stopped too. Raises StorageError."""
+        """Start a new one; if that happens during a stop, it is stopped too. Raises StorageError."""
         joins = any(each.is_ready for each in self._present)
         worker = await Worker.start(replace(self._order, joins=joins))
         self._present.append(worker)
@@ -242,7 +242,7 @@ class Supervisor:
         return worker
 
     async def _watch(self, worker: Worker) -> None:
-        """Wait for the end of a worker, and start another one unless it was stopped."""
+        """Wait for the end of a worker, and where it was still wanted, start another one."""
         code = await worker.ended()
         self._present.remove(worker)
         forget_process(worker.process.pid, Path(self._order.counted))
@@ -254,7 +254,7 @@ class Supervisor:
         await self._replace()
 
     async def _replace(self) -> None:
-        """Replace a worker as soon as another one can be started."""
+        """Start one in the place of another, as soon as that can be done."""
         while not self._stopping.is_set():
             try:
                 new = await self._another()
@@ -266,7 +266,7 @@ class Supervisor:
                 return
 
     async def _rest(self) -> None:
-        """Sleep, longer each time."""
+        """Wait, the next time for longer."""
         with suppress(TimeoutError):
             await asyncio.wait_for(self._stopping.wait(), self._pause)
         self._pause = min(2 * self._pause, MAX_PAUSE_SECONDS)

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 from conspectus.model.results import Hit, QueryTerms
-from conspectus.text.analyzer import Analyzer, analyzer_for
+from conspectus.text.analyzer import Analyzer
 from conspectus.text.clean import graphemes_prefix, next_border, sentence_end_before, sentences
 from conspectus.text.positions import headings_in
 from conspectus.window.passages import Threads, WindowPassage
@@ -73,7 +73,7 @@ def _weighed(hit: Hit, terms: QueryTerms) -> list[Sentence]:
     """Weigh sentences by their distinct query terms, plus a share of those of heading and neighbors."""
     text = hit.chunk.text
     headings = {place.start for place in headings_in(text, hit.document.syntax)}
-    analyzer = analyzer_for(terms.language)
+    analyzer = Analyzer(terms.language)
     spans = list(sentences(text))
     own = [_weight(analyzer, terms, text[start:end]) for start, end in spans]
     ends = [*(start for start, _ in spans[1:]), len(text)]

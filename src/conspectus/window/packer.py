@@ -76,11 +76,6 @@ class Candidate:
         return list(zip(words, words[1:], words[2:], words[3:], strict=False))
 
     @cached_property
-    def different(self) -> frozenset[tuple[str, ...]]:
-        """The runs, each once."""
-        return frozenset(self.runs)
-
-    @cached_property
     def spaced(self) -> str:
         """The words of its text, joined by single spaces."""
         return f" {' '.join(self.words)} "
@@ -392,27 +387,6 @@ class _Voice:
 
     shown: dict[int, Candidate] = field(default_factory=dict)
     words: set[str] = field(default_factory=set)
-    pages: dict[str, "_Page"] = field(default_factory=lambda: defaultdict(_Page))
-
-
-@dataclass(slots=True)
-class _Page:
-    """The shown texts of one page, and the runs of the words of the first ones."""
-
-    shown: list[Candidate] = field(default_factory=list)
-    runs: set[tuple[str, ...]] = field(default_factory=set)
-    known: int = 0
-
-    def share(self, candidate: Candidate) -> float:
-        """The share of the runs of a text that are in the page; 0 if it is less than `NEAR`."""
-        runs, different = candidate.runs, candidate.different
-        for each in self.shown[self.known :]:
-            self.runs |= each.different
-        self.known = len(self.shown)
-        # The set operation is fast, and rarely is more needed.
-        if len(runs) - len(different) + len(different & self.runs) < NEAR * len(runs):
-            return 0.0
-        return sum(run in self.runs for run in runs) / len(runs)
 
 
 _FIRST_WORDS = 4
@@ -456,10 +430,16 @@ class SeenTexts:
             return None
         if sum(word in voice.words for word in some) < NEAR * len(some):
             return None
-        for document, page in voice.pages.items():
-            share = 0.0 if document == candidate.hit.document.id else page.share(candidate)
-            if share >= NEAR and not _numbers(set(words).difference(*(each.words for each in page.shown))):
-                best = max(page.shown, key=lambda each: len(each.different & candidate.different))
+        copies: dict[str, list[Candidate]] = defaultdict(list)
+        for each in voice.shown.values():
+            other = each.hit.document
+            if other.kind == "page" and other.id != candidate.hit.document.id:
+                copies[other.id].append(each)
+        for shown in copies.values():
+            known = set[tuple[str, ...]]().union(*(each.runs for each in shown))
+            share = sum(run in known for run in candidate.runs) / len(candidate.runs)
+            if share >= NEAR and not _numbers(set(words).difference(*(each.words for each in shown))):
+                best = max(shown, key=lambda each: len(set(each.runs).intersection(candidate.runs)))
                 return Refusal(near=best.rank, share=share)
         return None
 
@@ -470,8 +450,6 @@ class SeenTexts:
             voice = self._voices[candidate.voice]
             voice.shown[candidate.rank] = candidate
             voice.words.update(candidate.words)
-            if candidate.hit.document.kind == "page":
-                voice.pages[candidate.hit.document.id].shown.append(candidate)
 
 
 def _numbers(words: Iterable[str]) -> bool:

@@ -155,10 +155,10 @@ class _Listing:
 
 
 class Listings:
-    """Caches the results of the last filters, because permission filters repeat.
+    """Caches the results of the last filters, because permission filters repeat. At most `most` rows are
+    listed.
 
-    At most `maximum` rows are listed. Without `exactly`, a filter that matched more rows is not evaluated
-    again after each write.
+    Without `exactly`, a filter that matched more rows is not evaluated again after each write.
     """
 
     def __init__(self, maximum: int, *, exactly: bool = False) -> None:

@@ -381,12 +381,11 @@ class TransactionalIndex:
         of the index meets the error again and reports it.
         """
         draft = self._drafting.draft(changes, chunks)
-        cursor = rows_of(connection)
-        cursor.execute("SAVEPOINT index")
+        attempt = connection.begin_nested()
         try:
-            write_draft(cursor, self._place, state, draft)
+            write_draft(rows_of(connection), self._place, state, draft)
         except psycopg.Error:
-            cursor.execute("ROLLBACK TO SAVEPOINT index")
+            attempt.rollback()
             return False
-        cursor.execute("RELEASE SAVEPOINT index")
+        attempt.commit()
         return True

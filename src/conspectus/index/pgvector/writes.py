@@ -4,7 +4,6 @@ import asyncio
 import secrets
 from array import array
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, TypeAlias
@@ -41,18 +40,6 @@ MERGED_FROM = 16
 """Number of batches of one level that are merged into one of the next level."""
 
 
-FEW = 8
-"""So many rows are inserted in less time than they are copied."""
-_ROW = (
-    f"INSERT INTO {{table}} ({', '.join(COLUMNS)})"
-    f" VALUES ({', '.join(f'%s::{KINDS[name]}' for name in COLUMNS)})"
-)
-_POSTINGS = (
-    "INSERT INTO {table} (first, term, rows, counts)"
-    " SELECT %s::integer, * FROM unnest(%s::bytea[], %s::bytea[], %s::bytea[])"
-)
-
-
 @dataclass(slots=True)
 class PgvectorDraft:
     """A planned write: rows that replace all rows in certain ranges, up to a change."""
@@ -83,16 +70,10 @@ def write(cursor: Rows, tables: Tables, state: PgvectorState, draft: PgvectorDra
     if gone:
         cursor.execute(f"INSERT INTO {tables.dead} SELECT %s, unnest(%s::integer[])", (version, gone))
     loose = _put_vectors(cursor, tables, numbered, old, version=version)
-    few = len(numbered) <= FEW
-    if not few:
-        _copy(cursor, tables.rows, [KINDS[name] for name in COLUMNS], _table_rows(numbered), COLUMNS)
-    # The server is sent all of them before it answers, which copies do not allow.
-    with cursor.connection.pipeline() if few else nullcontext():
-        for row in _table_rows(numbered) if few else ():
-            cursor.execute(_ROW.format(table=tables.rows), row)
-        if fresh:
-            _put_words(cursor, tables, fresh, end, few=few)
-        _put_values(cursor, tables, draft.rows.values())
+    _copy(cursor, tables.rows, [KINDS[name] for name in COLUMNS], _table_rows(numbered), COLUMNS)
+    if fresh:
+        _put_words(cursor, tables, fresh, end)
+    _put_values(cursor, tables, draft.rows.values())
     return replace(_counted(state, draft, old.values(), version, end), loose=state.loose + loose)
 
 
@@ -173,7 +154,7 @@ def _put_vectors(
     return len(fresh)
 
 
-def _put_words(cursor: Rows, tables: Tables, fresh: Mapping[int, Prepared], end: int, *, few: bool) -> None:
+def _put_words(cursor: Rows, tables: Tables, fresh: Mapping[int, Prepared], end: int) -> None:
     first = end - len(fresh)
     chunks = array("q", (each.chunk for each in fresh.values())).tobytes()
     lengths = array("I", (each.length for each in fresh.values())).tobytes()
@@ -181,10 +162,6 @@ def _put_words(cursor: Rows, tables: Tables, fresh: Mapping[int, Prepared], end:
         f"INSERT INTO {tables.batches} VALUES (%s, %s, 0, %s, %s)", (first, end - 1, chunks, lengths)
     )
     postings = packed({row: each.counts for row, each in fresh.items()})
-    if few:
-        listed = tuple(map(list, zip(*postings, strict=True))) or ([], [], [])
-        cursor.execute(_POSTINGS.format(table=tables.postings), (first, *listed))
-        return
     kinds, names = ["integer", "bytea", "bytea", "bytea"], ("first", "term", "rows", "counts")
     _copy(cursor, tables.postings, kinds, [(first, *posting) for posting in postings], names)
 

@@ -382,7 +382,7 @@ def walk(
     *,
     bounds: Bounds,
 ) -> list[Neighbor]:
-    """Return the nodes reachable from any start, nearest first and then by decay, up to `maximum`."""
+    """Return the nodes reachable from any start, nearest first and then by decay, up to `most`."""
     limit = min(traversal.offset + traversal.limit, bounds.maximum)
     walker = _Walker(connection, graphs, traversal, bounds.known)
     layers = [walker.begin(starts)]

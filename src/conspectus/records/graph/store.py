@@ -259,7 +259,7 @@ def _call_back(connection: Connection, merge: int, target: Row[*tuple[Any, ...]]
 
 
 class SqlGraphs(SqlStore):
-    """The port `Graphs`, one transaction per method. A traversal reaches at most `maximum` nodes."""
+    """The methods of the port `Graphs`, each as one transaction. A traversal reaches at most `most` nodes."""
 
     def __init__(self, transactions: Transactions, *, maximum: int = 10_000) -> None:
         super().__init__(transactions)

@@ -15,9 +15,7 @@ from conspectus.web.sse import frame
 from conspectus.web.subscriptions import LastEvent, ListenersOf, LiveEvents, StillGood, resumed, streamed
 
 router = Section("alerts")
-OfAlert = Annotated[
-    str | None, Query(min_length=1, max_length=IDENTIFIER, description="Only matches of this alert.")
-]
+OfAlert = Annotated[str | None, Query(min_length=1, max_length=IDENTIFIER, description="Only this alert's.")]
 
 
 @router.get("/alerts/stream", response_class=Response, responses=streamed())
@@ -29,7 +27,7 @@ async def subscribe_alerts(
     alert: OfAlert = None,
     last: LastEvent = None,
 ) -> Response:
-    """Subscribe to alert matches as events, from now on or after Last-Event-ID."""
+    """Matches of alerts as events, from now on or after the event of Last-Event-ID."""
     listeners.require_room(request.state.person)
     if alert is not None:
         await engine.alerts.get(alert)

@@ -38,7 +38,7 @@ async def add_lines(
     replace: bool = False,
     wait: bool = False,
 ) -> Mapping[str, int]:
-    """Import captions from JSON Lines, batch by batch, and count the outcomes."""
+    """Store captions, batch by batch, and count their outcomes."""
     pieces = arriving(request.stream(), request.app.state.listeners.settings.request_timeout_seconds)
     home = await _source(engine, stream, collection)
 

@@ -41,14 +41,14 @@ LIKE_OPENAI: Responses = {"default": {"model": OpenAIProblem, "description": "An
 
 
 StreamsOf = Annotated[ChatStreams, of_app("streams")]
-NAMED = {STREAM: {"description": "The id by which the stream can be resumed.", "schema": {"type": "string"}}}
+NAMED = {STREAM: {"description": "The stream's name, to go on with it.", "schema": {"type": "string"}}}
 
 
 @router.post("/chat", response_model=ChatAnswer, responses=streamed(429, headers=NAMED))
 async def chat(
     body: ChatBody, request: Request, engine: EngineOf, streams: StreamsOf
 ) -> Response | ChatAnswer:
-    """Answer a message with the chat model and stored context, as events or as a whole."""
+    """Ask the chat model, with what the store holds; the answer comes as events, or whole."""
     plain = (body.events or streams.settings.chat_events) == "text"
     resumable = body.stream and not plain
     stream = await _begun(body.request(), request, engine, streams, resumable=resumable)
@@ -59,12 +59,12 @@ async def chat(
 
 @router.get(
     "/chat/{stream}",
-    responses={204: {"description": "The stream is complete."}, **streamed(headers=NAMED)},
+    responses={204: {"description": "There is no more of it."}, **streamed(headers=NAMED)},
 )
 async def resume_chat(
     stream: IdInPath, request: Request, engine: EngineOf, streams: StreamsOf, last: LastEvent = None
 ) -> Response:
-    """Resume an answer after a lost connection, while it is stored."""
+    """Go on with an answer where the connection was lost, for as long as it is kept."""
     person: Person = request.state.person
     require_scope(person, "read", "continue a chat")
     first = _after(last, stream)
@@ -100,7 +100,7 @@ async def _from_elsewhere(stream: str, first: int, request: Request, engine: Eng
 async def complete(
     body: CompletionBody, request: Request, engine: EngineOf, streams: StreamsOf
 ) -> Response | CompletionAnswer:
-    """Create a chat completion, compatible with the OpenAI API."""
+    """The same for clients of OpenAI, which need another base URL and nothing else."""
     asked = body.request(streams.settings)
     stream = await _begun(asked, request, engine, streams, resumable=False)
     name = engine.chat.model or ""
@@ -115,7 +115,7 @@ async def complete(
 
 @router.post("/embeddings", response_model=EmbeddingsAnswer, responses=LIKE_OPENAI)
 async def embed(body: EmbeddingsBody, request: Request, engine: EngineOf) -> EmbeddingsAnswer:
-    """Create embeddings with the server's embedding model, compatible with the OpenAI API."""
+    """Vectors of texts by the embedding model of the server, for clients of OpenAI."""
     require_scope(request.state.person, "read", "embed texts")
     embedder = engine.embedder
     vectors = await body.vectors(embedder)
@@ -127,7 +127,7 @@ async def embed(body: EmbeddingsBody, request: Request, engine: EngineOf) -> Emb
 
 @router.get("/models", response_model=ModelsAnswer, responses=LIKE_OPENAI)
 async def models(request: Request, engine: EngineOf) -> ModelsAnswer:
-    """List the chat model, if one is set."""
+    """The chat model that is asked, if one is set."""
     require_scope(request.state.person, "read", "list models")
     name = engine.chat.model
     known = [] if name is None else [ModelAnswer(id=name, owned_by=name.partition(":")[0])]

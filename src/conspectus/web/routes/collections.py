@@ -30,7 +30,7 @@ class ReindexedAnswer(ResponseModel):
     responses={200: {"model": answered(Collection), "description": "It exists already."}, **problems(501)},
 )
 async def create_collection(body: CollectionBody, engine: EngineOf, response: Response) -> Collection:
-    """Create a collection; with `get`, return an existing one of that name."""
+    """Make a collection, or with `get` return the one of that name."""
     if body.get:
         with suppress(NotFound):
             found = await engine.collections.get(body.name)

@@ -50,7 +50,7 @@ async def get_or_create_source(collection: CollectionName, body: SourceBody, eng
 async def list_documents_of_source(
     source: SourceId, where: Selected, engine: EngineOf, after: After = None, limit: Limit = 100
 ) -> Page:
-    """List a page of the source's matching documents, in the order in which they were added."""
+    """A page of the source's documents that match, in order of recording."""
     found = await engine.collections.get_source(source)
     both = And((Eq("source", found.id), where))
     return await engine.documents.list(collection=found.collection, filter=both, after=after, limit=limit)
@@ -83,7 +83,7 @@ async def add_documents_to_source(
 async def add_documents(
     collection: CollectionName, body: DocumentsBody, engine: EngineOf, recording: RecordingOf
 ) -> Sequence[Written]:
-    """Store documents in order, in batches of one transaction each."""
+    """Store documents in order, in batches that are each written whole or not at all."""
     home = await engine.collections.get(collection)
     documents = [each.document() for each in body.documents]
     with recording(each.key for each in documents):
@@ -99,7 +99,7 @@ async def add_documents(
 async def delete_documents_of_collection(
     collection: CollectionName, body: DeletionBody, engine: EngineOf
 ) -> Receipt:
-    """Delete documents of a collection by id or by filter."""
+    """Delete the documents of a collection that are named, or that match."""
     if (body.ids is None) is (body.filter is None):
         raise InvalidInput("filter", "give either ids or filter")
     named = In("document", tuple(body.ids or ()))
@@ -116,7 +116,7 @@ async def delete_documents_of_collection(
 async def update_document(
     document: DocumentId, body: DocumentChange, engine: EngineOf, if_match: IfMatch = None
 ) -> Written:
-    """Change the given fields; with If-Match, only if the document is unchanged."""
+    """Change the fields that are named; with If-Match, only if the document is what was read."""
     read = await fingerprint_in(if_match, document, engine)
     return await engine.documents.update(document, if_match=read, **body.given())
 
@@ -125,7 +125,7 @@ async def update_document(
     "/documents/{document}", response_model=answered(Receipt), responses=problems(), dependencies=[Unhurried]
 )
 async def delete_document(document: DocumentId, engine: EngineOf, *, purge: Purge = False) -> Receipt:
-    """Delete a document with its children and chunks; an unknown one is ignored."""
+    """Delete a document with its children and chunks; one that is unknown counts as nothing."""
     return await engine.documents.delete(document, purge=purge)
 
 

@@ -23,7 +23,7 @@ HARMLESS: Final = {
 """A browser that opens the answer runs no script in it and loads nothing."""
 FORMS: Responses = {200: {"content": {kind: {} for kind in MEDIA_TYPES.values()}}, **problems()}
 InCollection = Annotated[str, Query(min_length=1, max_length=NAME)]
-At = Annotated[Instant | None, Query(description="The state at this instant.")]
+At = Annotated[Instant | None, Query(description="As it was at that instant.")]
 
 router = Section("graphs")
 add_routes(router, GRAPH_OPERATIONS)
@@ -38,7 +38,7 @@ async def export_graph(
     format: GraphForm = "json",
     at: At = None,
 ) -> Response:
-    """Export a graph as JSON, GraphML or SVG."""
+    """A graph as JSON, as GraphML, or as a picture (SVG)."""
     text = await engine.graph.export(format, graph=graph, collection=collection, at=at)
     headers = {**HARMLESS, "Content-Disposition": f'inline; filename="graph.{format}"'}
     return Response(text.encode("utf-8", "replace"), headers=headers, media_type=MEDIA_TYPES[format])

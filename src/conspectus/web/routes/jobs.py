@@ -20,7 +20,7 @@ router = Section("jobs")
 upkeep = Section("upkeep")
 MAX_WAIT_SECONDS = 30
 Wait = Annotated[
-    float, Query(ge=0, le=MAX_WAIT_SECONDS, description="Maximum seconds to wait for the end of the job.")
+    float, Query(ge=0, le=MAX_WAIT_SECONDS, description="Seconds to wait for its end before answering.")
 ]
 
 
@@ -44,7 +44,7 @@ async def ingest_files(
     *,
     source: Annotated[str, Form(min_length=1, max_length=NAME)] = "uploads",
 ) -> Job:
-    """Ingest files in a background job; they are on disk when this returns."""
+    """Ingest files with a job; they are on disk when this is answered."""
     with TemporaryDirectory() as folder:
         uploads = await handed_in(files, folder)
         job = await engine.jobs.ingest_files(uploads, collection=collection, source=source)

@@ -33,7 +33,7 @@ class ImportedAnswer(ResponseModel):
 
 @as_lines.post(f"{MEMORIES}/import", include_in_schema=False, dependencies=[Unhurried])
 async def import_lines(scope_query: OfScope, request: Request, engine: EngineOf) -> ImportedAnswer:
-    """Import memories from JSON Lines, batch by batch; without a scope, each into its own."""
+    """Import lines, batch by batch; without a scope, each goes into its own."""
     settings = request.app.state.listeners.settings
     pieces = arriving(request.stream(), settings.request_timeout_seconds)
     scope = None if scope_query.scope == Scope() else scope_query.scope
@@ -77,7 +77,7 @@ add_routes(memories, MEMORY_OPERATIONS)
 async def forget_memory(
     memory: MemoryId, scope: OfScope, engine: EngineOf, *, purge: Purge = False
 ) -> MemoryReceipt:
-    """Delete a memory with its versions; an unknown one is ignored."""
+    """Delete a memory with its versions; one that the scope does not have counts as nothing."""
     return await engine.memory.forget(MemorySelection(ids=(memory,)), **scope.arguments, purge=purge)
 
 

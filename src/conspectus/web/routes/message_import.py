@@ -24,7 +24,7 @@ Collection = Annotated[str, Query(min_length=1, max_length=NAME)]
 async def delete_message(
     channel: Named, key: Named, engine: EngineOf, *, collection: Collection = "default", purge: Purge = False
 ) -> Receipt:
-    """Delete a message by its key; replies stay."""
+    """Delete a message by its key; what others answered stays."""
     found = await engine.documents.get_by_key(key, source=channel, collection=collection)
     return await engine.documents.delete(found.id, purge=purge)
 

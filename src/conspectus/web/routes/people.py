@@ -27,7 +27,7 @@ class SessionBody(RequestModel):
 
 @router.post("/session", response_model=response_model(Person), responses=problems(), openapi_extra=OPEN)
 async def create_session(body: SessionBody, request: Request, response: Response, engine: EngineOf) -> Person:
-    """Log in: set a session cookie with the API key."""
+    """Log a browser in: set a cookie with the API key, which pages of this server then need not send."""
     person = await engine.people.whoami()
     if person.key is not None:
         set_session(response, request.scope, body.key)
@@ -36,7 +36,7 @@ async def create_session(body: SessionBody, request: Request, response: Response
 
 @router.delete("/session", status_code=204, responses=problems(), openapi_extra=OPEN)
 async def delete_session(request: Request) -> Response:
-    """Log out: delete the session cookie."""
+    """Log a browser out: delete its cookie."""
     answer = Response(status_code=204)
     set_session(answer, request.scope, None)
     return answer

@@ -13,7 +13,7 @@ router = Section("questions")
 
 @router.post("/rerank", response_model=answered(Reranking), responses=problems())
 async def rerank(body: RerankBody, engine: EngineOf) -> Reranking:
-    """Rerank hits, given the ids of their chunks."""
+    """Passages found before, in the order of the reranker."""
     hits = await engine.search.get_hits(body.chunks)
     return await engine.search.rerank(body.query, hits, limit=body.limit)
 

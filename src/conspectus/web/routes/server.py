@@ -35,7 +35,7 @@ async def live() -> HealthAnswer:
 )
 @router.get("/health/ready", response_model=HealthAnswer, responses=problems(), openapi_extra=OPEN)
 async def ready(readiness: Annotated[Readiness, of_app("readiness")]) -> HealthAnswer:
-    """Return whether the server is ready: every index is up to date and the database answers."""
+    """Every index has followed the records, the database answers, and the server is not about to stop."""
     obstacle = await readiness.obstacle()
     if obstacle is not None:
         refuse(503, obstacle, **{"Retry-After": "1"})
@@ -44,7 +44,7 @@ async def ready(readiness: Annotated[Readiness, of_app("readiness")]) -> HealthA
 
 @router.get("/metrics", response_class=Response, responses={200: {"content": {MEDIA_TYPE: {}}}, **problems()})
 async def read_metrics(engine: EngineOf, metrics: Annotated[Metrics, of_app("metrics")]) -> Response:
-    """Metrics for Prometheus; requires a key of the owner account once there are accounts."""
+    """Numbers for Prometheus; with a key of the owner account once there are accounts."""
     if not (await engine.people.whoami()).owner:
         raise PermissionDenied("read the metrics", "a key of the owner account")
     metrics.jobs((await engine.jobs.report()).states)

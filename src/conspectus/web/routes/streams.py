@@ -29,10 +29,10 @@ class Importing:
     """Options of an import of caption files."""
 
     collection: Annotated[str, Form(min_length=1, max_length=NAME)] = "default"
-    sentences: Annotated[bool, Form(description="Join cues to sentences.")] = True
-    replace: Annotated[bool, Form(description="Replace captions with a stored key.")] = True
-    wait: Annotated[bool, Form(description="Respond when embeddings are computed.")] = False
-    skip_unsupported: Annotated[bool, Form(description="Skip and count files without captions.")] = False
+    sentences: Annotated[bool, Form(description="Put sentences together over the borders of cues.")] = True
+    replace: Annotated[bool, Form(description="Let those of a stored key take its place.")] = True
+    wait: Annotated[bool, Form(description="Answer when everything is found by meaning too.")] = False
+    skip_unsupported: Annotated[bool, Form(description="Count files without captions, and go on.")] = False
 
 
 Files = Annotated[list[UploadFile], File(min_length=1, description="Captions: SRT, VTT, ASS, JSON, ...")]
@@ -55,7 +55,7 @@ async def import_streams(
     *,
     stream: Annotated[str | None, Form(min_length=1, max_length=NAME)] = None,
 ) -> CaptionImport:
-    """Import caption files, each as a stream of its own unless one is named."""
+    """Import caption files, each as a stream of its own where none is named."""
     return await _taken_in(files, engine, stream, how)
 
 
@@ -66,7 +66,7 @@ async def import_streams(
     dependencies=[Unhurried],
 )
 async def import_captions(stream: StreamName, files: Files, how: How, engine: EngineOf) -> CaptionImport:
-    """Import caption files of one stream. Importing a file twice has no effect."""
+    """Import caption files of one stream; importing again changes nothing."""
     return await _taken_in(files, engine, stream, how)
 
 
@@ -74,7 +74,7 @@ async def import_captions(stream: StreamName, files: Files, how: How, engine: En
 async def subscribe_captions(
     found: FoundStream, request: Request, engine: EngineOf, listeners: ListenersOf, last: LastEvent = None
 ) -> Response:
-    """Subscribe to new captions as events, from now on or after Last-Event-ID."""
+    """New captions as events, from now on or after the event of Last-Event-ID."""
     listeners.require_room(request.state.person)
     newest = await engine.streams.last_sequence(**found_by(found))
     given = resumed(last)

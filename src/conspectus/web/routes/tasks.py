@@ -69,7 +69,7 @@ async def _each_once(request: Request) -> None:
 TasksOf = Annotated[TaskService, Depends(_tasks)]
 TaskName = Annotated[str, Path(min_length=1, max_length=ID_LENGTH, description="The id of a task.")]
 AttachmentName = Annotated[str, Path(min_length=1, max_length=ATTACHMENT_ID_LENGTH)]
-Wait = Annotated[bool, Query(description="Respond when embeddings are computed.")]
+Wait = Annotated[bool, Query(description="Answer when it is found by meaning too.")]
 
 
 @router.get(
@@ -79,7 +79,7 @@ Wait = Annotated[bool, Query(description="Respond when embeddings are computed."
     dependencies=[Depends(_each_once)],
 )
 async def search_tasks(query: Annotated[SemanticSearchQuery, Query()], engine: EngineOf) -> SemanticSearch:
-    """Search tasks and attachments by vector, most similar first."""
+    """The tasks and attachments nearest in meaning, the most similar first."""
     if not query.q.strip():
         raise InvalidInput("q", "must have a visible character")
     found = await engine.tasks.using(collection=query.collection).search(
@@ -98,7 +98,7 @@ async def list_tasks(
     after: After = None,
     limit: Limit = 100,
 ) -> TaskPage:
-    """List a page of tasks, oldest first."""
+    """A page of tasks, the first written first."""
     return await tasks.list(status=status, priority=priority, tag=tag, after=after, limit=limit)
 
 
@@ -110,7 +110,7 @@ async def list_tasks(
     dependencies=[Unhurried],
 )
 async def post_task(body: IdentifiedTaskBody, tasks: TasksOf, *, wait: Wait = True) -> StoredTask:
-    """Create a task, or replace the one of that id."""
+    """Create a task, or replace what the one of that id says."""
     await tasks.put(body.task(), wait=wait)
     return await tasks.get(body.id)
 
@@ -122,13 +122,13 @@ async def post_task(body: IdentifiedTaskBody, tasks: TasksOf, *, wait: Wait = Tr
     dependencies=[Unhurried],
 )
 async def post_tasks(body: TasksBody, tasks: TasksOf, *, wait: Wait = True) -> Sequence[TaskWritten]:
-    """Create or replace many tasks, in batches of up to 500, one transaction each."""
+    """Create or replace many tasks, in batches of 500 that are each written whole or not at all."""
     return await tasks.put_many([each.task() for each in body.tasks], wait=wait)
 
 
 @router.post("/tasks/context", response_model=answered(TaskContext), responses=problems())
 async def task_context(body: TaskContextBody, engine: EngineOf) -> TaskContext:
-    """Render the most similar tasks as numbered lines for a prompt, within the budget."""
+    """The nearest tasks as numbered lines for a prompt, never over the budget."""
     fields = body.model_dump(exclude={"collection", "n_results"})
     return await engine.tasks.using(collection=body.collection).build_context(limit=body.n_results, **fields)
 
@@ -151,27 +151,27 @@ async def get_attachment(task: TaskName, attachment: AttachmentName, tasks: Task
 async def put_attachment(
     task: TaskName, attachment: AttachmentName, body: AttachmentBody, tasks: TasksOf, *, wait: Wait = True
 ) -> StoredAttachment:
-    """Add an attachment to a task, or replace the one of that id."""
+    """Give a task an attachment, or replace the one of that id."""
     await tasks.attach(task, body.attachment(attachment), wait=wait)
     return await tasks.attachment(task, attachment)
 
 
 @router.delete(ATTACHMENT, response_model=answered(Receipt), responses=problems(), dependencies=[Unhurried])
 async def delete_attachment(task: TaskName, attachment: AttachmentName, tasks: TasksOf) -> Receipt:
-    """Delete an attachment of a task; an unknown one is ignored."""
+    """Delete an attachment of a task; one that is unknown counts as nothing."""
     return await tasks.detach(task, attachment)
 
 
 @router.get(ONE, response_model=answered(StoredTask), responses=with_tag())
 async def get_task(task: TaskName, tasks: TasksOf, if_none_match: IfNoneMatch = None) -> Response:
-    """Return a task, with its fingerprint as ETag."""
+    """A task, with its fingerprint as ETag."""
     shown = answered(StoredTask).model_validate(await tasks.get(task))
     return unless_not_modified(shown, tag_of(shown), if_none_match)
 
 
 @router.put(ONE, response_model=answered(StoredTask), responses=problems(), dependencies=[Unhurried])
 async def put_task(task: TaskName, body: TaskBody, tasks: TasksOf, *, wait: Wait = True) -> StoredTask:
-    """Create the task of that id, or replace it; its attachments stay."""
+    """Create the task of that id, or replace what it says; its attachments stay."""
     await tasks.put(Task(id=task, **body.given()), wait=wait)
     return await tasks.get(task)
 
@@ -186,7 +186,7 @@ async def update_task(
     if_match: IfMatch = None,
     wait: Wait = True,
 ) -> StoredTask:
-    """Change the given fields; with If-Match, only if the task is unchanged."""
+    """Change the fields that are named; with If-Match, only if the task is what was read."""
     read = await fingerprint_in(if_match, (await tasks.get(task)).document, engine)
     await tasks.update(task, if_match=read, wait=wait, **body.given())
     return await tasks.get(task)
@@ -194,5 +194,5 @@ async def update_task(
 
 @router.delete(ONE, response_model=answered(Receipt), responses=problems(), dependencies=[Unhurried])
 async def delete_task(task: TaskName, tasks: TasksOf) -> Receipt:
-    """Delete a task with its attachments; an unknown one is ignored."""
+    """Delete a task with its attachments; one that is unknown counts as nothing."""
     return await tasks.delete(task)

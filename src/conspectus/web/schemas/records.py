@@ -30,9 +30,7 @@ class CollectionBody(RequestModel):
     """A collection to make; with `get`, the one of that name is returned if there is one."""
 
     name: Name = Field(examples=["wiki"])
-    embedder: Label | None = Field(
-        None, description="Default: the embedder of the settings; `none`: keyword search only."
-    )
+    embedder: Label | None = Field(None, description="As in the settings; `none`: words only.")
     dimensions: int | None = Field(None, ge=1, le=65_536)
     language: Label | None = Field(None, description="A Snowball language, or `none`.", examples=["english"])
     description: str = Field("", max_length=MAX_DESCRIPTION_LENGTH)
@@ -71,7 +69,7 @@ class DocumentFields(RequestModel):
     author: Label | None = None
     role: Label | None = None
     occurred: PeriodBody | Annotated[str, Field(max_length=100)] | Finite | None = Field(
-        None, description="Event time: a period, an ISO 8601 time, or seconds since 1970."
+        None, description="When it happened: a span, an ISO 8601 time, or seconds since 1970."
     )
     sequence: Int64 | None = None
     parent: Identifier | None = None
@@ -79,13 +77,13 @@ class DocumentFields(RequestModel):
     syntax: Syntax = "plain"
     places: list[PlaceBody] = Field(default=[], max_length=MAX_PLACES)
     spans: list[Span] = Field(
-        default=[], max_length=MAX_PLACES, description="The chunks of the text, without gaps."
+        default=[], max_length=MAX_PLACES, description="The chunks to cut the text into, without a gap."
     )
     vector: list[Finite] | None = Field(
         None,
         min_length=1,
         max_length=MAX_DIMENSIONS,
-        description="A vector of the collection's embedding model; the text is not embedded then.",
+        description="A vector of the collection's space, if the client has one: it is not embedded then.",
     )
 
     def given(self) -> dict[str, Any]:
@@ -110,7 +108,7 @@ class DocumentBody(DocumentFields):
     text: Text = Field(examples=["The backup runs every night at two."])
     key: Label | None = None
     if_match: Label | None = Field(
-        None, description="The fingerprint that was read; if it has changed, nothing is written."
+        None, description="The fingerprint that was read; if it is another one by now, nothing is written."
     )
 
     def document(self) -> NewDocument:
@@ -123,14 +121,14 @@ class DocumentsBody(RequestModel):
 
     documents: list[DocumentBody] = Field(max_length=MAX_DOCUMENTS)
     source: Name = Field("default", description="The source, made if it is new.")
-    wait: bool = Field(False, description="Respond when embeddings are computed.")
+    wait: bool = Field(False, description="Answer when everything is found by meaning too.")
 
 
 class DocumentsOfSource(RequestModel):
     """Documents to store in the source of the path, in order."""
 
     documents: list[DocumentBody] = Field(max_length=MAX_DOCUMENTS)
-    wait: bool = Field(False, description="Respond when embeddings are computed.")
+    wait: bool = Field(False, description="Answer when everything is found by meaning too.")
 
 
 class DocumentChange(DocumentFields):
@@ -144,4 +142,4 @@ class DeletionBody(RequestModel):
 
     ids: list[Identifier] | None = Field(None, max_length=MAX_IDS)
     filter: Where | None = None
-    purge: bool = Field(False, description="Respond when the text is erased from disk.")
+    purge: bool = Field(False, description="Answer when no file holds them any more.")

@@ -18,7 +18,7 @@ from conspectus.web.schemas.base import (
 MAX_DIMENSIONS = 65_536
 MAX_HITS = 100_000
 MAX_TOKENS = 100_000_000
-MinSimilarity = Annotated[Finite, Field(ge=-1.0, le=1.0, description="Minimum cosine similarity of a hit.")]
+MinSimilarity = Annotated[Finite, Field(ge=-1.0, le=1.0, description="Lowest cosine similarity of a hit.")]
 
 
 class QueryContextBody(RequestModel):

@@ -86,7 +86,7 @@ class SemanticSearchQuery(RequestModel):
     status: TaskStatus | None = None
     priority: Priority | None = None
     n: int = Field(5, ge=1, le=20, description="Most results.")
-    min_similarity: Share = Field(0.0, description="Minimum cosine similarity.")
+    min_similarity: Share = Field(0.0, description="Leave out what is less similar than this.")
     collection: Name = "tasks"
 
 

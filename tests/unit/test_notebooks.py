@@ -1,0 +1,52 @@
+"""Each quickstart notebook runs from its first to its last cell, and prints what is stored in it."""
+
+import asyncio
+import json
+import sys
+from asyncio.subprocess import PIPE
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+NOTEBOOKS = sorted((ROOT / "examples" / "notebooks").glob("*.ipynb"))
+RUNNER = """
+import json, sys
+space = {}
+for source in json.load(sys.stdin):
+    exec(source, space)
+    print("\\0", end="")
+"""
+
+
+def cells(notebook: Path) -> list[Any]:
+    found = json.loads(notebook.read_text(encoding="utf-8"))["cells"]
+    return [each for each in found if each["cell_type"] == "code"]
+
+
+def stored(cell: Any) -> str:
+    """What a cell printed when it was saved."""
+    return "".join(line for output in cell["outputs"] for line in output["text"])
+
+
+def test_there_are_five() -> None:
+    assert [each.stem for each in NOTEBOOKS] == [
+        "agent_memory",
+        "documents",
+        "permissions",
+        "team_chat",
+        "video",
+    ]
+
+
+@pytest.mark.parametrize("notebook", NOTEBOOKS, ids=lambda each: each.stem)
+async def test_a_notebook_prints_what_is_stored_in_it(notebook: Path, tmp_path: Path) -> None:
+    code = cells(notebook)
+    program = await asyncio.create_subprocess_exec(
+        sys.executable, "-c", RUNNER, cwd=tmp_path, stdin=PIPE, stdout=PIPE, stderr=PIPE
+    )
+    sources = json.dumps(["".join(each["source"]) for each in code])
+    said, complained = await program.communicate(sources.encode())
+    assert program.returncode == 0, complained.decode()
+    assert said.decode().split("\0")[:-1] == [stored(each) for each in code]
