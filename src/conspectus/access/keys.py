@@ -36,7 +36,7 @@ class Keys:
         self._last_written: OrderedDict[KeyId, datetime | None] = OrderedDict()
 
     async def new_secret(self) -> tuple[KeyId, str, str]:
-        """A new key's id, the whole secret to be shown once, and the hash to be stored."""
+        """Return the id of a new key, its secret, which is shown once, and the hash to store."""
         number = KeyId(secrets.token_hex(8))
         secret = f"csp_{number}_{secrets.token_hex(32)}"
         return number, secret, hash_of(secret)
