@@ -71,7 +71,7 @@ class Bench:
         async def sleep(seconds: float) -> None:
             self.waits.append(seconds)
 
-        patience = RetryPolicy(3, first_wait=1.0, longest_wait=5.0, sleep=sleep, chance=lambda: 1.0)
+        patience = RetryPolicy(3, first_wait=1.0, max_wait=5.0, sleep=sleep, chance=lambda: 1.0)
         return Runner(self.ledger, counted, clean_up, lambda: datetime.now(UTC), patience, alone=self.alone)
 
     @asynccontextmanager

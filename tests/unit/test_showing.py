@@ -9,7 +9,7 @@ import pytest
 from conspectus.model.ids import CollectionId, DocumentId, SourceId
 from conspectus.model.records import Document, Period, Source
 from conspectus.model.streams import Caption
-from conspectus.streams.caption_format import line_of, shown
+from conspectus.streams.caption_format import format_time, line_of
 from conspectus.text.times import EPOCH, StreamClock, clock_of
 
 NOW = datetime(2026, 3, 2, tzinfo=UTC)
@@ -51,7 +51,7 @@ def test_a_clock_is_that_of_the_metadata() -> None:
     ],
 )
 def test_times_are_shown_on_their_clock(seconds: float, clock: StreamClock, text: str) -> None:
-    assert shown(seconds, clock) == text
+    assert format_time(seconds, clock) == text
 
 
 def test_a_line_holds_what_was_said_and_no_more() -> None:

@@ -32,7 +32,7 @@ def access_of(person: Person, collection: Collection, held: Sequence[Grant]) -> 
     sources: dict[SourceId, Role] = {}
     for grant in here:
         if grant.source is not None:
-            sources[grant.source] = highest([grant.role, *_given(sources.get(grant.source))])
+            sources[grant.source] = highest([grant.role, *_roles(sources.get(grant.source))])
     whole = [grant.role for grant in here if grant.source is None]
     return Access(highest(whole) if whole else None, sources)
 
@@ -123,7 +123,7 @@ def shows_job(access: Access, person: Person, job: Job) -> bool:
 
 def role_on(access: Access, source: SourceId | None) -> Role | None:
     """Return the highest role on a source, or with None on the whole collection; None without a role."""
-    roles = [*_given(access.collection), *_given(None if source is None else access.sources.get(source))]
+    roles = [*_roles(access.collection), *_roles(None if source is None else access.sources.get(source))]
     return highest(roles) if roles else None
 
 
@@ -189,5 +189,5 @@ def require_grantor(role: Role | None, granted: Role) -> None:
         )
 
 
-def _given(role: Role | None) -> list[Role]:
+def _roles(role: Role | None) -> list[Role]:
     return [] if role is None else [role]

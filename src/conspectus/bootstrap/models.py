@@ -143,7 +143,7 @@ class Rerankers:
 
 
 def _patience(settings: Settings) -> RetryPolicy:
-    return RetryPolicy(settings.embed_max_attempts, longest_wait=float(settings.embed_max_backoff_seconds))
+    return RetryPolicy(settings.embed_max_attempts, max_wait=float(settings.embed_max_backoff_seconds))
 
 
 def _setting(space: EmbeddingSpace) -> str:

@@ -239,7 +239,7 @@ class PgvectorSync:
             return
         chunks = [
             chunk
-            for first, last in index.wanted(changes)
+            for first, last in index.chunks_to_read(changes)
             for chunk in chunks_between(connection, collection.id, space=space, first=first, last=last)
         ]
         index.take_in(connection, state, changes, chunks)

@@ -18,7 +18,7 @@ from conspectus.cli.session import Session
 from conspectus.cli.streams import Stream, Within, captions_of
 from conspectus.model.streams import EPOCH_YEAR, Caption, CaptionRange
 from conspectus.model.streams import Stream as StoredStream
-from conspectus.streams.caption_format import shown
+from conspectus.streams.caption_format import format_time
 from conspectus.text.times import StreamClock, clock_of, timecode
 
 MAX_ENTITIES = 8
@@ -85,7 +85,9 @@ class Picture:
         ruler, labels = axis(scale, self.clock, ascii_only=options.ascii_only)
         table.add_row("", Text(ruler, style="dim"))
         table.add_row("", Text(labels))
-        yield cell(f"{self.title}, {shown(self.first, self.clock)} to {shown(self.last, self.clock)}")
+        yield cell(
+            f"{self.title}, {format_time(self.first, self.clock)} to {format_time(self.last, self.clock)}"
+        )
         yield table
 
 
@@ -123,7 +125,7 @@ def timeline(stream: Stream, session: Session, within: Within, chosen: TimelineS
     lanes = [*_events(session, stream, span, chosen), *_entities(session, stream, span, chosen)]
     picture = _picture(found, span, _spans(captions), lanes)
     drawn = [*picture.captions, *(span for lane in lanes for span in lane.spans)]
-    session.show_or_exit(_told(picture), picture, "no captions or events with times", found=drawn)
+    session.show_or_exit(_details(picture), picture, "no captions or events with times", found=drawn)
 
 
 def density(spans: Iterable[Span], scale: Scale) -> list[float]:
@@ -224,7 +226,7 @@ def _spans(captions: Sequence[Caption]) -> list[Span]:
     ]
 
 
-def _told(picture: Picture) -> dict[str, object]:
+def _details(picture: Picture) -> dict[str, object]:
     lanes = {lane.name: lane.spans for lane in picture.lanes}
     return {"first": picture.first, "last": picture.last, "captions": picture.captions, "lanes": lanes}
 

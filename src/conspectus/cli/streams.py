@@ -44,7 +44,7 @@ from conspectus.model.streams import (
     SummaryRequest,
 )
 from conspectus.model.streams import Stream as StoredStream
-from conspectus.streams.caption_format import line_of, shown
+from conspectus.streams.caption_format import format_time, line_of
 from conspectus.text.times import StreamClock, clock_of
 
 PAGE = 1_000
@@ -436,7 +436,7 @@ def watch_alerts(
             if session.json:
                 dump_line(event)
             else:
-                write(_told(event, _stream_of(event, session, streams)))
+                write(_details(event, _stream_of(event, session, streams)))
             if number == limit:
                 return
     note("the stream of matches ended")
@@ -451,8 +451,8 @@ def _stream_of(event: AlertEvent, session: Session, streams: dict[str, StoredStr
     return streams.get(event.stream)
 
 
-def _told(event: AlertEvent, stream: StoredStream | None) -> str:
+def _details(event: AlertEvent, stream: StoredStream | None) -> str:
     clock = StreamClock() if stream is None else clock_of(stream.source)
-    when = "" if event.start is None else f" at {shown(event.start, clock)}"
+    when = "" if event.start is None else f" at {format_time(event.start, clock)}"
     where = "" if stream is None else f" in {stream.source.name}"
     return f"{event.number} {event.name}{where}{when}: {' '.join(event.text.split())} ({event.reason})"

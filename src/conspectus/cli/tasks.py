@@ -172,7 +172,7 @@ def _is_none(value: object) -> bool:
 COLLECTION = "tasks"
 STDIN = "-"
 KINDS: Mapping[str, str] = {".json": "json", ".jsonl": "jsonl", ".ndjson": "jsonl", ".csv": "csv"}
-SHOWN_FAILURES = 20
+MAX_FAILURES_SHOWN = 20
 TEXT = 160
 TaskName = Annotated[str, typer.Argument(metavar="ID", help="Id of a task.")]
 Title = Annotated[str, typer.Argument(help="Title.")]
@@ -397,9 +397,9 @@ def _report(report: Imported) -> RenderableType:
     if not report.failures:
         return Text(values)
     table = rows_table(
-        ("line", "problem"), ((str(row.line), row.problem) for row in report.failures[:SHOWN_FAILURES])
+        ("line", "problem"), ((str(row.line), row.problem) for row in report.failures[:MAX_FAILURES_SHOWN])
     )
-    more = len(report.failures) - SHOWN_FAILURES
+    more = len(report.failures) - MAX_FAILURES_SHOWN
     rest = [Text(f"and {more} more; --json lists all")] if more > 0 else []
     return Group(
         Text(f"{values}; {report.skipped} valid rows in batches with an invalid row were skipped"),

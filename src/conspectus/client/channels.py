@@ -40,7 +40,7 @@ class RemoteChannels(RemoteService, ChannelService):
     ) -> list[Written]:
         given = [messages] if isinstance(messages, NewMessage) else messages
         progress = options.get("progress")
-        target = await self._beside(RemoteCollections).get_or_create_source(
+        target = await self._sibling(RemoteCollections).get_or_create_source(
             channel, collection=collection, kind="channel"
         )
         written: list[Written] = []
@@ -58,7 +58,7 @@ class RemoteChannels(RemoteService, ChannelService):
             if progress is not None:
                 progress("writing", len(written), 0)
         if options.get("wait", False):
-            await self._beside(RemoteDocuments).wait_until_embedded(
+            await self._sibling(RemoteDocuments).wait_until_embedded(
                 collection=target.collection, progress=progress
             )
         return written
@@ -71,14 +71,14 @@ class RemoteChannels(RemoteService, ChannelService):
         collection: str = "default",
         **options: Unpack[MessageImportOptions],
     ) -> ImportReport:
-        home = await self._beside(RemoteCollections).get_or_create(collection)
+        home = await self._sibling(RemoteCollections).get_or_create(collection)
         with TemporaryDirectory() as folder:
             path = handed_in(archive, Path(folder)) if isinstance(archive, Upload) else Path(archive)
             with named(archive):
                 read = await asyncio.to_thread(self._archives.read, path.expanduser(), kind=kind)
 
         async def put(channel: ChannelArchive, messages: Iterable[NewMessage]) -> Sequence[Written]:
-            target = await self._beside(RemoteCollections).get_or_create_source(
+            target = await self._sibling(RemoteCollections).get_or_create_source(
                 channel.name, collection=home.id, metadata=channel.metadata or None, kind="channel"
             )
             return await self.add_messages(
@@ -91,7 +91,7 @@ class RemoteChannels(RemoteService, ChannelService):
 
         report = await take_in(read, put, options.get("progress"))
         if options.get("wait", False):
-            await self._beside(RemoteDocuments).wait_until_embedded(
+            await self._sibling(RemoteDocuments).wait_until_embedded(
                 collection=home.id, progress=options.get("progress")
             )
         return report

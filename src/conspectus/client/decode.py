@@ -79,10 +79,10 @@ def _named(hint: Any, value: object, at: str) -> Any:
 
 def _record(hint: Any, value: object, at: str) -> object:
     values = _object(value, at)
-    return hint(**{each.name: _field(each, values, at) for each in fields(hint) if _wanted(each, values)})
+    return hint(**{each.name: _field(each, values, at) for each in fields(hint) if _fields(each, values)})
 
 
-def _wanted(field: Field[Any], values: Mapping[str, object]) -> bool:
+def _fields(field: Field[Any], values: Mapping[str, object]) -> bool:
     has_default = field.default is not MISSING or field.default_factory is not MISSING
     return field.name in values or not has_default
 

@@ -38,7 +38,7 @@ class RemoteDocuments(RemoteService, DocumentService):
         progress: Progress | None = None,
     ) -> Sequence[Written]:
         given = [documents] if isinstance(documents, str | NewDocument) else documents
-        target = await self._beside(RemoteCollections).get_or_create_source(source, collection=collection)
+        target = await self._sibling(RemoteCollections).get_or_create_source(source, collection=collection)
         written: list[Written] = []
         for batch in batches(NewDocument(text=each) if isinstance(each, str) else each for each in given):
             written += await self._write(batch, target)
@@ -58,13 +58,13 @@ class RemoteDocuments(RemoteService, DocumentService):
         wait: bool = True,
         progress: Progress | None = None,
     ) -> FilesReport:
-        home = await self._beside(RemoteCollections).get_or_create(collection)
+        home = await self._sibling(RemoteCollections).get_or_create(collection)
         roots = []
         targets: dict[str, Source] = {}
         for path in paths:
             whole, name, prefix = placed(path, source)
             if name not in targets:
-                targets[name] = await self._beside(RemoteCollections).get_or_create_source(
+                targets[name] = await self._sibling(RemoteCollections).get_or_create_source(
                     name, collection=collection
                 )
             roots.append(Root(whole, targets[name], prefix))

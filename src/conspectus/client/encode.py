@@ -55,7 +55,7 @@ def instant_json(moment: datetime | str | float | None) -> Json:
 
 def document_json(new: NewDocument) -> dict[str, Json]:
     """Return a document to be written. Raises InvalidInput for values that cannot be stored."""
-    return changes_json(_given(new))
+    return changes_json(_set_fields(new))
 
 
 def changes_json(changes: Mapping[str, Any]) -> dict[str, Json]:
@@ -80,7 +80,7 @@ def metadata_json(metadata: Mapping[str, object]) -> Metadata:
     return storable(metadata, UNLIMITED)
 
 
-def _given(value: Any) -> dict[str, Any]:
+def _set_fields(value: Any) -> dict[str, Any]:
     """Return the fields of a dataclass that have no default, or a value other than the default."""
     return {
         each.name: getattr(value, each.name)

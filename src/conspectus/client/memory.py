@@ -54,7 +54,7 @@ class RemoteMemory(RemoteService, MemoryService):
         if not done:
             await self._channel.answer(request_of(REMEMBER, {"memories": (), **where}))
         if wait:
-            await self._beside(RemoteDocuments).wait_until_embedded(collection=collection, progress=progress)
+            await self._sibling(RemoteDocuments).wait_until_embedded(collection=collection, progress=progress)
         return done
 
     async def import_lines(

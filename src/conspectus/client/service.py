@@ -17,6 +17,6 @@ class RemoteService:
         self._files = files
         self._archives = archives
 
-    def _beside(self, kind: Callable[[Transport, Files, Archives], S]) -> S:
+    def _sibling(self, kind: Callable[[Transport, Files, Archives], S]) -> S:
         """Return another service of the same server."""
         return kind(self._channel, self._files, self._archives)

@@ -58,7 +58,7 @@ class RemoteStreams(RemoteService, StreamService):
             if progress is not None:
                 progress("writing", len(written), 0)
         if wait:
-            await self._beside(RemoteDocuments).wait_until_embedded(collection=collection, progress=progress)
+            await self._sibling(RemoteDocuments).wait_until_embedded(collection=collection, progress=progress)
         return written
 
     async def import_captions(
@@ -85,7 +85,7 @@ class RemoteStreams(RemoteService, StreamService):
             )
             reports.append(await self._channel.one(CaptionImport, request))
         if options.get("wait", False) and any(each.streams for each in reports):
-            await self._beside(RemoteDocuments).wait_until_embedded(collection=collection, progress=progress)
+            await self._sibling(RemoteDocuments).wait_until_embedded(collection=collection, progress=progress)
         return _together(reports)
 
     async def subscribe(

@@ -120,7 +120,7 @@ class Transport:
             except _Retry as again:
                 wait = patience.wait(attempt, again.wait)
                 attempt += 1
-                if attempt == patience.attempts or wait > patience.longest_wait:
+                if attempt == patience.attempts or wait > patience.max_wait:
                     raise again.error from again.__cause__
             await patience.sleep(wait)
 

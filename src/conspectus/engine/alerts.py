@@ -28,7 +28,7 @@ MAX_ADDRESS_LENGTH = 2_000
 MAX_STREAMS = 1_000
 MAX_GAP_SECONDS = 366 * 86_400.0
 LIMIT = 1_000
-HEARD = 10
+MAX_EVENTS_READ = 10
 """Maximum number of events read for a subscriber at once. Revoked access applies from the next read on."""
 FIRST_WAIT = 1.0
 """Seconds until the first retry of a webhook delivery."""
@@ -131,7 +131,7 @@ class AlertService(Service):
         last = await self.last_match() if after is None else after
         pause = self._parts.settings.alert_poll_interval_ms / 1_000
         while True:
-            page = await self._matches_after(last, alert, HEARD)
+            page = await self._matches_after(last, alert, MAX_EVENTS_READ)
             for each in await _visible_events(self._authorized, page) if page else ():
                 yield each
             if page:

@@ -83,21 +83,21 @@ class ChatService(Service):
                     request.store_in, self._home(request), kind="channel"
                 )
         began = self._parts.clock()
-        given = await self._given(request, draft)
+        given = await self._prompt_context(request, draft)
         yield given.sources
         call = ModelRequest(
             messages=draft.prompt.with_context(given.context),
             sources=given.sources.sources,
             max_tokens=request.allocation.answer,
             temperature=request.temperature,
-            store=partial(self._keep, channel, request, given.sources.sources, began),
+            store=partial(self._store, channel, request, given.sources.sources, began),
             options=request.options,
         )
         async with aclosing(stream_answer(model, call, count)) as events:
             async for event in events:
                 yield event
 
-    async def _keep(
+    async def _store(
         self,
         channel: Source | None,
         request: ChatRequest,
@@ -133,11 +133,11 @@ class ChatService(Service):
         everywhere = request.collection == EVERYWHERE
         return self._parts.settings.default_collection if everywhere else request.collection
 
-    async def _given(self, request: ChatRequest, draft: PreparedChat) -> _PromptContext:
+    async def _prompt_context(self, request: ChatRequest, draft: PreparedChat) -> _PromptContext:
         if not draft.question:
             return _PromptContext("", Sources("off", notice=draft.room.notice))
         if draft.room.context <= draft.frame:
-            return _PromptContext("", Sources("off", notice=_said(draft.room.notice, NO_ROOM)))
+            return _PromptContext("", Sources("off", notice=_joined_notices(draft.room.notice, NO_ROOM)))
         try:
             if (request.format or self._parts.settings.chat_form) == "tasks":
                 return await self._tasks(request, draft)
@@ -146,7 +146,7 @@ class ChatService(Service):
             raise
         except ConspectusError as fault:
             logger.warning("chat_context_failed error=%(error)s", {"error": fault})
-            failed = _said(draft.room.notice, FAILED)
+            failed = _joined_notices(draft.room.notice, FAILED)
             return _PromptContext("", Sources("failed", question=draft.question, notice=failed))
 
     async def _passages(self, request: ChatRequest, draft: PreparedChat) -> _PromptContext:
@@ -161,7 +161,7 @@ class ChatService(Service):
         texts = dict(passages(window.text))
         sources = tuple(_passage(each, texts[each.number]) for each in window.citations)
         remark = _remark(request, window)
-        return _given(draft, window.text, sources, found=window.outcome == "found", remark=remark)
+        return _prompt_context(draft, window.text, sources, found=window.outcome == "found", remark=remark)
 
     async def _tasks(self, request: ChatRequest, draft: PreparedChat) -> _PromptContext:
         query = _query(request, draft)
@@ -180,7 +180,7 @@ class ChatService(Service):
                 break
             tokens -= draft.added_by(context) - draft.room.context
         sources = tuple(_task(line, best[line.document]) for line in shown)
-        return _given(draft, context, sources, found=bool(lines), remark=_remark(request, found))
+        return _prompt_context(draft, context, sources, found=bool(lines), remark=_remark(request, found))
 
 
 def _remark(request: ChatRequest, found: Retrieval | ContextWindow) -> str | None:
@@ -201,7 +201,7 @@ def _query(request: ChatRequest, draft: PreparedChat) -> Query:
     )
 
 
-def _given(
+def _prompt_context(
     draft: PreparedChat, context: str, sources: tuple[ChatSource, ...], *, found: bool, remark: str | None
 ) -> _PromptContext:
     if not found and draft.fits(NOTHING_FOUND):
@@ -211,12 +211,12 @@ def _given(
         sources=sources,
         question=draft.question,
         tokens=draft.added_by(context),
-        notice=_said(draft.room.notice, remark, NO_ROOM if found and not sources else None),
+        notice=_joined_notices(draft.room.notice, remark, NO_ROOM if found and not sources else None),
     )
     return _PromptContext(context, reported)
 
 
-def _said(*notices: str | None) -> str | None:
+def _joined_notices(*notices: str | None) -> str | None:
     return " ".join(filter(None, notices)) or None
 
 

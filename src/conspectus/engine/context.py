@@ -251,7 +251,7 @@ class EngineContext:
         done = await write(self.core.records, batch, by, if_match=if_match, stored=stored, embedder=embedder)
         self.core.backfill.wrote(source.collection, lacks_vectors=done.lacks_vectors)
         if home is None:
-            home = await self.core.open_indexes.keep_up(source.collection, done.update)
+            home = await self.core.open_indexes.catch_up(source.collection, done.update)
         else:
             self.core.open_indexes.follow(home.id, done.update)
         if home is not None and home.names and self.does_background_work:

@@ -32,7 +32,7 @@ from conspectus.model.streams import (
 from conspectus.ports import Probe
 from conspectus.ports.streams import Span
 from conspectus.streams.alert_checker import Language
-from conspectus.streams.caption_format import shown
+from conspectus.streams.caption_format import format_time
 from conspectus.text.clean import clean
 from conspectus.text.hashing import content_hash
 from conspectus.text.times import GAP_SECONDS, StreamClock, canonical, clock_of, runs
@@ -82,8 +82,8 @@ def event_spans(stream: SourceId, reports: Iterable[Report], clock: StreamClock)
             type=each.of,
             start=each.start,
             end=each.end,
-            start_text=shown(each.start, clock),
-            end_text=shown(each.end, clock),
+            start_text=format_time(each.start, clock),
+            end_text=format_time(each.end, clock),
             descriptions=_distinct(report.text for report in each.reports if report.text),
             entities=_distinct(name for report in each.reports for name in report.entities),
             documents=each.documents,
@@ -100,8 +100,8 @@ def entity_spans(stream: SourceId, reports: Iterable[Report], clock: StreamClock
             entity=each.of,
             start=each.start,
             end=each.end,
-            start_text=shown(each.start, clock),
-            end_text=shown(each.end, clock),
+            start_text=format_time(each.start, clock),
+            end_text=format_time(each.end, clock),
             documents=each.documents,
         )
         for each in stretches(reports)

@@ -353,7 +353,7 @@ async def _one(graphs: VisibleGraphs, node: str) -> Node:
     return found[0]
 
 
-_BESIDE: Final = 20
+_MAX_CONTEXT: Final = 20
 _LIKE: Final = 10
 _DESCRIBED: Final = 20
 _LOOKED_UP: Final = 500
@@ -424,7 +424,7 @@ class EntityLinker:
         }
         about: dict[str, str] = {}
         for node in list(rivals.values())[:_DESCRIBED]:
-            beside = await graphs.walk([node.id], Traversal(limit=_BESIDE))
+            beside = await graphs.walk([node.id], Traversal(limit=_MAX_CONTEXT))
             about[node.id] = description_of(node, [each.node.name for each in beside])
         there = {each.key for each in found}
         everyone = {node.id: node for nodes in selection_filter.values() for node in nodes}

@@ -172,7 +172,7 @@ class JobHandlers:
         if isinstance(size, int) and isinstance(overlap, int):
             by = replace(by, chunk_size=size, chunk_overlap=overlap)
         done = await write(self._core.records, batch, by)
-        await self._core.open_indexes.keep_up(source.collection, done.update)
+        await self._core.open_indexes.catch_up(source.collection, done.update)
         return done.written
 
     async def _replace(

@@ -378,14 +378,14 @@ class MemoryTransfer:
         self, batch: Sequence[Line], place: SourceRef, homes: Mapping[Scope, Source]
     ) -> list[MemoryWritten]:
         ids = {Reference(line.scope, line.key): _id(homes[line.scope], line.key) for line in batch}
-        ids |= await self._ids_elsewhere(batch, place, ids)
+        ids |= await self._referenced_ids(batch, place, ids)
         while True:
             stored = await self._histories_of(batch, place, ids)
             try:
                 done = await self._write_lines(batch, homes, ids, stored)
             except PreconditionFailed:
                 continue
-            await self._core.open_indexes.keep_up(place.collection.id)
+            await self._core.open_indexes.catch_up(place.collection.id)
             facts = [
                 line
                 for line in batch
@@ -394,7 +394,7 @@ class MemoryTransfer:
             await self._state_facts(facts, place, homes, ids)
             return done
 
-    async def _ids_elsewhere(
+    async def _referenced_ids(
         self, batch: Sequence[Line], place: SourceRef, ids: Mapping[Reference, str]
     ) -> dict[Reference, str]:
         """Return the ids of memories that these lines refer to and other lines define, if they are known."""

@@ -112,8 +112,8 @@ class MemorySearch:
         wanted = Budget(max_tokens) if isinstance(max_tokens, int) else max_tokens
         resolved = await self._memory_query(query)
         at = resolved.at
-        standing = await self._standing_beside(resolved, wanted)
-        first = await self._hits_beside(standing)
+        standing = await self._fixed_part(resolved, wanted)
+        first = await self._fixed_hits(standing)
         taken = {hit.document.id for hit in first}
 
         async def search(limit: int) -> Retrieval:
@@ -182,7 +182,7 @@ class MemorySearch:
             max_tokens=query.recent_tokens,
         )
 
-    async def _standing_beside(self, resolved: ResolvedMemoryQuery, budget: Budget) -> PinnedNotes:
+    async def _fixed_part(self, resolved: ResolvedMemoryQuery, budget: Budget) -> PinnedNotes:
         query = resolved.query
         count = self._parts.counter(budget.tokenizer)
         room = max(budget.max_tokens - budget.reserved_tokens, 0)
@@ -225,7 +225,7 @@ class MemorySearch:
         order = [hit.document.id for hit in found.hits if hit.document.id in seen]
         return [seen[name] for name in dict.fromkeys((*order, *seen))]
 
-    async def _hits_beside(self, standing: PinnedNotes) -> list[Hit]:
+    async def _fixed_hits(self, standing: PinnedNotes) -> list[Hit]:
         """Return the fixed part as hits that rank first; a truncated turn has the rest of its text."""
         texts = {each.memory.id: each.text for each in standing.recent if each.cut}
         scores = {str(each.document.id): (NOTE, NOTE_SCORE) for each in standing.notes}

@@ -309,10 +309,10 @@ class MemoryWriter:
         found: list[tuple[str, ...]] = []
         for new in batch:
             skip = len(batch) > MAX_COMPARED or new.key in stored or not alike.terms(new.text)
-            found.append(() if skip else await self._alike(home, place, new, alike))
+            found.append(() if skip else await self._near(home, place, new, alike))
         return found
 
-    async def _alike(
+    async def _near(
         self, home: Source, place: SourceRef, new: NewMemory, alike: NearDuplicates
     ) -> tuple[str, ...]:
         opened = await self._core.open_indexes.current(place.collection)

@@ -199,13 +199,13 @@ class RetentionService(Service):
                 continue
             try:
                 person = await self._context.person_of(UserId(owner))
-                await self._as_person(person)._keep_own(CollectionId(collection), late)
+                await self._as_person(person)._apply_rule(CollectionId(collection), late)
             except ConspectusError as fault:
                 logger.warning(
                     "retention_failed owner=%(owner)s code=%(code)s", {"owner": owner, "code": fault.code}
                 )
 
-    async def _keep_own(self, collection: CollectionId, rules: Sequence[StoredRetention]) -> None:
+    async def _apply_rule(self, collection: CollectionId, rules: Sequence[StoredRetention]) -> None:
         place = await self._authorized.place_of(collection)
         if not await self._rules.due(place, rules, None):
             await self._rules.note_run(rules)

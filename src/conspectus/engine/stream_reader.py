@@ -9,7 +9,7 @@ from conspectus.model.pages import pages
 from conspectus.model.records import Document, Kind, Source
 from conspectus.model.streams import LIVE, TITLE, ZONE, Caption, ShownCaption, Stream
 from conspectus.ports.streams import Extent, Span
-from conspectus.streams.caption_format import shown
+from conspectus.streams.caption_format import format_time
 from conspectus.text.times import StreamClock, clock_of
 
 PAGE = 1_000
@@ -53,7 +53,8 @@ def stream_of(source: Source, extent: Extent) -> Stream:
     title, zone = source.metadata.get(TITLE), source.metadata.get(ZONE)
     clock = clock_of(source)
     ends = [
-        None if each is None else shown(clock.seconds(each), clock) for each in (extent.first, extent.last)
+        None if each is None else format_time(clock.seconds(each), clock)
+        for each in (extent.first, extent.last)
     ]
     return Stream(
         source=source,
@@ -75,7 +76,7 @@ def as_caption(document: Document, text: str, clock: StreamClock) -> Caption:
     if period is None:
         return Caption(document, text, None, None)
     start, end = clock.seconds(period.start), clock.seconds(period.end)
-    return Caption(document, text, start, end, shown(start, clock), shown(end, clock))
+    return Caption(document, text, start, end, format_time(start, clock), format_time(end, clock))
 
 
 def with_clock_times(document: Document, clock: StreamClock) -> ShownCaption:

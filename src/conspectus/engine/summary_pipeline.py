@@ -35,7 +35,7 @@ from conspectus.model.streams import BatchSummary, Caption, Summary, SummaryRequ
 from conspectus.ports import Progress, Vectors
 from conspectus.ports.chat import ChatModel
 from conspectus.ports.streams import NewSummary, Span, Summaries
-from conspectus.streams.caption_format import shown
+from conspectus.streams.caption_format import format_time
 from conspectus.streams.summarizer import (
     Batch,
     CaptionText,
@@ -110,11 +110,11 @@ class SummaryModel:
                 raise NotStored
             async with self.turns:
                 text = await self._patiently(question, question)
-                await self._keep(name, text, question)
+                await self._store(name, text, question)
         self.used.add(name)
         return CaptionText(name, text)
 
-    async def _keep(self, name: str, text: str, question: SummaryPrompt) -> None:
+    async def _store(self, name: str, text: str, question: SummaryPrompt) -> None:
         paper = self.paper
         captions = tuple((each, paper.fingerprints[each]) for each in question.captions)
         new = NewSummary(name, paper.recipe, text, captions, question.parts)
@@ -137,7 +137,7 @@ class SummaryModel:
     def _wait(self, attempt: int, fault: ChatError) -> float:
         """Return the seconds until the next attempt; raise the error if there is to be none."""
         wait = self.patience.wait(attempt - 1, getattr(fault, "retry_after", None))
-        if attempt >= self.patience.attempts or wait > self.patience.longest_wait:
+        if attempt >= self.patience.attempts or wait > self.patience.max_wait:
             if isinstance(fault, SILENT):
                 self.silence.append(fault)
             raise fault
@@ -314,7 +314,7 @@ class SummaryPipeline:
             form=None if request.form is None else request.form.text,
             window=model.window,
             count=self._parts.counter(model.tokenizer),
-            shown=lambda seconds: shown(seconds, clock),
+            shown=lambda seconds: format_time(seconds, clock),
         )
 
     @cached_property
@@ -322,7 +322,7 @@ class SummaryPipeline:
         settings = self._parts.settings
         longest = float(settings.embed_max_backoff_seconds)
         first = settings.job_backoff_ms / 1_000
-        return RetryPolicy(max(1, settings.summary_max_attempts), first_wait=first, longest_wait=longest)
+        return RetryPolicy(max(1, settings.summary_max_attempts), first_wait=first, max_wait=longest)
 
     async def _extracted(self, request: ResolvedSummaryRequest) -> Summary:
         captions = await self._captions_of(request)
@@ -334,7 +334,8 @@ class SummaryPipeline:
             extracted, captions, request.request.sentences, terms=Analyzer(language).terms, vectors=vectors
         )
         lines = [
-            f"{between(each.start, each.end, lambda at: shown(at, clock))}{said}" for each, said in chosen
+            f"{between(each.start, each.end, lambda at: format_time(at, clock))}{said}"
+            for each, said in chosen
         ]
         text = "\n".join(lines)
         start, end = Batch(0, tuple(captions), full=True).times
@@ -356,7 +357,7 @@ class SummaryPipeline:
 
 def timed(batch: BatchSummary, clock: StreamClock) -> BatchSummary:
     """Return a batch with formatted times."""
-    start, end = (None if each is None else shown(each, clock) for each in (batch.start, batch.end))
+    start, end = (None if each is None else format_time(each, clock) for each in (batch.start, batch.end))
     return replace(batch, start_text=start, end_text=end)
 
 

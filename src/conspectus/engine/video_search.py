@@ -33,7 +33,7 @@ from conspectus.model.streams import Caption, Moment, Moments, Stream, StreamQue
 from conspectus.ports.streams import Extent, Span
 from conspectus.retrieval.moments import BEFORE, TYPICAL_SECONDS, MomentSpan, ScoredCaption, moments
 from conspectus.retrieval.pipeline import checked_query
-from conspectus.streams.caption_format import shown
+from conspectus.streams.caption_format import format_time
 from conspectus.text.analyzer import analyzer_for
 from conspectus.text.times import EPOCH, StreamClock, clock_of, timecode, to_microseconds
 from conspectus.time_expressions import ClockFace, TimeExpression, described, find_time
@@ -63,7 +63,7 @@ class ParsedVideoQuery:
     clock: StreamClock
     span: Span
     face: ClockFace
-    said: TimeExpression | None = None
+    time_expression: TimeExpression | None = None
 
     @property
     def name(self) -> str:
@@ -73,8 +73,8 @@ class ParsedVideoQuery:
     @property
     def range(self) -> str | None:
         """The range for users; None for the whole stream."""
-        if self.said is not None:
-            return described(self.said, self.face)
+        if self.time_expression is not None:
+            return described(self.time_expression, self.face)
         if self.span.start is None and self.span.end is None:
             return None
         start, end = (self._shown(each) for each in (self.span.start, self.span.end))
@@ -164,7 +164,7 @@ def telling(streams: Mapping[str, ParsedVideoQuery]) -> dict[str, ParsedVideoQue
 
     "Yesterday" is no time of a recording, whose clock has no date.
     """
-    timed = {name: looked for name, looked in streams.items() if looked.said is not None}
+    timed = {name: looked for name, looked in streams.items() if looked.time_expression is not None}
     return timed or dict(streams)
 
 
@@ -218,8 +218,8 @@ def moment_of(query: ResolvedStreams, stretch: MomentSpan, captions: Sequence[Ca
         stream=found.stream.source,
         start=stretch.start,
         end=stretch.end,
-        start_text=shown(stretch.start, found.clock),
-        end_text=shown(stretch.end, found.clock),
+        start_text=format_time(stretch.start, found.clock),
+        end_text=format_time(stretch.end, found.clock),
         captions=tuple(each for each in captions if each is not None),
         score=stretch.score,
         parts=stretch.parts,
@@ -332,7 +332,7 @@ class VideoSearch:
             query = replace(query, read_times=False)
         every = {str(each.id): await self._looked(query, place, each, at) for each in found}
         looked = telling(every)
-        rest = (each.said.rest for each in looked.values() if each.said is not None)
+        rest = (each.time_expression.rest for each in looked.values() if each.time_expression is not None)
         shown = ranges(looked)
         plan = {} if shown is None else {"time_range": shown}
         without = sorted(each.name for source, each in every.items() if source not in looked)
@@ -382,7 +382,7 @@ class VideoSearch:
         """Return the captions in the ranges, nearest to the time of the query first."""
         found: list[tuple[float, Hit]] = []
         for looked in query.streams.values():
-            last = looked.said is not None and looked.said.relation in NEARING
+            last = looked.time_expression is not None and looked.time_expression.relation in NEARING
             source = looked.stream.source
             rows = await self._authorized.stretches(
                 query.place, source, [looked.span], limit=limit, last=last

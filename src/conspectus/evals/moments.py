@@ -100,7 +100,7 @@ LIMIT_OF_ALL = 50
 """Limits of a search for moments. It is higher for all videos, to find ten different ones."""
 CAPTIONS = 200
 """Number of captions that BM25 search returns."""
-BESIDE = 1
+NEIGHBORS = 1
 """Number of captions before and after each that belong to its answer."""
 DEPTHS = (1, 5)
 THRESHOLDS = (0.3, 0.5, 0.7)
@@ -179,7 +179,7 @@ class _Asker:
         return [self._answer(*self.places[hit.document.id]) for hit in best]
 
     def _answer(self, video: str, place: int) -> Answer:
-        shown = self.given.videos[video][max(place - BESIDE, 0) : place + BESIDE + 1]
+        shown = self.given.videos[video][max(place - NEIGHBORS, 0) : place + NEIGHBORS + 1]
         return Answer(video, min(each.start for each in shown), max(each.end for each in shown))
 
 

@@ -49,7 +49,7 @@ class PendingWork:
 
     task: asyncio.Task[None] | None = None
     again: bool = False
-    wanted: asyncio.Event = field(default_factory=asyncio.Event)
+    requested: asyncio.Event = field(default_factory=asyncio.Event)
     woken: asyncio.Event = field(default_factory=asyncio.Event)
     done: int = 0
     has_work: bool | None = None
@@ -82,9 +82,9 @@ class PendingWork:
         for _ in range(maximum):
             self.again = False
             with suppress(TimeoutError):
-                await asyncio.wait_for(self.wanted.wait(), GATHERING_SECONDS)
+                await asyncio.wait_for(self.requested.wait(), GATHERING_SECONDS)
             came = came or self.again
-            if self.wanted.is_set() or not self.again:
+            if self.requested.is_set() or not self.again:
                 break
         return came
 
@@ -114,7 +114,7 @@ class Workers:
         """Make sure that a worker is running that will see everything committed before this call."""
         work = self.of(collection)
         work.again, work.error, work.has_work = True, None, None
-        work.wanted.clear()
+        work.requested.clear()
         work.woken.set()
         if not work.runs:
             work.task = asyncio.create_task(self._run(work, chore))
@@ -124,7 +124,7 @@ class Workers:
         self, work: PendingWork, total: Callable[[], Awaitable[int]], progress: Progress | None
     ) -> int:
         """Wait until a worker that was just woken is done; how much it did. Raises what stopped it."""
-        work.wanted.set()
+        work.requested.set()
         before, maximum = work.done, await total()
         while work.runs and work.error is None and work.task is not None:
             if progress is not None:

@@ -156,7 +156,7 @@ async def take_in(intake: Intake, roots: Sequence[Root], stored: KnownFile, *, p
     intake.tell(len(found), len(found))
     for source in dict.fromkeys(root.source.id for root in roots):
         mine = [root for root in roots if root.source.id == source]
-        gone = [each.id async for each in _gone(stored, mine, prune=prune)]
+        gone = [each.id async for each in _missing_files(stored, mine, prune=prune)]
         for start in range(0, len(gone), BATCH_DOCUMENTS):
             await stored.delete(gone[start : start + BATCH_DOCUMENTS])
         for _ in gone:
@@ -164,7 +164,7 @@ async def take_in(intake: Intake, roots: Sequence[Root], stored: KnownFile, *, p
     return intake.report
 
 
-async def _gone(stored: KnownFile, roots: Sequence[Root], *, prune: bool) -> AsyncIterator[Document]:
+async def _missing_files(stored: KnownFile, roots: Sequence[Root], *, prune: bool) -> AsyncIterator[Document]:
     """The stored documents of one source whose files were deleted or no longer contain them."""
     keys: dict[str, set[str]] = {}
     for root in roots:

@@ -146,7 +146,7 @@ class Runner:
                 return
             await self._change(job, **_error_fields(fault))
             wait = self.patience.wait(failures - 1, getattr(fault, "retry_after", None))
-            await self.patience.sleep(min(wait, self.patience.longest_wait))
+            await self.patience.sleep(min(wait, self.patience.max_wait))
 
     async def _begin(self, job: Job) -> Job:
         """One attempt more. Raises LockLost where another process has begun one."""

@@ -51,7 +51,9 @@ class Threading:
             document = row.document
             answered = document.metadata.get(REPLY_TO) or document.metadata.get(ANSWERS)
             self._threads[document.key] = document.thread or document.key
-            self._hear(document.key, _uttered(document, row.chunk.text), str(answered or document.key))
+            self._place_message(
+                document.key, _uttered(document, row.chunk.text), str(answered or document.key)
+            )
 
     def guesses(self, batch: Sequence[NewMessage], stored: Mapping[str, Document]) -> bool:
         """Whether the message that one of a batch answers must be inferred."""
@@ -108,16 +110,16 @@ class Threading:
         thread, answered = _key(merged.thread), _key(merged.reply_to)
         if thread or answered:
             if not thread or thread == key:
-                self._hear(key, messages, answered or key)
+                self._place_message(key, messages, answered or key)
             return key if thread == key else self._begun(thread or answered or key, key), None
         if before is not None:
             seems = before.metadata.get(ANSWERS)
-            self._hear(key, messages, str(seems or key))
+            self._place_message(key, messages, str(seems or key))
             if seems is None:
                 return before.thread or key, None
             return self._threads.get(str(seems)) or before.thread or key, str(seems)
         if key in self._threads:
-            self._hear(key, messages, key)
+            self._place_message(key, messages, key)
             return self._threads[key], None
         answers = None if self.linker is None else self.linker.link(key, messages)
         return (key, None) if answers is None else (self._threads.get(answers, answers), answers)
@@ -135,7 +137,7 @@ class Threading:
             self._threads[name] = self._threads.get(key, name)
         return self._threads[name]
 
-    def _hear(self, key: str, messages: Utterance, answers: str) -> None:
+    def _place_message(self, key: str, messages: Utterance, answers: str) -> None:
         """Known threads need no guess; a message that answers itself begins a thread."""
         if self.linker is not None:
             self.linker.link(key, messages, answers=answers)

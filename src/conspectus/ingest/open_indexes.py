@@ -96,7 +96,9 @@ class OpenIndexes:
         """The collection's open index, holding every change committed before this call. Raises NotFound."""
         return await self.current(await self._found(collection))
 
-    async def keep_up(self, collection: CollectionId, update: IndexUpdate | None = None) -> Collection | None:
+    async def catch_up(
+        self, collection: CollectionId, update: IndexUpdate | None = None
+    ) -> Collection | None:
         """Index the latest writes:
 
         otherwise every query would wait behind a fast writer. Writes stay stored if the index is unavailable:

@@ -16,7 +16,7 @@ from conspectus.text.clean import clean
 
 Item: TypeAlias = dict[str, Any]
 
-SAID = ("content", "text", "output")
+TEXT_FIELDS = ("content", "text", "output")
 """Fields that may contain the text."""
 DEPTH = 8
 """Maximum depth at which text is searched."""
@@ -24,7 +24,7 @@ FORM, ITEM, SPOT = "form", "item", "spot"
 """Metadata of a turn: the type of its item, the item as JSON without its text, and the path of the text.
 Without the last two, the text is the whole item.
 """
-BESIDE_BYTES = 16_384
+MAX_EXTRA_BYTES = 16_384
 """Maximum length of the metadata; longer items are stored entirely as text."""
 PAGE = 1_000
 
@@ -122,10 +122,10 @@ class Turns:
 
     def _packed(self, item: Item, role: str | None) -> NewMemory:
         whole = _json(item)
-        text, spot = _said(json.loads(whole))
+        text, spot = _text_path(json.loads(whole))
         if spot is not None:
             rest = _json(_with(json.loads(whole), spot, ""))
-            if len(rest.encode()) <= BESIDE_BYTES:
+            if len(rest.encode()) <= MAX_EXTRA_BYTES:
                 return NewMemory(text, role=role, metadata={FORM: self.form, ITEM: rest, SPOT: list(spot)})
         return NewMemory(whole, role=role, metadata={FORM: self.form})
 
@@ -171,7 +171,7 @@ def _json(item: object) -> str:
         raise InvalidInput("item", f"is not JSON: {fault}") from fault
 
 
-def _said(item: Item) -> tuple[str, Sequence[str | int] | None]:
+def _text_path(item: Item) -> tuple[str, Sequence[str | int] | None]:
     """Return the text of an item, and the path to it (None: no text can be separated).
 
     If there are several, the least nested is used, and of these the longest.
@@ -182,7 +182,7 @@ def _said(item: Item) -> tuple[str, Sequence[str | int] | None]:
 
 def _texts(value: object, way: tuple[str | int, ...]) -> Iterator[tuple[str, tuple[str | int, ...]]]:
     if isinstance(value, str):
-        if way and way[-1] in SAID:
+        if way and way[-1] in TEXT_FIELDS:
             yield value, way
     elif isinstance(value, dict | list) and len(way) < DEPTH:
         for step, inner in value.items() if isinstance(value, dict) else enumerate(value):

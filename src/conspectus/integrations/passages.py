@@ -44,7 +44,7 @@ class Ask:
         if self.limit is not None:
             options["limit"] = self.limit
         window = await engine.search.window(query, Budget(self.max_tokens, self.tokenizer), **options)
-        shown = await _shown(engine, window)
+        shown = await _visible(engine, window)
         return await _named(engine, self._fitting(engine, shown, self.max_tokens))
 
     def _fitting(
@@ -119,7 +119,7 @@ def _of_hit(hit: Hit) -> RetrievedPassage:
     return RetrievedPassage(chunk.text, document, cited, hit.score, hit.parts, hit.similarity)
 
 
-async def _shown(engine: AnyEngine, window: ContextWindow) -> list[RetrievedPassage]:
+async def _visible(engine: AnyEngine, window: ContextWindow) -> list[RetrievedPassage]:
     """Return the passages of a window with the score of their best chunk, without deleted ones."""
     ids = list(dict.fromkeys(str(cited.document) for cited in window.citations))
     texts = await engine.documents.get_texts(ids) if ids else {}

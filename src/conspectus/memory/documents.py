@@ -372,7 +372,7 @@ class NearDuplicates:
     def near(self, text: str, others: Iterable[tuple[str, str]]) -> list[str]:
         """Return the names of near duplicates of a text among `others` (name, text), in their order."""
         own = self.terms(text)
-        return [name for name, other in others if _alike(own, self.terms(other))] if own else []
+        return [name for name, other in others if _are_near(own, self.terms(other))] if own else []
 
     def within(self, texts: Sequence[str]) -> list[list[int]]:
         """For each text, return the positions of earlier texts with the same set of terms."""
@@ -386,7 +386,7 @@ class NearDuplicates:
         return found
 
 
-def _alike(one: frozenset[str], other: frozenset[str]) -> bool:
+def _are_near(one: frozenset[str], other: frozenset[str]) -> bool:
     """Texts with different numbers are never near duplicates."""
     numbers = {term for term in one ^ other if any(map(str.isdigit, term))}
     return not numbers and len(one & other) >= MIN_SIMILARITY * len(one | other) > 0

@@ -63,14 +63,14 @@ def current_of(step: VersionStep, scope: Scope, ids: Mapping[Reference, str], *,
     """Return the newest state as the document of the memory, with its start unless it is the first state."""
     since = step.known.known_from
     stored: dict[str, Json] = {} if first else {KNOWN_FROM: canonical(since)}
-    return document_of(_new(step), scope, now=since, beside={**_beside(step.known, ids), **stored})
+    return document_of(_new(step), scope, now=since, beside={**_store_metadata(step.known, ids), **stored})
 
 
 def earlier_of(step: VersionStep, memory: str, scope: Scope, ids: Mapping[Reference, str]) -> NewDocument:
     """Return an earlier state as a version document, which is deleted with its memory."""
     since = step.known.known_from
     stored: dict[str, Json] = {KNOWN_FROM: canonical(since), UNTIL: canonical(step.until or since)}
-    made = document_of(_new(step), scope, now=since, beside={**_beside(step.known, ids), **stored})
+    made = document_of(_new(step), scope, now=since, beside={**_store_metadata(step.known, ids), **stored})
     key = stable_id("version", memory, canonical(since), made.text)
     if isinstance(step.known, Memory) and step.known.document.kind == "version":
         key = step.known.document.key
@@ -81,7 +81,7 @@ def _new(step: VersionStep) -> NewMemory:
     return as_input(step.known) if isinstance(step.known, Memory) else step.known.new
 
 
-def _beside(stored: Memory | MemoryVersionLine, ids: Mapping[Reference, str]) -> dict[str, Json]:
+def _store_metadata(stored: Memory | MemoryVersionLine, ids: Mapping[Reference, str]) -> dict[str, Json]:
     """Return the metadata that the store sets itself. References are limited to the memories in `ids`."""
     if isinstance(stored, Memory):
         return store_metadata(stored)

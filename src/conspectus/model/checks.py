@@ -35,7 +35,7 @@ Readers: TypeAlias = Mapping[type, Callable[[Mapping[Any, Any]], object]]
 """Functions that create instances of some classes from a mapping."""
 
 LARGEST = 2**63 - 1
-_SHOWN = 60
+_MAX_PREVIEW = 60
 _SCALARS: Mapping[Any, str] = {
     str: "a string",
     bytes: "bytes",
@@ -115,7 +115,7 @@ def shown(value: object) -> str:
     if isinstance(value, int) and not -LARGEST <= value <= LARGEST:
         return "an integer of more than 64 bits"
     if isinstance(value, str | bytes | int | float | NoneType):
-        return f"{value!r:.{_SHOWN}}"
+        return f"{value!r:.{_MAX_PREVIEW}}"
     return f"a value of type {type(value).__name__}"
 
 
@@ -130,9 +130,12 @@ def checked(function: F, how: How) -> F:
 
     def taken(args: tuple[Any, ...], named: dict[str, Any]) -> tuple[Iterator[Any], dict[str, Any]]:
         takes = compiled()
-        first = (takes.get(name, _as_given)(name, value) for name, value in zip(names, args, strict=False))
+        first = (
+            takes.get(name, _parameter_values)(name, value) for name, value in zip(names, args, strict=False)
+        )
         others = {
-            name: takes.get(name, takes.get("**", _as_given))(name, value) for name, value in named.items()
+            name: takes.get(name, takes.get("**", _parameter_values))(name, value)
+            for name, value in named.items()
         }
         return chain(first, args[len(names) :]), others
 
@@ -173,7 +176,7 @@ def _unknown(names: str) -> Take:
     return refuse
 
 
-def _as_given(_: str, value: Any) -> Any:
+def _parameter_values(_: str, value: Any) -> Any:
     return value
 
 

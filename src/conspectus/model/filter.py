@@ -349,17 +349,17 @@ def _wrong(reason: str) -> InvalidInput:
 
 def _object(value: object) -> Object:
     if not isinstance(value, Mapping):
-        raise _wrong(f"expected an object, not {_shown(value)}")
+        raise _wrong(f"expected an object, not {_preview(value)}")
     return value
 
 
 def _list(value: object) -> Sequence[object]:
     if not isinstance(value, list | tuple):
-        raise _wrong(f"expected a list, not {_shown(value)}")
+        raise _wrong(f"expected a list, not {_preview(value)}")
     return value
 
 
-def _shown(value: object) -> str:
+def _preview(value: object) -> str:
     return f"{value!r:.40}"
 
 
@@ -372,7 +372,7 @@ def _field(value: object) -> Field:
         path = tuple(step for step in steps[1:] if isinstance(step, str) and (step or not dotted))
         if len(path) == len(steps) - 1:
             return path
-    raise _wrong(f"{_shown(value)} is not a field; use metadata.KEY or one of {', '.join(sorted(FIELDS))}")
+    raise _wrong(f"{_preview(value)} is not a field; use metadata.KEY or one of {', '.join(sorted(FIELDS))}")
 
 
 def _scalar(value: object) -> Scalar:
@@ -382,7 +382,7 @@ def _scalar(value: object) -> Scalar:
         raise _wrong("numbers must be finite")
     if isinstance(value, str | int | float):
         return value
-    raise _wrong(f"expected a string, a number, true, false or a time, not {_shown(value)}")
+    raise _wrong(f"expected a string, a number, true, false or a time, not {_preview(value)}")
 
 
 def _optional(value: object) -> Scalar | None:
@@ -403,14 +403,14 @@ def _time(value: object) -> datetime:
     except ValueError:
         moment = None
     if moment is None or moment.tzinfo is None:
-        raise _wrong(f"{_shown(value)} is not an ISO 8601 time with a zone")
+        raise _wrong(f"{_preview(value)} is not an ISO 8601 time with a zone")
     return moment
 
 
 def _pair(text: str) -> Filter:
     name, equals, value = text.partition("=")
     if not equals:
-        raise _wrong(f"{_shown(text)} is neither field=value nor a JSON object")
+        raise _wrong(f"{_preview(text)} is neither field=value nor a JSON object")
     field = _field(name.strip())
     if field == "occurred":
         start, dots, end = value.partition("..")
@@ -430,7 +430,7 @@ def _zoned(text: str) -> datetime | None:
     try:
         moment = datetime.fromisoformat(text.strip())
     except ValueError:
-        raise _wrong(f"{_shown(text)} is not an ISO 8601 time") from None
+        raise _wrong(f"{_preview(text)} is not an ISO 8601 time") from None
     return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
 
 

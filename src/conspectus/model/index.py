@@ -8,7 +8,7 @@ from conspectus.model.filter import Row, document_row
 from conspectus.model.ids import ChunkId
 from conspectus.model.records import Change, Chunk, Collection, Document, Kind, Written
 
-SPOKEN: frozenset[Kind] = frozenset({"message", "memory"})
+AUTHORED: frozenset[Kind] = frozenset({"message", "memory"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,6 +101,6 @@ class IndexStatus:
 
 def passage(document: Document, text: str) -> str:
     """A chunk of a document with the title, and for messages with the author."""
-    if document.author is not None and document.kind in SPOKEN:
+    if document.author is not None and document.kind in AUTHORED:
         text = f"{document.author}: {text}"
     return f"{document.title}\n{text}" if document.title else text

@@ -24,7 +24,7 @@ class RetryPolicy:
 
     attempts: int = 5
     first_wait: float = 1.0
-    longest_wait: float = 30.0
+    max_wait: float = 30.0
     sleep: Callable[[float], Awaitable[object]] = asyncio.sleep
     chance: Callable[[], float] = random.random
     busy: frozenset[int] = BUSY
@@ -36,7 +36,7 @@ class RetryPolicy:
         """
         if retry_after is not None:
             return retry_after
-        return min(self.longest_wait, self.first_wait * 2.0**attempt) * (0.5 + 0.5 * self.chance())
+        return min(self.max_wait, self.first_wait * 2.0**attempt) * (0.5 + 0.5 * self.chance())
 
     async def retry(self, ask: Callable[[], Awaitable[T]]) -> T:
         """Call until the provider is no longer busy, and return the result.
@@ -50,6 +50,6 @@ class RetryPolicy:
             except ProviderUnavailable as error:
                 wait = self.wait(attempt, error.retry_after)
                 attempt += 1
-                if error.status not in self.busy or attempt >= self.attempts or wait > self.longest_wait:
+                if error.status not in self.busy or attempt >= self.attempts or wait > self.max_wait:
                     raise
             await self.sleep(wait)

@@ -182,7 +182,7 @@ ANY_OBJECT: Final = {"type": "object", "properties": {}, "additionalProperties":
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class ModelCall:
     """One request to a model."""
 
     messages: Sequence[Message]
@@ -202,9 +202,9 @@ def as_sent(messages: Sequence[Message]) -> list[Any]:
     sent: list[Any] = []
     for message in messages:
         if message.role == "assistant":
-            sent.append(words.ModelResponse(parts=_said(message)))
+            sent.append(words.ModelResponse(parts=_contents(message)))
             continue
-        part = _asked(message)
+        part = _request(message)
         if sent and isinstance(sent[-1], words.ModelRequest):
             sent[-1] = words.ModelRequest(parts=[*sent[-1].parts, part])
         else:
@@ -212,14 +212,14 @@ def as_sent(messages: Sequence[Message]) -> list[Any]:
     return sent
 
 
-def _said(message: Message) -> list[Any]:
+def _contents(message: Message) -> list[Any]:
     words, content = library("messages"), sendable(message.content)
     calls = message.calls if isinstance(message, Turn) else ()
     texts = [words.TextPart(content=content)] if content or not calls else []
     return texts + [words.ToolCallPart(each.name, each.arguments, tool_call_id=each.id) for each in calls]
 
 
-def _asked(message: Message) -> Any:
+def _request(message: Message) -> Any:
     words, content = library("messages"), sendable(message.content)
     if isinstance(message, Turn) and message.answers is not None:
         called = message.answers
@@ -339,7 +339,7 @@ class HostedChatModel:
         if max_tokens < 1:
             raise InvalidInput("max_tokens", "must be at least 1")
         await self._connect()
-        request = Asked(messages, self._settings(max_tokens, temperature), options or ModelOptions())
+        request = ModelCall(messages, self._settings(max_tokens, temperature), options or ModelOptions())
         pieces = self._once(request)
         try:
             first = await anext(pieces)
@@ -381,7 +381,7 @@ class HostedChatModel:
             await self._open.enter_async_context(connection)
             self._model = model
 
-    async def _once(self, request: Asked) -> AsyncGenerator[Delta | ToolCall | Usage, None]:
+    async def _once(self, request: ModelCall) -> AsyncGenerator[Delta | ToolCall | Usage, None]:
         """Send one logged request. Yields at least one piece, or raises a ChatError."""
         has_text = False
         with self._calls.one("chat", [each.content for each in request.messages]) as call, self._as_ours():
@@ -411,7 +411,7 @@ class HostedChatModel:
             raise chat_error(vendor, fault, errors) from fault
 
     @asynccontextmanager
-    async def _opened(self, request: Asked) -> AsyncIterator[Any]:
+    async def _opened(self, request: ModelCall) -> AsyncIterator[Any]:
         """Open the library's stream of a response."""
         opening = library("direct").model_request_stream(
             self._model,

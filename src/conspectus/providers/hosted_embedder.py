@@ -84,7 +84,7 @@ class HostedEmbedder:
             raise InvalidInput("embedder", f"{name!r} is not of the form vendor:model")
         embeddings = _hosted("pydantic_ai.embeddings")
         try:
-            self._connection = _asking_once(vendor)
+            self._connection = _without_retries(vendor)
             return embeddings.infer_embedding_model(name, provider_factory=lambda _: self._connection)
         except ImportError as error:
             raise MissingExtra(vendor, f"pydantic-ai-slim[{vendor}]") from error
@@ -115,7 +115,7 @@ class HostedEmbedder:
             raise ProviderError(self._provider, str(error)) from error
 
 
-def _asking_once(vendor: str) -> Any:
+def _without_retries(vendor: str) -> Any:
     """Return the vendor's connection without the silent retries of its library."""
     provider = _hosted("pydantic_ai.providers").infer_provider(vendor)
     client: Any = getattr(provider, "client", None)

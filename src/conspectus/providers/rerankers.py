@@ -161,9 +161,9 @@ class DocumentsReranker:
                 entries, len(texts), least=limit
             )
 
-        return await self._asked(query, texts, body, read)
+        return await self._request(query, texts, body, read)
 
-    async def _asked(
+    async def _request(
         self, query: str, texts: Sequence[str], body: Mapping[str, Any], read: Callable[[Any], Ranking]
     ) -> Ranking:
         """Return the result of one request, retried while the service is busy."""
@@ -207,7 +207,7 @@ class HttpReranker(DocumentsReranker):
     async def _of_texts(self, query: str, texts: Sequence[str]) -> Ranking:
         form, count = RerankFormat(self._service.provider, "score"), len(texts)
         body = {"texts": [sendable(text) for text in texts], "truncate": True}
-        return await self._asked(query, texts, body, lambda answer: form.read(answer, count, least=count))
+        return await self._request(query, texts, body, lambda answer: form.read(answer, count, least=count))
 
 
 ROUNDING: Final = 1e-4

@@ -72,7 +72,7 @@ async def with_chains(found: Retrieval, reading: ChainReader, *, maximum: int) -
 
     Scores of hits are never lowered. A hit that belongs to the chain of a better hit moves up.
     """
-    asking = _asking(found.hits)
+    asking = _best_messages(found.hits)
     threads = {key: list(members) for key, members in _by_thread(asking.values())}
     if not threads or maximum < 1:
         return found
@@ -82,7 +82,7 @@ async def with_chains(found: Retrieval, reading: ChainReader, *, maximum: int) -
         *(reading.thread(hits[0].document, around[key], share) for key, hits in threads.items())
     )
     stored = dict(zip(threads, read, strict=True))
-    elsewhere = await _answered_elsewhere(asking, stored, reading)
+    elsewhere = await _answered_in_other_threads(asking, stored, reading)
     members = [
         _Member(rank, need, row)
         for rank, rows in _needed(asking, stored, elsewhere)
@@ -117,7 +117,7 @@ def chain_of(
     return [thread[each] for each in chosen], thread[root].document.id, max(total - len(chosen), 0)
 
 
-def _asking(hits: Sequence[Hit]) -> dict[int, Hit]:
+def _best_messages(hits: Sequence[Hit]) -> dict[int, Hit]:
     """Return the best hits that are messages of a thread by rank, one chunk per message."""
     found: dict[DocumentId, int] = {}
     for rank, hit in enumerate(hits[:MAX_HITS]):
@@ -176,7 +176,7 @@ def _find(rows: Sequence[StoredChunk], message: Document) -> int | None:
     return next((place for place, row in enumerate(rows) if row.document.id == message.id), None)
 
 
-async def _answered_elsewhere(
+async def _answered_in_other_threads(
     asking: Mapping[int, Hit], stored: Mapping[tuple[str, str], StoredThread], reading: ChainReader
 ) -> dict[int, StoredChunk]:
     """Return the messages of other threads that hits answer, by rank."""

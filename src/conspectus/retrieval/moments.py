@@ -72,7 +72,7 @@ def moments(captions: Sequence[ScoredCaption], *, limit: int) -> list[MomentSpan
     row = _in_a_row(captions)
     if not row.scored.any():
         return []
-    parts = _parts(row, _said(row, captions))
+    parts = _parts(row, _term_matrix(row, captions))
     chosen: list[MomentSpan] = []
     order = np.argsort(-sum(parts.values()), kind="stable")
     for place in order[row.scored[order]].tolist():
@@ -130,7 +130,7 @@ def _filled(values: Floats, scored: NDArray[np.bool_]) -> Floats:
     return np.where(np.isnan(values), np.where(scored, np.median(known), known.min()), values)
 
 
-def _said(row: _Row, captions: Sequence[ScoredCaption]) -> NDArray[np.bool_]:
+def _term_matrix(row: _Row, captions: Sequence[ScoredCaption]) -> NDArray[np.bool_]:
     """Return a matrix with a row for each caption and a column for each term."""
     columns: dict[str, int] = {}
     places = [

@@ -90,7 +90,7 @@ async def search(query: Query, context: SearchContext, *, also: Sequence[ChunkId
     watch = Stopwatch()
     unembeddable = context.embedder if isinstance(context.embedder, str) else None
     embedder = None if isinstance(context.embedder, str) else context.embedder
-    decided, request = await _asked(query, context.filter, embedder, unembeddable)
+    decided, request = await _prepare(query, context.filter, embedder, unembeddable)
     request = replace(request, sources=context.sources)
     if decided.words_only:
         context = replace(context, fusion=WORDS_ONLY)
@@ -244,7 +244,7 @@ KEPT_BY_THREAD = "kept_by_thread"
 """A part of 0 that marks a hit below the minimum similarity that its thread keeps."""
 
 
-async def _asked(
+async def _prepare(
     query: Query, where: Filter, embedder: Embedder | None, unembeddable: str | None
 ) -> tuple[QueryPlan, Probe]:
     """Plan and embed the query. If embedding fails, use keyword search only, with a notice."""
@@ -285,7 +285,7 @@ def _selected(
         places = places[: query.limit] + [each for each in places[query.limit :] if ids[each] in also]
     hits = _hits(ranked, places)
     standing = context.standing
-    hits = _kept(
+    hits = _with_thread_marks(
         hits, plan.min_similarity, keeps_threads=standing is not None and standing.profile.keeps_threads
     )
     above = [hit for hit in hits if KEPT_BY_THREAD in hit.parts or not _below(hit, plan.min_similarity)]
@@ -322,7 +322,7 @@ def _terms(context: SearchContext, request: Probe, ranked: Ranked) -> QueryTerms
     return QueryTerms(context.collection.language, idf, space, vector)
 
 
-def _kept(hits: list[Hit], floor: float | None, *, keeps_threads: bool) -> list[Hit]:
+def _with_thread_marks(hits: list[Hit], floor: float | None, *, keeps_threads: bool) -> list[Hit]:
     """Return the hits, with a mark on hits that only their thread keeps."""
     if floor is None or not keeps_threads:
         return hits
@@ -411,11 +411,11 @@ def signals(query: str, found: Candidates, best: Sequence[Passage], *, seen: str
     would show whether hidden texts hold a word.
     """
     cosine = float(np.fmax.reduce(found.cosine, initial=-1.0))
-    texts = [_spoken(_WORD.findall(f"{each.title} {each.text}")) for each in best[:READ]]
+    texts = [_normalized(_WORD.findall(f"{each.title} {each.text}")) for each in best[:READ]]
     words = _WORD.findall(query)[:MAX_QUERY_WORDS]
     return {
         **({"best_cosine": cosine} if cosine > -1.0 else {}),
-        **_covered(_as_seen(found, seen.casefold()), float(found.words.max(initial=0.0)), texts),
+        **_covered(_limited_to_text(found, seen.casefold()), float(found.words.max(initial=0.0)), texts),
         **_held("pairs", _pairs(words, maximum=0), texts),
         **_held("pairs_with_one_stop_word", _pairs(words, maximum=1), texts),
         **_held("names", _names(words), texts),
@@ -423,7 +423,7 @@ def signals(query: str, found: Candidates, best: Sequence[Passage], *, seen: str
     }
 
 
-def _as_seen(found: Candidates, seen: str) -> list[TermStatistic]:
+def _limited_to_text(found: Candidates, seen: str) -> list[TermStatistic]:
     absent = math.log(1.0 + (found.total + 0.5) / 0.5)
     return [each if each.term in seen else replace(each, documents=0, idf=absent) for each in found.terms]
 
@@ -469,12 +469,12 @@ def _names(words: Sequence[str]) -> set[str]:
 
 def _titles(words: Sequence[str], best: Sequence[Passage]) -> int:
     """Count passages whose title, without parentheses, is part of the query; at most 2."""
-    request = _spoken(words)
+    request = _normalized(words)
     titles = (_WORD.findall(_IN_BRACKETS.sub("", each.title)) for each in best)
-    return min(sum(bool(title) and _spoken(title) in request for title in titles), 2)
+    return min(sum(bool(title) and _normalized(title) in request for title in titles), 2)
 
 
-def _spoken(words: Sequence[str]) -> str:
+def _normalized(words: Sequence[str]) -> str:
     return f" {' '.join(words)} ".casefold()
 
 

@@ -8,7 +8,7 @@ from conspectus.model.streams import ENTITIES, EPOCH_YEAR, Caption
 from conspectus.text.times import StreamClock, timecode
 
 
-def shown(seconds: float, clock: StreamClock) -> str:
+def format_time(seconds: float, clock: StreamClock) -> str:
     """Format a time of a stream: a timecode, or an instant in the time zone of the stream."""
     moment = clock.origin + timedelta(seconds=seconds)
     return timecode(seconds) if moment.year == EPOCH_YEAR else _local(moment, clock).isoformat()

@@ -383,7 +383,7 @@ def extracted(
     while len(chosen) < maximum and _take(range(len(shown)), central, rows, chosen):
         pass
     weight = Counter(term for each in words for term in set(each))
-    return [(shown[at], _said(shown[at].text, weight, terms)) for at in sorted(chosen)]
+    return [(shown[at], _one_line(shown[at].text, weight, terms)) for at in sorted(chosen)]
 
 
 def _chosen_rows(captions: Sequence[Caption], vectors: Rows) -> Rows:
@@ -430,7 +430,7 @@ def _of_words(words: Sequence[Sequence[str]]) -> Rows:
     return rows
 
 
-def _said(text: str, weight: Counter[str], terms: Terms) -> str:
+def _one_line(text: str, weight: Counter[str], terms: Terms) -> str:
     """Return a caption on one line. Of a long caption, return the sentence with the most frequent terms."""
     whole = " ".join(text.split())
     if len(whole) <= MAX_LENGTH:

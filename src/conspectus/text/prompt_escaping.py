@@ -27,7 +27,7 @@ _JOINERS = "\u061c\u200c-\u200f\u034f\ufe00-\ufe0f\U000e0100-\U000e01ef"
 _UNSEEN = regex_pattern(rf"[{_ALWAYS_UNSEEN}]+")
 _SMUGGLED = regex_pattern(rf"[{_JOINERS}]{{3,}}|(?<=[A-Za-z])[{_JOINERS}]+|[{_JOINERS}]+(?=[A-Za-z])")
 
-_ALIKE = (
+_LOOKALIKES = (
     ("\u0430\u0441\u0501\u0435\u04bb\u0456\u0458\u051b\u043e\u0440\u0455\u0443\u0445", "acdehijqopsyx"),
     (
         "\u0410\u0412\u0421\u0415\u041d\u0406\u0408\u041a\u041c\u041e\u0420\u0405\u0422\u0425",
@@ -44,7 +44,7 @@ _STYLED = (range(0xFF01, 0xFF5F), range(0x1D400, 0x1D800), range(0x24B6, 0x24EA)
 
 def _alphabets() -> dict[int, str]:
     """Return the letters that look like ASCII letters, each with the letter that it looks like."""
-    table = {ord(odd): plain for odds, plains in _ALIKE for odd, plain in zip(odds, plains, strict=True)}
+    table = {ord(odd): plain for odds, plains in _LOOKALIKES for odd, plain in zip(odds, plains, strict=True)}
     for code in (code for styled in _STYLED for code in styled):
         plain = unicodedata.normalize("NFKC", chr(code))
         if len(plain) == 1 and plain.isascii():

@@ -291,7 +291,7 @@ def split(
     if options.unit == "characters" and not sections and len(text) <= options.size:
         return [TextSpan(0, 0, len(text), text)]
     half = replace(options, size=max(options.size // 2, 1), overlap=0)
-    ruler, longest = _ruler(text, half, count), _longest(half)
+    ruler, longest = _ruler(text, half, count), _max_length(half)
     spans = (
         (start + first, start + last)
         for start, end in stretches(text, sections, lambda a, b: b - a <= longest and ruler.fits(a, b))
@@ -372,7 +372,7 @@ class _Splitter:
         self._text = text
         self._ruler = _ruler(text, options, count)
         self._overlaps = options.overlap > 0
-        self._longest_block = _longest(options)
+        self._longest_block = _max_length(options)
         self._borders = Borders(text)
         self._boundaries: Boundaries = boundaries(text, options.syntax, options.separators)
         self._overlap_starts = (_LINE_START, _WORD_START) if options.syntax == "code" else (_WORD_START,)
@@ -458,7 +458,7 @@ class _Splitter:
         return next(usable, end)
 
 
-def _longest(options: SplitOptions) -> int:
+def _max_length(options: SplitOptions) -> int:
     """More characters than this are not worth counting."""
     return options.size * (_MAX_TOKEN_LENGTH if options.unit == "tokens" else 1)
 

@@ -42,7 +42,7 @@ class PartReader:
         ends = text(edge) in self._language.ends and self._edge_ends(edge + 1)
         return (self._ending(), edge + 1) if ends else None
 
-    def told(self, index: int) -> Read:
+    def start_or_end(self, index: int) -> Read:
         """Match `how does the video end?`, but not `how does the fight end?`."""
         text, language = self._words.text, self._language
         if text(index) not in language.hows or text(index + 1) not in language.does:

@@ -110,13 +110,13 @@ class RangeReader:
         two = self._units(after, relation) or self._hours(after, relation)
         two = two or self._points_of(after, relation, whole=True)
         two = two or self._points_of(after, relation, whole=False)
-        if two is None or not self._meant(index, two, relation):
+        if two is None or not self._is_range(index, two, relation):
             return None
         first, last = self._points.spread(two[0], two[1])
         start, end = _span(first, last)
         return TimeRange(index, two[2], start, end, "between", first.day or last.day)
 
-    def _meant(self, index: int, two: _Two, relation: Relation | None) -> bool:
+    def _is_range(self, index: int, two: _Two, relation: Relation | None) -> bool:
         """Return whether it is a range of the stream: amounts may also be durations."""
         kinds = {two[0].kind, two[1].kind}
         if "amount" not in kinds:
@@ -221,7 +221,7 @@ _ALLOWED: Final[Mapping[Kind, frozenset[Relation]]] = MappingProxyType(
 """Prepositions that make a point a time: not `about Monday`, `in 5 minutes`."""
 
 _MAX_RELATION_WORDS: Final = 2
-_BESIDE: Final = frozenset({None, "in", "at", "around", "about"})
+_NEAR_WORDS: Final = frozenset({None, "in", "at", "around", "about"})
 _PLAIN: Final[Mapping[Relation, Relation]] = MappingProxyType(
     {"by": "until", "about": "around", "from": "since"}
 )
@@ -251,7 +251,7 @@ class PhraseReader:
         relation, after = self._relation(index + soon) or (None, index + soon)
         if soon and relation is None:
             return None
-        found = self._ranges.between(index, after, relation) or self._beside(index, after, relation)
+        found = self._ranges.between(index, after, relation) or self._compound_range(index, after, relation)
         if found is None and relation is not None:
             found = self._related(index, after, relation)
         elif found is None:
@@ -323,7 +323,7 @@ class PhraseReader:
         """Read a time without a preposition."""
         readers = (
             self._bare_part,
-            self._parts.told,
+            self._parts.start_or_end,
             self._parts.place,
             self._marked,
             self._bare_day,
@@ -368,10 +368,10 @@ class PhraseReader:
         whole = all(map(self._words.over, others))
         return read if exact or named or whole else None
 
-    def _beside(self, index: int, after: int, relation: Relation | None) -> TimeRange | None:
+    def _compound_range(self, index: int, after: int, relation: Relation | None) -> TimeRange | None:
         """Match `within 2 minutes of 12:30`, `in the minute before noon`, `5 minutes before the end`."""
         article = self._words.text(after) in self._language.articles
-        read = self._amount(after + article, named=article) if relation in _BESIDE else None
+        read = self._amount(after + article, named=article) if relation in _NEAR_WORDS else None
         if read is None:
             return None
         amount, at = read
@@ -471,12 +471,12 @@ def described(expression: TimeExpression, face: ClockFace) -> str:
     """Return the range for users, with the words it was read from: `00:12:00 to 00:13:01 (around 12:30)`."""
     zone = f" {face.clock.zone}" if face.wall else ""
     unused = f", but not {', '.join(expression.unused)}" if expression.unused else ""
-    return f"{_range_shown(expression, face, zone)} ({expression.phrase}{unused})"
+    return f"{_format_range(expression, face, zone)} ({expression.phrase}{unused})"
 
 
-def _range_shown(expression: TimeExpression, face: ClockFace, zone: str) -> str:
-    start = None if expression.start is None else _shown(expression.start, face)
-    end = None if expression.end is None else _shown(expression.end, face)
+def _format_range(expression: TimeExpression, face: ClockFace, zone: str) -> str:
+    start = None if expression.start is None else _format_point(expression.start, face)
+    end = None if expression.end is None else _format_point(expression.end, face)
     if end is None:
         return f"from {start}{zone} on"
     if start is None:
@@ -546,7 +546,7 @@ def _joined(before: str, after: str) -> str:
     return f"{before} {after}" if before else after
 
 
-def _shown(moment: datetime, face: ClockFace) -> str:
+def _format_point(moment: datetime, face: ClockFace) -> str:
     if not face.wall:
         return timecode(max(face.clock.seconds(bounded(moment)), 0.0))
     local = face.local(moment).replace(tzinfo=None)

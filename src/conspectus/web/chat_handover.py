@@ -33,7 +33,7 @@ SUBSCRIBER_SECONDS: Final = 3.0
 TRIES: Final = 10
 MAX_EVENTS: Final = 1 << 40
 CHAT: Final = "chat to go on with"
-GONE: Final = Failure("stopping", "This answer is no longer made or kept; ask again.")
+STREAM_ENDED: Final = Failure("stopping", "This answer is no longer made or kept; ask again.")
 
 
 @dataclass
@@ -47,11 +47,11 @@ class Shared:
     held: ExitStack = field(default_factory=ExitStack)
 
     @property
-    def is_wanted(self) -> bool:
+    def is_needed(self) -> bool:
         """Whether somebody may ask for it elsewhere soon."""
         return self.stream.finished or self.elsewhere is not None or not self.stream.readers
 
-    def heard(self, ago: float) -> None:
+    def count_reader(self, ago: float) -> None:
         """Count a reader at another process, or no more."""
         if ago < SUBSCRIBER_SECONDS and self.elsewhere is None:
             self.elsewhere = self.held.enter_context(self.stream.reading(self.said))
@@ -115,14 +115,14 @@ class ChatHandover:
                 await self._chat_registry.forget(gone)
             for name, ago in (await self._chat_registry.pulse(tuple(self._shared))).items():
                 if name in self._shared:
-                    self._shared[name].heard(ago)
+                    self._shared[name].count_reader(ago)
             for each in tuple(self._shared.values()):
                 await self._say(each)
         except StorageError as fault:
             self._log.error("chat_handover_failed", **fault_facts(fault))
 
     async def _say(self, shared: Shared) -> None:
-        if shared.done or not shared.is_wanted:
+        if shared.done or not shared.is_needed:
             return
         news = shared.news()
         if news.frames:
@@ -166,7 +166,7 @@ class RemoteAnswer:
                 break
             await asyncio.sleep(POLL_SECONDS)
         written = Frames(self.stream)
-        yield written.event(number, GONE) + written.end(number + 1)
+        yield written.event(number, STREAM_ENDED) + written.end(number + 1)
 
 
 class ReadRemote(Response):
@@ -251,7 +251,7 @@ class ChatStreams:
         self._streams[stream.id] = stream
         self._report(len(self))
         stream.when_over(lambda _stream: self._report(len(self)))
-        stream.when_over(self._keep if resumable else self._forget)
+        stream.when_over(self._register if resumable else self._forget)
         await stream.begin()
         if resumable and self._sharing is not None:
             await self._sharing.share(stream)
@@ -309,7 +309,7 @@ class ChatStreams:
                 raise Overloaded("too many concurrent chats")
             self._forget(over)
 
-    def _keep(self, stream: ChatStream) -> None:
+    def _register(self, stream: ChatStream) -> None:
         if not stream.count:
             self._forget(stream)
             return

@@ -51,7 +51,7 @@ async def without_limits(request: Request) -> None:
     place.give_back()
 
 
-async def _shown_once(request: Request) -> None:
+async def _no_store(request: Request) -> None:
     request.state.shown_once = True
 
 
@@ -68,7 +68,7 @@ async def _filter(filter: Filters = None) -> Filter:
 EngineOf = Annotated[Engine, Depends(_engine)]
 Unhurried = Depends(_unhurried)
 """The route may take longer than the time limit: what it does grows with the store."""
-ShownOnce = Depends(_shown_once)
+NoStore = Depends(_no_store)
 """The answer holds a secret, of which nothing may be kept."""
 Selected = Annotated[Filter, Depends(_filter)]
 CollectionName = Annotated[

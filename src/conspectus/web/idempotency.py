@@ -67,7 +67,7 @@ class IdempotencyOutbox:
             except StorageError:
                 self._is_owed.set()
 
-    async def keep_claims(self, seconds: float) -> None:
+    async def renew_claims(self, seconds: float) -> None:
         """Renew the leases of open claims, for so many seconds each, until this is cancelled."""
         while True:
             await asyncio.sleep(seconds / RENEWALS)
@@ -81,7 +81,7 @@ HEADER = "Idempotency-Key"
 REPLAYED = "Idempotent-Replayed"
 GOOD_KEY = re.compile(r"[\x21-\x7e]{1,255}", re.ASCII)
 WRITES = frozenset({"POST", "PUT", "PATCH", "DELETE"})
-ASKED = re.compile(
+READ_ONLY_POSTS = re.compile(
     r"^/mcp$|^/api/v1/(chat(/completions)?|embeddings)$|/(search|search-and-rerank|rerank|context|explain(/as/[^/]+)?|augment|count|texts"
     r"|streams/search|memories/recall|entities/extract|graphs/.+/(find|link))$"
 )
@@ -157,7 +157,7 @@ def changes_something(scope: Scope) -> bool:
 
 def asks(scope: Scope) -> bool:
     """Whether a request asks by POST, and changes nothing."""
-    return scope["method"] == "POST" and ASKED.search(scope["path"]) is not None
+    return scope["method"] == "POST" and READ_ONLY_POSTS.search(scope["path"]) is not None
 
 
 class Spooled:
@@ -229,8 +229,8 @@ class StoredResponse:
         if scope["state"].get("shown_once") and self._status < 400:
             done = problem_of(Conflict("answer", HEADER, "was returned already; it is shown only once"))
             answer = done.response()
-            return _as_kept(answer.status_code, {"content-type": MEDIA_TYPE}, bytes(answer.body))
-        return _as_kept(self._status, self._headers, bytes(self._body))
+            return _stored_form(answer.status_code, {"content-type": MEDIA_TYPE}, bytes(answer.body))
+        return _stored_form(self._status, self._headers, bytes(self._body))
 
 
 def replayed(stored: Mapping[str, Any]) -> Response:
@@ -239,6 +239,6 @@ def replayed(stored: Mapping[str, Any]) -> Response:
     return Response(stored["body"].encode(), stored["status"], headers)
 
 
-def _as_kept(status: int, headers: Mapping[str, str], body: bytes) -> Mapping[str, Any]:
+def _stored_form(status: int, headers: Mapping[str, str], body: bytes) -> Mapping[str, Any]:
     plain = "location" not in headers and NUMBERS.fullmatch(FIELD.sub(b"", body)) is not None
     return {"status": status, "headers": dict(headers), "body": body.decode(), "plain": plain}

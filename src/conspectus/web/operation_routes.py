@@ -22,9 +22,9 @@ from conspectus.web.deps import (
     Filters,
     IfMatch,
     IfNoneMatch,
+    NoStore,
     Recording,
     RecordingOf,
-    ShownOnce,
     Unhurried,
     fingerprint_in,
     require_match,
@@ -102,7 +102,7 @@ def _options(operation: Operation) -> dict[str, Any]:
         "dependencies": [
             *([Unhurried] if operation.unhurried else []),
             *([Depends(without_limits)] if operation.asks_model else []),
-            *([ShownOnce] if operation.secret else []),
+            *([NoStore] if operation.secret else []),
         ],
     }
 

@@ -62,7 +62,7 @@ def build_window(
     if options.parts:
         window = replace(window, parts=parts_of(packed, budget, renderer, count))
     if options.fits_from:
-        beside = _beside(budget, count)
+        beside = _surrounding_tokens(budget, count)
         window = replace(window, trace=_fitted(window, packed_in, beside, options))
     return window
 
@@ -127,10 +127,10 @@ def _allowed(budget: Budget, count: Callable[[str], int]) -> int:
     for name, tokens in (("max_tokens", budget.max_tokens), ("reserved_tokens", budget.reserved_tokens)):
         if tokens < 0:
             raise InvalidInput(name, f"is {tokens}; a number of tokens cannot be negative")
-    return max(budget.max_tokens - _beside(budget, count), 0)
+    return max(budget.max_tokens - _surrounding_tokens(budget, count), 0)
 
 
-def _beside(budget: Budget, count: Callable[[str], int]) -> int:
+def _surrounding_tokens(budget: Budget, count: Callable[[str], int]) -> int:
     """The tokens that a budget must cover besides the window."""
     texts = sum(count(clean(text)) for text in (budget.system, budget.query) if text)
     return texts + budget.reserved_tokens

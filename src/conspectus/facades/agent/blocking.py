@@ -153,7 +153,7 @@ class ContextGraph(BlockingPart):
         self._known |= {each._inner: each for each in named.values()}
         return self.place.wait(lambda: self._inner.resolve_links(inner))
 
-    def _beside(self, place: AgentStorage) -> None:
+    def _follow(self, place: AgentStorage) -> None:
         """Use the store of an agent's memory."""
         if self._inner.session.home is not place:
             self._inner.move(place.inside)
@@ -178,7 +178,7 @@ class ContextRetriever(BlockingPart):
         self.session = session_for(store, inner, MEMORY).home
         self.owns = is_new(store)
         if knowledge_graph is not None:
-            knowledge_graph._beside(self.place)
+            knowledge_graph._follow(self.place)
         known = store._inner if isinstance(store, AgentMemory | AgentContext) else self.place.inside
         self._inner = AsyncContextRetriever(known, inner, **expansion)
 
@@ -227,7 +227,7 @@ class AgentContext(AgentMemory):
         self.session = session_for(vector_store, inner, options.get("collection", MEMORY)).home
         self.owns = is_new(vector_store)
         if knowledge_graph is not None:
-            knowledge_graph._beside(self.place)
+            knowledge_graph._follow(self.place)
         self._inner = AsyncAgentContext(self.place.inside, inner, **options)
         self.graph = knowledge_graph or ContextGraph._around(self._inner.graph, self.place)
         self.linker = EntityLinker._around(self._inner.linker, self.place)

@@ -186,11 +186,11 @@ class AsyncAgentMemory(MemoryReads):
         """
         scope = scope_of(self.scope, scope_options)
         if memory_id is not ...:
-            what = MemorySelection(ids=(_given("memory_id", memory_id),))
+            what = MemorySelection(ids=(_required("memory_id", memory_id),))
         elif days_old is not ...:
             what = MemorySelection(older_than_days=_age(days_old), pinned=pinned)
         elif before is not ...:
-            what = MemorySelection(before=instant_of(_given("before", before)), pinned=pinned)
+            what = MemorySelection(before=instant_of(_required("before", before)), pinned=pinned)
         elif any(each is not None for each in scope_options.values()):
             what = MemorySelection(everything=True, pinned=True)
         else:
@@ -199,7 +199,7 @@ class AsyncAgentMemory(MemoryReads):
 
     async def delete_conversation(self, conversation_id: str, **owner: Unpack[Owner]) -> int:
         """Delete all memories of a conversation and return their number."""
-        return await self.forget(conversation_id=_given("conversation_id", conversation_id), **owner)
+        return await self.forget(conversation_id=_required("conversation_id", conversation_id), **owner)
 
     async def clear(self, **scope: Unpack[AgentScope]) -> int:
         """Delete all memories of the scope and return their number."""
@@ -383,14 +383,14 @@ class AsyncAgentMemory(MemoryReads):
         done: list[MemoryWritten] = []
         for scope, batch in _runs(self.scope, items):
             done += await self._remember(batch, scope)
-            await self._keep_to_retention(scope)
+            await self._apply_limits(scope)
         return done
 
     async def _remember(self, batch: list[NewMemory], scope: Scope) -> Sequence[MemoryWritten]:
         self.session.home.written += 1
         return await self.session.run(lambda engine: engine.memory.add(batch, **self._at(scope)))
 
-    async def _keep_to_retention(self, scope: Scope) -> None:
+    async def _apply_limits(self, scope: Scope) -> None:
         if self.retention != Retention():
             await self.prune(user_id=scope.user, agent_id=scope.agent, conversation_id=None)
 
@@ -425,7 +425,7 @@ def _runs(default: Scope, items: list[tuple[str, dict[str, Any]]]) -> list[tuple
     return runs
 
 
-def _given(name: str, value: T) -> T:
+def _required(name: str, value: T) -> T:
     """Return a given value. Raises InvalidInput for None, which must not select everything."""
     if value is None:
         raise InvalidInput(name, "is None; leave it out or give a value")
@@ -433,6 +433,6 @@ def _given(name: str, value: T) -> T:
 
 
 def _age(days: float) -> float:
-    if _given("days_old", days) < 0:
+    if _required("days_old", days) < 0:
         raise ValueError("days_old must not be negative")
     return days

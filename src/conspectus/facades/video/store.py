@@ -27,7 +27,7 @@ class _Runner(Protocol):
     async def close(self) -> None: ...
 
 
-class _Given:
+class _CallerEngine:
     """An engine that the caller opened and closes."""
 
     def __init__(self, engine: AnyEngine) -> None:
@@ -55,7 +55,7 @@ class EngineContextStore(ClosableStore):
         embedding_dim: int | None = None,
         engine_embeds: bool = False,
     ) -> None:
-        self._runner: _Runner = _Given(engine)
+        self._runner: _Runner = _CallerEngine(engine)
         self._shelf = CaptionStore(collection, dimensions=embedding_dim, engine_embeds=engine_embeds)
 
     async def add_documents(

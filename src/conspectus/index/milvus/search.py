@@ -122,8 +122,8 @@ class MilvusQuery:
         with_vector = {number: row for number, row in words.items() if row["has_vector"]}
         # Rows of a key never change and none may be missing, so they can be read after the state.
         more_words, more_vectors, current = await asyncio.gather(
-            self._beside(WORDS, [row["key"] for number, row in vectors.items() if number not in words]),
-            self._beside(VECTORS, [row["key"] for n, row in with_vector.items() if n not in vectors]),
+            self._paired(WORDS, [row["key"] for number, row in vectors.items() if number not in words]),
+            self._paired(VECTORS, [row["key"] for n, row in with_vector.items() if n not in vectors]),
             self._still(),
         )
         if more_words is None or more_vectors is None or not current:
@@ -195,7 +195,7 @@ class MilvusQuery:
             found |= {row["chunk"]: row for row in rows}
         return found
 
-    async def _beside(self, what: str, keys: Sequence[str]) -> Found | None:
+    async def _paired(self, what: str, keys: Sequence[str]) -> Found | None:
         """Return the rows with the same keys in the other collection; None if one is missing."""
         view, fields = self._view, _TERMS if what == WORDS else _VECTOR
         if not keys or not (self._found_terms if what == WORDS else self._vector is not None):

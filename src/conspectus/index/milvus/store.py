@@ -59,17 +59,17 @@ class MilvusIndex:
         for _ in range(_ATTEMPTS):
             # The generation may be deleted while this writer was paused and lost its lock.
             with suppress(IndexReplaced, LockLost):
-                self._state = await self._taken_in(changes)
+                self._state = await self._apply(changes)
                 return
         raise StorageBusy("the index was rebuilt while it was changed; try again")
 
     async def search(self, probe: Probe) -> Candidates:
         """Return the best hits of each retriever."""
-        return await self._asked(probe, lambda question: question.search(probe.limit))
+        return await self._query(probe, lambda question: question.search(probe.limit))
 
     async def score(self, ids: Ids, probe: Probe) -> Candidates:
         """Exact scores of chosen chunks."""
-        return await self._asked(probe, lambda question: question.score(ids))
+        return await self._query(probe, lambda question: question.score(ids))
 
     async def check(self) -> Sequence[Disagreement]:
         """Compare every row with the records."""
@@ -146,7 +146,7 @@ class MilvusIndex:
                 await asyncio.sleep(random.uniform(0.0, _MAX_PAUSE_SECONDS))
         raise StorageBusy("other processes keep rebuilding this index; try again")
 
-    async def _taken_in(self, changes: Sequence[Change]) -> MilvusState:
+    async def _apply(self, changes: Sequence[Change]) -> MilvusState:
         if needs_building(await self._notes.read()):
             self._state = await self._build(only_if_needed=True)
         async with my_turn(self._place.turn, "write"):
@@ -166,7 +166,7 @@ class MilvusIndex:
             state = await self._writer.commit(draft)
         return state
 
-    async def _asked(self, probe: Probe, ask: Ask) -> Candidates:
+    async def _query(self, probe: Probe, ask: Ask) -> Candidates:
         """Query the cached version; if it is no longer current, query the current one."""
         terms = question_terms(probe, self._analyse, self._place.dimensions)
         promised = self._state.applied

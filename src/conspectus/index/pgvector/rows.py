@@ -246,7 +246,7 @@ class Postings:
             fresh = _read(cursor, tables, {term: found[term].end for term in stale})
             for term in stale:
                 found[term] = _continued(found[term], fresh.get(term, []), end)
-                self._keep(tables.generation, term, found[term])
+                self._cache(tables.generation, term, found[term])
         return {term: posting.up_to(end) for term, posting in found.items()}
 
     def _known(self, generation: int, term: bytes) -> PgvectorPosting:
@@ -256,7 +256,7 @@ class Postings:
             self._held.move_to_end((generation, term))
             return self._held[generation, term]
 
-    def _keep(self, generation: int, term: bytes, posting: PgvectorPosting) -> None:
+    def _cache(self, generation: int, term: bytes, posting: PgvectorPosting) -> None:
         with self._lock:
             before = self._held.pop((generation, term), None)
             self._held[generation, term] = posting

@@ -113,11 +113,11 @@ class PgvectorIndex:
     async def search(self, probe: Probe) -> Candidates:
         """Return the best hits of each retriever."""
 
-        return await self._asked(probe, lambda question: question.search(probe.vector, probe.limit))
+        return await self._query(probe, lambda question: question.search(probe.vector, probe.limit))
 
     async def score(self, ids: Ids, probe: Probe) -> Candidates:
         """Exact scores of chosen chunks."""
-        return await self._asked(probe, lambda question: question.score(ids, probe.vector))
+        return await self._query(probe, lambda question: question.score(ids, probe.vector))
 
     async def check(self) -> Sequence[Disagreement]:
         """Compare every row with the records."""
@@ -179,7 +179,7 @@ class PgvectorIndex:
         details |= {"failure": self._renewing.failure} if self._renewing.failure else {}
         return IndexStatus(state.total, state.vectors, size, batches, state.applied, details)
 
-    async def _asked(self, probe: Probe, ask: _Ask) -> Candidates:
+    async def _query(self, probe: Probe, ask: _Ask) -> Candidates:
         """Query the current state of the database, which is never older than what a write has promised."""
         terms = question_terms(probe, self._analyse, self._place.dimensions)
         promised = self._state.applied
@@ -364,7 +364,7 @@ class TransactionalIndex:
         state = read_state(cursor, self._place.name, self._identity)
         return state if state.generation else None
 
-    def wanted(self, changes: Sequence[Change]) -> list[Range]:
+    def chunks_to_read(self, changes: Sequence[Change]) -> list[Range]:
         """Return the ids of the chunks to read for these changes."""
         return put_ranges(changes)
 

@@ -62,7 +62,7 @@ class _Old:
 
 def write(cursor: Rows, tables: Tables, state: PgvectorState, draft: PgvectorDraft) -> PgvectorState:
     """Write a draft in the transaction of the cursor. Returns the new state."""
-    old = {each.chunk: each for each in _taken_out(cursor, tables, draft.ranges)}
+    old = {each.chunk: each for each in _delete_rows(cursor, tables, draft.ranges)}
     numbered, end = _numbered(draft, old, state.rows)
     fresh = {row: prepared for row, prepared in numbered.items() if row >= state.rows}
     version = state.version + 1
@@ -112,7 +112,7 @@ FROM gone
 """
 
 
-def _taken_out(cursor: Rows, tables: Tables, ranges: Sequence[Range]) -> list[_Old]:
+def _delete_rows(cursor: Rows, tables: Tables, ranges: Sequence[Range]) -> list[_Old]:
     if not ranges:
         return []
     cursor.execute(

@@ -126,7 +126,7 @@ async def build_segment(
 @asynccontextmanager
 async def _turn(directory: Path) -> AsyncGenerator[None, None]:
     """Build under the lock. Raises IndexReplaced if the collection or all files are deleted."""
-    with _told_as_replaced(directory), ExitStack() as lock:
+    with _with_replaced(directory), ExitStack() as lock:
         while not lock.enter_context(locked(directory)):
             lock.close()
             await asyncio.sleep(_RETRY_SECONDS)
@@ -134,7 +134,7 @@ async def _turn(directory: Path) -> AsyncGenerator[None, None]:
 
 
 @contextmanager
-def _told_as_replaced(directory: Path) -> Iterator[None]:
+def _with_replaced(directory: Path) -> Iterator[None]:
     try:
         yield
     except NotFound as fault:

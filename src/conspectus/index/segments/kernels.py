@@ -98,15 +98,15 @@ class NumpyKernels:
         if chosen is None:
             scores = _all_scores(postings, terms, norm)
             rows = np.flatnonzero(scores if allowed is None else scores * allowed)
-            return _kept(rows, scores[rows], limit)
+            return _best_rows(rows, scores[rows], limit)
         scores = _chosen_scores(postings, terms, norm, chosen)
         found = scores > 0.0
-        return _bytes(chosen, scores) if limit < 0 else _kept(chosen[found], scores[found], limit)
+        return _bytes(chosen, scores) if limit < 0 else _best_rows(chosen[found], scores[found], limit)
 
     def cosines(self, vectors: NDArray[np.float16], query: Vectors, rows: Ids, limit: int) -> RowsAndScores:
         """See `Kernels.cosines`."""
         scores = cosines(vectors[rows], query)
-        return _bytes(rows, scores) if limit < 0 else _kept(rows, scores, limit)
+        return _bytes(rows, scores) if limit < 0 else _best_rows(rows, scores, limit)
 
 
 def _all_scores(postings: PostingArrays, terms: TermArrays, norm: tuple[float, float]) -> Floats:
@@ -138,7 +138,7 @@ def _postings(
             yield postings.rows[first:end], postings.counts[first:end], weight
 
 
-def _kept(rows: Ids, scores: Floats, limit: int) -> RowsAndScores:
+def _best_rows(rows: Ids, scores: Floats, limit: int) -> RowsAndScores:
     kept = np.sort(best(rows, scores, limit))
     return _bytes(rows[kept], scores[kept])
 

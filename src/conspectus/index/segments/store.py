@@ -314,18 +314,18 @@ class SegmentsIndex:
         at_once = snapshot.corpus.total <= _AT_ONCE and snapshot.paths == self._answered
         try:
             if at_once:
-                found = _asked(ask, snapshot)
+                found = _run_query(ask, snapshot)
                 # Repeated searches would otherwise starve all other tasks of the loop.
                 await asyncio.sleep(0)
                 return found
-            found = await asyncio.to_thread(_asked, ask, snapshot)
+            found = await asyncio.to_thread(_run_query, ask, snapshot)
             self._answered = snapshot.paths
             return found
         except IndexDamaged:
             async with self._repairing:
                 if self._snapshot.paths == snapshot.paths:
                     await self.rebuild()
-        return await asyncio.to_thread(_asked, ask, self._snapshot)
+        return await asyncio.to_thread(_run_query, ask, self._snapshot)
 
     def _with(self, changes: Sequence[Change], chunks: PutChunks) -> tuple[SegmentsState, Stamp | None]:
         """Return the state after changes with the chunks that they added, on the current manifest."""
@@ -459,7 +459,7 @@ class SegmentsIndex:
         return None if replaced_by(self._state.disk, 0, self._request) else written
 
 
-def _asked(ask: Callable[[Snapshot], Candidates], snapshot: Snapshot) -> Candidates:
+def _run_query(ask: Callable[[Snapshot], Candidates], snapshot: Snapshot) -> Candidates:
     with decoding(snapshot.paths):
         return ask(snapshot)
 

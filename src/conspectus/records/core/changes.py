@@ -185,7 +185,7 @@ def known_updates(connection: Connection) -> Mapping[CollectionId, IndexUpdate |
     return known
 
 
-def keep_update(connection: Connection, update: IndexUpdate, *, first: bool) -> None:
+def note_update(connection: Connection, update: IndexUpdate, *, first: bool) -> None:
     """Keep an update for the end of the transaction, if it is the `first` one of its collection."""
     known = {update.collection.id: update if first else None}
     connection.execution_options(**{KNOWN: {**known_updates(connection), **known}})

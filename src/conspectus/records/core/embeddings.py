@@ -110,7 +110,7 @@ def put_vectors(
 
 
 @dataclass(frozen=True, slots=True)
-class Given:
+class ClientVector:
     """A vector given with its document, for all of its chunks."""
 
     first: int
@@ -119,7 +119,7 @@ class Given:
     vector: bytes
 
 
-def keep_given(connection: Connection, given: Sequence[Given]) -> None:
+def store_vectors_with_chunks(connection: Connection, given: Sequence[ClientVector]) -> None:
     """Store given vectors of chunks written in the same transaction, replacing stored ones."""
     rows = [
         {"chunk": chunk, "space": each.space, "vector": each.vector}
@@ -132,7 +132,7 @@ def keep_given(connection: Connection, given: Sequence[Given]) -> None:
     insert_rows(connection, vectors, rows)
 
 
-def check_given(vector: bytes, space: EmbeddingSpace | None) -> None:
+def check_vector(vector: bytes, space: EmbeddingSpace | None) -> None:
     """Raise InvalidInput unless a given vector fits the embedding model."""
     if space is None:
         raise InvalidInput("vector", "the collection has no vectors; create one with an embedder")

@@ -216,7 +216,7 @@ def lock_number(name: str) -> int:
     return int.from_bytes(digest, signed=True)
 
 
-_TAKEN: Final = "23505"
+_UNIQUE_VIOLATION: Final = "23505"
 _READ_ONLY: Final = "25006"
 _NO_CONNECTION: Final = "53300"
 _UNSUPPORTED: Final = "0A000"
@@ -287,7 +287,7 @@ def translated_errors(name: str) -> Iterator[None]:
 def _translated(error: BaseException | None, name: str) -> ConspectusError:
     state = getattr(error, "sqlstate", None) or ""
     reason = str(error).strip().split("\n")[0]
-    if state == _TAKEN:
+    if state == _UNIQUE_VIOLATION:
         return Conflict("row", reason, "exists already")
     if state in _INVALID:
         return InvalidInput(*_INVALID[state])

@@ -39,7 +39,7 @@ SETTINGS = (
     "PRAGMA journal_size_limit = 67108864",
 )
 _BUSY = {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED}
-_TAKEN = {sqlite3.SQLITE_CONSTRAINT_UNIQUE, sqlite3.SQLITE_CONSTRAINT_PRIMARYKEY}
+_UNIQUE_VIOLATIONS = {sqlite3.SQLITE_CONSTRAINT_UNIQUE, sqlite3.SQLITE_CONSTRAINT_PRIMARYKEY}
 _FULL = {sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR_WRITE, sqlite3.SQLITE_IOERR_SHMSIZE}
 _DAMAGED = {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_IOERR}
 _READ_ONLY = {sqlite3.SQLITE_READONLY, sqlite3.SQLITE_READONLY_DIRECTORY}
@@ -200,7 +200,7 @@ def translated_errors(engine: Engine) -> Iterator[None]:
 
 def _translated(error: BaseException | None, path: str) -> ConspectusError:
     code = getattr(error, "sqlite_errorcode", None)
-    if code in _TAKEN:
+    if code in _UNIQUE_VIOLATIONS:
         return Conflict("row", str(error), "exists already")
     if code is not None and code & _PRIMARY_CODE in _BUSY:
         return StorageBusy(f"{path} is in use by another process: {error}")

@@ -468,7 +468,7 @@ _AS_PERSON = text(
 )
 _WHOLE = "(SELECT collection FROM conspectus_seen() WHERE source IS NULL)"
 _SINGLE = "(SELECT source FROM conspectus_seen() WHERE source IS NOT NULL)"
-_SEEN: Final = {
+_VISIBLE: Final = {
     "collections": "id IN (SELECT collection FROM conspectus_seen())",
     "changes": "collection IN (SELECT collection FROM conspectus_seen())",
     "sources": f"collection IN {_WHOLE} OR id IN {_SINGLE}",
@@ -517,14 +517,14 @@ def install_row_security(connection: Connection) -> None:
     always the user of that name.
     """
     schema: str = connection.execute(text("SELECT quote_ident(current_schema())")).scalar_one()
-    mark = hashlib.sha256(f"{_FUNCTIONS}{_SEEN}".encode()).hexdigest()
+    mark = hashlib.sha256(f"{_FUNCTIONS}{_VISIBLE}".encode()).hexdigest()
     _require_role(connection)
     done = "SELECT obj_description(to_regprocedure('conspectus_seen()'), 'pg_proc')"
     if connection.execute(text(done)).scalar() == mark:
         return
     for statement in _FUNCTIONS:
         connection.exec_driver_sql(statement.format(schema=schema, reader=READER))
-    for table, seen in _SEEN.items():
+    for table, seen in _VISIBLE.items():
         _protect(connection, table, seen)
     connection.exec_driver_sql(f"COMMENT ON FUNCTION conspectus_seen() IS '{mark}'")
 

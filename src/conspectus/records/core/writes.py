@@ -23,11 +23,11 @@ from conspectus.records.core.changes import (
     allocate_written,
     append,
     forget_summaries,
-    keep_update,
     made_by,
+    note_update,
 )
 from conspectus.records.core.dialects import Ready, as_list, given, plain_rows, ready, run_all
-from conspectus.records.core.embeddings import Given, check_given, keep_given
+from conspectus.records.core.embeddings import ClientVector, check_vector, store_vectors_with_chunks
 from conspectus.records.core.rows import (
     BLOCK,
     COLLECTION_COLUMNS,
@@ -121,14 +121,14 @@ class Planned:
         """Return the outcome for the caller."""
         return Written(self.prepared.document.id, self.outcome, len(self.prepared.chunks))
 
-    def given(self, space: EmbeddingSpace | None) -> Given | None:
+    def given(self, space: EmbeddingSpace | None) -> ClientVector | None:
         """Return the vector that an update gave for unchanged chunks."""
         vector, stored = self.prepared.vector, self.stored
         if space is None or vector is None or stored is None or stored.last_chunk is None:
             return None
-        return Given(stored.last_chunk - stored.chunks + 1, stored.last_chunk, space.name, vector)
+        return ClientVector(stored.last_chunk - stored.chunks + 1, stored.last_chunk, space.name, vector)
 
-    def progress(self, space: EmbeddingSpace | None, given: Given | None) -> dict[str, object]:
+    def progress(self, space: EmbeddingSpace | None, given: ClientVector | None) -> dict[str, object]:
         """Return the progress columns of an updated document: a failed one is retried."""
         if given is not None:
             return {"status": "embedded", "error": None, "embedded_in": given.space}
@@ -244,7 +244,7 @@ def write(connection: Connection, documents: Sequence[PreparedDocument]) -> Writ
 
     known = put if len(rounds) == 1 and rounds[0].complete else None
     update = IndexUpdate(after, home.sequence, changes, known)
-    keep_update(connection, update, first=home.id not in made_before)
+    note_update(connection, update, first=home.id not in made_before)
     return WriteResult(written, update, _lacks_vectors(connection, home, rounds))
 
 
@@ -324,7 +324,7 @@ def _spans(
 def _apply(connection: Connection, plan: Sequence[Planned], homes: Homes, *, only_adds: bool) -> Applied:
     for each in plan:
         if each.prepared.vector is not None:
-            check_given(each.prepared.vector, homes[each.prepared.document.collection].space)
+            check_vector(each.prepared.vector, homes[each.prepared.document.collection].space)
     replaced = [each.stored for each in plan if each.stored and each.outcome == "replaced"]
     kept = [each.stored for each in plan if each.stored and each.outcome == "updated"]
     gone = [stored.number for stored in replaced]
@@ -409,7 +409,7 @@ def _place(
 
 
 def _update_fields(connection: Connection, updated: Sequence[Planned], homes: Homes) -> None:
-    given: list[Given] = []
+    given: list[ClientVector] = []
     rows: dict[bool, list[dict[str, object]]] = {True: [], False: []}
     for each in updated:
         if each.stored is None:
@@ -421,7 +421,7 @@ def _update_fields(connection: Connection, updated: Sequence[Planned], homes: Ho
         rows[brought is not None].append({**_changeable(values), "at": each.stored.number})
     for alike in filter(None, rows.values()):
         connection.execute(_CHANGE, alike)
-    keep_given(connection, given)
+    store_vectors_with_chunks(connection, given)
 
 
 def _changeable(values: Mapping[str, object]) -> dict[str, object]:

@@ -33,16 +33,16 @@ from conspectus.records.tables.graph import mentions
 
 BEYOND = chr(0x10FFFF)
 
-_GIVEN: BindParameter[Any] = bindparam("ids", expanding=True)
+_IDS: BindParameter[Any] = bindparam("ids", expanding=True)
 _IN_COLLECTION = mentions.c.collection == bindparam("of")
 _OF = select(mentions.c.chunk, mentions.c.key, mentions.c.surface, mentions.c.type).where(
-    mentions.c.chunk.in_(_GIVEN)
+    mentions.c.chunk.in_(_IDS)
 )
 _OWNERS = (
     select(chunks.c.id, documents.c.collection, documents.c.source)
     .join(documents, documents.c.number == chunks.c.document)
     .join(collections, collections.c.id == documents.c.collection)
-    .where(chunks.c.id.in_(_GIVEN), collections.c.names_to.is_not(None))
+    .where(chunks.c.id.in_(_IDS), collections.c.names_to.is_not(None))
 )
 _FIRST = chunks.c.position == 0
 _REMEMBERED = and_(_FIRST, documents.c.kind.in_(("memory", "version")))
@@ -174,7 +174,7 @@ def _spellings(
 ) -> dict[str, tuple[str, str]]:
     """Return the most frequent spelling and type of each name; titles count least."""
     columns = (mentions.c.key, mentions.c.surface, mentions.c.type)
-    chosen = select(*columns, func.count().label("total")).where(*seen, mentions.c.key.in_(_GIVEN))
+    chosen = select(*columns, func.count().label("total")).where(*seen, mentions.c.key.in_(_IDS))
     grouped = chosen.group_by(*columns)
     best: dict[str, tuple[tuple[bool, int, str], tuple[str, str]]] = {}
     for block in blocks(list(keys)):
@@ -252,7 +252,7 @@ def _count_unread(connection: Connection, collection: CollectionId) -> int:
     return total
 
 
-def _keep(connection: Connection, collection: CollectionId, on: bool) -> None:
+def _enable(connection: Connection, collection: CollectionId, on: bool) -> None:
     """Enable or disable entity extraction of a collection."""
     state(connection, collection)
     if on:
@@ -277,4 +277,4 @@ class SqlNames(SqlStore):
     unread = reading(_unread)
     has_unread = cached(_has_unread)
     count_unread = reading(_count_unread)
-    enable = writing(_keep)
+    enable = writing(_enable)

@@ -391,7 +391,7 @@ def walk(
         layers.append(walker.step(layers[-1], limit - found))
         found += len(layers[-1])
     order = [(name, hop) for hop, names in enumerate(layers) for name in names if hop]
-    return walker.told(order[traversal.offset : limit])
+    return walker.neighbors(order[traversal.offset : limit])
 
 
 class _Walker:
@@ -444,7 +444,7 @@ class _Walker:
         self._reached.update(found)
         return list(found)
 
-    def told(self, order: Sequence[tuple[str, int]]) -> list[Neighbor]:
+    def neighbors(self, order: Sequence[tuple[str, int]]) -> list[Neighbor]:
         """Return reached nodes with their paths."""
         found: dict[str, Node] = {}
         for node in nodes_by_id(self._connection, self._graphs, [name for name, _ in order]):

@@ -154,7 +154,7 @@ def _put_connection(connection: Connection, wiki: Wiki) -> Wiki:
 def _connections(connection: Connection, collection: CollectionId) -> list[Wiki]:
     """Return the connections of a collection by name."""
     chosen = select(connections).where(connections.c.collection == collection)
-    return [Wiki(**_given(row)) for row in connection.execute(chosen.order_by(connections.c.name))]
+    return [Wiki(**_model_fields(row)) for row in connection.execute(chosen.order_by(connections.c.name))]
 
 
 def _delete_connection(connection: Connection, wiki: str) -> bool:
@@ -171,7 +171,7 @@ def _values(fields: Mapping[str, Any]) -> dict[str, Any]:
     return values
 
 
-def _given(row: Row[*tuple[Any, ...]]) -> dict[str, Any]:
+def _model_fields(row: Row[*tuple[Any, ...]]) -> dict[str, Any]:
     """Return columns as fields of the model."""
     fields = dict(row._mapping)
     for name in fields.keys() & TIMES:
@@ -182,7 +182,7 @@ def _given(row: Row[*tuple[Any, ...]]) -> dict[str, Any]:
 
 
 def _to_job(row: Row[*tuple[Any, ...]]) -> Job:
-    return Job(**_given(row))
+    return Job(**_model_fields(row))
 
 
 class SqlJobStore(SqlStore):

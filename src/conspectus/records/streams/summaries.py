@@ -48,7 +48,7 @@ def _text(connection: Connection, summary: str) -> str | None:
     return found
 
 
-def _keep(connection: Connection, source: SourceId, summary: NewSummary) -> None:
+def _add(connection: Connection, source: SourceId, summary: NewSummary) -> None:
     """Store a summary, unless its id exists. Raises PreconditionFailed."""
     if _text(connection, summary.id) is not None:
         return
@@ -157,7 +157,7 @@ class SqlSummaries(SqlStore):
     """The methods of the port `Summaries`, each as one transaction; see the port for their docs."""
 
     text = reading(_text)
-    add = writing(_keep)
+    add = writing(_add)
     borders = reading(_borders)
     set_boundaries = writing(_set_boundaries)
     tidy = writing(_tidy)

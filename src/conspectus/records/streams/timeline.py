@@ -211,7 +211,7 @@ _SHOWN = (documents.c.id, documents.c.occurred_start, documents.c.occurred_end)
 
 def names(connection: Connection, source: SourceId, span: Span) -> dict[str, int]:
     """Count the captions and events in which each name is an entity or the speaker."""
-    given = _given(connection, source, span).subquery()
+    given = _with_names(connection, source, span).subquery()
     chosen = select(given.c.name, func.count()).group_by(given.c.name).order_by(given.c.name)
     return {row.name: row[1] for row in connection.execute(chosen)}
 
@@ -220,7 +220,7 @@ def mentions(
     connection: Connection, source: SourceId, span: Span, *, called: Sequence[str]
 ) -> list[EntityOccurrence]:
     """Return the documents with any of these names, in exactly this spelling."""
-    given = _given(connection, source, span).subquery()
+    given = _with_names(connection, source, span).subquery()
     chosen = select(given)
     found = []
     for block in blocks(called):
@@ -229,7 +229,7 @@ def mentions(
     return found
 
 
-def _given(connection: Connection, source: SourceId, span: Span) -> CompoundSelect[Any]:
+def _with_names(connection: Connection, source: SourceId, span: Span) -> CompoundSelect[Any]:
     """Yield each document with each of its distinct names."""
     here = documents.c.source == source
     bounds = [*numbered(span), *timed(connection, source, span)]

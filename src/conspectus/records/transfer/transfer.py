@@ -382,7 +382,7 @@ class Move:
                     began = time.monotonic()
                     view = stack.enter_context(_snapshot(self._source))
                     written += self._round(view, lock)
-                    _run_beside(lock, at_last)
+                    _run_in_thread(lock, at_last)
                     moment, held = datetime.now(UTC), time.monotonic() - began
                 sequence = max(StoreSnapshot.of(view).sequences.values(), default=0)
                 tables = self._compared(view)
@@ -455,7 +455,7 @@ def _snapshot(database: Database) -> Iterator[Connection]:
         yield connection
 
 
-def _run_beside(lock: Connection, work: Callable[[], None]) -> None:
+def _run_in_thread(lock: Connection, work: Callable[[], None]) -> None:
     """Run in another thread for any duration while the lock is kept."""
     with ThreadPoolExecutor(1) as thread:
         running = thread.submit(work)

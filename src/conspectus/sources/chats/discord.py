@@ -38,7 +38,9 @@ from conspectus.sources.json_values import (
 from conspectus.text.clean import clean
 from conspectus.text.times import canonical
 
-SAID = frozenset({"", "Default", "Reply", "ChatInputCommand", "ContextMenuCommand", "0", "19", "20", "23"})
+MESSAGE_TYPES = frozenset(
+    {"", "Default", "Reply", "ChatInputCommand", "ContextMenuCommand", "0", "19", "20", "23"}
+)
 REPLIES = frozenset({"Reply", "19"})
 OPEN_THREADS = frozenset({"GuildPublicThread", "GuildNewsThread", "10", "11"})
 CLOSED_THREADS = frozenset({"GuildPrivateThread", "12"})
@@ -175,7 +177,7 @@ class _Messages:
             at=moment,
             reply_to=as_key(answered) if answered else None,
             thread=place.thread,
-            role="system" if kind not in SAID else "bot" if is_bot else None,
+            role="system" if kind not in MESSAGE_TYPES else "bot" if is_bot else None,
             metadata=_extras(value, kind, place.title),
         )
 
@@ -232,7 +234,7 @@ def _embedded(embed: Mapping[str, object]) -> str:
 
 
 def _extras(value: Mapping[str, object], kind: str, title: str) -> dict[str, object]:
-    found: dict[str, object] = {} if kind in SAID else {"event": kind[:100]}
+    found: dict[str, object] = {} if kind in MESSAGE_TYPES else {"event": kind[:100]}
     edited = moment_in(value, "timestampEdited")
     given = mappings(value.get("reactions"))
     reactions = counted((text_in(each.get("emoji"), "name", "code"), each.get("count")) for each in given)

@@ -32,9 +32,9 @@ STAMP = re.compile(
     [\])]?(?=[\s<])""",
     re.VERBOSE | re.ASCII | re.IGNORECASE,
 )
-SAID = re.compile(r"\s*<\s{0,30}[~&@%+!]?\s?(?P<nick>[^<>\s][^<>]{0,99})>(?:\s(?P<text>.*))?", re.DOTALL)
+MESSAGE = re.compile(r"\s*<\s{0,30}[~&@%+!]?\s?(?P<nick>[^<>\s][^<>]{0,99})>(?:\s(?P<text>.*))?", re.DOTALL)
 DID = re.compile(r"\s*\*\s+(?P<nick>\S{1,100})\s(?P<text>.*)", re.DOTALL)
-TOLD = re.compile(r"\s*-(?P<nick>[^\s:-]\S{0,99}?)(?::\S{1,200})?-\s(?P<text>.*)", re.DOTALL)
+NOTICE = re.compile(r"\s*-(?P<nick>[^\s:-]\S{0,99}?)(?::\S{1,200})?-\s(?P<text>.*)", re.DOTALL)
 EVENT = re.compile(r"\s*(?:\*\*\*|-!-|===|=!=|-->|<--|--|<-|->)\s+(?P<text>.*)", re.DOTALL)
 NEWS = re.compile(
     r"\s*(?P<text>\S+ \(\S+@\S+\) (?:has )?(?:joined|left|quit)\b.*)|\s*---\s+(?P<rest>.*)", re.DOTALL
@@ -161,7 +161,7 @@ def _entry(clock: Clock | None, rest: str) -> IrcEntry | None:
     columns = COLUMNS.fullmatch(rest) if clock is not None else None
     if columns:
         return _from_columns(clock, columns["nick"].strip(), columns["text"])
-    if found := SAID.fullmatch(rest):
+    if found := MESSAGE.fullmatch(rest):
         return IrcEntry(clock, found["nick"].strip(), found["text"] or "")
     if (found := SERVICE.fullmatch(rest)) or (found := EVENT.fullmatch(rest)):
         return IrcEntry(clock, None, found["text"], event=True)
@@ -174,7 +174,7 @@ def _from_clocked(clock: Clock, rest: str) -> IrcEntry | None:
     """Parse events that are recognized only after a time, because much other text looks like them."""
     if found := NEWS.fullmatch(rest):
         return IrcEntry(clock, None, found["text"] or found["rest"], event=True)
-    found = TOLD.fullmatch(rest)
+    found = NOTICE.fullmatch(rest)
     return IrcEntry(clock, found["nick"], found["text"]) if found else None
 
 
@@ -277,11 +277,11 @@ def looks_like_irc(lines: Iterable[str]) -> bool:
     """Return whether most lines look like a log. Output of other programs may look the same."""
     read = [parsed(line) for line in lines]
     telling = [each for each in read if not (isinstance(each, IrcEntry) and each.event)]
-    sure = sum(isinstance(each, Header) or (each is not None and _said(each)) for each in telling)
+    sure = sum(isinstance(each, Header) or (each is not None and _has_speaker(each)) for each in telling)
     return 0 < len(telling) <= 2 * sure
 
 
-def _said(entry: IrcEntry) -> bool:
+def _has_speaker(entry: IrcEntry) -> bool:
     """Return whether the line has a speaker and not a tag of a markup language."""
     named = NICK.fullmatch(entry.nick or "") is not None and entry.text != "" and not entry.action
     return entry.clock is not None or named

@@ -222,7 +222,7 @@ class SlackMessages:
         read: list[NewMessage] = []
         shared: dict[str, str] = {}
         for place, value in found:
-            kept = self._kept(value, place)
+            kept = self._message_fields(value, place)
             message = None if kept is None else self._message(kept, place, shared)
             if kept is not None and message is not None:
                 read.append(message)
@@ -230,7 +230,7 @@ class SlackMessages:
         threads = {message.thread for message in read if message.thread is not None}
         return finished(in_threads(read, threads), self._notices)
 
-    def _kept(self, value: object, place: str) -> Mapping[str, object] | None:
+    def _message_fields(self, value: object, place: str) -> Mapping[str, object] | None:
         if not isinstance(value, dict) or value.get("type", "message") != "message":
             self._notices.note("entries that are not messages, skipped", place)
             return None

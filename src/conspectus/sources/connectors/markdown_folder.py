@@ -105,9 +105,9 @@ def identify(stored: Mapping[str, Row], files: Sequence[File], moves: Mapping[st
     """Return the key of each path. `moves` are new paths with their stored old ones."""
     names = _Names(stored, {each.path for each in files})
     for each in sorted(files, key=lambda each: (not names.holds(each), each.path)):
-        names.claim_given(each)
+        names.claim_stated(each)
     for each in files:
-        names.claim_held(each)
+        names.claim_stored(each)
     for path, old in moves.items():
         names.inherit(path, old)
     for by_name in (True, False):
@@ -141,11 +141,11 @@ class _Names:
             self.keys[path] = key
             self._taken.add(key)
 
-    def claim_given(self, file: File) -> None:
+    def claim_stated(self, file: File) -> None:
         if file.id is not None:
             self.claim(file.path, f"{GIVEN}{clean(file.id)}")
 
-    def claim_held(self, file: File) -> None:
+    def claim_stored(self, file: File) -> None:
         if file.path in self._known:
             self.claim(file.path, self._known[file.path].key)
 

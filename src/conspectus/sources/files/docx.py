@@ -275,7 +275,7 @@ class _Reader:
             name = local(each)
             if name == "p":
                 yield self._paragraph(each)
-                yield from self._taken_boxes()
+                yield from self._text_boxes()
             elif name == "tbl":
                 yield self._table(each)
             elif name not in LEFT_OUT:
@@ -288,7 +288,7 @@ class _Reader:
             if local(each) == one and text:
                 yield f"[^{one}-{attribute(each, 'id')[:9]}]: {text}"
 
-    def _taken_boxes(self) -> Iterator[str]:
+    def _text_boxes(self) -> Iterator[str]:
         taken, self.boxes = self.boxes, []
         return iter(taken)
 

@@ -20,10 +20,10 @@ LINES = frozenset({"br", "li", "option", "td", "th", "tr"})
 CELLS = frozenset({"td", "th"})
 UNSEEN = frozenset({"script", "style", "template"})
 BULLET = "\x1e"
-BESIDE = "\x1f"
-MARKS = re.compile(f"[\n{BULLET}{BESIDE}]")
-_BULLETS = re.compile(f"{BULLET}[\\s{BULLET}{BESIDE}]*")
-_BESIDES = re.compile(f"(?<!\\s)[^\\S{BESIDE}]*+{BESIDE}\\s*")
+PLACEHOLDER = "\x1f"
+MARKS = re.compile(f"[\n{BULLET}{PLACEHOLDER}]")
+_BULLETS = re.compile(f"{BULLET}[\\s{BULLET}{PLACEHOLDER}]*")
+_BESIDES = re.compile(f"(?<!\\s)[^\\S{PLACEHOLDER}]*+{PLACEHOLDER}\\s*")
 """White space that contains the placeholder. Anchored at its start, to avoid quadratic time."""
 
 
@@ -63,7 +63,7 @@ class Visible:
         if (tag == "title" and not self.title) or (tag == "h1" and not self.heading):
             self._collecting = tag
         if tag in CELLS and self._in_row:
-            self._parts.append(BESIDE)
+            self._parts.append(PLACEHOLDER)
         elif tag in BLOCKS:
             self._parts.append("\n" if tag in LINES else "\n\n")
         if tag == "li":

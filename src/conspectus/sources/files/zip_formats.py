@@ -108,13 +108,13 @@ def read_sheets(data: bytes) -> Extract:
 
 def _sheet(workbook: CalamineWorkbook, name: str) -> Iterator[str]:
     rows = workbook.get_sheet_by_name(name).iter_rows()
-    text = table([[_shown(value) for value in row] for row in rows if any(value != "" for value in row)])
+    text = table([[_cell_text(value) for value in row] for row in rows if any(value != "" for value in row)])
     if text:
         yield heading(name, 2)
         yield text
 
 
-def _shown(value: str | float | bool | date | datetime | time | timedelta) -> str:
+def _cell_text(value: str | float | bool | date | datetime | time | timedelta) -> str:
     match value:
         case bool():
             return str(value).upper()

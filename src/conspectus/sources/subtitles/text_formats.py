@@ -208,7 +208,7 @@ class _Script:
         if start is None or end is None:
             self.reading.left[NO_TIME] += 1
             start = end = None
-        text, drawn = _shown(given.get("text", ""))
+        text, drawn = _plain_text(given.get("text", ""))
         if drawn and not text:
             self.reading.left["drawings, skipped"] += 1
             return
@@ -231,7 +231,7 @@ def _seconds(time: str) -> float | None:
     return clocked(*found.groups(default="")) if found else None
 
 
-def _shown(text: str) -> tuple[str, bool]:
+def _plain_text(text: str) -> tuple[str, bool]:
     """Return the text without override blocks and drawings, and whether there was a drawing."""
     parts = _BLOCK.split(text)
     shown, drawing, drawn = [parts[0]], False, False

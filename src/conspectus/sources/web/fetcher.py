@@ -192,7 +192,7 @@ class _HttpClient:
             raise FetchFailed(address, reason, passing=True) from None
 
     @asynccontextmanager
-    async def _asking(
+    async def _request(
         self, method: str, url: Url, label: str, headers: Mapping[str, str], body: bytes | None
     ) -> AsyncIterator[httpcore.Response]:
         """Send a request, and convert any error to ours, with `label` as the address."""
@@ -266,7 +266,7 @@ class WebFetcher(_HttpClient):
 
     async def _answer(self, request: _Request) -> Fetched:
         url, body = request.url, b"" if request.method in WITH_BODY else None
-        async with self._asking(request.method, url, url.redacted, _sent(request), body) as response:
+        async with self._request(request.method, url, url.redacted, _sent(request), body) as response:
             headers = _received(response.headers)
             moved = response.status in REDIRECTS and "location" in headers
             empty = moved or request.method == "HEAD"
@@ -406,9 +406,9 @@ class WebhookPoster(_HttpClient):
     async def post(self, url: str, body: bytes, *, id: str) -> None:
         """Send JSON once. Raises FetchFailed unless the status is 2xx, and ForbiddenAddress."""
         target = self._checked(url)
-        address = _shown(target)
+        address = _redacted(target)
         headers = self._headers(target, body, id)
-        async with self._in_time(address), self._asking("POST", target, address, headers, body) as response:
+        async with self._in_time(address), self._request("POST", target, address, headers, body) as response:
             status = response.status
         if not 200 <= status < 300:
             passing = status in PASSING or status >= 500
@@ -419,7 +419,7 @@ class WebhookPoster(_HttpClient):
         if url.credentials:
             raise InvalidInput("webhook", "must not contain a user name or password")
         if not self._boundary.may_ask(url.host):
-            raise ForbiddenAddress(_shown(url))
+            raise ForbiddenAddress(_redacted(url))
         return url
 
     def _headers(self, url: Url, body: bytes, id: str) -> Mapping[str, str]:
@@ -436,6 +436,6 @@ class WebhookPoster(_HttpClient):
         return headers
 
 
-def _shown(url: Url) -> str:
+def _redacted(url: Url) -> str:
     """Return the address for messages, without path and query, which may be secret."""
     return f"{url.scheme}://{url.authority}"

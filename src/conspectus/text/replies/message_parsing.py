@@ -95,7 +95,7 @@ class Participants:
 
     def resembling(self, name: str) -> int | None:
         """Return the person whose name is misspelled or abbreviated in this way; None without a match."""
-        close = (number for known, number in self._numbers.items() if _alike(known, name))
+        close = (number for known, number in self._numbers.items() if _is_similar(known, name))
         return next(close, None)
 
 
@@ -138,7 +138,7 @@ def _is_word(name: str, usage: Mapping[str, Sequence[int]]) -> bool:
     return short or name in FUNCTION_WORDS or len(usage.get(name, ())) > _OFTEN
 
 
-def _alike(other_name: str, name: str) -> bool:
+def _is_similar(other_name: str, name: str) -> bool:
     longest = max(len(other_name), len(name))
     slips = min(_MAX_TYPOS, longest // _LETTERS_A_SLIP)
     if other_name[:_SHORTEST_NAME] != name[:_SHORTEST_NAME] or abs(len(other_name) - len(name)) > slips:

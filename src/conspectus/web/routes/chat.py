@@ -69,7 +69,7 @@ async def resume_chat(
     require_scope(person, "read", "continue a chat")
     first = _after(last, stream)
     if not streams.has(stream) and engine.chat_registry is not None:
-        return await _from_elsewhere(stream, first, request, engine)
+        return await _from_other_process(stream, first, request, engine)
     sources = streams.find(stream, first, person=person.id).sources
     await _require_visible(stream, {each.document for each in sources}, engine)
     found = streams.find(stream, first, person=person.id)
@@ -79,7 +79,7 @@ async def resume_chat(
     return EventStream(found, Frames(stream), streams.settings, first=first)
 
 
-async def _from_elsewhere(stream: str, first: int, request: Request, engine: Engine) -> Response:
+async def _from_other_process(stream: str, first: int, request: Request, engine: Engine) -> Response:
     """The same for an answer that another process makes."""
     listeners: Listeners = request.app.state.listeners
     person: Person = request.state.person

@@ -56,7 +56,7 @@ async def import_streams(
     stream: Annotated[str | None, Form(min_length=1, max_length=NAME)] = None,
 ) -> CaptionImport:
     """Import caption files, each as a stream of its own where none is named."""
-    return await _taken_in(files, engine, stream, how)
+    return await _import_captions(files, engine, stream, how)
 
 
 @router.post(
@@ -67,7 +67,7 @@ async def import_streams(
 )
 async def import_captions(stream: StreamName, files: Files, how: How, engine: EngineOf) -> CaptionImport:
     """Import caption files of one stream; importing again changes nothing."""
-    return await _taken_in(files, engine, stream, how)
+    return await _import_captions(files, engine, stream, how)
 
 
 @router.get(f"{STREAM}/stream", response_class=Response, responses=streamed())
@@ -88,7 +88,7 @@ async def subscribe_captions(
 add_routes(router, STREAM_OPERATIONS)
 
 
-async def _taken_in(
+async def _import_captions(
     files: Sequence[UploadFile], engine: Engine, stream: str | None, how: Importing
 ) -> CaptionImport:
     with TemporaryDirectory() as folder:
