@@ -181,16 +181,16 @@ OTHER_WORDS = frozenset(
     re.findall(
         "[a-z]+",
         """
-    alerting allowances answering arms arrange asking attacks border carried carrying chatting
-    choose chore chores condemned condensing connecting conversing copying crew desk disarm drawings
+    alerting alike allowances answering arms arrange asking attacks border carried carrying chatting
+    choose chore chores condemned condensing connecting conversing copying crew desk disarm drawings eyes
     endings erasing evaluating faces fate fates filling following forgetting formulas fuse gathering
-    grantee granting graphing happening happenings heir histories homes inserting keeper keeping
+    grantee granting graphing happening happenings heard heir histories homes inserting keeper keeping
     leading ledger looked looking merging moving naming neighbour neighbours offer orders
     overheard paper parting patience pictures proven reading recalled recollection refusals
     remembering reminding renewing replays reporting resemblance room said salience scribe searching
     seeing serving shelf shelves showing sight situation sketch spoken standing stating streamed stretch
     summarise summarised summarising sums taken taking talk tidy told transacting unpacking upkeep
-    vendors viewing walk watching whose working writing
+    vendors viewing walk wanted watching whom whose working writing
     """,
     )
 )
@@ -207,6 +207,39 @@ def other_words(path: Path) -> list[str]:
     words = {path.stem: path.stem.split("_")}
     words |= {name: [part.lower() for part in re.findall("[A-Z][a-z]+", name)] for name in classes}
     return [name for name, parts in words.items() if OTHER_WORDS & set(parts)]
+
+
+ELLIPTICAL = frozenset({"alike", "eyes", "heard", "overheard", "told", "wanted", "whom", "whose"})
+"""Words of function, method, field and constant names that leave out what they are about."""
+
+
+def elliptical(path: Path) -> list[str]:
+    """The names in a module and its classes that have one of these words; private ones too."""
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    classes = [node for node in tree.body if isinstance(node, ast.ClassDef)]
+    found: list[str] = []
+    for node in (child for parent in (tree, *classes) for child in parent.body):
+        match node:
+            case ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name) | ast.ClassDef(name=name):
+                found.append(name)
+            case ast.AnnAssign(target=ast.Name(id=name)) | ast.Assign(targets=[ast.Name(id=name)]):
+                found.append(name)
+    return [each for each in found if ELLIPTICAL & set(re.findall("[a-z]+", each.lower()))]
+
+
+def test_names_say_what_they_are_about() -> None:
+    found = {
+        f"{path.relative_to(PACKAGE).as_posix()}: {name}"
+        for path in sorted(PACKAGE.rglob("*.py"))
+        for name in elliptical(path)
+    }
+    assert found == set()
+
+
+def test_an_elliptical_name_is_found(tmp_path: Path) -> None:
+    module = tmp_path / "a.py"
+    module.write_text("class A:\n    def _told(self): ...\n\nHEARD = 1\nunheard = 2\n", encoding="utf-8")
+    assert sorted(elliptical(module)) == ["HEARD", "_told"]
 
 
 def test_names_have_the_terms_of_the_glossary() -> None:

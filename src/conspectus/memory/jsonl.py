@@ -186,9 +186,9 @@ def _state(memory: Memory, references: Mapping[str, Reference]) -> dict[str, obj
         "entities": list(memory.entities),
         "metadata": dict(memory.metadata),
         "known_from": canonical(memory.known_from),
-        "closed_by": _told(references.get(memory.closed_by or "")),
-        "closes": [_told(references[each]) for each in memory.closes if each in references],
-        "near": [_told(references[each]) for each in memory.near if each in references],
+        "closed_by": _reference_fields(references.get(memory.closed_by or "")),
+        "closes": [_reference_fields(references[each]) for each in memory.closes if each in references],
+        "near": [_reference_fields(references[each]) for each in memory.near if each in references],
     }
 
 
@@ -199,7 +199,7 @@ def _brief(fields: Mapping[str, object]) -> dict[str, object]:
     }
 
 
-def _told(reference: Reference | None) -> dict[str, object] | None:
+def _reference_fields(reference: Reference | None) -> dict[str, object] | None:
     if reference is None:
         return None
     scope = reference.scope
