@@ -122,3 +122,27 @@ def test_the_first_key_of_the_owner_makes_the_folder(shell: Shell, tmp_path: Pat
     assert not new.exists()
     assert shell("keys", "create", "--label", "me", "--data-dir", new).out.startswith("csp_")
     assert [each["label"] for each in shell("keys", "list", "--data-dir", new, "--json").json] == ["me"]
+
+
+def test_roles_readers_and_looks_as_others_are_listed(peopled: Shell) -> None:
+    [document, *_] = peopled("list", "--json").json["documents"]
+    source = document["source"]
+    assert peopled("groups", "add", "team").code == 0
+    assert peopled("groups", "add-member", "team", "bob").code == 0
+    assert peopled("grants", "add", "viewer", "--group", "team", "--source", source).code == 0
+    roles = peopled("grants", "effective", "bob")
+    assert [line.split()[2:] for line in roles.out.splitlines()[1:]] == [
+        ["-", "-"],
+        ["viewer", "group", "team"],
+    ]
+    assert peopled("grants", "effective", "bob", "--all", "--json").json[-1]["role"] == "viewer"
+    readers = peopled("grants", "readers", document["id"], "--json").json
+    assert [each["name"] for each in readers] == ["bob", "owner"]
+    assert peopled("grants", "audit", "--json").json["entries"] == []
+    shown = peopled("explain", "backup", "--as", "alice", "--json")
+    assert [each["role"] for each in shown.json["missing_grants"]] == ["viewer"]
+    assert "missing role" in peopled("explain", "backup", "--as", "alice").out
+    assert "backup" in peopled("grants", "audit").out
+    assert len(peopled("grants", "audit", "--json").json["entries"]) == 2
+    assert peopled("explain", "backup", "--as", "alice", "--fits-from").code == 2
+    assert peopled("explain", "backup", "--as", "nobody").code == 3

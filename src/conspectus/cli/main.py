@@ -183,6 +183,8 @@ COMMANDS: Mapping[str, tuple[str, Mapping[str, str]]] = {
     }),
     "grants": ("Manage roles on collections and sources.", {
         "list": "people.list_grants", "add": "people.add_grant", "remove": "people.remove_grant",
+        "effective": "people.effective_roles", "readers": "people.list_readers",
+        "audit": "people.list_audit",
     }),
 }  # fmt: skip
 """Help of each group by its name, and where its commands are; "" is the program itself. A group follows its

@@ -9,11 +9,11 @@ import typer
 from rich.console import RenderableType
 
 from conspectus.cli.errors import confirm
-from conspectus.cli.options import Limit, Yes, instant
+from conspectus.cli.options import Limit, PageLimit, Yes, instant
 from conspectus.cli.output import cell, rows_table
 from conspectus.cli.session import Session
 from conspectus.errors import InvalidInput
-from conspectus.model.access import SCOPES, Grant, NewKey, Principal, Role, Scope, User
+from conspectus.model.access import SCOPES, Grant, NewKey, Principal, Role, RoleOrigin, Scope, User
 
 OWNER = "owner"
 UserName = Annotated[str, typer.Argument(metavar="USER", help="Name or id of a user.")]
@@ -193,6 +193,59 @@ def remove_grant(session: Session, to: Recipient, *, source: Part = None) -> Non
     """Revoke the role of a user or a group."""
     found = session.engine.people.revoke(session.collection, to.grantee(), source=source)
     session.show({"revoked": found}, "Revoked." if found else "No such grant.", found=found)
+
+
+def effective_roles(
+    user: UserName,
+    session: Session,
+    *,
+    everywhere: Annotated[bool, typer.Option("--all", help="On all collections that you manage.")] = False,
+    limit: Limit = 100,
+) -> None:
+    """List the roles of a user, and where each comes from."""
+    collection = None if everywhere else session.collection
+    found = session.engine.people.effective_roles(user, collection=collection)[:limit]
+    rows = (
+        (each.collection_name, each.source_name or "all", each.role or "-", _because(each.origins))
+        for each in found
+    )
+    session.show(found, rows_table(("collection", "source", "role", "by"), rows))
+
+
+def list_readers(
+    document: Annotated[str, typer.Argument(metavar="DOCUMENT", help="Id of a document.")],
+    session: Session,
+    *,
+    limit: Limit = 100,
+) -> None:
+    """List the users who can read a document, and why."""
+    found = session.engine.people.list_readers(document)[:limit]
+    rows = ((each.name, each.role, _because(each.origins)) for each in found)
+    session.show(found, rows_table(("user", "role", "by"), rows))
+
+
+def list_audit(session: Session, *, limit: PageLimit = 20) -> None:
+    """List queries that were asked as another user, newest first."""
+    found = session.engine.people.list_audit(limit=limit)
+    names = _names(session)
+    collections = {str(each.id): each.name for each in session.engine.collections.list()}
+    rows = (
+        (
+            _when(each.created),
+            names.get(each.actor, each.actor),
+            names.get(each.viewed_as, each.viewed_as),
+            collections.get(each.collection, each.collection),
+            each.query,
+        )
+        for each in found.entries
+    )
+    session.show(found, rows_table(("at", "user", "as", "collection", "query"), rows))
+
+
+def _because(origins: Sequence[RoleOrigin]) -> str:
+    """Where a role comes from."""
+    names = {"user": "grant", "collection_owner": "owns the collection", "store_owner": "owns the store"}
+    return ", ".join(f"group {each.group}" if each.group else names[each.kind] for each in origins) or "-"
 
 
 def _show_once(made: NewKey, session: Session) -> None:

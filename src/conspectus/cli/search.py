@@ -11,7 +11,7 @@ from rich.padding import Padding
 from rich.text import Text
 
 from conspectus.cli.options import Connected, Format, Limit, MaxTokens, Query, Tokenizer
-from conspectus.cli.output import cell, dump, plain_table, write
+from conspectus.cli.output import cell, dump, plain_table, rows_table, write
 from conspectus.cli.session import Session
 from conspectus.errors import InvalidInput
 from conspectus.model.ids import is_uuid
@@ -56,6 +56,9 @@ class Listed:
     limit: Annotated[
         int, typer.Option("--limit", "-n", min=1, help="Maximum number of candidates in the table.")
     ] = 20
+    user: Annotated[
+        str | None, typer.Option("--as", help="Explain as this user (name or id); noted in the audit log.")
+    ] = None
 
 
 def search(query: Query, session: Session, searched: Connected, *, limit: Limit = 10) -> None:
@@ -110,6 +113,9 @@ def explain(
 ) -> None:
     """Show the score and status of every candidate."""
     budget = Budget(max_tokens, reserve.tokenizer, reserve.system, reserved_tokens=reserve.reserve_tokens)
+    if listed.user is not None:
+        _explain_as(session, query, budget, listed, _scope(session, searched))
+        return
     window = session.engine.explain(
         query, budget, document=listed.document, fits_from=listed.fits_from, **_scope(session, searched)
     )
@@ -118,6 +124,22 @@ def explain(
     if more > 0:
         session.note(f"{more} more candidates: --limit {len(window.trace)}")
     _finish(session, window)
+
+
+def _explain_as(
+    session: Session, query: str, budget: Budget, listed: Listed, scope: Mapping[str, Any]
+) -> None:
+    """Show the candidates of another user, and the grants that they lack."""
+    if listed.document is not None or listed.fits_from:
+        raise InvalidInput("as", "cannot be combined with --document or --fits-from")
+    found = session.engine.search.explain_as(query, budget, user=listed.user or "", **scope)
+    missing = (
+        (each.source_name, each.role, str(each.candidates), str(each.passages))
+        for each in found.missing_grants
+    )
+    table = rows_table(("source", "missing role", "candidates", "in your window"), missing)
+    session.show(found, Group(trace_table(found.window, listed.limit), table))
+    _finish(session, found.window)
 
 
 def print_window(session: Session, found: object, window: ContextWindow, form: str = "text") -> None:
