@@ -7,7 +7,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -41,12 +41,13 @@ def served(folder: Path, *options: str) -> Iterator[Site]:
     command = [*PROGRAM, "serve", "--port", "0", "--json", *options]
     with subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
-        lines = ""
-        while not lines.rstrip().endswith("}"):
+        lines, opened = "", None
+        while opened is None:
             line = process.stdout.readline()
             assert line, "the server ended"
             lines += line
-        opened = json.loads(lines)
+            with suppress(ValueError):
+                opened = json.loads(lines)
         try:
             yield Site(opened["address"], opened.get("key"))
         finally:

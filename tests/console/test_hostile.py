@@ -3,6 +3,7 @@
 import json
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from urllib.parse import quote
 
@@ -10,7 +11,10 @@ import pytest
 from playwright.sync_api import Page, expect
 
 import conspectus
-from tests.console.conftest import Opened, Site, scrolls_sideways, served, violations
+from conspectus.model.graph import NewEdge, NewNode
+from conspectus.model.memory import NewMemory, Scope
+from conspectus.sync import Engine
+from tests.console.conftest import NARROW, Opened, Site, scrolls_sideways, served, violations
 
 QUESTION = "question about backups"
 SCRIPT = "<script>window.owned = 1</script>"
@@ -25,7 +29,22 @@ HOSTILE = (
     "x" * 20_000,
     "word " * 4_000,
     "{{constructor.constructor('window.owned = 1')()}} ${window.owned = 1}",
+    "\u2400 \x01\x07\x1b[31m \u200b\ufeff\u2028 \U0010ffff",
 )
+LABELS = tuple(each[:150] for each in HOSTILE)
+SCREENS = {
+    "/playground?collection=hostile&query=backups": ".candidate:not(.candidate-heads)",
+    "/documents?collection=hostile": ".document-row",
+    "/conversations": ".message",
+    "/streams": ".caption",
+    "/memory": ".memory-row",
+    "/graph?collection=hostile": ".graph-canvas[data-drawn=true]",
+    "/operations": ".stored",
+    "/operations?part=people": ".operations-key",
+    "/see-as?collection=hostile&user=bob&query=backups": ".slope-title",
+    "/chat": "h1",
+}
+"""Addresses of screens, and what shows that they are filled."""
 
 
 @contextmanager
@@ -36,7 +55,11 @@ def stored(folder: Path, texts: Sequence[str]) -> Iterator[Site]:
             document = conspectus.NewDocument(
                 text=f"{QUESTION} {number}\n\n{text}", title=text[:200] or "-", key=f"{number} {text[:150]}"
             )
-            engine.add([document], collection="hostile", source=f"{number % 9} {text[:80]}")
+            engine.add(
+                [document],
+                collection="hostile",
+                source=f"{number % 9} {text[:80]}",
+            )
     with served(folder, "--no-auth") as site:
         yield site
 
@@ -58,6 +81,55 @@ def test_hostile_text_is_only_text(visit: Opened, tmp_path: Path, narrow: bool) 
         page = visit(site, ADDRESS, narrow=narrow)
         read(page, maximum=len(HOSTILE))
         assert violations(page) == []
+
+
+def fill(engine: Engine) -> None:
+    """Hostile texts and names in everything that a screen shows."""
+    for number, text in enumerate(HOSTILE):
+        document = conspectus.NewDocument(text=f"backups {text}", title=LABELS[number], key=LABELS[number])
+        engine.add([document], collection="hostile", source=f"{number} {LABELS[number]}")
+    said = [conspectus.NewMessage(text, key=f"{n}", author=LABELS[n]) for n, text in enumerate(HOSTILE)]
+    engine.channels.add_messages(said, channel=f"1 {SCRIPT}", collection="hostile")
+    engine.streams.put(conspectus.NewStream(f"2 {SCRIPT}", title=LABELS[1]))
+    spoken = [conspectus.NewCaption(text, 10.0 * n, 10.0 * n + 5) for n, text in enumerate(HOSTILE)]
+    engine.streams.add_captions(spoken, stream=f"2 {SCRIPT}")
+    happened = [
+        conspectus.NewEvent(label, 10.0 * n, 10.0 * n + 9, label, (label,)) for n, label in enumerate(LABELS)
+    ]
+    engine.events.add(happened, stream=f"2 {SCRIPT}")
+    engine.alerts.put(conspectus.NewAlert(LABELS[1], query=SCRIPT))
+    engine.memory.add([NewMemory(text) for text in HOSTILE], scope=Scope(user=LABELS[1]))
+    engine.graph.get_or_create("facts", collection="hostile")
+    engine.graph.add_nodes(
+        [NewNode(f"{n}", label, label) for n, label in enumerate(LABELS)], graph="facts", collection="hostile"
+    )
+    edges = [NewEdge("0", f"{n}", label) for n, label in enumerate(LABELS) if n > 0]
+    engine.graph.add_edges(edges, graph="facts", collection="hostile")
+    engine.people.create_user("bob")
+    engine.people.create_key("bob", label=LABELS[1])
+
+
+@pytest.fixture(scope="module")
+def filled(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
+    folder = tmp_path_factory.mktemp("filled")
+    with conspectus.open(folder, settings=conspectus.Settings(embedder="none")) as engine:
+        owner = engine.people.create_owner()
+        assert owner is not None
+        fill(engine)
+    with served(folder) as site:
+        yield replace(site, key=owner.secret)
+
+
+@pytest.mark.parametrize("path", SCREENS)
+def test_hostile_text_is_only_text_on_every_screen(visit: Opened, filled: Site, path: str) -> None:
+    page = visit(filled, path, key=filled.key)
+    expect(page.locator(SCREENS[path]).first).to_be_visible()
+    assert not scrolls_sideways(page)
+    page.set_viewport_size(NARROW)
+    expect(page.locator(SCREENS[path]).first).to_be_visible()
+    assert not scrolls_sideways(page)
+    assert page.evaluate("window.owned") is None
+    assert page.locator("main img, main iframe, main script").count() == 0
 
 
 @pytest.mark.data

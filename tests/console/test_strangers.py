@@ -1,0 +1,74 @@
+"""A person without rights sees nothing of others on any screen, and learns nothing of what there is."""
+
+import re
+
+from playwright.sync_api import expect
+
+from conspectus.sync import connect
+from tests.console.conftest import Opened, Site, scrolls_sideways
+
+SCREENS = {
+    "/playground?collection=default&query=backup": "Nothing is stored yet",
+    "/see-as?collection=default&user=bob&query=backup": "Nothing|see|may",
+    "/chat": "No chat model is set|Nothing is stored yet|Ask",
+    "/documents?collection=default": "Nothing is stored yet|Nothing here that you may see",
+    "/conversations?channel=support": "There are no conversations yet",
+    "/streams?stream=lobby": "There are no streams yet",
+    "/memory?scope=memory/helper": "Nobody remembers anything yet",
+    "/graph?collection=default&graph=default": "There is no graph yet|Nothing here that you may see",
+    "/operations": "no collection that you may read",
+    "/operations?part=people": "1 API key",
+    "/operations?part=grants&collection=default": "no collection that you may see|Nothing here",
+    "/operations?part=audit": "no collection that you may read",
+    "/evaluation": "See how much of the evidence",
+}
+"""Addresses, and what they say to a person without any role."""
+KNOWN = re.compile("runbooks|handbook|Lobby|helper|support|Cologne|Releases|backup\\.md|bob")
+"""Words of the example store."""
+
+
+def test_a_person_without_rights_learns_nothing_on_any_screen(visit: Opened, changeable: Site) -> None:
+    with connect(changeable.address, api_key=changeable.key) as engine:
+        engine.people.create_user("dan")
+        key = engine.people.create_key("dan").secret
+    page = visit(changeable, "/evaluation", key=key)
+    for path, message in SCREENS.items():
+        page.goto(f"{changeable.address}/console{path}")
+        main = page.locator("main")
+        expect(main).to_contain_text(re.compile(message))
+        words = re.findall(KNOWN, main.inner_text())
+        assert words == [], path
+        assert not scrolls_sideways(page)
+
+
+def test_a_document_of_others_is_as_one_that_does_not_exist(visit: Opened, changeable: Site) -> None:
+    with connect(changeable.address, api_key=changeable.key) as engine:
+        engine.people.create_user("dan")
+        key = engine.people.create_key("dan").secret
+        [document, *_] = engine.documents.list(collection="default").documents
+    page = visit(changeable, f"/documents/{document.id}", key=key)
+    hidden = page.locator("main")
+    expect(hidden).to_contain_text("Nothing here that you may see")
+    shown = hidden.inner_text()
+    page.goto(f"{changeable.address}/console/documents/no-such-document")
+    expect(hidden).to_have_text(shown, use_inner_text=True)
+
+
+def test_live_captions_end_when_the_key_of_the_session_is_revoked(visit: Opened, changeable: Site) -> None:
+    with connect(changeable.address, api_key=changeable.key) as engine:
+        made = engine.people.create_key("owner")
+        page = visit(changeable, "/evaluation", key=made.secret)
+        page.evaluate(
+            """() => {
+                const events = new EventSource("/api/v1/alerts/stream");
+                events.onopen = () => { document.title = "open"; };
+                events.addEventListener("error", (event) => {
+                    if (event.data) document.title = JSON.parse(event.data).code;
+                });
+            }"""
+        )
+        expect(page).to_have_title("open")
+        engine.people.revoke_key(made.key.id)
+        expect(page).to_have_title("unauthenticated", timeout=60_000)
+    page.reload()
+    expect(page.get_by_label("API key")).to_be_visible()
