@@ -23,7 +23,7 @@ export const IN_WINDOW: readonly Status[] = ["included", "truncated"];
 export const isIn = (entry: Entry): boolean => IN_WINDOW.includes(entry.status);
 
 /** The passages in reading order. */
-export function passagesOf(window: Window): Passage[] {
+export function passagesOf(window: Pick<Window, "text" | "parts" | "citations" | "trace">): Passage[] {
   const citations = new Map(window.citations.map((each) => [each.number, each]));
   const found: Passage[] = [];
   for (const part of window.parts) {

@@ -141,7 +141,7 @@ function Row({
       <span class="rank dim small">{whole(entry.rank)}</span>
       <StatusLabel status={entry.status} />
       <span class="title">
-        <b class="ellipsis">{lastHeading(entry.heading) || entry.title}</b>
+        <b class="ellipsis">{lastHeading(entry.heading) || entry.title || entry.key}</b>
         <span class="tiny dim ellipsis block-line">{placeOf(entry, sources)}</span>
       </span>
       <span class="scored">

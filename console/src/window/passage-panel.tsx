@@ -21,6 +21,7 @@ export function PassagePanel({
   candidates,
   most,
   sources,
+  linked = true,
 }: {
   entry: Entry;
   /** The passage of the window that the candidate is part of, if it is in. */
@@ -29,6 +30,8 @@ export function PassagePanel({
   /** The score that fills a bar. */
   most: number;
   sources: SourceNames;
+  /** Whether the documents can be opened from here. */
+  linked?: boolean;
 }) {
   return (
     <article class="panel passage" aria-label="The chosen passage">
@@ -40,7 +43,7 @@ export function PassagePanel({
         </span>
       </div>
       <div>
-        <h2 class="block-title">{lastHeading(entry.heading) || entry.title}</h2>
+        <h2 class="block-title">{lastHeading(entry.heading) || entry.title || entry.key || "Without a title"}</h2>
         <p class="small dim">{placeOf(entry, sources)}</p>
       </div>
       <div>
@@ -57,9 +60,11 @@ export function PassagePanel({
         {entry.reason !== "" && <p class="small">{entry.reason}</p>}
       </div>
       {passage === undefined ? <ChunkText entry={entry} /> : <WindowText entry={entry} passage={passage} />}
-      <a class="link small" href={`/console/documents/${entry.document}?chunk=${entry.chunk}`}>
-        Open in the document
-      </a>
+      {linked && (
+        <a class="link small" href={`/console/documents/${entry.document}?chunk=${entry.chunk}`}>
+          Open in the document
+        </a>
+      )}
     </article>
   );
 }

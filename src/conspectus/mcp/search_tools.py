@@ -4,6 +4,7 @@ from typing import Annotated, Any, Literal
 from urllib.parse import unquote
 
 from pydantic import Field, StringConstraints
+from pydantic_core import to_jsonable_python
 
 from conspectus.errors import InvalidInput
 from conspectus.mcp.tool import (
@@ -214,14 +215,31 @@ async def search(call: ToolCall, given: SearchArguments) -> str:
     return call.page(ResultPage(lines, head=_head(found), foot=notices(found.notices)))
 
 
+def anatomy(window: ContextWindow) -> dict[str, Any]:
+    """What a window is made of: parts, citations and the candidates in it. Its text is in the result."""
+    inside = [each for each in window.trace if each.status in {"included", "truncated"}]
+    view: dict[str, Any] = to_jsonable_python(
+        {
+            "tokens": window.tokens,
+            "max_tokens": window.max_tokens,
+            "parts": window.parts,
+            "citations": window.citations,
+            "trace": inside,
+            "candidates": len(window.trace),
+        }
+    )
+    return view
+
+
 @tool()
 async def context(call: ToolCall, given: ContextArguments) -> str:
     """Build the context for an answer from documents: passages within max_tokens, numbered to cite as [1]."""
     told = min(call.room.tokens // NAMING_SHARE, MAX_NAME_TOKENS)
     budget = Budget(call.room.tokens - told, call.options.tokenizer)
     window = await call.engine.search.window(
-        given.query, budget, format=given.format, **await given.asked(call)
+        given.query, budget, format=given.format, parts=True, **await given.asked(call)
     )
+    call.view.update(anatomy(window))
     head = window.text or _head(window)
     foot = notices(window.notices)
     return call.page(ResultPage(sources(window.citations), head, foot, between="\n", rest=_unnamed))

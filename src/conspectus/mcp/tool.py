@@ -216,6 +216,8 @@ class ToolCall:
     engine: AnyEngine
     options: ToolOptions
     room: ToolBudget
+    view: dict[str, Any] = field(default_factory=dict)
+    """What an MCP App shows beside the text; no model reads it."""
 
     def page(self, page: ResultPage) -> str:
         """As many items as fit."""

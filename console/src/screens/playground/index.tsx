@@ -2,13 +2,14 @@
 import { useMemo, useState } from "preact/hooks";
 import { api, take } from "../../api/client";
 import { useFields } from "../../ui/address";
-import { counted, milliseconds, percent, whole } from "../../ui/format";
+import { counted, milliseconds, percent } from "../../ui/format";
 import { useKeys } from "../../ui/keys";
 import { Failed, Show, State, useLoad } from "../../ui/load";
 import { isIn, passagesOf, type Entry, type Passage, type Window } from "../../window/anatomy";
 import { BudgetBar, BudgetLegend } from "../../window/budget-bar";
 import { Candidates } from "../../window/candidates";
 import { PassagePanel, type SourceNames } from "../../window/passage-panel";
+import { Filled, Funnel } from "../../window/sentence";
 import { WindowMap } from "../../window/window-map";
 import { ComparePicker, Comparison, useComparison, type Other } from "./compare";
 import { Question } from "./question";
@@ -167,16 +168,7 @@ function Sentence({ window, passages }: { window: Window; passages: readonly Pas
   return (
     <div class="say">
       <div>
-        {window.outcome === "no_match" || passages.length === 0 ? (
-          <h1>
-            <b>Nothing</b> is in the window.
-          </h1>
-        ) : (
-          <h1>
-            <b class="lit">{counted(passages.length, "passage")}</b> {passages.length === 1 ? "fills" : "fill"}{" "}
-            <b>{whole(window.tokens)}</b> of the <b>{whole(window.max_tokens)}</b> tokens they may have.
-          </h1>
-        )}
+        <Filled passages={window.outcome === "no_match" ? 0 : passages.length} window={window} />
         {window.notices.map((each) => (
           <p key={each} class="sub small">
             {each}
@@ -208,26 +200,5 @@ function Profile({ timings, spent }: { timings: Readonly<Record<string, number>>
         </li>
       ))}
     </ol>
-  );
-}
-
-/** Leads from the passages' part of the bar to the map, which is that part enlarged. */
-function Funnel({ window }: { window: Window }) {
-  const total = window.parts.reduce((sum, each) => sum + each.tokens, 0) || 1;
-  let at = 0;
-  let [first, last] = [Number.NaN, 0];
-  for (const part of window.parts) {
-    if (part.kind === "passage") {
-      first = Number.isNaN(first) ? at : first;
-      last = at + part.tokens;
-    }
-    at += part.tokens;
-  }
-  if (Number.isNaN(first)) return null;
-  const [left, right] = [(first / total) * 1000, (last / total) * 1000];
-  return (
-    <svg class="fan" viewBox="0 0 1000 26" preserveAspectRatio="none" aria-hidden="true">
-      <path d={`M${left},0 C${left},16 0,10 0,26 L1000,26 C1000,10 ${right},16 ${right},0 Z`} />
-    </svg>
   );
 }

@@ -73,7 +73,7 @@ function Ranking({
             <span class="dim small">{each.rank}</span>
             <Glyph status={lost ? "no_role" : each.status} />
             <span class="slope-title">
-              <b class="ellipsis block-line">{lastHeading(each.heading) || each.title}</b>
+              <b class="ellipsis block-line">{lastHeading(each.heading) || each.title || each.key}</b>
               <span class="tiny dim ellipsis block-line">
                 {sources.get(each.source ?? "") ?? ""} / {each.key}
               </span>
