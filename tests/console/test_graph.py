@@ -96,8 +96,12 @@ def test_a_merge_is_undone(visit: Opened, people: Site) -> None:
 
 
 def test_ten_thousand_edges_are_drawn(visit: Opened, people: Site) -> None:
-    page = visit(people, "/graph?collection=people&graph=large")
+    page = visit(people, "/evaluation")
+    workers: list[str] = []
+    page.on("worker", lambda worker: workers.append(worker.url))
+    page.goto(f"{people.address}/console/graph?collection=people&graph=large")
     expect(page.locator(DRAWN)).to_be_visible(timeout=30_000)
+    assert len(workers) == 1
     heading(page, "4,000 nodes and 10,000 edges.")
     assert page.locator(".graph-edge").count() < 100
     page.get_by_role("button", name="Larger").click()

@@ -1,7 +1,7 @@
 /** The graph as a picture, on canvases, as WebGL is slow where there is no GPU. The lists are its accessible form. */
 import type { Core, StylesheetStyle } from "cytoscape";
 import { useEffect, useRef, useState } from "preact/hooks";
-import { placesOf } from "./layout";
+import { placesOf, type Place } from "./layout";
 import { ended, type Neighbor, type Shown } from "./state";
 
 const FEW = 400;
@@ -65,9 +65,23 @@ function styles(shown: Shown): StylesheetStyle[] {
 
 const nodeId = (id: string) => `node ${id}`;
 
+/** The places of a small graph at once, those of a large one from a worker. */
+async function laidOut({ nodes, edges }: Shown, root: string | undefined): Promise<Map<string, Place>> {
+  if (edges.length <= FEW) return placesOf(nodes, edges, root);
+  const worker = new Worker(new URL("./layout-worker.ts", import.meta.url), { type: "module" });
+  try {
+    return await new Promise((found, failed) => {
+      worker.onmessage = ({ data }: MessageEvent<Map<string, Place>>) => found(data);
+      worker.onerror = ({ message }) => failed(new Error(message));
+      worker.postMessage({ nodes, edges, root });
+    });
+  } finally {
+    worker.terminate();
+  }
+}
+
 async function drawn(container: HTMLElement, shown: Shown, root: string | undefined): Promise<Core> {
-  const { default: cytoscape } = await import("cytoscape");
-  const places = placesOf(shown.nodes, shown.edges, root);
+  const [{ default: cytoscape }, places] = await Promise.all([import("cytoscape"), laidOut(shown, root)]);
   const extent = (axis: "x" | "y") => Math.max(1, ...[...places.values()].map((each) => Math.abs(each[axis])));
   const stretch = {
     x: Math.max(80, container.clientWidth - MARGIN.x) / 2 / extent("x"),
