@@ -27,6 +27,7 @@ from corpus import paragraphs, questions
 from conspectus import sync
 from conspectus.cli import agent_helper
 from conspectus.cli import agent_hook as hook
+from conspectus.cli.agent import hook_command
 from conspectus.model.memory import NewMemory, Scope
 from conspectus.settings import Settings
 from conspectus.text.clean import clean
@@ -34,6 +35,8 @@ from conspectus.text.clean import clean
 SESSIONS: Final = 200
 BATCH: Final = 500
 NOTES: Final = 20
+PAUSE: Final = 0.3
+"""Seconds between two prompts, in which the helper stores the first."""
 LINES: Final = ("bare python", "cold start", "cold prompt", "warm start", "warm prompt")
 
 
@@ -70,8 +73,14 @@ class Hooks:
     def run(self, name: str, prompt: str = "") -> tuple[float, float, int]:
         """Wall and processor milliseconds of one hook, and the characters that it added."""
         event = {"session_id": "bench", "cwd": str(self._root), "hook_event_name": name, "prompt": prompt}
-        command = [sys.executable, "-I", "-S", hook.__file__, "claude-code", str(self._state), "600"]
+        command = hook_command("claude-code", self._state, 600)
         return _timed(command, json.dumps(event).encode(), self._environment)
+
+    def processor(self) -> float:
+        """Processor milliseconds that the helper has used."""
+        lock = (self._state / agent_helper.LOCK).read_text()
+        used = Path(f"/proc/{lock}/stat").read_text().rpartition(")")[2].split()[11:13]
+        return 1000 * sum(map(int, used)) / os.sysconf("SC_CLK_TCK")
 
     def cold(self, name: str, prompt: str = "") -> tuple[float, float, int]:
         """The same without a helper; the one that it starts is ended again."""
@@ -122,14 +131,20 @@ def measured(hooks: Hooks, asked: list[str], runs: int, cold_runs: int) -> dict[
         taken["cold start"].append(hooks.cold("SessionStart"))
         taken["cold prompt"].append(hooks.cold("UserPromptSubmit", asked[number % len(asked)]))
     ready = hooks.warm()
+    answering = 0.0
     for number in range(runs):
         taken["bare python"].append(_timed([sys.executable, "-I", "-S", "-c", ""], b"", os.environ))
         taken["warm start"].append(hooks.run("SessionStart"))
+        before = hooks.processor()
         taken["warm prompt"].append(hooks.run("UserPromptSubmit", asked[number % len(asked)]))
+        answering += hooks.processor() - before
+        time.sleep(PAUSE)
     hooks.end()
+    told = {name: _summary(each) for name, each in taken.items() if each}
     return {
         "helper ready, s": round(ready, 1),
-        **{name: _summary(each) for name, each in taken.items() if each},
+        "helper, processor": round(answering / max(runs, 1), 1),
+        **told,
     }
 
 

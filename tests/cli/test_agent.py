@@ -90,7 +90,7 @@ def test_the_settings_of_codex_and_of_cursor(shell: Shell, home: Path) -> None:
     assert held(home, ".codex/hooks.json")["hooks"].keys() == {"SessionStart", "UserPromptSubmit", "Stop"}
     shell("agent", "install", "cursor")
     hooks = held(home, ".cursor/hooks.json")
-    assert hooks["version"] == 1 and "agent_hook.py" in hooks["hooks"]["beforeSubmitPrompt"][0]["command"]
+    assert hooks["version"] == 1 and "agent_hook.run" in hooks["hooks"]["beforeSubmitPrompt"][0]["command"]
     assert held(home, ".cursor/mcp.json")["mcpServers"]["conspectus"]["args"][-1] == "${workspaceFolder}"
 
 

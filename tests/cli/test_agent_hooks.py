@@ -19,6 +19,7 @@ from conspectus import sync
 from conspectus.bootstrap import local_counter
 from conspectus.cli import agent_helper
 from conspectus.cli import agent_hook as hook
+from conspectus.cli.agent import hook_command
 from conspectus.model.memory import Memory, NewMemory, Scope
 from conspectus.settings import Settings
 
@@ -72,7 +73,7 @@ class Project:
     def run(self, given: bytes | dict[str, Any]) -> str:
         """What the hook prints. It ends with 0 and never writes to stderr."""
         done = subprocess.run(
-            [sys.executable, "-I", "-S", hook.__file__, self.client, str(self.state), "600"],
+            hook_command(self.client, self.state, 600),
             input=given if isinstance(given, bytes) else json.dumps(given).encode(),
             env={**os.environ, "CONSPECTUS_EMBEDDER": "none"},
             capture_output=True,

@@ -18,7 +18,7 @@ from conspectus.cli.session import Session
 from conspectus.errors import InvalidInput
 
 NAME: Final = "conspectus"
-SCRIPT: Final = Path(hook.__file__).resolve()
+MODULE: Final = Path(hook.__file__).stem
 STATE: Final = "agent"
 """The folder of the hooks in a data directory."""
 HOOK_SECONDS: Final = 5
@@ -95,16 +95,16 @@ def install(
     project: Project = False,
     max_tokens: Annotated[int, typer.Option(min=200, help="Tokens that a hook may add to a prompt.")] = 600,
 ) -> None:
-    """Install the hooks, the MCP server and the skill of a coding agent."""
+    """Install the hooks, the MCP server and the skill."""
     data, plugin, base = _data(session), PLUGINS[client], _base(project=project)
     state = data / STATE
     state.mkdir(parents=True, exist_ok=True)
     state.chmod(0o700)
-    arguments = [sys.executable, "-I", "-S", str(SCRIPT), client, str(state), str(max_tokens)]
+    command = f"{shlex.join(hook_command(client, state, max_tokens))} 2>/dev/null || true"
     serve = ["mcp", "--data-dir", str(data), "--project", plugin.folder]
     program = Path(sys.executable).with_name(NAME)
     server = {"command": str(program) if program.exists() else NAME, "args": serve}
-    _change(base / plugin.hooks[project], lambda held: _with_hooks(held, plugin, shlex.join(arguments)))
+    _change(base / plugin.hooks[project], lambda held: _with_hooks(held, plugin, command))
     _change_servers(base / plugin.servers[project], server)
     _write(base / plugin.skill, SKILL)
     _show(session, [_state(client, base, project=project)])
@@ -123,7 +123,7 @@ def uninstall(client: Client, session: Session, *, project: Project = False) -> 
 
 
 def status(session: Session) -> None:
-    """Show what is installed for coding agents, and the end of the log."""
+    """Show what is installed, and the end of the log."""
     found = [
         _state(client, _base(project=project), project=project)
         for client in PLUGINS
@@ -133,6 +133,13 @@ def status(session: Session) -> None:
     log = _data(session) / STATE / hook.LOG
     if log.is_file():
         session.note(*log.read_text(encoding="utf-8", errors="replace").splitlines()[-3:])
+
+
+def hook_command(client: str, state: Path, max_tokens: int) -> list[str]:
+    """The program of a hook. It is imported, because Python compiles a script anew each time."""
+    folder = str(Path(hook.__file__).resolve().parent)
+    code = f"import sys; sys.path.append({folder!r}); import {MODULE}; {MODULE}.run()"
+    return [sys.executable, "-I", "-S", "-c", code, client, str(state), str(max_tokens)]
 
 
 def _show(session: Session, found: list[Installed]) -> None:
@@ -166,7 +173,7 @@ def _state(client: ClientName, base: Path, *, project: bool) -> Installed:
 
 
 def _is_ours(entry: Any) -> bool:
-    return SCRIPT.name in json.dumps(entry)
+    return MODULE in json.dumps(entry)
 
 
 def _with_hooks(held: dict[str, Any], plugin: Plugin, command: str) -> dict[str, Any]:

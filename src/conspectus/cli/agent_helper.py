@@ -22,7 +22,7 @@ from conspectus.cli import agent_hook as hook
 from conspectus.engine import Engine
 from conspectus.errors import ConspectusError, NotFound
 from conspectus.mcp.tool import ResultPage, ToolBudget, filled
-from conspectus.model.memory import Memory, NewMemory, Scope
+from conspectus.model.memory import MEMORY, Memory, NewMemory, Scope
 from conspectus.settings import Settings
 from conspectus.text.clean import clean, on_one_line
 
@@ -122,45 +122,36 @@ class AgentHelper:
         try:
             head, _, payload = (await reader.read(-1)).partition(b"\n")
             client, _, tokens = head.decode().partition(" ")
-            answer = await self.answer(client, payload, int(tokens))
+            event = event_of(client, payload)
+            answer = "" if event is None else await self.answer(event, int(tokens))
             writer.write(hook.DONE + answer.encode())
-            await writer.drain()
+            writer.close()
+            await writer.wait_closed()
+            if event is not None:
+                self._begin(self.store(event))
         except (ConspectusError, OSError, ValueError, RecursionError, TimeoutError) as fault:
             self.log(f"event_failed error={type(fault).__name__}: {fault}")
         finally:
             writer.close()
 
-    async def answer(self, client: str, payload: bytes, max_tokens: int) -> str:
+    async def answer(self, event: Event, max_tokens: int) -> str:
         """The JSON that the client takes as the answer to an event, or nothing."""
-        event = event_of(client, payload)
-        if event is None:
-            return ""
-        if event.kind == "end":
-            self._begin(self.read_spool())
-            return ""
-        told = ""
-        if event.kind in {"start", "prompt"}:
-            working = (
-                self.notes(event, max_tokens) if event.kind == "start" else self.recalled(event, max_tokens)
-            )
+        told = hook.project_notes(event.root, max_tokens) if event.kind == "start" else ""
+        if event.kind == "prompt":
             with suppress(NotFound):
-                told = await asyncio.wait_for(working, TURN)
-        self._begin(self.remember(event))
+                told = await asyncio.wait_for(self.recalled(event, max_tokens), TURN)
         return output(event, told[: hook.MAX_CHARACTERS]) if told else ""
 
-    async def notes(self, event: Event, max_tokens: int) -> str:
-        """The notes of the project, newest first."""
-        page = await self._engine.memory.list(
-            scope=event.scope, kind="note", newest_first=True, limit=hook.MAX_NOTES
-        )
-        return self._page(hook.HEAD, [_line(each) for each in page.memories], max_tokens)
+    async def store(self, event: Event) -> None:
+        """Store the text of an event, or at the end of a session what was left for the helper."""
+        await (self.read_spool() if event.kind == "end" else self.remember(event))
 
     async def recalled(self, event: Event, max_tokens: int) -> str:
         """The memories of other sessions that are about a prompt, best first."""
         query = on_one_line(event.text)[:MAX_QUERY]
         if not query:
             return ""
-        found = await self._engine.memory.recall(query, scope=event.scope, limit=2 * MAX_RECALLED)
+        found = await self._engine.memory.recall(query, scope=event.scope, limit=2 * MAX_RECALLED, graph=None)
         others = [each.memory for each in found.memories if each.memory.scope.conversation != event.session]
         return self._page(RECALLED, [_line(each) for each in others[:MAX_RECALLED]], max_tokens)
 
@@ -283,7 +274,7 @@ async def ended(helper: AgentHelper, over: asyncio.Event, idle: float) -> None:
 async def warm(engine: Engine) -> None:
     """Load the model and the index, so that the first answer is as fast as the others."""
     with suppress(NotFound):
-        await engine.memory.recall("warm-up", scope=Scope(agent="/"), limit=1)
+        await engine.search.retrieve("warm-up", collection=MEMORY, limit=1)
 
 
 def main(folder: Path, idle: float = IDLE) -> int:

@@ -1,16 +1,14 @@
-"""The hook of coding agents: a script that hands an event to the helper and prints its answer.
+"""The hook of coding agents: hands an event to the helper and prints its answer.
 
-`python -I -S agent_hook.py CLIENT FOLDER MAX_TOKENS` with the event as JSON on stdin. It uses only C modules
-of Python: importing `socket` and `json` would take longer than everything else. Whatever fails, it prints
-nothing, writes one line to the log and ends with 0.
+A client runs it as the command of `conspectus agent install`, with the event as JSON on stdin. It uses only C
+modules of Python: importing `socket` and `json` would take longer than everything else. Whatever fails, it
+prints nothing, writes one line to the log and ends with 0.
 """
 
 import _socket
-import _sqlite3
 import os
 import sys
 import time
-from types import TracebackType
 
 SOCKET = "socket"
 LOG = "agent.log"
@@ -66,11 +64,13 @@ def main(client: str, folder: str, max_tokens: str) -> None:
     if len(payload) > MAX_BYTES:
         raise ValueError("the event is too large")
     answer = asked(f"{client} {max_tokens}\n".encode(), payload)
-    if answer is None:
-        start_helper()
-        answer = alone(client, payload, int(max_tokens)).encode()
-    sys.stdout.buffer.write(answer)
-    sys.stdout.buffer.flush()
+    try:
+        told = alone(client, payload, int(max_tokens)).encode() if answer is None else answer
+        sys.stdout.buffer.write(told)
+        sys.stdout.buffer.flush()
+    finally:
+        if answer is None:
+            start_helper()
 
 
 def asked(head: bytes, payload: bytes) -> bytes | None:
@@ -111,6 +111,8 @@ def alone(client: str, payload: bytes, max_tokens: int) -> str:
 
     What is to be remembered is left for the helper.
     """
+    import _sqlite3
+
     reader = _sqlite3.connect(":memory:")
     event = payload.decode(errors="replace")
     name, cwd, root = reader.execute(FIELDS, {"event": event}).fetchone()
@@ -118,8 +120,7 @@ def alone(client: str, payload: bytes, max_tokens: int) -> str:
         spool(client, reader.execute("select json(?)", (event,)).fetchone()[0])
     if name not in ANSWERS or not isinstance(cwd := cwd or root, str):
         return ""
-    lines = [note_line(*row) for row in notes(project_root(cwd))]
-    told = within([HEAD, *lines], max_tokens * CHARACTERS_PER_TOKEN) if lines else ""
+    told = project_notes(project_root(cwd), max_tokens)
     return reader.execute(ANSWERS[name], (told,)).fetchone()[0] if told else ""
 
 
@@ -133,6 +134,8 @@ def spool(client: str, event: str) -> None:
 
 def notes(root: str) -> list[tuple[str, str, str]]:
     """The newest notes of a project, straight from the records."""
+    import _sqlite3
+
     try:
         records = _sqlite3.connect(f"file:../{RECORDS}?mode=ro", uri=True, timeout=0.05)
     except _sqlite3.OperationalError:
@@ -140,6 +143,12 @@ def notes(root: str) -> list[tuple[str, str, str]]:
     source = f"memory//{quoted(agent_name(root))}/"
     wanted = {"source": source, "limit": MAX_NOTES, "length": MAX_NOTE_LENGTH}
     return records.execute(NOTES, wanted).fetchall()
+
+
+def project_notes(root: str, max_tokens: int) -> str:
+    """The newest notes of a project as text."""
+    lines = [note_line(*row) for row in notes(root)]
+    return within([HEAD, *lines], max_tokens * CHARACTERS_PER_TOKEN) if lines else ""
 
 
 def note_line(text: str, day: str, author: str) -> str:
@@ -214,7 +223,7 @@ def log(folder: str, text: str) -> None:
     os.close(descriptor)
 
 
-def _failed(kind: type[BaseException], fault: BaseException, _: TracebackType | None) -> None:
+def _failed(kind: type[BaseException], fault: BaseException, _: object) -> None:
     """Leave a line in the log and end as if nothing had been asked."""
     try:
         log(sys.argv[2], f"{time.time():.0f} hook_failed error={kind.__name__}: {fault}")
@@ -222,6 +231,7 @@ def _failed(kind: type[BaseException], fault: BaseException, _: TracebackType | 
         os._exit(0)
 
 
-if __name__ == "__main__":
+def run() -> None:
+    """Run the hook with the arguments of the process."""
     sys.excepthook = _failed
     main(*sys.argv[1:4])
