@@ -12,6 +12,8 @@ copyright = "the Conspectus authors"
 extensions = ["myst_parser"]
 exclude_patterns = ["_static"]
 myst_heading_anchors = 4
+# Examples may be cut, and signatures are no whole programs.
+suppress_warnings = ["misc.highlighting_failure"]
 html_theme = "furo"
 html_title = f"Conspectus {version}"
 html_static_path = ["_static"]

@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 from typing import Final
 
-from scripts.docs import finish, pages
+from scripts.docs import finish, llms, pages
 from sphinx.cmd.build import build_main
 
 ROOT: Final = Path(__file__).resolve().parents[2]
@@ -27,6 +27,8 @@ def main() -> None:
         sys.exit("the documentation has warnings")
     if broken := finish.broken_links(made):
         sys.exit("\n".join(["links that lead nowhere:", *broken]))
+    for name, text in llms.texts(source).items():
+        (made / name).write_text(text, encoding="utf-8")
     shutil.rmtree(OUT, ignore_errors=True)
     finish.pack(made, OUT)
     files = [each for each in OUT.rglob("*") if each.is_file()]

@@ -1,0 +1,132 @@
+"""The reference of the HTTP API, from its OpenAPI document."""
+
+import json
+import shlex
+from collections.abc import Iterator, Mapping
+from typing import Any, Final
+from urllib.parse import quote
+
+from scripts.docs.markdown import code, contents, page, prose, table
+
+ADDRESS: Final = "http://127.0.0.1:8642"
+JSON: Final = "application/json"
+SCHEMAS: Final = "schemas.md"
+Part = Mapping[str, Any]
+
+
+def http_pages(document: Part) -> dict[str, str]:
+    """A page for each group of routes, and one for the schemas."""
+    groups: dict[str, list[str]] = {}
+    for path, operations in document["paths"].items():
+        for method, operation in operations.items():
+            groups.setdefault(operation["tags"][0], []).append(_section(method.upper(), path, operation))
+    folder = "reference/routes"
+    pages = {f"{folder}/{name}.md": page(name.title(), *sections) for name, sections in groups.items()}
+    schemas = document["components"]["schemas"]
+    pages[f"{folder}/{SCHEMAS}"] = page(
+        "Schemas", *(_schema(name, schemas[name]) for name in sorted(schemas))
+    )
+    pages[f"{folder}/index.md"] = page(
+        "Routes",
+        "Every route with its parameters, an example of a request, and one of its answer."
+        " [The server](../http.md) has what they share. They can be tried at `/docs`.",
+        contents([*groups, "schemas"]),
+    )
+    return pages
+
+
+def _section(method: str, path: str, operation: Part) -> str:
+    parameters = operation.get("parameters", [])
+    rows = (
+        (f"`{each['name']}`", each["in"], _type(each["schema"]), prose(each.get("description")))
+        for each in parameters
+    )
+    bodies = operation.get("requestBody", {}).get("content", {})
+    parts = [
+        f"## {method} {path}",
+        prose(operation.get("description")),
+        f"Operation: `{operation['operationId']}`",
+        table(("parameter", "in", "type", "meaning"), rows),
+        *(f"Body (`{kind}`): {_type(body['schema'])}" for kind, body in bodies.items()),
+        code("sh", _call(method, path, parameters, bodies)),
+        *_answers(operation["responses"]),
+    ]
+    return "\n\n".join(filter(None, parts))
+
+
+def _call(method: str, path: str, parameters: list[Part], bodies: Part) -> str:
+    """The request of the example, with curl."""
+    for each in parameters:
+        if each["in"] == "path":
+            path = path.replace(f"{{{each['name']}}}", quote(str(each["example"]), safe=""))
+    query = "&".join(
+        f"{each['name']}={quote(str(each['example']))}"
+        for each in parameters
+        if each["in"] == "query" and each.get("required")
+    )
+    words = ["curl", "-H", '"Authorization: Bearer $KEY"']
+    words += [] if method in {"GET", "POST"} and (method == "GET" or bodies) else ["-X", method]
+    words.append(shlex.quote(f"{ADDRESS}{path}{'?' + query if query else ''}"))
+    if JSON in bodies:
+        if method != "POST":
+            words = [each for each in words if each not in {"-X", method}] + ["-X", method]
+        sent = json.dumps(bodies[JSON]["example"], indent=2)
+        words += ["-H", '"Content-Type: application/json"', "-d", shlex.quote(sent)]
+    elif bodies:
+        fields = next(iter(bodies.values()))["example"]
+        words += [f"-F {name}=@{each}" for name, value in fields.items() for each in _files(value)]
+    return " ".join(words)
+
+
+def _files(value: Any) -> list[str]:
+    return [str(each) for each in value] if isinstance(value, list) else [str(value)]
+
+
+def _answers(responses: Part) -> Iterator[str]:
+    for status, answer in responses.items():
+        if status >= "300":
+            continue
+        content = answer.get("content", {})
+        if not content:
+            yield f"Answer: {status}, without a body."
+        for kind, body in content.items():
+            yield f"Answer {status} (`{kind}`): {_type(body.get('schema', {}))}"
+            if kind == JSON:
+                yield code("json", _short(body["example"]))
+            else:
+                yield code("text", str(body["example"]))
+
+
+def _short(example: Any) -> str:
+    """An example in at most forty lines."""
+    lines = json.dumps(example, indent=2, ensure_ascii=False).splitlines()
+    return "\n".join(lines if len(lines) <= 40 else [*lines[:39], "…"])
+
+
+def _schema(name: str, schema: Part) -> str:
+    needed = schema.get("required", [])
+    rows = (
+        (f"`{field}`", "yes" if field in needed else "", _type(each, ""), prose(each.get("description")))
+        for field, each in schema.get("properties", {}).items()
+    )
+    parts = (
+        f"## {name}",
+        prose(schema.get("description")),
+        table(("field", "required", "type", "meaning"), rows),
+    )
+    return "\n\n".join(filter(None, parts))
+
+
+def _type(schema: Part, page_of_schemas: str = SCHEMAS) -> str:
+    """A schema in a word; one with a name is linked."""
+    if "$ref" in schema:
+        name = schema["$ref"].rpartition("/")[2]
+        return f"[{name}]({page_of_schemas}#{name.lower()})"
+    for union in ("anyOf", "oneOf", "allOf"):
+        if union in schema:
+            return " or ".join(dict.fromkeys(_type(each, page_of_schemas) for each in schema[union]))
+    if schema.get("type") == "array":
+        return f"list of {_type(schema.get('items', {}), page_of_schemas)}"
+    if "enum" in schema or "const" in schema:
+        return " or ".join(f"`{each}`" for each in schema.get("enum", [schema.get("const")]))
+    return str(schema.get("type", "any"))
