@@ -92,7 +92,7 @@ async def test_a_batch_never_exceeds_its_size_and_a_large_caller_gets_its_rows_i
 async def test_a_batch_is_no_larger_than_the_model_takes(make: Make, clock: ManualClock) -> None:
     class Small(CountingModel):
         @property
-        def maximum(self) -> int:
+        def max_texts(self) -> int:
             return 2
 
     model = Small()
