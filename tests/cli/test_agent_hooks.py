@@ -20,7 +20,7 @@ from conspectus.bootstrap import local_counter
 from conspectus.cli import agent_helper
 from conspectus.cli import agent_hook as hook
 from conspectus.cli.agent import hook_command
-from conspectus.model.memory import Memory, NewMemory, Scope
+from conspectus.model.memory import Memory, MemorySelection, NewMemory, Scope
 from conspectus.settings import Settings
 
 SETTINGS = Settings(embedder="none")
@@ -188,6 +188,24 @@ def test_a_worktree_and_a_folder_without_git_have_projects(project: Project, tmp
     assert hook.project_root(str(tmp_path)) == str(tmp_path)
     assert NOTE in replace(project, root=tmp_path / "side").told(0, "s")
     assert agent_helper.branch_of(str(tmp_path)) == ""
+
+
+def test_the_notes_are_those_that_the_engine_lists(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(project.state)
+    scope = Scope(agent=str(project.root))
+    with sync.open(project.data, settings=SETTINGS) as engine:
+        texts = [NewMemory(f"Note {number}.", kind="note") for number in range(4)]
+        first, second, *_ = engine.memory.add([*texts, NewMemory("A turn.")], scope=scope)
+        engine.memory.add([NewMemory("Another user's.", kind="note")], scope=replace(scope, user="bob"))
+        for _ in range(2):
+            listed = engine.memory.list(scope=scope, kind="note").memories
+            shown = [
+                line.partition(": ")[2] for line in hook.project_notes(scope.agent or "", 600).splitlines()
+            ]
+            assert sorted(shown[1:]) == sorted(each.text for each in listed)
+            engine.memory.update(first.id, scope=scope, text="Changed.")
+            engine.memory.forget(MemorySelection((second.id,)), scope=scope)
+    assert {"Changed.", "Note 2."} < set(shown) and not {"Note 0.", "Note 1."} & set(shown)
 
 
 HOSTILE = [
