@@ -16,6 +16,9 @@ import zipfile
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+import client_wheel
+import follow_get_started
+
 ROOT = Path(__file__).resolve().parents[1]
 VERSION = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["version"]
 PYTHONS = ("3.14", "3.13", "3.12", "3.11")
@@ -28,6 +31,37 @@ DATED = {"SOURCE_DATE_EPOCH": "1767225600"}
 """Builds of a commit have the same bytes with this; a release takes the date of its commit."""
 MAX_PACKAGES, MAX_MEGABYTES = 60, 350
 """Of the base install, without pip and setuptools, and without what Python compiles."""
+MAX_CLIENT_PACKAGES, MAX_CLIENT_MEGABYTES = 20, 20
+CLIENT = """
+import asyncio, sys
+import conspectus
+from conspectus.model.memory import Scope
+
+def blocking():
+    with conspectus.connect(sys.argv[1]) as engine:
+        engine.add([conspectus.NewDocument("Invoices are paid on Fridays.", title="Invoices")])
+        asked = conspectus.Query("when are invoices paid?", limit=3)
+        assert "Fridays" in engine.retrieve(asked).hits[0].chunk.text
+        window = engine.window(asked, 200)
+        assert "Fridays" in window.text and window.citations and engine.explain(asked, 200).trace
+        engine.memory.add("The user likes tea.", scope=Scope(user="anna"))
+        assert engine.tokenizer()("a release") == 2
+
+async def awaited():
+    async with conspectus.connect(sys.argv[1]) as engine:
+        assert "default" in [each.name for each in await engine.collections.list()]
+        try:
+            await engine.retrieve("x", collection="nothing")
+        except conspectus.ConspectusError as fault:
+            assert fault.code == "not_found", fault
+
+blocking()
+asyncio.run(awaited())
+try:
+    conspectus.open("folder").__enter__()
+except conspectus.ConspectusError as fault:
+    print(fault)
+"""
 SIZES = """
 from importlib.metadata import distributions
 found = {each.name.lower(): each for each in distributions()}
@@ -54,6 +88,7 @@ def main() -> None:
         with ThreadPoolExecutor() as pool:
             results = [pool.submit(tried, folder / f"{n}", *each) for n, each in enumerate(trials)]
         print(*(each.result() for each in results), sep="\n")
+        print(follow_get_started.followed(compiled, ROOT / "docs"))
 
 
 def differing(first: Path, second: Path) -> list[str]:
@@ -116,12 +151,32 @@ def tried(folder: Path, wheel: Path, python: str | None, pip: str) -> str:
     ran([*install, "--no-compile", wheel], folder)
     ran([own, "-m", "pip", "check"], folder)
     version = ran([own, "-m", "pip", "--version"], folder)
-    packages, megabytes = map(int, ran([own, "-c", SIZES], folder).split())
-    if packages > MAX_PACKAGES or megabytes > MAX_MEGABYTES:
-        sys.exit(f"the base install has {packages} packages and {megabytes} MB")
+    packages, megabytes = sizes(own, folder, MAX_PACKAGES, MAX_MEGABYTES)
     try_programs(own, folder)
     took = f"{time.monotonic() - started:.0f} s"
     return f"{version} installed {packages} packages, {megabytes} MB, and the wheel ran: {took}"
+
+
+def sizes(python: Path, folder: Path, max_packages: int, max_megabytes: int) -> tuple[int, int]:
+    """How many packages an environment has, and their megabytes."""
+    packages, megabytes = map(int, ran([python, "-c", SIZES], folder).split())
+    if packages > max_packages or megabytes > max_megabytes:
+        sys.exit(f"{folder.name} has {packages} packages and {megabytes} MB")
+    return packages, megabytes
+
+
+def try_client(address: str, folder: Path, python: Path) -> str:
+    """Install conspectus-client in an environment of its own, and ask a server with it."""
+    wheel = client_wheel.built(folder / "wheels")
+    ran([python, "-m", "venv", folder / "client"], folder)
+    own = folder / "client" / "bin" / "python"
+    ran([own, "-m", "pip", "install", "--quiet", "--no-compile", wheel], folder)
+    ran([own, "-m", "pip", "check"], folder)
+    packages, megabytes = sizes(own, folder, MAX_CLIENT_PACKAGES, MAX_CLIENT_MEGABYTES)
+    said = ran([own, "-c", CLIENT, address], folder)
+    if "pip install conspectus" not in said:
+        sys.exit(f"a client that opens a folder says {said!r}")
+    return f"conspectus-client: {packages} packages, {megabytes} MB"
 
 
 def try_programs(python: Path, folder: Path) -> None:
@@ -140,11 +195,11 @@ def try_programs(python: Path, folder: Path) -> None:
     for arguments, words in expected.items():
         if not (said := ran(list(arguments), folder)) or words not in said:
             sys.exit(f"{arguments}: {words!r} is not in {said!r}")
-    try_server([*command, "serve", "--port", "0"], folder)
+    print(try_server([*command, "serve", "--port", "0", "--no-auth"], folder, python))
 
 
-def try_server(command: list[str | Path], folder: Path) -> None:
-    """Start a server, ask whether it is alive, and end it."""
+def try_server(command: list[str | Path], folder: Path, python: Path) -> str:
+    """Start a server, ask it with the client, and end it."""
     serving = subprocess.Popen(
         command, cwd=folder, env=environment(), stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True
     )
@@ -153,12 +208,14 @@ def try_server(command: list[str | Path], folder: Path) -> None:
         if address is None:
             sys.exit(f"{command} did not start")
         with urllib.request.urlopen(f"{address}/healthz", timeout=PATIENCE):
-            serving.terminate()
+            asked = try_client(address, folder, python)
+        serving.terminate()
         serving.communicate(timeout=PATIENCE)
     finally:
         serving.kill()
     if serving.returncode != 0:
         sys.exit(f"{command} ended with {serving.returncode}")
+    return asked
 
 
 def ran(command: list[str | Path], folder: Path, *, umask: int = -1, **variables: str) -> str:
