@@ -233,6 +233,10 @@ class Settings:
     idempotency_hours: Annotated[int, "time that the answer to an `Idempotency-Key` is kept"] = 24
     cors_origins: Annotated[str, "origins of web pages that may read answers, separated by commas"] = ""
 
+    opentelemetry: Annotated[
+        str, "`on`: traces and metrics by OTLP, to where `OTEL_EXPORTER_OTLP_ENDPOINT` says"
+    ] = "off"
+    opentelemetry_content: Annotated[str, "`on`: traces have the texts of queries"] = "off"
     url: Annotated[str, "URL of a server to use instead of a data directory"] = ""
     api_key: Annotated[str, "API key for that server"] = field(default="", repr=False)
     client_timeout_seconds: Annotated[int, "timeout of a request to that server"] = 90

@@ -6,7 +6,7 @@ Adapters are imported when they are first needed, so that a program pays only fo
 """
 
 import os
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from functools import partial
@@ -40,7 +40,17 @@ __all__ = [
     "open",
     "prepare",
     "require_store",
+    "start_telemetry",
 ]
+
+
+def start_telemetry(settings: Settings) -> Callable[[], dict[str, str]] | None:
+    """Export traces and metrics, if the settings say so; the result names the current trace, as headers."""
+    if settings.opentelemetry != "on":
+        return None
+    from conspectus.bootstrap import telemetry
+
+    return telemetry.start(content=settings.opentelemetry_content == "on").carrier
 
 
 @asynccontextmanager
@@ -63,6 +73,7 @@ async def open(
     chosen = Settings.from_environment() if settings is None else settings
     if embedder is not None:
         chosen = replace(chosen, embedder=GIVEN)
+    start_telemetry(chosen)
     place = place_of(path or chosen.path, chosen)
     models = Models(chosen, embedder)
     judge = reranker or models.rerankers.by_name(chosen.reranker)

@@ -83,6 +83,7 @@ FEATURES: Final[Mapping[str, str]] = {
     "milvus": "index in Milvus",
     "openai": "chat models with OpenAI's API",
     "openai-agents": "sessions for the OpenAI Agents SDK",
+    "otel": "traces and metrics by OpenTelemetry",
     "postgresql": "data in PostgreSQL",
     "spacy": "entities found by spaCy",
     "static": "model2vec embeddings",

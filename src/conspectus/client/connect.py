@@ -1,7 +1,7 @@
 """Connect to a server."""
 
 import ssl
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from functools import cache
 
@@ -29,11 +29,21 @@ async def open(
     address = checked(url or chosen.url)
     limits = TransportLimits(seconds=chosen.client_timeout_seconds, answer_bytes=chosen.max_response_bytes)
     headers = authorization(chosen.api_key if api_key is None else api_key)
+    hooks = {"request": [_traced(current)] if (current := bootstrap.start_telemetry(chosen)) else []}
     async with httpx.AsyncClient(
-        headers=headers, timeout=chosen.client_timeout_seconds, verify=_trusted()
+        headers=headers, timeout=chosen.client_timeout_seconds, verify=_trusted(), event_hooks=hooks
     ) as http:
         channel = Transport(http, address, limits)
         yield RemoteEngine(channel, bootstrap.local_files(chosen), bootstrap.local_archives(chosen))
+
+
+def _traced(current: Callable[[], dict[str, str]]) -> Callable[[httpx.Request], Awaitable[None]]:
+    """Have a request continue the trace of the caller."""
+
+    async def carry(request: httpx.Request) -> None:
+        request.headers.update(current())
+
+    return carry
 
 
 @cache

@@ -3,7 +3,6 @@
 Imports engine.
 """
 
-from conspectus.operations.alerts import ALERT_OPERATIONS
 from conspectus.operations.channels import CHANNEL_OPERATIONS
 from conspectus.operations.collections import COLLECTION_OPERATIONS, SOURCE_OPERATIONS
 from conspectus.operations.documents import DOCUMENT_OPERATIONS
@@ -14,7 +13,7 @@ from conspectus.operations.memory import MEMORY_OPERATIONS
 from conspectus.operations.operation import Operation, Parameter
 from conspectus.operations.people import GRANT_OPERATIONS, PEOPLE_OPERATIONS
 from conspectus.operations.search import SEARCH_OPERATIONS
-from conspectus.operations.streams import STREAM_OPERATIONS
+from conspectus.operations.streams import ALERT_OPERATIONS, STREAM_OPERATIONS
 
 OPERATIONS = {
     each.key: each

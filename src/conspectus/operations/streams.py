@@ -1,12 +1,14 @@
-"""Operations on streams of captions."""
+"""Operations on streams of captions, and on alerts for them."""
 
 from typing import Final
 
+from conspectus.engine.alerts import AlertService
 from conspectus.engine.streams import StreamService
 from conspectus.engine.summaries import SummaryService
 from conspectus.model.streams import StreamQuery, SummaryRequest
 from conspectus.operations.operation import Operation
 
+_ALERT: Final = "/alerts/{alert}"
 _STREAM: Final = "/streams/{stream}"
 _CAPTIONS: Final = f"{_STREAM}/captions"
 
@@ -14,6 +16,13 @@ _SUMMARY: Final = f"{_STREAM}/summary"
 _LIVE: Final = f"{_SUMMARY}/live"
 _IN: Final = ("collection",)
 
+ALERT_OPERATIONS: Final = (
+    Operation(AlertService.put, "POST", "/alerts", spread="alert", id="put_alert"),
+    Operation(AlertService.list, "GET", "/alerts", id="list_alerts"),
+    Operation(AlertService.list_matches, "GET", "/alerts/events", id="list_alert_matches"),
+    Operation(AlertService.get, "GET", _ALERT, id="get_alert"),
+    Operation(AlertService.delete, "DELETE", _ALERT, status=204, id="delete_alert"),
+)
 STREAM_OPERATIONS: Final = (
     Operation(
         SummaryService.summarize,

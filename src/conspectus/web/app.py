@@ -9,7 +9,7 @@ from datetime import UTC, datetime, timedelta
 from functools import partial
 from importlib.metadata import version
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from fastapi import FastAPI
 from fastapi.exceptions import RequestValidationError
@@ -62,6 +62,13 @@ work = logging.getLogger(__name__)
 if TYPE_CHECKING:
     from conspectus.mcp.server import Endpoint
 MAX_FIELDS = 20
+WITHOUT: dict[str, Any] = {
+    "docs_url": None,
+    "redoc_url": None,
+    "redirect_slashes": False,
+    "telemetry": {"logs": False, "operation_spans": False},
+}
+"""What FastAPI would do by itself; records of its telemetry have messages, and so texts."""
 GROUPS = (
     people, jobs, message_import, documents, search,
     chat, tasks, alerts, memories, graph_export,
@@ -99,9 +106,7 @@ def application(
         title="Conspectus",
         version=version("conspectus"),
         description="The context engine for language models: find, rank, pack and explain context.",
-        docs_url=None,
-        redoc_url=None,
-        redirect_slashes=False,
+        **WITHOUT,
         generate_unique_id_function=operation,
         form_limits={"max_files": settings.max_upload_files, "max_fields": MAX_FIELDS},
         lifespan=partial(_lifespan, Running(engine, readiness, chats, settings, models, endings)),
