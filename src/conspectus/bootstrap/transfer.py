@@ -145,7 +145,8 @@ def back_up(
         raise InvalidInput("data", "is a database; back it up with scripts/postgres_backup.sh")
     if not Path(place.records).is_file():
         raise NotFound("store at", str(place.folder))
-    _require_new(file)
+    if file.exists():
+        raise Conflict("file", str(file), "exists already; choose another name")
     with _disk(file), TemporaryDirectory(prefix=".conspectus-backup-", dir=file.parent) as work:
         members, moment = _collected(place.folder, Path(work), settings, progress)
         manifest = _described(members, moment)
@@ -283,11 +284,6 @@ def _take(file: Path, taken: Path) -> None:
         os.link(file, taken)
     except OSError:
         shutil.copyfile(file, taken)
-
-
-def _require_new(file: Path) -> None:
-    if file.exists():
-        raise Conflict("file", str(file), "exists already; choose another name")
 
 
 def _give_name(made: Path, file: Path) -> None:

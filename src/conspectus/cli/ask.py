@@ -43,7 +43,7 @@ class PrintedAnswer:
 
     @property
     def text(self) -> str:
-        """All of it."""
+        """The complete text."""
         return "".join(event.text for event in self.events if isinstance(event, Delta))
 
     @property
@@ -52,7 +52,7 @@ class PrintedAnswer:
         return self.last(Sources) or Sources("off")
 
     def last(self, kind: type[E]) -> E | None:
-        """The last event of a kind, if there is one."""
+        """Return the last event of a type, if there is one."""
         return next((event for event in reversed(self.events) if isinstance(event, kind)), None)
 
 
@@ -91,7 +91,7 @@ def ask(
 
 
 def sources_table(sources: Sequence[ChatSource]) -> Table:
-    """Numbered sources, one per line."""
+    """Return numbered sources, one per line."""
     rows = (
         (
             f"[{each.number}]", cell(each.title or each.location, limit=60),
@@ -103,7 +103,7 @@ def sources_table(sources: Sequence[ChatSource]) -> Table:
 
 
 def _print_answer(session: Session, request: ChatRequest, *, aloud: bool) -> PrintedAnswer:
-    """All events; the text is printed as it arrives."""
+    """Print all events; text is printed as it arrives."""
     printed = PrintedAnswer()
     with closing(session.engine.chat.stream(request)) as events:
         for event in events:
@@ -138,7 +138,7 @@ def _finish(printed: PrintedAnswer, session: Session) -> None:
 
 
 def _passages(session: Session, request: ChatRequest, sources: Sources) -> None:
-    """The passages that a model would receive, if none is set."""
+    """Print the passages that a model would receive, if none is set."""
     window = session.engine.window(
         request.message,
         request.allocation.context,

@@ -180,7 +180,7 @@ def _connections_table(found: Iterable[Connection]) -> RenderableType:
 
 
 def _options(values: Sequence[str]) -> dict[str, Any]:
-    """KEY=VALUE pairs; JSON lists, true and false are parsed, and `path` is made absolute."""
+    """Parse KEY=VALUE pairs, with JSON lists, true and false. `path` is made absolute."""
     options: dict[str, Any] = {}
     for each in values:
         name, equals, value = each.partition("=")

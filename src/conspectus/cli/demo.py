@@ -1,4 +1,4 @@
-"""demo: a small store to look at, of a company that does not exist."""
+"""demo: an example store of a fictitious company."""
 
 import json
 from collections.abc import Callable, Iterator, Mapping
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 DATA: Final = Path(__file__).with_name("demo_data")
 MARK: Final = "demo.txt"
 COMPLETE: Final = "complete"
-"""What the file that marks a folder as a demo says in the end."""
+"""The last line of the file that marks a folder as a demo."""
 PAGES: Final = "default"
 CHAT: Final = "chat"
 CAMERAS: Final = "cameras"
@@ -40,14 +40,14 @@ COLLECTIONS: Final[Mapping[str, str]] = {
 PAGE: Final = "=== "
 SOURCES: Final = ("handbook", "product", "operations", "security", "archive")
 OPEN: Final = ("handbook", "product")
-"""Sources that everybody may read."""
+"""Sources that everyone may read."""
 HELPER: Final = Scope("ann", "helper")
 FORGOTTEN: Final = "phone"
 
 
 @dataclass(frozen=True, slots=True)
 class Demo:
-    """A demo: its folder and the API keys of its users, which are known when it is made."""
+    """A demo: its folder, and the API keys of its users if it was just created."""
 
     folder: str
     keys: Mapping[str, str]
@@ -85,7 +85,7 @@ def demo(
 
 
 def fill(engine: "BlockingEngine", tell: Callable[[str], None], bars: "Progress | None") -> dict[str, str]:
-    """Store everything, which changes nothing where it is stored already; return the keys of the users."""
+    """Store the example data. Stored data is unchanged. Returns the keys of the users."""
     pages: dict[str, str] = {}
     for source in SOURCES:
         given = list(pages_of(source))
@@ -108,12 +108,12 @@ def fill(engine: "BlockingEngine", tell: Callable[[str], None], bars: "Progress 
 
 
 def data(name: str) -> Any:
-    """What a file of the package holds."""
+    """Return the content of a data file of the package."""
     return json.loads((DATA / f"{name}.json").read_text(encoding="utf-8"))
 
 
 def pages_of(source: str) -> Iterator[NewDocument]:
-    """The pages of a source: each begins with a line that has its key."""
+    """Return the pages of a source: each starts with a line with its key."""
     for part in (DATA / f"{source}.txt").read_text(encoding="utf-8").split(PAGE)[1:]:
         key, _, text = part.partition("\n")
         title = text.partition("\n")[0].removeprefix("# ")
@@ -121,7 +121,7 @@ def pages_of(source: str) -> Iterator[NewDocument]:
 
 
 def fill_stream(engine: "BlockingEngine", tell: Callable[[str], None]) -> None:
-    """A day of a camera in the lobby."""
+    """Store a day of a camera in the lobby."""
     captions = [
         NewCaption(**{**each, "entities": tuple(each.get("entities", ()))}) for each in data("captions")
     ]
@@ -135,7 +135,7 @@ def fill_stream(engine: "BlockingEngine", tell: Callable[[str], None]) -> None:
 
 
 def fill_graph(engine: "BlockingEngine", pages: Mapping[str, str], tell: Callable[[str], None]) -> None:
-    """Who does what with which service, and the pages that say so; one person is there twice and merged."""
+    """Store who works with which service, with the pages as evidence; one duplicate person is merged."""
     graph = data("graph")
     nodes = [NewNode(**{**each, "aliases": tuple(each.get("aliases", ()))}) for each in graph["nodes"]]
     edges = [NewEdge(**each) for each in graph["edges"]]
@@ -149,7 +149,7 @@ def fill_graph(engine: "BlockingEngine", pages: Mapping[str, str], tell: Callabl
 
 
 def fill_memory(engine: "BlockingEngine", tell: Callable[[str], None]) -> None:
-    """What an assistant learned of a user in months; one memory is forgotten."""
+    """Store what an assistant learned about a user in months; one memory is deleted."""
     lines = [json.dumps(each) for each in data("memories")]
     written = engine.memory.import_lines(lines)
     known = dict(zip((each["key"] for each in data("memories")), written, strict=True))
@@ -158,7 +158,7 @@ def fill_memory(engine: "BlockingEngine", tell: Callable[[str], None]) -> None:
 
 
 def fill_people(engine: "BlockingEngine") -> dict[str, str]:
-    """Accounts: the owner, ann who manages everything, and bob who may read two sources; their new keys."""
+    """Create accounts: the owner, ann who manages everything, and bob who may read two sources."""
     owner = engine.people.create_owner() or engine.people.create_key("owner")
     stored = {each.name for each in engine.people.list_users()}
     keys = {"owner": owner.secret}

@@ -12,7 +12,7 @@ INTERRUPTED = 128 + signal.SIGINT
 
 
 def main() -> None:
-    """Load the program and run it; an interrupt ends it with 130, also while it loads and when it is done."""
+    """Load and run the program. An interrupt exits with 130, also while loading."""
     heard = signal.getsignal(signal.SIGINT) is signal.default_int_handler
     if heard:
         signal.signal(signal.SIGINT, _end)
@@ -30,5 +30,5 @@ def main() -> None:
 
 
 def _end(_: int, __: FrameType | None) -> None:
-    """End at once: nothing is open, and some modules turn an interrupted import into another error."""
+    """Exit at once: nothing is open, and some modules turn an interrupted import into another error."""
     os._exit(INTERRUPTED)

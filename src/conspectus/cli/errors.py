@@ -1,4 +1,4 @@
-"""Errors to messages and exit codes; the only place that knows the codes."""
+"""Convert errors to messages and exit codes."""
 
 import os
 import sys
@@ -44,7 +44,7 @@ MEANINGS = {
 
 @contextmanager
 def reported(*, as_json: bool) -> Iterator[None]:
-    """Turn errors into a message (with `--json`, a document on stdout) and an exit code."""
+    """Convert errors to a message (with `--json`, a document on stdout) and an exit code."""
     try:
         yield
         sys.stdout.flush()
@@ -83,7 +83,7 @@ def fail(code: str, message: str, *, facts: dict[str, object], as_json: bool) ->
 
 
 def confirm(question: str, *, yes: bool) -> None:
-    """Ask before something is deleted, unless `yes`; a refusal ends the command."""
+    """Ask for confirmation of a deletion, unless `yes`; a refusal ends the command."""
     if not yes and not typer.confirm(question, err=True):
         note("nothing was deleted")
         raise typer.Exit(FAILED)
@@ -94,5 +94,5 @@ def _facts(error: ConspectusError) -> dict[str, object]:
 
 
 def _forget_output() -> None:
-    """Let nothing be written to the closed pipe when the interpreter ends."""
+    """Prevent the interpreter from writing to the closed pipe at its end."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

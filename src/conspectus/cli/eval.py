@@ -57,7 +57,7 @@ class Scored:
     ] = None
 
     def chosen(self) -> str | None:
-        """The profile without the disabled parts."""
+        """Return the profile without the disabled parts."""
         return profile_without(self.profile or "default", self.without) if self.without else self.profile
 
 
@@ -169,7 +169,7 @@ def similarity(
 
 
 def _stored(session: Session, where: Filter) -> Iterator[NewDocument]:
-    """All documents that match, with their text, under their ids."""
+    """Return all matching documents with their text, under their ids."""
     after: str | None = None
     while True:
         documents = session.engine.documents
@@ -195,7 +195,7 @@ def _report(path: Path) -> Mapping[str, object]:
 
 
 def _require(figures: Mapping[str, object], minimums: Sequence[str] | None) -> None:
-    """End with exit code 1 if a measure is below its minimum."""
+    """Exit with code 1 if a measure is below its minimum."""
     below = too_low(figures, minimums or ())
     for each in below:
         note(each)
@@ -204,14 +204,14 @@ def _require(figures: Mapping[str, object], minimums: Sequence[str] | None) -> N
 
 
 def _measured(session: Session, measure: Callable[["Progress | None"], Coroutine[Any, Any, T]]) -> T:
-    """The figures that are measured on this machine, with progress bars."""
+    """Return the results of an evaluation, with progress bars."""
     session.require_here()
     with progress() as bars:
         return asyncio.run(measure(bars))
 
 
 def figures_table(figures: Mapping[str, object]) -> RenderableType:
-    """Nested figures, one per line."""
+    """Return nested results, one per line."""
     table = plain_table("measure", "value")
     for name, value in figures.items():
         inner = value if isinstance(value, Mapping) else {"": value}
@@ -225,7 +225,7 @@ def figures_table(figures: Mapping[str, object]) -> RenderableType:
 
 
 def ways_table(figures: Mapping[str, Mapping[str, object]]) -> RenderableType:
-    """The same figures of several methods, side by side."""
+    """Return the results of several methods side by side."""
     table = plain_table("measure", *figures)
     for name in dict.fromkeys(name for report in figures.values() for name in report if name != BY_QUESTION):
         values = (report.get(name, "") for report in figures.values())

@@ -37,7 +37,7 @@ STDIO: Final = Path("-")
 TEXT: Final = 80
 LISTS: Final = frozenset({"aliases"})
 WITH_ID: Final = {"source_id": "source", "target_id": "target"}
-"""Other names of fields of edges that programs write."""
+"""Alternative names of edge fields that other programs write."""
 New = TypeVar("New", NewNode, NewEdge)
 NodeId = Annotated[str, typer.Argument(metavar="NODE", help="Id of a node.")]
 From = Annotated[str | None, typer.Option("--from", help="ISO 8601 time from which it is true.")]
@@ -52,12 +52,12 @@ EntityText = Annotated[str, typer.Argument(metavar="TEXT", help="Text with entit
 
 @dataclass(frozen=True, slots=True)
 class OfGraph:
-    """A graph."""
+    """Options that select a graph."""
 
     graph: Annotated[str, typer.Option(help="Graph (name or id).")] = "default"
 
     def place(self, session: Session) -> dict[str, Any]:
-        """The graph and the collection, as the engine takes them."""
+        """Return the graph and the collection as arguments of the engine."""
         return {"graph": self.graph, "collection": session.collection}
 
 
@@ -75,7 +75,7 @@ class NodeOptions:
     end: Until = None
 
     def node(self, name: str) -> NewNode:
-        """As the engine takes it."""
+        """Return the node."""
         values = properties(self.property)
         return NewNode(name, self.type, self.name, tuple(self.alias), values, self.start, self.end)
 
@@ -95,7 +95,7 @@ class EdgeOptions:
     evidence: Annotated[str | None, typer.Option(help="Document that states it (id).")] = None
 
     def edge(self, source: str, target: str) -> NewEdge:
-        """As the engine takes it."""
+        """Return the edge."""
         values = properties(self.property)
         return NewEdge(
             source,
@@ -125,7 +125,7 @@ class Deleted:
 
 @dataclass(frozen=True, slots=True)
 class Walking:
-    """How far to traverse, and over which edges."""
+    """Options of a traversal."""
 
     hops: Annotated[int, typer.Option(help="Number of hops.")] = 1
     type: Annotated[list[str], typer.Option(help="Type of edges; repeatable (default: all).")] = field(
@@ -138,7 +138,7 @@ class Walking:
     offset: Annotated[int, typer.Option(min=0, help="Number of results to skip.")] = 0
 
     def walk(self) -> Traversal:
-        """As the engine takes it."""
+        """Return the traversal."""
         return Traversal(
             self.hops,
             tuple(self.type),
@@ -151,7 +151,7 @@ class Walking:
 
 
 def parts_in(file: Path, kind: type[New]) -> list[New]:
-    """The nodes or edges of a file. Raises InvalidInput with the number of an invalid one."""
+    """Return the nodes or edges in a file. Raises InvalidInput with the number of an invalid one."""
     known = {each.name for each in fields(kind)}
     parts = []
     for number, values in enumerate(_objects(file), 1):
@@ -170,7 +170,7 @@ def parts_in(file: Path, kind: type[New]) -> list[New]:
 
 
 def properties(pairs: Sequence[str]) -> dict[str, Any]:
-    """Values by name from KEY=VALUE, parsed as JSON if possible. Raises InvalidInput."""
+    """Return values by name from KEY=VALUE, parsed as JSON if possible. Raises InvalidInput."""
     values: dict[str, Any] = {}
     for pair in pairs:
         name, mark, value = pair.partition("=")
@@ -184,7 +184,7 @@ def properties(pairs: Sequence[str]) -> dict[str, Any]:
 
 
 def nodes_table(nodes: Sequence[Node], scores: Sequence[float] = ()) -> RenderableType:
-    """Nodes, one per line, after their scores if there are any."""
+    """Return nodes, one per line, with their scores if there are any."""
     rows = (
         (
             each.id, each.type, each.name if each.name != each.id else "",
@@ -215,7 +215,7 @@ def edges_table(edges: Sequence[Edge]) -> RenderableType:
 
 
 def neighbors_tree(node: str, found: Sequence[Neighbor]) -> RenderableType:
-    """A node with its neighbors, each below the one that leads to it."""
+    """Return a node with its neighbors, each below the one that leads to it."""
     tree = Tree(cell(node, style="bold"))
     branches: dict[tuple[str, ...], Tree] = {(node,): tree}
     for each in sorted(found, key=lambda one: one.hop):
@@ -502,7 +502,7 @@ def _add_parts(
     session: Session,
     of: OfGraph,
 ) -> None:
-    """Add in batches of the size that the settings allow; an empty list is one batch."""
+    """Add nodes or edges in batches of the size in the settings; an empty list is one batch."""
     done: list[GraphWritten] = []
     with progress() as bars:
         for start in range(0, max(1, len(parts)), BATCH):
@@ -516,7 +516,7 @@ def _add_parts(
 
 
 def _ask(session: Session, of: OfGraph) -> None:
-    """Ask before a whole graph is deleted."""
+    """Ask for confirmation before a whole graph is deleted."""
     graphs = session.engine.graph.list(collection=session.collection)
     called = {of.graph, f"graph/{of.graph}"}
     named = [each for each in graphs if {each.source.name, each.source.id} & called]

@@ -161,7 +161,7 @@ def summarize_requests(
 
 
 def report(session: Session, jobs: Sequence[Job], *, wait: bool) -> None:
-    """Show jobs, once they ended if `wait`; the exit code tells if one failed."""
+    """Print jobs, with `wait` when they have ended; the exit code tells if one failed."""
     found = list(jobs)
     if wait:
         with progress() as bars:
@@ -205,7 +205,7 @@ def _state(name: str | None) -> JobState | None:
 
 
 def _headers(path: Path) -> dict[str, str]:
-    """Headers from a file, as other accounts can read the command line. Errors do not quote them."""
+    """Read headers from a file: command lines are visible to others. Errors do not quote them."""
     try:
         text = sys.stdin.read() if str(path) == "-" else path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError):

@@ -45,22 +45,22 @@ OLD_OPTIONS: Mapping[str, str] = {
     "connections delete --delete": "--documents", "--threshold": "--min-score",
     "streams summarize --prompt": "--instructions",
 }  # fmt: skip
-"""An option that one command renamed differently has the name of the command before it."""
+"""Renamed options per command; the command is the text before the option."""
 ALIASES: Mapping[str, str] = {"--tokens": "--max-tokens"}
-"""Options that still work under their old names."""
+"""Options that are still accepted under their old names."""
 
 _UNKNOWN = re.compile(r"No such (?P<kind>command|option):? '?(?P<name>[^' ]+?)'?\.?(?: .*)?", re.DOTALL)
 
 
 def with_aliases(arguments: Sequence[str]) -> list[str]:
-    """The arguments of the process, with current names for options that still work under old ones."""
+    """Return the arguments, with current names for options that are accepted under old ones."""
     end = arguments.index("--") if "--" in arguments else len(arguments)
     given = (each.partition("=") for each in arguments[:end])
     return [ALIASES.get(name, name) + mark + value for name, mark, value in given] + [*arguments[end:]]
 
 
 def explained(message: str, command: str, arguments: Sequence[str]) -> str:
-    """The message of a usage error, with the current name of what it does not know.
+    """Return the message of a usage error, with the current name of a renamed command or option.
 
     `command` are the words of the command or group that raised it.
     """
@@ -76,7 +76,7 @@ def explained(message: str, command: str, arguments: Sequence[str]) -> str:
 
 
 def _command(name: str, arguments: Sequence[str]) -> tuple[str, str | None]:
-    """The longest old name that the arguments begin with at this command, and its current name."""
+    """Return the longest former name that the arguments start with, and its current name."""
     rest = arguments[arguments.index(name.split()[-1]) + 1 :]
     tried = [" ".join([name, *rest[:count]]) for count in (2, 1, 0)]
     return next(((each, OLD_COMMANDS[each]) for each in tried if each in OLD_COMMANDS), (name, None))
@@ -223,7 +223,7 @@ def run(arguments: Sequence[str]) -> int:
 
 
 def build_app(arguments: Sequence[str] = ()) -> typer.Typer:
-    """The program with the commands that these arguments may name, or with all if that is not known."""
+    """Return the program with the commands that these arguments may name, or with all if unknown."""
     known = {*OWN, *COMMANDS[""][1], *(path.partition(" ")[0] for path in COMMANDS)}
     first = {*arguments[:1]} & known or {*arguments} & known
     groups: dict[str, typer.Typer] = {}

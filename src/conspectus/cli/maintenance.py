@@ -38,7 +38,7 @@ PLACE = "a directory, or the postgresql:// URL of a database"
 
 
 def _speed() -> "ProgressColumn":
-    """Items per second."""
+    """Return items per second."""
     from rich.progress import ProgressColumn, Task
 
     class Speed(ProgressColumn):
@@ -89,7 +89,7 @@ FEATURES: Final[Mapping[str, str]] = {
     "static": "model2vec embeddings",
     "testing": "test suites for your own adapters",
 }
-"""What each extra of pyproject.toml adds; `all` adds no feature of its own."""
+"""The features of each extra of pyproject.toml; `all` has no feature of its own."""
 _REQUIREMENT: Final = re.compile(r"([\w.-]+)(?:\[([\w,.-]+)\])?")
 _EXTRA: Final = re.compile(r"""extra\s*==\s*["']([\w.-]+)["']""")
 
@@ -119,7 +119,7 @@ def show_version(
 
 
 def _missing(package: str, extra: str) -> Iterator[str]:
-    """The packages of an extra that are not installed, with those of the extras that it names in turn."""
+    """Return the missing packages of an extra, including those of the extras that it refers to."""
     for requirement in requires(package) or ():
         given, condition = _REQUIREMENT.match(requirement), _EXTRA.search(requirement)
         if given is None or condition is None or condition[1] != extra:
@@ -228,7 +228,7 @@ def status_table(status: Status) -> RenderableType:
 
 
 def check_table(report: CheckReport) -> RenderableType:
-    """Every difference."""
+    """Return every difference."""
     if report.clean:
         return Text("records and index agree")
     table = plain_table("where", "chunk", "problem", "detail")

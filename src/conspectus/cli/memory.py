@@ -71,11 +71,11 @@ class InScope:
     project: ProjectPath = None
 
     def scope(self) -> Scope:
-        """As the engine takes it. Raises InvalidInput for both an agent and a project."""
+        """Return the scope. Raises InvalidInput for both an agent and a project."""
         return Scope(self.user, agent_of(self.agent, self.project), self.conversation)
 
     def place(self, session: Session) -> dict[str, Any]:
-        """The scope and the collection, as the engine takes them."""
+        """Return the scope and the collection as arguments of the engine."""
         return {"scope": self.scope(), "collection": session.collection}
 
 
@@ -99,7 +99,7 @@ class Fields:
     )
 
     def memory(self, text: str) -> NewMemory:
-        """As the engine takes it."""
+        """Return the memory."""
         return NewMemory(
             text,
             self.key,
@@ -117,7 +117,7 @@ class Fields:
 
 @dataclass(frozen=True, slots=True)
 class Recalling:
-    """Filters and limits of a search of memories."""
+    """Filters and limits of a memory search."""
 
     as_of: AsOf = None
     limit: Limit = 10
@@ -130,7 +130,7 @@ class Recalling:
     ] = False
 
     def options(self, session: Session) -> MemoryQueryOptions:
-        """As the engine takes them."""
+        """Return the options of the engine."""
         return {
             "collection": session.collection,
             "limit": self.limit,
@@ -143,7 +143,7 @@ class Recalling:
 
 
 def _note_others(session: Session, scope: InScope) -> None:
-    """Name the users whose memories the caller may read, if no user was given."""
+    """Print the users whose memories the caller may read, if no user was given."""
     if scope.user is not None or session.json:
         return
     kept = [
@@ -160,7 +160,7 @@ def _note_others(session: Session, scope: InScope) -> None:
 
 
 def memories_picture(memories: Sequence[Memory]) -> RenderableType:
-    """Each memory below a line with its id, and its scope where scopes differ."""
+    """Return each memory below a line with its id, and its scope if scopes differ."""
     several = len({each.scope for each in memories}) > 1
     lines: list[RenderableType] = []
     for each in memories:
@@ -177,7 +177,7 @@ def memories_picture(memories: Sequence[Memory]) -> RenderableType:
 
 
 def recalled_picture(found: Sequence[MemoryHit]) -> RenderableType:
-    """Each memory below a line with its score and origins, with remarks."""
+    """Return each memory below a line with its score and origins."""
     lines: list[RenderableType] = []
     for number, each in enumerate(found, 1):
         memory = each.memory
@@ -194,7 +194,7 @@ def recalled_picture(found: Sequence[MemoryHit]) -> RenderableType:
 
 
 def recent_table(found: Sequence[RecentMemory]) -> RenderableType:
-    """The latest turns, oldest first, with their tokens."""
+    """Return the newest turns, oldest first, with their tokens."""
     rows = (
         (
             moment(each.memory.document.occurred), who(each.memory), each.tokens, "cut" if each.cut else "",
@@ -217,12 +217,12 @@ def receipt_text(receipt: MemoryReceipt) -> str:
 
 
 def who(memory: Memory) -> Text:
-    """The speaker or role of a memory."""
+    """Return the speaker or role of a memory."""
     return cell(memory.document.author or memory.document.role or "")
 
 
 def marks(memory: Memory) -> Text:
-    """Labels: a note, pinned, a fact, ended, an old version, a near duplicate."""
+    """Return labels: note, pinned, fact, ended, old version, near duplicate."""
     flags = {
         "note": memory.kind == "note",
         "pinned": memory.pinned,
@@ -319,7 +319,7 @@ def _below(text: Text) -> RenderableType:
 
 
 def _note_plan(session: Session, found: MemoryRetrieval) -> None:
-    """Print notices, and what has changed since the time of the query."""
+    """Print notices, and the changes since the time of the query."""
     session.note(*found.notices)
     if (since := found.since) is not None:
         session.note(
@@ -328,7 +328,7 @@ def _note_plan(session: Session, found: MemoryRetrieval) -> None:
 
 
 def _fact(text: str) -> Fact:
-    """A fact from three parts between bars. Raises InvalidInput."""
+    """Parse a fact of three parts between bars. Raises InvalidInput."""
     parts = [each.strip() for each in text.split("|")]
     if len(parts) != 3 or not all(parts):
         raise InvalidInput("fact", "must have three parts: 'SUBJECT | PREDICATE | OBJECT'")

@@ -80,7 +80,7 @@ class Changes:
     )
 
     def given(self) -> dict[str, Any]:
-        """Keyword arguments of the engine. Raises InvalidInput without any."""
+        """Return keyword arguments of the engine. Raises InvalidInput without any."""
         values = {
             "text": self.text, "role": self.role, "speaker": self.author, "at": self.at, "kind": self.kind,
             "valid_until": self.valid_until,
@@ -101,7 +101,7 @@ class Deleted:
     pinned: Annotated[bool, typer.Option("--pinned", help="Pinned memories as well.")] = False
 
     def what(self, ids: list[str]) -> MemorySelection:
-        """As the engine takes it."""
+        """Return the selection."""
         return MemorySelection(
             tuple(ids), instant(self.before), self.older_than, self.everything, self.pinned
         )
@@ -291,7 +291,7 @@ def apply_retention(
 def _delete(
     session: Session, scope_options: InScope, selection: MemorySelection, deleting: Deleting
 ) -> MemoryReceipt:
-    """Delete once confirmed; without memories to delete there is no prompt."""
+    """Delete after confirmation; without memories to delete there is no prompt."""
     engine, place = session.engine, session.collection
     scope = scope_options.scope()
     if deleting.dry_run or not deleting.yes:

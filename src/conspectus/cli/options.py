@@ -1,4 +1,4 @@
-"""Options that several commands share. Dataclasses are spread over the signatures of commands."""
+"""Options of several commands. Dataclasses are expanded into the signatures of commands."""
 
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -57,7 +57,7 @@ class Common:
     )
 
     def within(self, outer: object) -> "Common":
-        """These options, completed by those that precede the command."""
+        """Return these options, with defaults from those that precede the command."""
         if not isinstance(outer, Common):
             return self
         place = outer if self.data_dir is None and self.url is None else self
@@ -82,7 +82,7 @@ class Searched(Selection):
 
 @dataclass(frozen=True, slots=True)
 class Situated(Searched):
-    """The same, and where and when the query is asked."""
+    """Also the place and time of the query."""
 
     channel: Annotated[str | None, typer.Option(help="Channel of the query (name or id).")] = None
     thread: Annotated[str | None, typer.Option(help="Thread of the query in the channel.")] = None
@@ -90,7 +90,7 @@ class Situated(Searched):
     profile: Annotated[str | None, typer.Option(help="Score profile: default or multiplicative.")] = None
 
     def query_context(self) -> QueryContext | None:
-        """None without any of these options."""
+        """Return the query context; None without any of these options."""
         if (self.channel, self.thread, self.at, self.profile) == (None,) * 4:
             return None
         return QueryContext(
@@ -100,7 +100,7 @@ class Situated(Searched):
 
 @dataclass(frozen=True, slots=True)
 class Connected(Situated):
-    """The same, and how the graph takes part."""
+    """Also the options of graph retrieval."""
 
     graph: Annotated[bool, typer.Option("--graph", help="Include graph retrieval.")] = False
     alpha: Annotated[
@@ -110,7 +110,7 @@ class Connected(Situated):
     as_of: AsOf = None
 
     def fields(self) -> dict[str, Any]:
-        """Keyword arguments of the engine. Raises InvalidInput."""
+        """Return keyword arguments of the engine. Raises InvalidInput."""
         usual = GraphExpansion()
         if not self.graph and (self.alpha, self.hops) != (None, None):
             raise InvalidInput("hops" if self.alpha is None else "alpha", "needs --graph")
@@ -120,12 +120,12 @@ class Connected(Situated):
 
 
 def instant(text: str | None) -> datetime | None:
-    """The time that is given, if any. Raises InvalidInput."""
+    """Parse a time, if given. Raises InvalidInput."""
     return None if text is None else parse_instant(text)
 
 
 def agent_of(agent: str | None, project: Path | None) -> str | None:
-    """The agent of a memory scope: the one that is named, or that of a project. Raises InvalidInput."""
+    """Return the agent of a memory scope: the given one, or that of a project. Raises InvalidInput."""
     if agent is not None and project is not None:
         raise InvalidInput("project", "give either --agent or --project")
     return agent if project is None else agent_name(project_root(str(project)))

@@ -27,7 +27,7 @@ PIPED_WIDTH = 160
 
 
 def plain(value: object) -> Json:
-    """Any result as JSON: dataclasses by field, times in ISO 8601, numbers that JSON lacks as null."""
+    """Convert any result to JSON: dataclasses by field, times in ISO 8601, non-finite numbers as null."""
     if isinstance(value, float):
         return value if math.isfinite(value) else None
     if value is None or isinstance(value, str | int):
@@ -49,12 +49,12 @@ def dump(value: object) -> None:
 
 
 def dump_line(value: object) -> None:
-    """Print one JSON document on a line of its own, at once."""
+    """Print one JSON document on one line, and flush."""
     print(_document(value), flush=True)
 
 
 def show(value: object, picture: RenderableType, *, as_json: bool) -> None:
-    """Print the value as JSON, or its picture."""
+    """Print the value as JSON or in readable form."""
     if as_json:
         dump(value)
     else:
@@ -62,7 +62,7 @@ def show(value: object, picture: RenderableType, *, as_json: bool) -> None:
 
 
 def write(text: str) -> None:
-    """Print text as it is; on a terminal without what could steer it."""
+    """Print text unchanged; on a terminal without control characters."""
     print(printable(text) if sys.stdout.isatty() else text)
 
 
@@ -72,19 +72,19 @@ def note(text: str) -> None:
 
 
 def printable(text: str) -> str:
-    """Text that cannot move the cursor, change colours or reverse its direction."""
+    """Remove characters that move the cursor, change colors or reverse text direction."""
     return CONTROL.sub("\ufffd", text)
 
 
 def cell(text: str, *, limit: int = 0, style: str = "") -> Text:
-    """Text on one line for a table, cut to a number of characters."""
+    """Return text on one line for a table, truncated to a number of characters."""
     line = printable(" ".join(text.split()))
     return Text(f"{line[: limit - 1]}…" if limit and len(line) > limit else line, style=style)
 
 
 @contextmanager
 def progress(*more: "ProgressColumn") -> Iterator["Progress | None"]:
-    """A progress bar on stderr for each kind of work; none if stderr is not a terminal."""
+    """Return a progress bar on stderr for each kind of work; None if stderr is no terminal."""
     console = Console(stderr=True)
     if not console.is_terminal:
         yield None
@@ -105,7 +105,7 @@ def progress(*more: "ProgressColumn") -> Iterator["Progress | None"]:
 
 
 def plain_table(*columns: str) -> Table:
-    """A table without lines, whose cells fold."""
+    """Return a table without lines, whose cells wrap."""
     table = Table(box=None, pad_edge=False, header_style="bold")
     for column in columns:
         table.add_column(column, overflow="fold")
@@ -113,7 +113,7 @@ def plain_table(*columns: str) -> Table:
 
 
 def rows_table(columns: Iterable[str], rows: Iterable[Iterable[object]]) -> Table:
-    """A table of rows, each value as `written` has it; Text stays as it is."""
+    """Return a table of rows, formatted by `written`; Text is unchanged."""
     table = plain_table(*columns)
     for row in rows:
         table.add_row(*(each if isinstance(each, Text) else cell(written(each)) for each in row))
@@ -121,14 +121,14 @@ def rows_table(columns: Iterable[str], rows: Iterable[Iterable[object]]) -> Tabl
 
 
 def facts_table(facts: Mapping[str, object]) -> Table:
-    """Names and values, one pair per line, without those that are None."""
+    """Return names and values, one pair per line, without None."""
     return rows_table(
         ("field", "value"), ((name, str(each)) for name, each in facts.items() if each is not None)
     )
 
 
 def written(value: object) -> str:
-    """A value in a table: whole numbers with separators, times to the second, lists with commas."""
+    """Format a value: integers with separators, times to the second, lists with commas."""
     match value:
         case None | False:
             return ""
@@ -147,12 +147,12 @@ def written(value: object) -> str:
 
 
 def moment(value: datetime | Period | None) -> str:
-    """When something was or began, to the second, or a dash."""
+    """Format a time to the second; a dash if there is none."""
     return written(value) or "-"
 
 
 def valid(start: datetime | None, end: datetime | None) -> str:
-    """The time range in which something is true."""
+    """Format the time range of validity."""
     if start is None and end is None:
         return ""
     return f"{moment(start)} to {moment(end)}"
@@ -167,7 +167,7 @@ def similarity_table(figures: Mapping[str, Similarity]) -> RenderableType:
 
 
 def _document(value: object, *, indent: int | None = None) -> str:
-    """The value as JSON, in which what could steer a terminal is written as JSON's own escapes."""
+    """Return the value as JSON, with terminal control characters escaped."""
     ascii_only = "utf" not in (sys.stdout.encoding or "").lower()
     written = json.dumps(plain(value), ensure_ascii=ascii_only, indent=indent)
     return CONTROL.sub(lambda found: f"\\u{ord(found[0]):04x}", written)

@@ -30,7 +30,7 @@ class Recipient:
     group: Annotated[str | None, typer.Option(help="Group (name or id).")] = None
 
     def grantee(self) -> Principal:
-        """The user or the group. Raises InvalidInput unless exactly one is given."""
+        """Return the user or the group. Raises InvalidInput unless exactly one is given."""
         if (self.user is None) == (self.group is None):
             raise InvalidInput("grantee", "give either --user or --group")
         return Principal("user", self.user) if self.user is not None else Principal("group", self.group or "")

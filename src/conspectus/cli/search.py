@@ -38,7 +38,7 @@ FATES = {
 
 @dataclass(frozen=True, slots=True)
 class Reserve:
-    """The other contents of the token budget, and the tokenizer."""
+    """Options of the budget: other contents, and the tokenizer."""
 
     tokenizer: Tokenizer = "o200k_base"
     system: Annotated[str, typer.Option(help="System prompt that counts against the budget.")] = ""
@@ -47,7 +47,7 @@ class Reserve:
 
 @dataclass(frozen=True, slots=True)
 class Listed:
-    """Which candidates are listed."""
+    """Options that select the listed candidates."""
 
     document: Annotated[str | None, typer.Option(help="Document to explain as well (id).")] = None
     fits_from: Annotated[
@@ -143,7 +143,7 @@ def _explain_as(
 
 
 def print_window(session: Session, found: object, window: ContextWindow, form: str = "text") -> None:
-    """Print a window on stdout and its tokens on stderr, or as JSON what holds it."""
+    """Print a window on stdout and its tokens on stderr, or all of it as JSON."""
     if session.json:
         dump(found)
     elif form == "messages":
@@ -167,15 +167,15 @@ def require_nonempty(tokens: int, shows: Callable[[int], bool], *, shown: bool) 
 
 
 def bar(share: float) -> str:
-    """A bar of ten cells, filled by a share from 0 to 1."""
+    """Return a bar of ten cells, filled by a fraction from 0 to 1."""
     eighths = round(min(1.0, max(0.0, share)) * BAR * 8)
     return ("█" * (eighths // 8) + EIGHTHS[eighths % 8].strip()).ljust(BAR)
 
 
 def hits_picture(found: Retrieval, query: str, sources: Mapping[str, str]) -> RenderableType:
-    """Each hit with its score and the ratio to the best one, its document and location, and a snippet below.
+    """Return each hit with score, ratio to the best one, document, location, and a snippet below.
 
-    `sources` are names of sources by their ids.
+    `sources` are names of sources by id.
     """
     from conspectus.window.cost_estimate import Focus
 
@@ -191,7 +191,7 @@ def hits_picture(found: Retrieval, query: str, sources: Mapping[str, str]) -> Re
 
 
 def snippet(hit: Hit, focus: "Focus") -> Text:
-    """The sentences of a hit around the one that matches best."""
+    """Return the sentences of a hit around the best match."""
     from conspectus.window.cost_estimate import run_around_best
 
     text, found = hit.chunk.text, focus.sentences(hit)
@@ -204,7 +204,7 @@ def snippet(hit: Hit, focus: "Focus") -> Text:
 
 
 def trace_table(window: ContextWindow, limit: int) -> RenderableType:
-    """The first candidates with their parts, status and reason."""
+    """Return the first candidates with their parts, status and reason."""
     table = plain_table("#", "status", "tokens", "score", "parts", "title", "reason")
     for entry in window.trace[:limit]:
         table.add_row(
@@ -221,7 +221,7 @@ def trace_table(window: ContextWindow, limit: int) -> RenderableType:
 
 
 def budget_sum(parts: Sequence[WindowPart]) -> str:
-    """The tokens of a budget by the kind of their parts, as a sum."""
+    """Return the tokens of a budget by kind, as a sum."""
     totals: dict[str, int] = {}
     for each in parts:
         totals[each.kind] = totals.get(each.kind, 0) + each.tokens
@@ -229,7 +229,7 @@ def budget_sum(parts: Sequence[WindowPart]) -> str:
 
 
 def _scope(session: Session, searched: Connected) -> dict[str, Any]:
-    """The filters, and the place and time of the query, as the engine takes them."""
+    """Return the filters, and the place and time of the query, as arguments of the engine."""
     return {
         "collection": session.collection,
         "filter": session.where(searched),
@@ -248,7 +248,7 @@ def _finish(session: Session, found: Retrieval | ContextWindow) -> None:
 
 
 def _terms(found: Retrieval, query: str) -> Mapping[str, QueryTerms]:
-    """The words of the query for every collection; a server does not send its own terms."""
+    """Return the query terms of all collections; a server does not send its own terms."""
     from conspectus.text.analyzer import analyzer_for
 
     words = QueryTerms("english", dict.fromkeys(analyzer_for("english").terms(query), 1.0))
@@ -263,7 +263,7 @@ def _name(hit: Hit) -> Text:
 
 
 def _location(hit: Hit, source: str) -> Text:
-    """The key or path of the document, unless it is a random id or already shown, and the source."""
+    """Return the key or path of the document, unless it is a random id or shown already, and the source."""
     location = "" if is_uuid(hit.document.location) or not hit.document.title else hit.document.location
     both = f"{location} ({source})" if location and source else location or source
     return cell(both, limit=80, style="dim")

@@ -61,7 +61,7 @@ class Fixed:
     ] = None  # fmt: skip
 
     def options(self, settings: Settings) -> "ToolOptions":
-        """As the server takes it. Raises InvalidInput."""
+        """Return the options of the MCP server. Raises InvalidInput."""
         maximum = settings.mcp_max_tokens if self.max_tokens is None else self.max_tokens
         scope = Scope(self.user, agent_of(self.agent, self.project), self.conversation)
         made: ToolOptions = importlib.import_module(TOOLS).ToolOptions(maximum, scope, self.tokenizer)
@@ -178,7 +178,7 @@ def mcp(session: Session, fixed: Fixed, listening: Listening) -> None:
 
 
 def _at(settings: Settings, host: str | None, port: int | None) -> Settings:
-    """The settings with the address that was given."""
+    """Return the settings with the given address."""
     return replace(
         settings,
         host=settings.host if host is None else host,
@@ -197,7 +197,7 @@ def _announce(opened: "Opened", *, as_json: bool, path: str = "") -> None:
 
 
 def _show_console(opened: "Opened", *, as_json: bool, in_browser: bool) -> None:
-    """Say where the console is, and let a browser open it, which waits until the server answers."""
+    """Print the address of the console, and open a browser once the server responds."""
     address = f"{opened.address}{CONSOLE}"
     if as_json:
         dump(opened)
@@ -211,9 +211,9 @@ def _show_console(opened: "Opened", *, as_json: bool, in_browser: bool) -> None:
 async def _work(
     path: str, settings: Settings, heartbeat: Path | None, tell: Callable[[BaseException], None]
 ) -> bool:
-    """Work until the process is asked to stop. Running jobs are then finished or released.
+    """Work until the process is stopped. Running jobs are then finished or released.
 
-    False if an error ended the work. It is logged at once, as closing the store may take a while.
+    Returns false if an error ended the work. It is logged at once, as closing the store may take a while.
     """
     from conspectus import bootstrap
     from conspectus.engine.engine import run_background_work, start_work, watch_work
@@ -260,7 +260,7 @@ async def _speak(session: Session, serve_stdio: Callable[["AnyEngine"], Awaitabl
 
 
 def _opened(session: Session) -> AbstractAsyncContextManager["AnyEngine"]:
-    """The data directory, created if new, or the server."""
+    """Open the data directory, created if it is new, or the server."""
     from conspectus import bootstrap, client
 
     if url := session.url:

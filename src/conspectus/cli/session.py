@@ -1,4 +1,4 @@
-"""Commands: their options, the engine that one works with, and what it prints."""
+"""Commands: their options, engine and output."""
 
 import inspect
 from collections.abc import Callable, Iterator, Sequence
@@ -47,9 +47,9 @@ class Paged(Protocol):
 
 
 class Session:
-    """The common options of a command, and its engine, which is opened when it is first used.
+    """The common options of a command, and its engine, which is opened on first use.
 
-    A store is made only by a command that writes: one with `new`. `usual` is the collection of a command
+    A store is only created by a command that writes: one with `new`. `usual` is the collection of a command
     that does not use the default one.
     """
 
@@ -67,7 +67,7 @@ class Session:
 
     @cached_property
     def engine(self) -> "BlockingEngine":
-        """The data or the server that is named. Raises NotFound for a folder or database without data."""
+        """The local or remote engine. Raises NotFound for a folder or database without data."""
         with for_good():
             from conspectus import bootstrap, sync
 
@@ -80,20 +80,20 @@ class Session:
 
     @property
     def url(self) -> str:
-        """The server that is named, if any. Raises InvalidInput if data are named as well."""
+        """The URL of the server, if given. Raises InvalidInput if a data directory is given as well."""
         if self.common.url is not None and self.common.data_dir is not None:
             raise InvalidInput("url", "give either --url or --data-dir")
         return self.common.url or (self.settings.url if self.common.data_dir is None else "")
 
     @cached_property
     def collection(self) -> str:
-        """The collection that was asked for, or the usual one."""
+        """The given collection, or the usual one."""
         default = self.settings.default_collection
         is_set = default != Settings().default_collection
         return self.common.collection or (default if is_set else self._usual or default)
 
     def where(self, chosen: Selection) -> Filter:
-        """The filter of a selection, with the names of sources replaced by their ids.
+        """Return the filter of a selection, with the names of sources replaced by their ids.
 
         In a search of all collections a name may belong to several sources, so names are not replaced.
         """
@@ -112,12 +112,12 @@ class Session:
         return And((condition, Eq("source", source)))
 
     def require_here(self) -> None:
-        """Raise InvalidInput if a server was named for a command that works on this machine."""
+        """Raise InvalidInput if a server is given for a command that works on this machine."""
         if self.common.url is not None:
             raise InvalidInput("url", "this command does not work with a server; use --data-dir")
 
     def show(self, value: object, picture: RenderableType, *, found: object = True) -> None:
-        """Print a value: as JSON if that was asked for, or its picture. End if nothing was `found`."""
+        """Print a value as JSON or in readable form. Exit if nothing was `found`."""
         show(value, picture, as_json=self.json)
         if not found:
             self.end_with_nothing()
@@ -125,7 +125,7 @@ class Session:
     def show_or_exit(
         self, value: object, picture: RenderableType, nothing: str, *, found: Sequence[object] | None = None
     ) -> None:
-        """Print what was found: `value`, or what it holds; without any, end with the exit code for that."""
+        """Print `value`, or its items; without any, exit with the code for no results."""
         found = cast(Sequence[object], value) if found is None else found
         if found or self.json:
             self.show(value, picture)
@@ -133,36 +133,36 @@ class Session:
             self.end_with_nothing(nothing)
 
     def show_page(self, page: Paged, table: RenderableType, nothing: str | None = None) -> None:
-        """Print a page, and how to list the next one, if there is one; end if there is `nothing` on it."""
+        """Print a page, and how to list the next one; exit if there is `nothing` on it."""
         self.show(page, table)
         self.note_next(page)
         if nothing is not None:
             self.end_with_nothing(nothing)
 
     def note_next(self, page: Paged) -> None:
-        """Say how to list the next page, if there is one."""
+        """Print how to list the next page, if there is one."""
         if page.next:
             self.note(f"next page: --after {page.next}")
 
     def note(self, *texts: str) -> None:
-        """Print remarks to stderr, unless JSON was asked for."""
+        """Print remarks to stderr, unless the output is JSON."""
         for text in () if self.json else texts:
             note(text)
 
     def note_first(self, notices: Sequence[str]) -> None:
-        """Print the first of many notices, as `note` does."""
+        """Print the first of many notices with `note`."""
         self.note(*notices[:NOTICES])
         if len(notices) > NOTICES:
             self.note(f"and {len(notices) - NOTICES} more notices; --json lists all")
 
     def end_with_nothing(self, *texts: str) -> NoReturn:
-        """End the command, after remarks, with the exit code for nothing found."""
+        """Exit, after remarks, with the code for no results."""
         self.note(*texts)
         raise typer.Exit(NOTHING)
 
 
 class Opening(TypedDict, total=False):
-    """How the session of a command is not the usual one."""
+    """Differences from the usual session of a command."""
 
     new: bool
     usual: str
@@ -174,7 +174,7 @@ NewMemorySession = Annotated[Session, Opening(new=True, usual=MEMORY)]
 
 
 def spread(command: Callable[..., None]) -> Callable[..., None]:
-    """The command with each field of its dataclass parameters as a parameter of its own, for Typer.
+    """Return the command with the fields of its dataclass parameters as parameters, for Typer.
 
     Its session replaces the common options. A ConspectusError ends it with a message and an exit code.
     """

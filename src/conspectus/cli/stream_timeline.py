@@ -49,7 +49,7 @@ class TimelineSelection:
 
 @dataclass(frozen=True, slots=True)
 class Lane:
-    """One line: a name, and the times in which it occurs, in seconds."""
+    """One row: a name, and the time ranges in which it occurs, in seconds."""
 
     name: str
     spans: Sequence[Span]
@@ -57,7 +57,7 @@ class Lane:
 
 @dataclass(frozen=True, slots=True)
 class Picture:
-    """A stretch of a stream from one second to another, with its captions and other things in it."""
+    """A time range of a stream with its captions, events and entities."""
 
     title: str
     clock: StreamClock
@@ -67,7 +67,7 @@ class Picture:
     lanes: Sequence[Lane]
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> Iterator[RenderableType]:
-        """The lines, as wide as the terminal."""
+        """Return the rows in the width of the terminal."""
         names = ["captions", *(each.name for each in self.lanes)]
         counts = [f"{len(each):,}" for each in (self.captions, *(lane.spans for lane in self.lanes))]
         label = min(MAX_LABEL_LENGTH, max(map(cell_len, names)))
@@ -93,7 +93,7 @@ class Picture:
 
 @dataclass(frozen=True, slots=True)
 class Scale:
-    """The seconds of each cell of a line."""
+    """The time scale of a row."""
 
     first: float
     last: float
@@ -105,11 +105,11 @@ class Scale:
         return (self.last - self.first) / self.cells
 
     def place(self, second: float) -> float:
-        """The position of a second, in cells from the left."""
+        """Return the position of a time, in cells from the left."""
         return (second - self.first) / self.seconds
 
     def touched(self, span: Span) -> range:
-        """The cells in which some of a span is; an instant is in one."""
+        """Return the cells that overlap a time range; an instant is in one cell."""
         begins, ends = self.place(span[0]), self.place(span[1])
         if begins > self.cells or ends < 0:
             return range(0)
@@ -129,7 +129,7 @@ def timeline(stream: Stream, session: Session, within: Within, chosen: TimelineS
 
 
 def density(spans: Iterable[Span], scale: Scale) -> list[float]:
-    """How many spans touch each cell, as a share of the most that do."""
+    """Return the number of ranges in each cell, relative to the maximum."""
     counts = [0] * scale.cells
     for span in spans:
         for number in scale.touched(span):
@@ -139,7 +139,7 @@ def density(spans: Iterable[Span], scale: Scale) -> list[float]:
 
 
 def coverage(spans: Iterable[Span], scale: Scale) -> list[float]:
-    """Which share of each cell is covered; what is too short to be seen is seen all the same."""
+    """Return the covered fraction of each cell; the shortest range is still visible."""
     shares = [0.0] * scale.cells
     for start, end in _joined(spans):
         for number in scale.touched((start, end)):
@@ -149,13 +149,13 @@ def coverage(spans: Iterable[Span], scale: Scale) -> list[float]:
 
 
 def blocks(shares: Iterable[float], ramp: str = BLOCKS) -> str:
-    """Shares from 0 to 1 as blocks; only nothing at all is empty."""
+    """Return fractions from 0 to 1 as blocks; only 0 is empty."""
     maximum = len(ramp) - 1
     return "".join(ramp[math.ceil(min(1.0, max(0.0, share)) * maximum)] for share in shares)
 
 
 def axis(scale: Scale, clock: StreamClock, *, ascii_only: bool = False) -> tuple[str, str]:
-    """A ruler, and below it times that are as round as the width allows."""
+    """Return a ruler with labels at round times below it."""
     step = next((each for each in STEPS if _fits(each, scale, clock)), STEPS[-1])
     ruler, labels = ["-" if ascii_only else "─"] * scale.cells, ""
     for second in _ticks(step, scale, clock):
@@ -169,7 +169,7 @@ def axis(scale: Scale, clock: StreamClock, *, ascii_only: bool = False) -> tuple
 
 
 def _events(session: Session, stream: str, within: CaptionRange, chosen: TimelineSelection) -> list[Lane]:
-    """A line for each type of event."""
+    """Return a row for each type of event."""
     if chosen.entity and not chosen.type:
         return []
     spans: dict[str, list[Span]] = {each: [] for each in chosen.type}
@@ -180,7 +180,7 @@ def _events(session: Session, stream: str, within: CaptionRange, chosen: Timelin
 
 
 def _entities(session: Session, stream: str, within: CaptionRange, chosen: TimelineSelection) -> list[Lane]:
-    """A line for each name that is asked for, or that comes most often."""
+    """Return a row for each given name, or for the most frequent ones."""
     names = chosen.entity
     if not names and not chosen.type:
         counts = session.engine.events.count_entities(
@@ -236,7 +236,7 @@ def _fits(step: float, scale: Scale, clock: StreamClock) -> bool:
 
 
 def _ticks(step: float, scale: Scale, clock: StreamClock) -> Iterator[float]:
-    """Seconds that are round on the clock: of a recording from its start, of a calendar from midnight."""
+    """Return round times: of a recording from its start, of a calendar from midnight."""
     midnight = 0.0
     if _is_calendar(scale.first, clock):
         local = (clock.origin + timedelta(seconds=scale.first)).astimezone(clock.zone)
@@ -261,7 +261,7 @@ def _is_calendar(second: float, clock: StreamClock) -> bool:
 
 
 def _joined(spans: Iterable[Span]) -> Iterator[Span]:
-    """Spans in order, those that overlap as one."""
+    """Return ranges in order, with overlapping ones merged."""
     last: Span | None = None
     for start, end in sorted(spans):
         if last is None or start > last[1]:

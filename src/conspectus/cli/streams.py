@@ -53,7 +53,7 @@ Stream = Annotated[str, typer.Argument(metavar="STREAM", help="Name or id of a s
 TEXT = 200
 MOMENT_TEXT = 400
 PLAN = {"time_range": "time range", "skipped_streams": "skipped streams"}
-"""Parts of a plan that are shown, and their labels."""
+"""Parts of a plan that are shown, with their labels."""
 USUAL = SummaryRequest("")
 
 
@@ -65,7 +65,7 @@ class Within:
     end: Annotated[str | None, typer.Option("--to", help="End, as --from.")] = None
 
     def range(self, *, contains: bool = False) -> CaptionRange:
-        """As the engine takes it."""
+        """Return the range."""
         return CaptionRange(self.start, self.end, contains)
 
 
@@ -85,7 +85,7 @@ class SearchFilters:
     ] = True
 
     def options(self, session: Session, within: Within) -> StreamQueryOptions:
-        """As the engine takes them."""
+        """Return the options of the engine."""
         return {
             "streams": tuple(self.stream),
             "collection": session.collection,
@@ -99,7 +99,7 @@ class SearchFilters:
 
 @dataclass(frozen=True, slots=True)
 class How:
-    """How a summary is made."""
+    """Options of a summary."""
 
     refine: Annotated[bool, typer.Option("--refine", help="Refine one summary batch by batch.")] = False
     extractive: Annotated[bool, typer.Option("--extractive", help="Select sentences. Use no model.")] = False
@@ -111,7 +111,7 @@ class How:
 
 
 def captions_of(session: Session, stream: str, within: CaptionRange) -> Iterator[Caption]:
-    """All captions of a range, page by page."""
+    """Yield all captions of a range, page by page."""
     after = None
     while True:
         page = session.engine.streams.list_captions(
@@ -206,7 +206,7 @@ def delete(stream: Stream, session: Session, *, purge: Purge = False, yes: Yes =
 
 
 def captions_table(found: Sequence[Caption]) -> RenderableType:
-    """Captions with their times, and their speakers if known."""
+    """Return captions with their times, and their speakers if known."""
     spoken = any(each.document.author for each in found)
     rows = []
     for each in found:
@@ -258,7 +258,7 @@ def summarize(stream: Stream, session: Session, within: Within, how: How) -> Non
 
 
 def _stems(files: Iterable[Path]) -> list[str]:
-    """The streams that files become. Raises InvalidInput for folders, and for what is not there."""
+    """Return the stream names of files. Raises InvalidInput for folders and missing files."""
     for each in files:
         if not each.is_file():
             raise InvalidInput("start_time", f"{str(each)!r} is not a file; give files or --stream")
@@ -290,7 +290,7 @@ def _note_plan(session: Session, plan: Mapping[str, str], notices: Sequence[str]
 
 
 def _moments_picture(found: Moments) -> RenderableType:
-    """Each moment with its stream and times, and its captions below."""
+    """Return each moment with stream and times, and its captions below."""
     lines: list[RenderableType] = []
     for number, each in enumerate(found.moments, 1):
         times = cell(f"{each.start_text} to {each.end_text}")
@@ -355,7 +355,7 @@ USUAL_GAP = NewAlert("")
 
 @dataclass(frozen=True, slots=True)
 class Watched:
-    """Which captions an alert checks, and its webhook."""
+    """Options that select the captions of an alert, and its webhook."""
 
     stream: Annotated[list[str], typer.Option(help="Stream (name or id); repeatable (default: all).")] = (
         field(default_factory=list)
@@ -443,7 +443,7 @@ def watch_alerts(
 
 
 def _stream_of(event: AlertEvent, session: Session, streams: dict[str, StoredStream]) -> StoredStream | None:
-    """The stream of a match, looked up once; None if it was deleted."""
+    """Return the stream of a match, cached; None if it was deleted."""
     if event.stream not in streams:
         for home in {each.collection for each in session.engine.alerts.list() if each.id == event.alert}:
             found = session.engine.streams.list(collection=home)

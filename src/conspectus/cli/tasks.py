@@ -31,7 +31,7 @@ NONE = frozenset({"", "none", "null"})
 
 @dataclass(frozen=True, slots=True)
 class TaskRow:
-    """A row of a file: the task in it, or why there is none."""
+    """A row of a file: its task, or the error."""
 
     line: int
     task: Task | None
@@ -39,9 +39,9 @@ class TaskRow:
 
 
 def read_tasks(text: str, kind: str) -> Iterator[TaskRow]:
-    """The rows of a file of this kind: json (a list, or an object with `tasks`), jsonl or csv.
+    """Yield the rows of a file of this type: json (a list, or an object with `tasks`), jsonl or csv.
 
-    Raises InvalidInput for another kind, and for JSON that is not such a list.
+    Raises InvalidInput for another type, and for JSON without such a list.
     """
     if kind not in _READERS:
         raise InvalidInput("format", f"{kind!r} is not {', '.join(_READERS)}")
@@ -50,7 +50,7 @@ def read_tasks(text: str, kind: str) -> Iterator[TaskRow]:
 
 
 def task_of(row: object) -> Task:
-    """The task that a row says. Tags may be a list, or words with commas between. Raises InvalidInput."""
+    """Return the task of a row. Tags are a list, or words separated by commas. Raises InvalidInput."""
     if not isinstance(row, Mapping):
         raise InvalidInput("task", "must be an object with an id and a title")
     for name in row:
@@ -93,7 +93,7 @@ def _csv(text: str) -> Iterator[tuple[int, object]]:
 
 
 def _cells(header: Sequence[str], row: Sequence[str]) -> Iterator[object]:
-    """The cells that are filled in by name; nothing for an empty line."""
+    """Return the non-empty cells by name; nothing for an empty line."""
     if len(row) > len(header):
         yield InvalidInput("row", f"has {len(row)} cells, the header {len(header)}")
     elif any(row):
@@ -114,7 +114,7 @@ def _decoded(line: str) -> object:
 
 
 def _json(text: str) -> Iterator[tuple[int, object]]:
-    """Each member of the list with its line, for error messages."""
+    """Yield each member of the list with its line, for error messages."""
     whole = _decoded(text)
     if isinstance(whole, InvalidInput):
         raise InvalidInput("file", whole.reason)
@@ -156,7 +156,7 @@ def _tags(value: object) -> tuple[str, ...]:
 
 
 def _metadata(value: object) -> Mapping[str, object]:
-    """An object, or in a cell one that is written as JSON."""
+    """Return an object, or parse one that is JSON in a cell."""
     values = _decoded(value) if isinstance(value, str) and value.strip() else value
     if not values:
         return {}
@@ -200,7 +200,7 @@ class Fields:
 
 @dataclass(frozen=True, slots=True)
 class Imported:
-    """Numbers of rows by outcome. `skipped` are valid rows in a batch with an invalid one."""
+    """Counts of rows by outcome. `skipped` are valid rows in a batch with an invalid one."""
 
     outcomes: Mapping[str, int]
     skipped: int
@@ -360,7 +360,7 @@ def _imported(session: Session, rows: Sequence[TaskRow], *, wait: bool) -> Impor
 
 
 def _text(path: str) -> str:
-    """A file of text. Raises UnreadableFile."""
+    """Return the content of a text file. Raises UnreadableFile."""
     maximum = Settings.from_environment().max_file_bytes
     try:
         data = sys.stdin.buffer.read(maximum + 1) if path == STDIN else Path(path).read_bytes()

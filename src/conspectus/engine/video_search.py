@@ -408,7 +408,9 @@ class VideoSearch:
         brought: dict[str, Hit] = {}
         for moment in await self._moments(query, found.hits, max(limit // 5, 1)):
             names = [each.document.id for each in moment.captions]
-            best = max((by_document[name] for name in names if name in by_document), key=_score)
+            best = max(
+                (by_document[name] for name in names if name in by_document), key=lambda hit: hit.score
+            )
             brought = {name: best for name in names if name not in by_document} | brought
         beside = [
             replace(hit, score=best.score, parts={AROUND: best.score}, along_with=best.chunk.id)
@@ -462,7 +464,3 @@ class VideoSearch:
 
 def _matches(query: ResolvedStreams, document: Document) -> bool:
     return matches(query.query.filter, document_row(document))
-
-
-def _score(hit: Hit) -> float:
-    return hit.score

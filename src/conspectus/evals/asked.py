@@ -280,16 +280,14 @@ async def similarity(
 def _triples(directory: Path) -> Iterator[Triple]:
     """Sample at most `MAX_QUERIES` queries of a set."""
     chance = Random(0)
-    judged, texts = _conversations(directory) if _is_conversation(directory) else _passages(directory)
+    judged, texts = (
+        _conversations(directory) if (directory / "messages.jsonl").exists() else _passages(directory)
+    )
     keys = list(texts)
     for query, answers in chance.sample(judged, min(len(judged), MAX_QUERIES)):
         others = [each for each in chance.choices(keys, k=10) if each not in answers]
         if others:
             yield query, texts[chance.choice(sorted(answers))], texts[others[0]]
-
-
-def _is_conversation(directory: Path) -> bool:
-    return (directory / "messages.jsonl").exists()
 
 
 def _passages(directory: Path) -> tuple[list[tuple[str, set[str]]], dict[str, str]]:

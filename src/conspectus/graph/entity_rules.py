@@ -450,16 +450,7 @@ _WORDS: Final = re_pattern(r"\S+")
 
 
 class RuleExtractor:
-    """Extracts entities without a model. The result for a text does not depend on other texts.
-
-    Args:
-        known: known names to find in addition to patterns.
-        with_numbers: also extract plain numbers, not only amounts with a unit.
-    """
-
-    def __init__(self, gazetteer: Gazetteer | None = None, *, with_numbers: bool = False) -> None:
-        self._known = gazetteer
-        self._with_numbers = with_numbers
+    """Extracts entities without a model. The result for a text does not depend on other texts."""
 
     @property
     def name(self) -> str:
@@ -472,14 +463,17 @@ class RuleExtractor:
 
     def extract_sync(self, texts: Sequence[str]) -> list[list[Mention]]:
         """Extract synchronously, otherwise like `extract`."""
-        return [names_in(text, self._known, with_numbers=self._with_numbers) for text in texts]
+        return [names_in(text) for text in texts]
 
     async def close(self) -> None:
         """Do nothing: the extractor holds no resources."""
 
 
 def names_in(text: str, gazetteer: Gazetteer | None = None, *, with_numbers: bool = False) -> list[Mention]:
-    """Return the mentions in a text, in order and without overlaps."""
+    """Return the mentions in a text, in order and without overlaps.
+
+    Names of the gazetteer are found too and, `with_numbers`, plain numbers besides amounts with a unit.
+    """
     exact = chain(fenced(text), forms(text))
     by_hand = _known_spans(text, gazetteer) if gazetteer is not None else ()
     capitals = Capitals(text).spans()

@@ -259,11 +259,11 @@ class GivenVectors:
         return self._space
 
     async def embed_documents(self, texts: Sequence[str]) -> Vectors:
-        """Raises InvalidInput."""
+        """Raise InvalidInput: callers have to give vectors."""
         raise self._refusal()
 
     async def embed_query(self, text: str) -> Vectors:
-        """Raises InvalidInput."""
+        """Raise InvalidInput: callers have to give vectors."""
         raise self._refusal()
 
     async def close(self) -> None:

@@ -98,9 +98,9 @@ class Section(APIRouter):
     They are complete, so that an application takes them over instead of creating each again.
     """
 
-    def __init__(self, heading: str, *, prefix: str = "", **options: Any) -> None:
+    def __init__(self, heading: str, **options: Any) -> None:
         options = {"route_class": BodyRoute, "generate_unique_id_function": operation, **options}
-        super().__init__(prefix=API + prefix, tags=[heading], **options)
+        super().__init__(prefix=API, tags=[heading], **options)
 
     def add_api_route(self, path: str, endpoint: Callable[..., Any], **options: Any) -> None:
         """Add a route, whose schemas are made when it is first used."""

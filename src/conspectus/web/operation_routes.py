@@ -218,15 +218,12 @@ def _apart(operation: Operation, parameter: Parameter) -> inspect.Parameter:
     """A parameter of the path or query."""
     if parameter.location == "path":
         is_id = parameter.name in IDS
-        about = f"The id {'' if is_id else 'or the name '}of {_with_article(parameter.name)}."
+        article = "an" if parameter.name[0] in "aeio" else "a"
+        about = f"The id {'' if is_id else 'or the name '}of {article} {parameter.name}."
         maximum = IDENTIFIER if is_id else NAME
         kind = Annotated[str, Path(min_length=1, max_length=maximum, description=about)]
         return _keyword(parameter.name, kind)
     return _keyword(parameter.name, Annotated[_kind(operation, parameter), Query()], _default(parameter))
-
-
-def _with_article(name: str) -> str:
-    return f"{'an' if name[0] in 'aeio' else 'a'} {name}"
 
 
 def _keyword(name: str, kind: Any, default: Any = REQUIRED) -> inspect.Parameter:

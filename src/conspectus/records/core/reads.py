@@ -226,8 +226,8 @@ def _joined(document: str, written: str, rows: Iterable[Any]) -> str:
 def document_chunks(connection: Connection, document: DocumentId) -> list[StoredChunk]:
     """Return a document's chunks by position. Raises NotFound."""
     rows = connection.execute(_OF_DOCUMENT, {"wanted": document}).all()
-    if not rows:
-        _require_document(connection, document)
+    if not rows and not documents_by_id(connection, [document]):
+        raise NotFound("document", document)
     return stored_chunks(rows)
 
 
@@ -280,11 +280,6 @@ def _matching(
             return
         page = PAGE
         place = (rows[-1].recorded, rows[-1].id)
-
-
-def _require_document(connection: Connection, document: DocumentId) -> None:
-    if not documents_by_id(connection, [document]):
-        raise NotFound("document", document)
 
 
 def stored_chunks(rows: Sequence[Sequence[Any]]) -> list[StoredChunk]:

@@ -109,7 +109,8 @@ class Target:
         with self.writing() as connection:
             see_all(connection)
             if connection.dialect.name == "postgresql":
-                _constrain(connection)
+                for constraint in _constraints():
+                    connection.execute(AddConstraint(constraint, isolate_from_table=False))
                 _count_on(connection)
             for index in _indexes():
                 index.create(connection)
@@ -186,11 +187,6 @@ def _loosen(connection: Connection) -> None:
     if connection.dialect.name == "postgresql":
         for constraint in reversed(_constraints()):
             connection.execute(DropConstraint(constraint))
-
-
-def _constrain(connection: Connection) -> None:
-    for constraint in _constraints():
-        connection.execute(AddConstraint(constraint, isolate_from_table=False))
 
 
 def _count_on(connection: Connection) -> None:

@@ -279,12 +279,11 @@ class GitRepository:
         copy: Path,
         *,
         files: LocalFiles | None = None,
-        seconds: float = 300.0,
         batch: int = BATCH,
     ) -> None:
         self._repository = repository
         self._copy = copy.absolute()
-        self._git = Git(self._copy, repository.address, seconds)
+        self._git = Git(self._copy, repository.address)
         self._files = files or LocalFiles()
         self._batch = batch
         self._blobs: dict[str, tuple[str, Blob]] = {}
