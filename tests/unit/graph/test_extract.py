@@ -109,7 +109,7 @@ def test_plain_numbers_are_names_only_where_they_are_asked_for():
 
 def test_known_names_are_found_beside_the_others_and_the_longest_wins():
     known = Gazetteer({"sea": ["dead sea scrolls"], "paris": ["Paris"]}, {"paris": "place"})
-    assert said("the dead sea scrolls in Paris Texas", known=known) == ["dead sea scrolls", "Paris Texas"]
+    assert said("the dead sea scrolls in Paris Texas", gazetteer=known) == ["dead sea scrolls", "Paris Texas"]
     assert names_in("to Paris", known)[0].type == "place"
 
 
