@@ -113,6 +113,18 @@ async def test_a_client_remembers_from_one_process_to_the_next(tmp_path: Path) -
         assert tool.input_schema["properties"]["max_tokens"]["maximum"] == 300
 
 
+async def test_a_project_is_the_agent_of_its_repository(tmp_path: Path) -> None:
+    (tmp_path / "repo" / ".git").mkdir(parents=True)
+    (tmp_path / "repo" / "src").mkdir()
+    async with Client(server(tmp_path, "--project", str(tmp_path / "repo" / "src"))) as asked:
+        await remembered(asked, "The ferry leaves at noon.")
+        assert all(
+            "agent" not in each.input_schema["properties"] for each in (await asked.list_tools()).tools
+        )
+    async with Client(server(tmp_path, "--agent", str(tmp_path / "repo"))) as asked:
+        assert "at noon" in await said(asked, "recall", query="when does the ferry leave")
+
+
 async def test_two_programs_use_the_same_data_at_once(tmp_path: Path) -> None:
     async with (
         Client(server(tmp_path, "--user", "ann")) as ann,
