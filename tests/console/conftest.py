@@ -76,7 +76,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
     """Pages of this project in the collection `docs`, in two sources, on a server that needs no key."""
     folder = tmp_path_factory.mktemp("docs")
     names = (
-        *("get-started/features", "get-started/install", "guides/chat", "guides/memory", "guides/sync"),
+        *("get-started/install", "guides/chat", "guides/documents", "guides/memory", "guides/sync"),
         *("guides/team-chat", "reference/cli"),
     )
     with conspectus.open(folder) as engine:
