@@ -3,8 +3,7 @@
 Each process has so many writers, each of which adds one document after the other to one of eight sources of
 its collection: on PostgreSQL, or in a folder with `--folder`. With `--commit-ms` a commit takes the server so
 long, as on a disk elsewhere. Measured is how many documents all store in a second, each found by words when
-it is acknowledged, how long one takes, and the processor time of one in the processes that write (of the
-server, none). No vectors are made.
+it is acknowledged, and how long one takes. No vectors are made.
 """
 
 import argparse
@@ -47,9 +46,9 @@ async def work(place: str, cache: str, writers: range, homes: int, seconds: floa
         took.clear()
         print("ready", flush=True)
         await asyncio.to_thread(sys.stdin.readline)
-        until, before = time.perf_counter() + seconds, time.process_time()
+        until = time.perf_counter() + seconds
         await asyncio.gather(*(write(writer, until) for writer in writers))
-        print(time.process_time() - before, *took, flush=True)
+        print(" ".join(map(str, took)), flush=True)
 
 
 async def said(process: Process) -> str:
@@ -63,8 +62,8 @@ async def said(process: Process) -> str:
 
 async def measured(
     place: str, folder: Path, given: argparse.Namespace, processes: int, writers: int
-) -> tuple[float, Sequence[float]]:
-    """The processor time that so many processes took in so many seconds, and the time of each document."""
+) -> Sequence[float]:
+    """The time of each document that so many processes stored in so many seconds."""
     homes: int = given.collections
     async with conspectus.open(place, settings=replace(SETTINGS, cache=str(folder / "founding"))) as engine:
         for home in range(homes):
@@ -84,10 +83,10 @@ async def measured(
     for each in running:
         assert each.stdin is not None
         each.stdin.write(b"go\n")
-    told = [[float(one) for one in (await said(each)).split()] for each in running]
+    took = [float(one) for each in running for one in (await said(each)).split()]
     for each in running:
         await each.communicate()
-    return sum(used for used, *_ in told), [one for _, *took in told for one in took]
+    return took
 
 
 def main() -> None:
@@ -123,21 +122,14 @@ def slow_down(server: PostgresProcess, milliseconds: int) -> None:
 
 def table_of(given: argparse.Namespace, server: PostgresProcess | None, folder: Path) -> Table:
     """A row for each number of processes and writers, each in a store of its own."""
-    table = Table("processes", "writers in each", "documents a second", "p50 ms", "p95 ms", "processor ms")
+    table = Table("processes", "writers in each", "documents a second", "p50 ms", "p95 ms")
     for number, (processes, writers) in enumerate(product(given.processes, given.writers)):
         here = folder / str(number)
         with nullcontext(str(here / "store")) if server is None else server.fresh() as place:
-            used, took = asyncio.run(measured(place, here, given, processes, writers))
+            took = asyncio.run(measured(place, here, given, processes, writers))
         low, high = np.percentile(took, [50, 95]) * 1_000
         rate = len(took) / given.seconds
-        table.add_row(
-            str(processes),
-            str(writers),
-            f"{rate:.1f}",
-            f"{low:.0f}",
-            f"{high:.0f}",
-            f"{1_000 * used / len(took):.1f}",
-        )
+        table.add_row(str(processes), str(writers), f"{rate:.1f}", f"{low:.0f}", f"{high:.0f}")
     return table
 
 

@@ -134,7 +134,7 @@ export function Lines({
           {lines.map((line, row) => (
             <LineRow key={line.name} line={line} top={DENSITY + 6 + row * ROW} width={width} shown={shown} scale={scale} />
           ))}
-          {ticks(shown, width).map((seconds) => (
+          {ticks(shown, width, stream).map((seconds) => (
             <text key={seconds} x={scale(seconds)} y={height - 4} class="tick">
               {clock(seconds)}
             </text>
@@ -270,8 +270,10 @@ function LineRow({
 const STEPS = [1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 14_400, 21_600, 43_200, 86_400, 604_800];
 const LEAST = 72;
 
-function ticks({ from, to }: View, width: number): number[] {
+/** Round times of the clock that is shown. */
+function ticks({ from, to }: View, width: number, stream: Stream): number[] {
   const step = STEPS.find((each) => (each / (to - from)) * (width - NAMES) >= LEAST) ?? to - from;
-  const first = Math.ceil(from / step);
-  return Array.from({ length: Math.floor(to / step) - first + 1 }, (_, at) => (first + at) * step);
+  const begun = stream.wall ? Date.parse(stream.start_time) / 1000 : 0;
+  const first = Math.ceil((begun + from) / step) * step - begun;
+  return Array.from({ length: Math.floor((to - first) / step) + 1 }, (_, at) => first + at * step);
 }
