@@ -3,7 +3,8 @@
 Each process has so many writers, each of which adds one document after the other to one of eight sources of
 its collection: on PostgreSQL, or in a folder with `--folder`. With `--commit-ms` a commit takes the server so
 long, as on a disk elsewhere. Measured is how many documents all store in a second, each found by words when
-it is acknowledged, and how long one takes. No vectors are made.
+it is acknowledged, how long one takes, and the processor time of one in the processes that write (of the
+server, none). No vectors are made.
 """
 
 import argparse
@@ -46,9 +47,9 @@ async def work(place: str, cache: str, writers: range, homes: int, seconds: floa
         took.clear()
         print("ready", flush=True)
         await asyncio.to_thread(sys.stdin.readline)
-        until = time.perf_counter() + seconds
+        until, before = time.perf_counter() + seconds, time.process_time()
         await asyncio.gather(*(write(writer, until) for writer in writers))
-        print(" ".join(map(str, took)), flush=True)
+        print(time.process_time() - before, *took, flush=True)
 
 
 async def said(process: Process) -> str:
@@ -62,8 +63,8 @@ async def said(process: Process) -> str:
 
 async def measured(
     place: str, folder: Path, given: argparse.Namespace, processes: int, writers: int
-) -> Sequence[float]:
-    """The time of each document that so many processes stored in so many seconds."""
+) -> tuple[float, Sequence[float]]:
+    """The processor time that so many processes took in so many seconds, and the time of each document."""
     homes: int = given.collections
     async with conspectus.open(place, settings=replace(SETTINGS, cache=str(folder / "founding"))) as engine:
         for home in range(homes):
@@ -83,10 +84,10 @@ async def measured(
     for each in running:
         assert each.stdin is not None
         each.stdin.write(b"go\n")
-    took = [float(one) for each in running for one in (await said(each)).split()]
+    told = [[float(one) for one in (await said(each)).split()] for each in running]
     for each in running:
         await each.communicate()
-    return took
+    return sum(used for used, *_ in told), [one for _, *took in told for one in took]
 
 
 def main() -> None:
@@ -122,14 +123,21 @@ def slow_down(server: PostgresProcess, milliseconds: int) -> None:
 
 def table_of(given: argparse.Namespace, server: PostgresProcess | None, folder: Path) -> Table:
     """A row for each number of processes and writers, each in a store of its own."""
-    table = Table("processes", "writers in each", "documents a second", "p50 ms", "p95 ms")
+    table = Table("processes", "writers in each", "documents a second", "p50 ms", "p95 ms", "processor ms")
     for number, (processes, writers) in enumerate(product(given.processes, given.writers)):
         here = folder / str(number)
         with nullcontext(str(here / "store")) if server is None else server.fresh() as place:
-            took = asyncio.run(measured(place, here, given, processes, writers))
+            used, took = asyncio.run(measured(place, here, given, processes, writers))
         low, high = np.percentile(took, [50, 95]) * 1_000
         rate = len(took) / given.seconds
-        table.add_row(str(processes), str(writers), f"{rate:.1f}", f"{low:.0f}", f"{high:.0f}")
+        table.add_row(
+            str(processes),
+            str(writers),
+            f"{rate:.1f}",
+            f"{low:.0f}",
+            f"{high:.0f}",
+            f"{1_000 * used / len(took):.1f}",
+        )
     return table
 
 
