@@ -15,6 +15,11 @@ mtrag_un, rag_blueprint, legalbench_rag and chunking_evaluation (chunks that hol
 (one document a caption), fastapi_docs (title asks for body), locomo and the four languages of xquad, each
 language a folder of its own, with --weight cosqa=3 cranfield=2 chunking_evaluation=1.5 and 0.5 for each
 language of xquad other than English.
+
+`CONSPECTUS_EMBEDDER=multilingual` learns those of that model. They come from hotpotqa100, cranfield,
+cookbook_code, mtrag_un, rag_blueprint, zoomcamp_faq, cosqa, locomo, the four languages of xquad, and six
+folders with the questions of one of them and the paragraphs of another, with --weight cosqa=3 cranfield=2 and
+0.5 for each folder of xquad other than English.
 """
 
 import argparse

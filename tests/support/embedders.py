@@ -1,17 +1,24 @@
-"""Embedders that fail, and one whose vectors are stated by the texts."""
+"""Embedders that fail, one whose vectors texts state, and whether the multilingual one is installed."""
 
+import os
 import re
 from collections.abc import Sequence
+from importlib import util
 
 import numpy as np
+import pytest
 
 from conspectus.errors import ProviderError, ProviderUnavailable
 from conspectus.model.records import EmbeddingSpace
 from conspectus.ports import Vectors
 from conspectus.testing.embedders import HashedEmbedder
 
-RELATION_VERBS = re.compile(r"cosine ([01]\.\d+)")
+SIMILARITY = re.compile(r"cosine ([01]\.\d+)")
 POISON = "poison"
+needs_multilingual = pytest.mark.skipif(
+    util.find_spec("conspectus_multilingual") is None and not os.environ.get("CI"),
+    reason="conspectus-multilingual is not installed: make multilingual",
+)
 
 
 class LockedEmbedder(HashedEmbedder):
@@ -51,7 +58,7 @@ class StatedEmbedder:
 
     async def embed_documents(self, texts: Sequence[str]) -> Vectors:
         """Unit rows, each at the angle that its text states from the vector of every question."""
-        cosines = [float(found[1]) if (found := RELATION_VERBS.search(text)) else 0.0 for text in texts]
+        cosines = [float(found[1]) if (found := SIMILARITY.search(text)) else 0.0 for text in texts]
         return np.array([[each, (1 - each**2) ** 0.5] for each in cosines], dtype=np.float32).reshape(-1, 2)
 
     async def embed_query(self, text: str) -> Vectors:

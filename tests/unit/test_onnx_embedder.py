@@ -2,10 +2,9 @@ import asyncio
 import gzip
 import hashlib
 import json
-import os
 import random
 import threading
-from importlib import resources, util
+from importlib import resources
 from pydoc_data.topics import topics
 
 import numpy as np
@@ -13,15 +12,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.repetitions import tries
+from tests.support.embedders import needs_multilingual
 
 from conspectus.errors import MissingExtra
 from conspectus.providers.onnx_embedder import MINILM, MULTILINGUAL, WINDOW, OnnxEmbedder
 
 PACKAGED = resources.files("conspectus.providers") / "minilm"
-needs_multilingual = pytest.mark.skipif(
-    util.find_spec("conspectus_multilingual") is None and not os.environ.get("CI"),
-    reason="conspectus-multilingual is not installed: make multilingual",
-)
 MODELS = [MINILM, pytest.param(MULTILINGUAL, marks=needs_multilingual)]
 PARAGRAPHS = [text for topic in topics.values() for text in topic.split("\n\n") if 60 < len(text) < 1500][:40]
 

@@ -33,7 +33,14 @@ from conspectus.retrieval.ranking import (
     spread,
     widened,
 )
-from conspectus.retrieval.scoring import LEARNT, WORDS_ONLY, Product, fuse, kept_by_thread, profile_by_name
+from conspectus.retrieval.scoring import (
+    WORDS_ONLY,
+    Product,
+    fuse,
+    kept_by_thread,
+    learnt_for,
+    profile_by_name,
+)
 from conspectus.settings import Settings
 from conspectus.text.analyzer import STOP_WORDS, Analyzer, analyzer_for
 from conspectus.text.clean import clean
@@ -523,7 +530,9 @@ def _fused(query: Query, answers: Sequence[Retrieval]) -> list[Hit]:
     cosine = np.array([np.nan if hit.similarity is None else hit.similarity for hit in hits])
     words_only = any(FUSION in answer.plan for answer in answers)
     terms = len(set(Analyzer(language=None).terms(query.query)))
-    again = fuse(words, cosine, terms=terms, profile=WORDS_ONLY if words_only else LEARNT)
+    spaces = {each.space for answer in answers for each in answer.terms.values()}
+    profile = WORDS_ONLY if words_only else learnt_for(spaces.pop() if len(spaces) == 1 else None)
+    again = fuse(words, cosine, terms=terms, profile=profile)
     shares = [_share(query, hit) for hit in hits]
     return [
         _scored(hit, {**hit.parts, "keyword": share * float(by_words), "vector": share * float(by_vectors)})

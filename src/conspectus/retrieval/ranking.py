@@ -20,7 +20,6 @@ from conspectus.ports.web import Reranker
 from conspectus.retrieval.dates import from_dates
 from conspectus.retrieval.scoring import (
     CONVERSATION,
-    LEARNT,
     PLAIN,
     Fused,
     FusionProfile,
@@ -38,6 +37,7 @@ from conspectus.retrieval.scoring import (
     from_speaker,
     from_thread,
     fuse,
+    learnt_for,
     multiplied,
     question_penalty,
     weights_for,
@@ -156,7 +156,7 @@ async def rank(
     Returns None if a row was deleted meanwhile.
     """
     standing = context.standing
-    fused = _fused(union, context, LEARNT)
+    fused = _fused(union, context)
     quoting = _quoting(probe, union)
     best = np.union1d(keep.of(union, fused.score + from_identifiers(union.ids, union.exact)), quoting)
     rows = await _rows(context, best)
@@ -265,8 +265,8 @@ async def _rank_threads(
     if len(read) < len(neighbors):
         return None
     rows = rows | read
-    profile = CONVERSATION if _people_talk(rows.values()) else LEARNT
-    ranked = _ranked(union, _fused(union, context, profile), rows)
+    people = CONVERSATION if _people_talk(rows.values()) else None
+    ranked = _ranked(union, _fused(union, context, people), rows)
     ids, in_order = ranked.candidates.ids, ranked.in_order
     score = ranked.parts["keyword"] + ranked.parts["vector"]
     weights = _weights(context.standing, ranked)
@@ -276,9 +276,10 @@ async def _rank_threads(
     return _added(replace(ranked, parts=ranked.parts | spoken), context.standing)
 
 
-def _fused(union: Candidates, context: SearchContext, usual: FusionProfile) -> Fused:
+def _fused(union: Candidates, context: SearchContext, usual: FusionProfile | None = None) -> Fused:
     own = context.standing.profile.fusion if context.standing is not None else None
-    profile = own or context.fusion or usual
+    space = None if isinstance(context.embedder, str) else context.embedder.space
+    profile = own or context.fusion or usual or learnt_for(space)
     return fuse(union.words, union.cosine, terms=len(union.terms), profile=profile)
 
 

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from conspectus.errors import InvalidInput
 from conspectus.model.ids import SourceId
-from conspectus.model.records import Document, Period
+from conspectus.model.records import Document, EmbeddingSpace, Period
 from conspectus.retrieval.dates import DATE
 from conspectus.text.analyzer import STOP_WORDS
 
@@ -265,6 +265,24 @@ class FusionProfile:
 
 
 LEARNT = FusionProfile()
+MULTILINGUAL = FusionProfile(
+    intercept=-1.32,
+    words_lead=0.54,
+    cosine_lead=-2.13,
+    best_cosine=-0.74,
+    cosine_apart=-2.94,
+    words_apart=-1.57,
+    terms=0.33,
+)
+"""Learned with multilingual-e5-small, also on queries in another language than the texts: docs/adr/0033."""
+_LEARNT_FOR: Mapping[str, FusionProfile] = {"multilingual-e5-small": MULTILINGUAL}
+
+
+def learnt_for(space: EmbeddingSpace | None) -> FusionProfile:
+    """Return the weights that were learned with an embedding model, or those of all-MiniLM-L6-v2."""
+    return LEARNT if space is None else _LEARNT_FOR.get(space.model, LEARNT)
+
+
 CONVERSATION = FusionProfile(
     intercept=-0.22,
     words_lead=0.0,

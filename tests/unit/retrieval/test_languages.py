@@ -4,11 +4,13 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
-from tests.support.embedders import StatedEmbedder
+from tests.support.embedders import StatedEmbedder, needs_multilingual
 
 import conspectus
 from conspectus import Engine, Settings
+from conspectus.model.records import EmbeddingSpace
 from conspectus.providers.onnx_embedder import OnnxEmbedder
+from conspectus.retrieval.scoring import LEARNT, MULTILINGUAL, learnt_for
 
 BOOKS = "الكتب في المكتبة"
 """The books are in the library."""
@@ -77,3 +79,21 @@ async def test_one_retriever_alone_says_nothing_of_languages(
 )
 def test_the_built_in_model_knows_latin_letters(text: str, known: bool) -> None:
     assert OnnxEmbedder(threads=1).knows(text) is known
+
+
+@needs_multilingual
+async def test_a_query_finds_texts_in_another_language(
+    tmp_path: Path,
+) -> None:
+    texts = ["Refunds are paid within two weeks.", "Die Hard is a film.", "In Wien man spricht von Kunst."]
+    settings = Settings(embedder="multilingual")
+    async with conspectus.open(tmp_path, settings=settings) as engine:
+        await engine.add(texts, wait=True)
+        found = await engine.retrieve("In wie vielen Wochen zahlt man die Rückerstattung?")
+        assert found.hits[0].chunk.text == texts[0]
+        assert found.hits[0].parts["keyword"] < found.hits[0].parts["vector"]
+
+
+def test_the_weights_of_the_fusion_are_those_of_the_embedding_model() -> None:
+    assert learnt_for(EmbeddingSpace("multilingual-e5-small", 384, "int8-1")) is MULTILINGUAL
+    assert learnt_for(EmbeddingSpace("another", 384, "1")) is learnt_for(None) is LEARNT
