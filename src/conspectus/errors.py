@@ -315,10 +315,10 @@ class ProviderUnavailable(ProviderError):
 
 
 class ChatError(ProviderError):
-    """A chat model gave no complete answer; `reason` is for the operator, `told` for the user."""
+    """A chat model gave no complete answer; `reason` is for the operator, `user_message` for the user."""
 
     code = "LLM_ERROR"
-    user_message: ClassVar[str] = "The language model could not answer."
+    user_message: ClassVar[str] = "The language model failed to answer."
 
 
 class ChatNotConfigured(ChatError):
@@ -335,14 +335,14 @@ class ChatAuthFailed(ChatError):
     """The provider refused the key, or the account."""
 
     code = "LLM_AUTH_FAILED"
-    user_message = "The language model refused the key of this server."
+    user_message = "The provider of the language model rejected the API key of this server."
 
 
 class ChatRateLimited(ChatError):
     """The provider received too many requests; `retry_after` is in seconds, if the provider gave it."""
 
     code = "LLM_RATE_LIMIT"
-    user_message = "The language model has too much to do; ask again later."
+    user_message = "The provider of the language model is rate-limited or overloaded; try again later."
 
     def __init__(
         self, provider: str, reason: str, *, status: int | None = None, retry_after: float | None = None
@@ -355,35 +355,35 @@ class ChatUnreachable(ChatError):
     """The provider could not be reached, closed the connection, or failed."""
 
     code = "LLM_CONNECTION_ERROR"
-    user_message = "The language model could not be reached, or broke off."
+    user_message = "The connection to the language model failed."
 
 
 class ChatTimedOut(ChatError):
     """The provider took longer than the settings allow."""
 
     code = "LLM_TIMEOUT"
-    user_message = "The language model took too long."
+    user_message = "The language model did not answer in time."
 
 
 class ChatModelUnknown(ChatError):
     """The provider has no model of that name, or not for this account."""
 
     code = "LLM_MODEL_NOT_FOUND"
-    user_message = "The language model that is configured does not exist."
+    user_message = "The configured language model does not exist."
 
 
 class ChatTooLong(ChatError):
     """Prompt and answer are longer than the context window of the model."""
 
     code = "LLM_CONTEXT_TOO_LONG"
-    user_message = "The conversation is too long for the language model."
+    user_message = "The conversation exceeds the context window of the language model."
 
 
 class ChatBadAnswer(ChatError):
     """The response of the provider is not valid, or the model refused to answer."""
 
     code = "LLM_BAD_RESPONSE"
-    user_message = "The language model gave no usable answer."
+    user_message = "The language model returned no valid answer."
 
 
 class StorageError(ConspectusError):

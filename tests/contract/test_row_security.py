@@ -185,7 +185,7 @@ REFUSED = (
     "TRUNCATE documents CASCADE",
     "ALTER TABLE documents DISABLE ROW LEVEL SECURITY",
     f"DROP POLICY {READER} ON documents",
-    "CREATE OR REPLACE FUNCTION public.conspectus_seen() RETURNS TABLE (collection text, source text)"
+    "CREATE OR REPLACE FUNCTION public.conspectus_visible() RETURNS TABLE (collection text, source text)"
     " LANGUAGE sql AS 'SELECT id, NULL FROM collections'",
     "SET ROLE postgres",
     "SET SESSION AUTHORIZATION postgres",

@@ -19,7 +19,7 @@ export function ScoreBar({ parts, most, large }: { parts: Record<string, number>
 }
 
 /** What is less is shown as .000, and changes nothing that one can see. */
-const LEAST = 0.0005;
+const MIN_SHARE = 0.0005;
 
 /** The parts of a score with their figures, in the order of the bar. */
 export function ScoreParts({ parts }: { parts: Record<string, number> }) {
@@ -27,7 +27,7 @@ export function ScoreParts({ parts }: { parts: Record<string, number> }) {
     <p class="legend">
       {Object.entries(parts).map(
         ([part, value]) =>
-          Math.abs(value) >= LEAST && (
+          Math.abs(value) >= MIN_SHARE && (
             <span key={part}>
               <i class={`swatch ${shade(part)}`} />
               {partName(part)} <b>{score(value)}</b>

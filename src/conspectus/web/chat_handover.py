@@ -33,7 +33,7 @@ SUBSCRIBER_SECONDS: Final = 3.0
 TRIES: Final = 10
 MAX_EVENTS: Final = 1 << 40
 CHAT: Final = "chat to go on with"
-STREAM_ENDED: Final = Failure("stopping", "This answer is no longer made or kept; ask again.")
+STREAM_ENDED: Final = Failure("stopping", "This answer has ended or expired; ask again.")
 
 
 @dataclass
@@ -197,7 +197,7 @@ class ReadRemote(Response):
             await send({"type": "http.response.body", "body": b"", "more_body": False})
 
 
-STOPPING: Final = Failure("stopping", "The server is stopping; ask again.")
+STOPPING: Final = Failure("stopping", "The server is shutting down; ask again.")
 MAX_READERS: Final = 10
 SHARE_OF_GRACE: Final = 0.5
 """For so much of the time that a stopping server has, answers may go on."""

@@ -16,8 +16,8 @@ from conspectus.model.chat import ChatEvent, ChatSource, Delta, Failure, Sources
 from conspectus.model.ids import UserId
 from conspectus.web.logs import fault_facts
 
-LEFT: Final = Failure("left", "The answer was stopped, as nobody was reading it.")
-INTERNAL: Final = Failure("internal", "Something went wrong in the server; its log says what.")
+LEFT: Final = Failure("left", "The answer was stopped: no client was reading it.")
+INTERNAL: Final = Failure("internal", "Internal error; see the log of the server.")
 EVENT_BYTES: Final = 100
 """The approximate size of an event without its text."""
 

@@ -104,7 +104,7 @@ export interface Piece {
 }
 
 const CITATION = /(\[\d+(?:\s*[,–-]\s*\d+)*\]|【\d+】)/;
-const MOST_NUMBERS = 20;
+const MAX_NUMBERS = 20;
 
 /** The text of an answer, with its citations apart. */
 export function pieces(text: string): Piece[] {
@@ -117,7 +117,7 @@ export function pieces(text: string): Piece[] {
 function numbersIn(citation: string): number[] {
   const numbers: number[] = [];
   for (const [, first, last] of citation.matchAll(/(\d+)(?:\s*[–-]\s*(\d+))?/g)) {
-    const end = Math.min(Number(last ?? first), Number(first) + MOST_NUMBERS);
+    const end = Math.min(Number(last ?? first), Number(first) + MAX_NUMBERS);
     for (let number = Number(first); number <= end; number += 1) numbers.push(number);
   }
   return numbers;

@@ -8,7 +8,7 @@ import { Curve } from "./curve";
 import { compare, curveOf, groupsOf, readReport, type Compared, type Report } from "./report";
 import "./evaluation.css";
 
-const MOST_REPORTS = 2;
+const MAX_REPORTS = 2;
 
 export default function Evaluation() {
   const [reports, setReports] = useState<Report[]>([]);
@@ -16,7 +16,7 @@ export default function Evaluation() {
   const open = (files: readonly File[]) =>
     act(
       () => Promise.all(files.map(readReport)),
-      (read) => setReports((before) => [...before, ...read].slice(-MOST_REPORTS)),
+      (read) => setReports((before) => [...before, ...read].slice(-MAX_REPORTS)),
     );
   return (
     <>

@@ -20,12 +20,12 @@ export interface Compared {
   questions: number;
 }
 
-const MOST_BYTES = 20 * 1024 * 1024;
+const MAX_BYTES = 20 * 1024 * 1024;
 const BY_QUESTION = "by_question";
 
 /** Reads a report. Throws Error with a reason that can be shown. */
 export async function readReport(file: File): Promise<Report> {
-  if (file.size > MOST_BYTES) throw new Error(`${file.name} is larger than 20 MB.`);
+  if (file.size > MAX_BYTES) throw new Error(`${file.name} is larger than 20 MB.`);
   let value: unknown;
   try {
     value = JSON.parse(await file.text());

@@ -13,7 +13,7 @@ import {
   ended,
   everything,
   filtered,
-  MOST,
+  MAX_SIZE,
   neighborhood,
   type Asked,
   type Neighbor,
@@ -176,7 +176,7 @@ function OneGraph({
   pickers,
   onMerged,
 }: Of & { summary: Summary; pickers: preact.ComponentChildren; onMerged: () => void }) {
-  const small = summary.edges <= MOST && summary.nodes <= MOST;
+  const small = summary.edges <= MAX_SIZE && summary.nodes <= MAX_SIZE;
   const { collection, graph, node, hops, types, weight, at } = asked;
   const all = useLoad(
     (signal) => (small ? everything(asked, signal) : undefined),

@@ -26,7 +26,7 @@ export interface Asked {
 }
 
 /** Edges and nodes that are drawn; larger graphs are shown around a node. */
-export const MOST = 20_000;
+export const MAX_SIZE = 20_000;
 const PAGE = 1_000;
 
 /** Everything in a graph, ended edges included, or what was valid at an instant. */

@@ -165,12 +165,12 @@ const STEPS: readonly (readonly [number, Intl.DateTimeFormatOptions])[] = [
   [91 * DAY, { month: "short", year: "2-digit" }],
   [365 * DAY, { year: "numeric" }],
 ];
-const LEAST = 64;
+const MIN_PIXELS = 64;
 
 /** Instants with names that fit beside each other, at the beginnings of days, weeks, months or years. */
 function ticks(range: Range, width: number): [number, string][] {
   const length = range.to - range.from;
-  const [step, format] = STEPS.find(([each]) => (each / length) * width >= LEAST) ?? [365 * DAY, { year: "numeric" }];
+  const [step, format] = STEPS.find(([each]) => (each / length) * width >= MIN_PIXELS) ?? [365 * DAY, { year: "numeric" }];
   const named = new Intl.DateTimeFormat("en-GB", { ...format, timeZone: "UTC" });
   const found: [number, string][] = [];
   const date = new Date(range.from);

@@ -12,7 +12,7 @@ import { Jobs, STATES, type State } from "./jobs";
 type Collection = Schemas["CollectionStatus"];
 
 const JOBS = 50;
-const MOST_JOBS = 100;
+const MAX_JOBS = 100;
 const RUNNING_MS = 2_000;
 const IDLE_MS = 15_000;
 
@@ -60,7 +60,7 @@ export function Overview() {
 /** The newest jobs, of one state or of all, and how many there are of each. */
 async function readJobs(wanted: number, state: State | undefined, signal: AbortSignal) {
   const [page, report] = await Promise.all([
-    readPages(wanted, MOST_JOBS, async (limit, after) => {
+    readPages(wanted, MAX_JOBS, async (limit, after) => {
       const query = { limit, after, ...(state === undefined ? {} : { state }) };
       const { jobs, next } = await take(api.GET("/api/v1/jobs", { params: { query }, signal }));
       return { rows: jobs, next };

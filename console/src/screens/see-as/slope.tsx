@@ -4,7 +4,7 @@ import { Glyph, statusName } from "../../window/status";
 import { lastHeading } from "../../window/window-map";
 
 const ROW = 46;
-const MOST = 14;
+const MAX_ROWS = 14;
 const WIDTH = 100;
 
 /** The same passages in both rankings, joined by a line; scores differ with what each person can see. */
@@ -20,7 +20,7 @@ export function Slope({
   hidden: ReadonlySet<string>;
   sources: SourceNames;
 }) {
-  const [left, right] = [own.slice(0, MOST), other.slice(0, MOST)];
+  const [left, right] = [own.slice(0, MAX_ROWS), other.slice(0, MAX_ROWS)];
   const places = new Map(right.map((each, at) => [each.chunk, at]));
   const middle = (at: number) => at * ROW + ROW / 2;
   return (

@@ -268,11 +268,11 @@ function LineRow({
 }
 
 const STEPS = [1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 14_400, 21_600, 43_200, 86_400, 604_800];
-const LEAST = 72;
+const MIN_PIXELS = 72;
 
 /** Round times of the clock that is shown. */
 function ticks({ from, to }: View, width: number, stream: Stream): number[] {
-  const step = STEPS.find((each) => (each / (to - from)) * (width - NAMES) >= LEAST) ?? to - from;
+  const step = STEPS.find((each) => (each / (to - from)) * (width - NAMES) >= MIN_PIXELS) ?? to - from;
   const begun = stream.wall ? Date.parse(stream.start_time) / 1000 : 0;
   const first = Math.ceil((begun + from) / step) * step - begun;
   return Array.from({ length: Math.floor((to - first) / step) + 1 }, (_, at) => first + at * step);

@@ -8,7 +8,7 @@ export interface View {
   to: number;
 }
 
-const LEAST = 2;
+const MIN_SECONDS = 2;
 
 export function offset(stream: Stream, instant: string | null): number | undefined {
   return instant === null ? undefined : (Date.parse(instant) - Date.parse(stream.start_time)) / 1000;
@@ -29,7 +29,7 @@ export function viewOf(from: string | null, to: string | null): View | undefined
 
 /** A view of the whole, not smaller than a moment; the whole itself is no view. */
 export function within(view: View, whole: View): View | undefined {
-  const length = Math.min(Math.max(view.to - view.from, LEAST), whole.to - whole.from);
+  const length = Math.min(Math.max(view.to - view.from, MIN_SECONDS), whole.to - whole.from);
   const from = Math.min(Math.max(view.from, whole.from), whole.to - length);
   if (length >= whole.to - whole.from) return undefined;
   return { from: Math.round(from * 100) / 100, to: Math.round((from + length) * 100) / 100 };

@@ -26,9 +26,9 @@ from conspectus.records.core.rows import blocks, inserts, to_change
 from conspectus.records.tables.core import Number, changes, collections, counters
 from conspectus.records.tables.streams import summaries, summary_captions, summary_parts
 
-MADE: Final = "conspectus_made"
+CHANGES: Final = "conspectus_changes"
 """The execution option of a connection with the changes that its transaction appended."""
-KNOWN: Final = "conspectus_known"
+INDEX_UPDATES: Final = "conspectus_index_updates"
 """The option with the index updates of collections that were appended to once."""
 _COLUMNS = (changes.c.sequence, changes.c.operation, changes.c.first, changes.c.last, changes.c.space)
 SHARED: Final = ""
@@ -166,7 +166,7 @@ def append(
     run_all(connection, [*after, *moved, *inserts(connection, changes, rows)])
     known = dict.fromkeys(begun)
     connection.execution_options(
-        **{MADE: {**begun, **made_by(connection)}, KNOWN: {**known_updates(connection), **known}}
+        **{CHANGES: {**begun, **made_by(connection)}, INDEX_UPDATES: {**known_updates(connection), **known}}
     )
     return [
         Change(row["sequence"], row["operation"], ChunkId(row["first"]), ChunkId(row["last"])) for row in rows
@@ -175,20 +175,22 @@ def append(
 
 def made_by(connection: Connection) -> Mapping[CollectionId, int]:
     """Return the collections that a transaction has appended to, each with a lower bound of its changes."""
-    made: Mapping[CollectionId, int] = connection.get_execution_options().get(MADE, {})
+    made: Mapping[CollectionId, int] = connection.get_execution_options().get(CHANGES, {})
     return made
 
 
 def known_updates(connection: Connection) -> Mapping[CollectionId, IndexUpdate | None]:
     """Return the updates of collections by units of a transaction. A unit may have been rolled back."""
-    known: Mapping[CollectionId, IndexUpdate | None] = connection.get_execution_options().get(KNOWN, {})
+    known: Mapping[CollectionId, IndexUpdate | None] = connection.get_execution_options().get(
+        INDEX_UPDATES, {}
+    )
     return known
 
 
 def note_update(connection: Connection, update: IndexUpdate, *, first: bool) -> None:
     """Keep an update for the end of the transaction, if it is the `first` one of its collection."""
     known = {update.collection.id: update if first else None}
-    connection.execution_options(**{KNOWN: {**known_updates(connection), **known}})
+    connection.execution_options(**{INDEX_UPDATES: {**known_updates(connection), **known}})
 
 
 def changes_since(

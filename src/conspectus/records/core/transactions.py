@@ -466,11 +466,11 @@ READER: Final = "conspectus_reader"
 _AS_PERSON = text(
     f"SELECT set_config('conspectus.person', :person, true), set_config('role', '{READER}', true)"
 )
-_WHOLE = "(SELECT collection FROM conspectus_seen() WHERE source IS NULL)"
-_SINGLE = "(SELECT source FROM conspectus_seen() WHERE source IS NOT NULL)"
+_WHOLE = "(SELECT collection FROM conspectus_visible() WHERE source IS NULL)"
+_SINGLE = "(SELECT source FROM conspectus_visible() WHERE source IS NOT NULL)"
 _VISIBLE: Final = {
-    "collections": "id IN (SELECT collection FROM conspectus_seen())",
-    "changes": "collection IN (SELECT collection FROM conspectus_seen())",
+    "collections": "id IN (SELECT collection FROM conspectus_visible())",
+    "changes": "collection IN (SELECT collection FROM conspectus_visible())",
     "sources": f"collection IN {_WHOLE} OR id IN {_SINGLE}",
     "documents": f"collection IN {_WHOLE} OR source IN {_SINGLE}",
     "mentions": f"collection IN {_WHOLE} OR source IN {_SINGLE}",
@@ -489,7 +489,7 @@ LANGUAGE sql STABLE SECURITY DEFINER SET search_path = {schema}, pg_temp AS $$
   END
 $$""",
     """
-CREATE OR REPLACE FUNCTION conspectus_seen() RETURNS TABLE (collection text, source text)
+CREATE OR REPLACE FUNCTION conspectus_visible() RETURNS TABLE (collection text, source text)
 LANGUAGE sql STABLE SECURITY DEFINER SET search_path = {schema}, pg_temp AS $$
   WITH asking AS (
     SELECT p.id, p.id = 'local' OR u.owner = 1 AS sees_all
@@ -501,8 +501,8 @@ LANGUAGE sql STABLE SECURITY DEFINER SET search_path = {schema}, pg_temp AS $$
   SELECT g.collection, g.source FROM grants g JOIN asking a ON g."user" = a.id
     OR g."group" IN (SELECT m."group" FROM members m WHERE m."user" = a.id)
 $$""",
-    "REVOKE ALL ON FUNCTION conspectus_person(), conspectus_seen() FROM PUBLIC",
-    "GRANT EXECUTE ON FUNCTION conspectus_seen() TO {reader}",
+    "REVOKE ALL ON FUNCTION conspectus_person(), conspectus_visible() FROM PUBLIC",
+    "GRANT EXECUTE ON FUNCTION conspectus_visible() TO {reader}",
     "GRANT USAGE ON SCHEMA {schema} TO {reader}",
 )
 
@@ -519,14 +519,14 @@ def install_row_security(connection: Connection) -> None:
     schema: str = connection.execute(text("SELECT quote_ident(current_schema())")).scalar_one()
     mark = hashlib.sha256(f"{_FUNCTIONS}{_VISIBLE}".encode()).hexdigest()
     _require_role(connection)
-    done = "SELECT obj_description(to_regprocedure('conspectus_seen()'), 'pg_proc')"
+    done = "SELECT obj_description(to_regprocedure('conspectus_visible()'), 'pg_proc')"
     if connection.execute(text(done)).scalar() == mark:
         return
     for statement in _FUNCTIONS:
         connection.exec_driver_sql(statement.format(schema=schema, reader=READER))
     for table, seen in _VISIBLE.items():
         _protect(connection, table, seen)
-    connection.exec_driver_sql(f"COMMENT ON FUNCTION conspectus_seen() IS '{mark}'")
+    connection.exec_driver_sql(f"COMMENT ON FUNCTION conspectus_visible() IS '{mark}'")
 
 
 def read_as(connection: Connection, person: str) -> None:
