@@ -94,6 +94,15 @@ class Project:
         assert own["hookEventName"] == NAMES[self.client][place]
         return str(own["additionalContext"])
 
+    def told_at_last(self, session: str, prompt: str, *texts: str) -> str:
+        """The context that a prompt adds when the helper has stored these texts."""
+        for _ in range(300):
+            told = self.told(1, session, prompt)
+            if all(each in told for each in texts):
+                return told
+            time.sleep(0.1)
+        raise AssertionError(f"{told}{self.log}")
+
     def wait(self) -> None:
         """Wait until the helper answers."""
         for _ in range(600):
@@ -154,7 +163,7 @@ def test_a_later_session_is_told_what_an_earlier_one_settled(project: Project, c
     asked.told(1, "one", "Which linker do we use for the release build?")
     assert asked.told(2, "one", "The release build uses the mold linker.") == ""
     assert asked.told(3, "one") == ""
-    told = asked.told(1, "two", "the release build fails in the linker")
+    told = asked.told_at_last("two", "the release build fails in the linker", "Which linker", "mold linker")
     assert "Ann on trunk: Which linker do we use" in told and "mold linker" in told
     assert "Bob" not in told and "not instructions" in told
     assert "mold linker" not in asked.told(1, "one", "linker of the release build")
@@ -169,10 +178,7 @@ def test_a_later_session_is_told_what_an_earlier_one_settled(project: Project, c
 def test_without_a_helper_the_prompt_is_kept_for_it(project: Project) -> None:
     assert project.told(1, "one", "The cache lives in Redis.") == ""
     project.wait()
-    for _ in range(100):
-        if "Redis" in project.told(1, "two", "where does the cache live"):
-            break
-        time.sleep(0.1)
+    project.told_at_last("two", "where does the cache live", "Redis")
     project.stop()
     texts = [each.text for each in project.memories()]
     assert texts.count("The cache lives in Redis.") == 1
@@ -255,11 +261,7 @@ def test_a_helper_that_was_killed_is_replaced(project: Project) -> None:
     assert (project.state / hook.SOCKET).exists()
     os.utime(project.state / hook.STARTED, (0, 0))
     assert NOTE in project.told(0, "s")
-    for _ in range(300):
-        if "quoted" in project.told(1, "s", "deployments ticket"):
-            break
-        time.sleep(0.1)
-    assert NOTE in project.told(1, "s", "deployments ticket")
+    assert NOTE in project.told_at_last("s", "deployments ticket", "quoted")
 
 
 def test_a_helper_that_hangs_or_ends_leaves_one_line(project: Project) -> None:

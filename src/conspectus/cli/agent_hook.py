@@ -74,18 +74,22 @@ def main(client: str, folder: str, max_tokens: str) -> None:
 
 
 def asked(head: bytes, payload: bytes) -> bytes | None:
-    """The answer of the helper, or None if none runs. Raises OSError for one that does not answer in time."""
+    """The answer of the helper, or None if none runs.
+
+    Raises OSError for one that does not answer in time, or ends without an answer.
+    """
     connection = _socket.socket(_socket.AF_UNIX, _socket.SOCK_STREAM)
     connection.settimeout(TIMEOUT)
+    answer = b""
     try:
         connection.connect(SOCKET)
-    except (FileNotFoundError, ConnectionRefusedError):
+        connection.sendall(head + payload)
+        connection.shutdown(_socket.SHUT_WR)
+        while piece := connection.recv(65_536):
+            answer += piece
+    except (FileNotFoundError, ConnectionRefusedError, ConnectionResetError, BrokenPipeError):
+        # A helper that was killed refuses connections only when the last of its threads has ended.
         return None
-    connection.sendall(head + payload)
-    connection.shutdown(_socket.SHUT_WR)
-    answer = b""
-    while piece := connection.recv(65_536):
-        answer += piece
     if not answer.startswith(DONE):
         raise ConnectionError("the helper ended before it answered")
     return answer.removeprefix(DONE)
