@@ -248,16 +248,12 @@ class ServerUnavailable(ConspectusError):
 
 
 class MissingExtra(ConspectusError):
-    """An optional dependency is missing; the message is the line that installs it.
-
-    A package of this project is not an extra: it is installed by its own name.
-    """
+    """An optional dependency is missing; the message is the line that installs it."""
 
     code = "missing_extra"
 
     def __init__(self, extra: str, package: str) -> None:
-        install = package if package.startswith("conspectus-") else f"'conspectus[{extra}]'"
-        super().__init__(f"this needs {package}: pip install {install}")
+        super().__init__(f"this needs {package}: pip install 'conspectus[{extra}]'")
         self.extra = extra
         self.package = package
 

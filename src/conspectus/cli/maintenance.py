@@ -81,6 +81,7 @@ FEATURES: Final[Mapping[str, str]] = {
     "llama-index": "adapters for LlamaIndex",
     "mcp": "MCP server",
     "milvus": "index in Milvus",
+    "multilingual": "embeddings of about 100 languages",
     "openai": "chat models with OpenAI's API",
     "openai-agents": "sessions for the OpenAI Agents SDK",
     "otel": "traces and metrics by OpenTelemetry",
@@ -142,7 +143,9 @@ def reindex(session: Session) -> None:
 
 
 def reembed(
-    embedder: Annotated[str, typer.Argument(help="minilm, static:PATH or provider:model@dimensions.")],
+    embedder: Annotated[
+        str, typer.Argument(help="minilm, multilingual, static:PATH or provider:model@dimensions.")
+    ],
     session: Session,
 ) -> None:
     """Change the embedding model of the collection."""
