@@ -21,7 +21,7 @@ from conspectus.testing.embedders import HashedEmbedder
 
 CONSTANT = SCANS.keys() | {"CONSTANT", "anon_3", "anon_4", "some"}
 """One row, and lists that were given."""
-UP_TO_A_LIMIT = re.compile(r"LIMIT %\(most\)s")
+UP_TO_A_LIMIT = re.compile(r"LIMIT %\(maximum\)s")
 """What is read of a thread and of a channel, up to a number of the settings that is above `LARGE`."""
 MOST = 150
 """More rows than any statement has to look at, and fewer than any table has that grows."""

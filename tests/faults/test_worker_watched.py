@@ -17,7 +17,7 @@ from tests.faults.test_workers_shared import SETTINGS, worker
 from tests.waiting import PATIENCE, until
 
 UNREADABLE = {
-    "keep_working": "UPDATE collections SET created = 'then'",
+    "run_background_work": "UPDATE collections SET created = 'then'",
     "watch_work": "INSERT INTO connections SELECT 'c', id, owner, 'c', 'git', '{', NULL, 'idle', NULL, NULL "
     "FROM collections",
 }

@@ -56,7 +56,7 @@ async def test_nothing_is_left_of_what_any_operation_took_in(tmp_path: Path, wor
     store = tmp_path / "data"
     async with planted(tmp_path, workers) as clients:
         one, *_, other = clients if workers > 1 else (clients[0], clients[0])
-        answers = {"replays", "spoken_frames"} if workers > 1 else {"replays"}
+        answers = {"replays", "chat_frames"} if workers > 1 else {"replays"}
         await until(lambda: answers <= in_tables(store).keys())
         collections = [each["id"] for each in (await one.get("/collections")).json()]
         for collection in collections:

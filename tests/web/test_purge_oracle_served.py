@@ -27,7 +27,7 @@ from tests.web.test_serve import Process, serving
 PAGE = Answer(b"zqxfetchedqz words of a page")
 EVERY = {"filter": {"and": []}}
 WORKERS = 2
-SHARED = {"replays", "spoken_frames"}
+SHARED = {"replays", "chat_frames"}
 """Tables of what only several processes keep of their answers."""
 LONGEST = 6.0
 """Seconds within which a purge of everything ends, or nearly."""

@@ -147,6 +147,7 @@ UNSURE = {
     "POST /api/v1/jobs/{job}/retry",
     "POST /api/v1/graphs/{graph}/undo-merge",
     "POST /api/v1/keys/{key}/rotate",
+    "PUT /api/v1/memories/retention",
     "POST /api/v1/sources/{source}/documents",
     "PUT /api/v1/tasks/{task}/attachments/{attachment}",
 }
