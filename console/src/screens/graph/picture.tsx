@@ -80,8 +80,10 @@ async function laidOut({ nodes, edges }: Shown, root: string | undefined): Promi
   }
 }
 
-async function drawn(container: HTMLElement, shown: Shown, root: string | undefined): Promise<Core> {
+/** Draws the graph, unless the page has left the container meanwhile: then nothing has the id of the style sheet. */
+async function drawn(container: HTMLElement, shown: Shown, root: string | undefined): Promise<Core | undefined> {
   const [{ default: cytoscape }, places] = await Promise.all([import("cytoscape"), laidOut(shown, root)]);
+  if (!container.isConnected) return undefined;
   const extent = (axis: "x" | "y") => Math.max(1, ...[...places.values()].map((each) => Math.abs(each[axis])));
   const stretch = {
     x: Math.max(80, container.clientWidth - MARGIN.x) / 2 / extent("x"),
@@ -155,7 +157,7 @@ export function Picture({
     let current: Core | undefined;
     let gone = false;
     void drawn(box.current!, shown, root).then((core) => {
-      if (gone) return core.destroy();
+      if (core === undefined || gone) return core?.destroy();
       current = core;
       core.on("tap", "node", (event) => chosen.current(event.target.data("node")));
       made(core);
