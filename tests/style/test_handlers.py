@@ -8,7 +8,6 @@ import pytest
 PACKAGE = Path(__file__).resolve().parents[2] / "src" / "conspectus"
 BROAD = {"Exception", "BaseException"}
 BORDERS = {
-    "bootstrap/telemetry.py": "a span has the name of any error, which is raised again",
     "mcp/server.py": "a tool that fails is an MCP error, and its traceback goes to the log",
     "providers/tokenizers.py": "the library raises a plain Exception for a malformed file",
     "web/app.py": "a request that fails is answered 500, and its traceback goes to the log",

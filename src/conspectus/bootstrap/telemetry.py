@@ -8,7 +8,7 @@ import inspect
 import sys
 import time
 from collections.abc import AsyncGenerator, Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from contextvars import ContextVar
 from dataclasses import replace
 from functools import cache, wraps
@@ -89,19 +89,20 @@ class Telemetry:
         given = {key: value for key, value in attributes.items() if value is not None}
         start, measured = time.perf_counter(), dict(given)
         span = self._tracer.start_span(name, context=parent, kind=self._api.SpanKind[kind], attributes=given)
-        try:
-            yield span
-        except BaseException as fault:
-            measured["error.type"] = (
-                fault.code if isinstance(fault, ConspectusError) else type(fault).__name__
-            )
-            span.set_attribute("error.type", measured["error.type"])
-            span.set_status(self._api.StatusCode.ERROR)
-            raise
-        finally:
+
+        def end(_: Any, fault: BaseException | None, __: Any) -> None:
+            if fault is not None:
+                code = fault.code if isinstance(fault, ConspectusError) else type(fault).__name__
+                measured["error.type"] = code
+                span.set_attribute("error.type", code)
+                span.set_status(self._api.StatusCode.ERROR)
             span.end()
             histogram = self._duration if OPERATION in measured else self._other
             histogram.record(time.perf_counter() - start, _of_metrics(measured))
+
+        with ExitStack() as ended:
+            ended.push(end)
+            yield span
 
     def steps(self, start: int, timings: Mapping[str, float]) -> None:
         """A span for each step that was measured and has none yet, one after the other."""
