@@ -1,16 +1,20 @@
 """The engine on a server."""
 
 from conspectus import bootstrap
-from conspectus.client.administration import RemoteConnections, RemoteMaintenance, RemotePeople
-from conspectus.client.alerts import RemoteAlerts
 from conspectus.client.channels import RemoteChannels
 from conspectus.client.chat import RemoteChat
 from conspectus.client.collections import RemoteCollections
 from conspectus.client.documents import RemoteDocuments
-from conspectus.client.graph import RemoteGraph
-from conspectus.client.jobs import RemoteJobs
 from conspectus.client.memory import RemoteMemory, RemoteRetention
-from conspectus.client.search import RemoteSearch
+from conspectus.client.services import (
+    RemoteAlerts,
+    RemoteConnections,
+    RemoteGraph,
+    RemoteJobs,
+    RemoteMaintenance,
+    RemotePeople,
+    RemoteSearch,
+)
 from conspectus.client.streams import RemoteEvents, RemoteStreams, RemoteSummaries
 from conspectus.client.transport import Transport
 from conspectus.engine.context import short

@@ -34,8 +34,9 @@ from conspectus.mcp.tool import (
 )
 from conspectus.model.checks import hints
 from conspectus.model.filter import EVERYTHING, Filter, filter_from_json, parse_filters
-from conspectus.operations import GRANT_OPERATIONS, OPERATIONS, PEOPLE_OPERATIONS, Operation, Parameter
+from conspectus.operations import OPERATIONS, Operation, Parameter
 from conspectus.operations.operation import OMITTED, REQUIRED, default_of, member_of, record_of
+from conspectus.operations.table import GRANT_OPERATIONS, PEOPLE_OPERATIONS
 
 MAX_NAMED = 5
 MAX_ROWS = 200

@@ -36,15 +36,12 @@ from conspectus.web.openapi import Application, operation
 from conspectus.web.problem_details import Problem, Refused, answer_error, internal, problem_of, shown
 from conspectus.web.questions import Questions
 from conspectus.web.routes import (
-    alerts,
-    caption_lines,
     chat,
     collections,
     documents,
     graph_export,
     jobs,
     memories,
-    message_import,
     pages,
     people,
     search,
@@ -70,9 +67,9 @@ WITHOUT: dict[str, Any] = {
 }
 """What FastAPI would do by itself; records of its telemetry have messages, and so texts."""
 GROUPS = (
-    people, jobs, message_import, documents, search,
-    chat, tasks, alerts, memories, graph_export,
-    caption_lines, streams, collections,
+    people, jobs, documents, search,
+    chat, tasks, memories, graph_export,
+    streams, collections,
 )  # fmt: skip
 """Graphs, streams and collections come last: names may hold a slash, so their routes match all below."""
 HANDLED = (ConspectusError, Refused, RequestValidationError, HTTPException)

@@ -1,18 +1,27 @@
-"""Build a context window from retrieved hits: pack, render, cite and explain every candidate."""
+"""Build a context window from hits: pack, render, cite, explain, and divide the budget into parts."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import tzinfo
 from functools import cache, partial
+from itertools import pairwise
 
 from conspectus.errors import InvalidInput
 from conspectus.model.query import Budget
-from conspectus.model.results import Citation, ContextWindow, Hit, Retrieval, TraceEntry, TraceStatus
+from conspectus.model.results import (
+    Citation,
+    ContextWindow,
+    Hit,
+    PartKind,
+    Retrieval,
+    TraceEntry,
+    TraceStatus,
+    WindowPart,
+)
 from conspectus.text.clean import clean
 from conspectus.window.cost_estimate import Estimator, Focus
-from conspectus.window.counting import RenderingCounter
+from conspectus.window.counting import BORDER, DIVISIBLE, RenderingCounter
 from conspectus.window.packer import Packed, Refusal, WindowPlan, fits_from, packing
-from conspectus.window.parts import parts_of
 from conspectus.window.passages import Layout, Threads
 from conspectus.window.render import Renderer
 
@@ -248,3 +257,68 @@ def _entry(rank: int, hit: Hit, status: TraceStatus, reason: str, tokens: int) -
         start=hit.chunk.start,
         end=hit.chunk.end,
     )
+
+
+Piece = tuple[PartKind, int | None, int]
+"""What a piece of the text is, the number of its passage, and where it ends."""
+
+
+def parts_of(
+    packed: Packed, budget: Budget, renderer: Renderer, count: Callable[[str], int]
+) -> tuple[WindowPart, ...]:
+    """The parts of a budget: what stands beside the window, the window in reading order, and what is left.
+
+    The tokens add up to `budget.max_tokens`, or to what stands beside the window where that is more. A token
+    that reaches over a border counts for the part that it begins in, as far as the counter can tell.
+    """
+    texts: dict[PartKind, str] = {"system": budget.system, "query": budget.query}
+    beside = [WindowPart(kind, count(clean(text))) for kind, text in texts.items() if text]
+    inside = list(_inside(packed, renderer, count, divisible=budget.tokenizer in DIVISIBLE))
+    used = sum(each.tokens for each in (*beside, *inside)) + budget.reserved_tokens
+    free = WindowPart("free", max(budget.max_tokens - used, 0))
+    reserved = [WindowPart("reserved", budget.reserved_tokens)] if budget.reserved_tokens else []
+    return (*beside, *inside, free, *reserved)
+
+
+def _inside(
+    packed: Packed, renderer: Renderer, count: Callable[[str], int], *, divisible: bool
+) -> Iterator[WindowPart]:
+    text = packed.rendered.text
+    pieces = list(_pieces(packed.layout, renderer, len(text))) if text else []
+    ends = [end for _, _, end in pieces]
+    start, done = 0, 0
+    for (kind, number, end), reached in zip(pieces, _reached(text, ends, count, divisible), strict=True):
+        last = packed.tokens if end == len(text) else min(max(reached, done), packed.tokens)
+        yield WindowPart(kind, last - done, number, start, end)
+        start, done = end, last
+
+
+def _reached(text: str, ends: list[int], count: Callable[[str], int], divisible: bool) -> Iterator[int]:
+    """The tokens of the text up to each end; nothing before a border is counted twice."""
+    before, border = 0, 0
+    for end in ends:
+        reached = before + count(text[border:end])
+        yield reached
+        if divisible and BORDER.match(text, end):
+            before, border = reached, end
+
+
+def _pieces(layout: Layout, renderer: Renderer, length: int) -> Iterator[Piece]:
+    """Headers and texts of passages, and the frame around them, without empty ones."""
+    cuts: list[Piece] = [("frame", None, 0)]
+    at = len(renderer.before)
+    for group in layout:
+        cuts.append(("frame", None, at))
+        begins = [0, *(len(renderer.group(group[:end])) for end in range(1, len(group) + 1))]
+        whole = renderer.group(group)
+        for passage, (first, last) in zip(group, pairwise(begins), strict=True):
+            shown = renderer.shown(passage)
+            place = whole.rfind(shown, first, last)
+            place, end = (last, last) if place < 0 else (place, place + len(shown))
+            cuts += [("header", passage.number, at + place), ("passage", passage.number, at + end)]
+            cuts.append(("frame", None, at + last))
+        at += len(whole) + len(renderer.between)
+    cuts.append(("frame", None, length))
+    for (*_, start), (kind, number, end) in pairwise(cuts):
+        if end > start:
+            yield kind, number, end

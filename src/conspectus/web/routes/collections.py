@@ -6,7 +6,7 @@ from fastapi import Response
 
 from conspectus.errors import Conflict, NotFound
 from conspectus.model.records import Collection
-from conspectus.operations import COLLECTION_OPERATIONS
+from conspectus.operations.table import COLLECTION_OPERATIONS
 from conspectus.web.deps import CollectionName, EngineOf, Unhurried
 from conspectus.web.openapi import Section, problems
 from conspectus.web.operation_routes import add_routes

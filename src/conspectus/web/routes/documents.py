@@ -1,12 +1,18 @@
-"""Sources and documents: the operations of the table, and by hand what they do not cover."""
+"""Sources, documents and messages: the operations of the table, and by hand what they do not cover."""
 
 from collections.abc import Sequence
+from tempfile import TemporaryDirectory
+from typing import Annotated
+
+from fastapi import File, Form, Query, UploadFile
 
 from conspectus.errors import InvalidInput
+from conspectus.model.channels import ArchiveKind, ImportReport
 from conspectus.model.filter import And, Eq, In, filter_from_json
 from conspectus.model.records import Receipt, Source, Written
 from conspectus.model.reports import Page
-from conspectus.operations import DOCUMENT_OPERATIONS, SOURCE_OPERATIONS
+from conspectus.operations.table import CHANNEL_OPERATIONS, DOCUMENT_OPERATIONS, SOURCE_OPERATIONS
+from conspectus.web.bodies import handed_in
 from conspectus.web.deps import (
     After,
     CollectionName,
@@ -24,6 +30,7 @@ from conspectus.web.deps import (
 from conspectus.web.openapi import Section, problems
 from conspectus.web.operation_routes import add_routes
 from conspectus.web.operation_schemas import answered
+from conspectus.web.schemas.base import NAME
 from conspectus.web.schemas.records import (
     DeletionBody,
     DocumentChange,
@@ -131,4 +138,45 @@ async def delete_document(document: DocumentId, engine: EngineOf, *, purge: Purg
 
 add_routes(sources, SOURCE_OPERATIONS)
 add_routes(router, DOCUMENT_OPERATIONS)
-router.routes[:0] = sources.routes
+
+
+messages = Section("conversations")
+Named = Annotated[str, Query(min_length=1, max_length=NAME)]
+OfMessages = Annotated[str, Query(min_length=1, max_length=NAME)]
+
+
+@messages.delete(
+    "/messages", response_model=answered(Receipt), responses=problems(), dependencies=[Unhurried]
+)
+async def delete_message(
+    channel: Named, key: Named, engine: EngineOf, *, collection: OfMessages = "default", purge: Purge = False
+) -> Receipt:
+    """Delete a message by its key; what others answered stays."""
+    found = await engine.documents.get_by_key(key, source=channel, collection=collection)
+    return await engine.documents.delete(found.id, purge=purge)
+
+
+@messages.post(
+    "/messages/import",
+    response_model=answered(ImportReport),
+    responses=problems(415),
+    dependencies=[Unhurried],
+)
+async def import_messages(
+    file: Annotated[UploadFile, File(description="The export, as the platform makes it.")],
+    engine: EngineOf,
+    *,
+    collection: Annotated[str, Form(min_length=1, max_length=NAME)] = "default",
+    kind: Annotated[ArchiveKind | None, Form()] = None,
+    link: Annotated[bool, Form()] = True,
+) -> ImportReport:
+    """Import an export of Slack, Discord or IRC, or messages as JSON lines."""
+    with TemporaryDirectory() as folder:
+        [upload] = await handed_in([file], folder)
+        return await engine.channels.import_archive(upload, kind=kind, collection=collection, link=link)
+
+
+add_routes(messages, CHANNEL_OPERATIONS)
+
+
+router.routes[:0] = (*messages.routes, *sources.routes)

@@ -5,7 +5,7 @@ from typing import Annotated, Final
 from fastapi import Query, Response
 
 from conspectus.model.graph import GraphForm
-from conspectus.operations import GRAPH_OPERATIONS
+from conspectus.operations.table import GRAPH_OPERATIONS
 from conspectus.web.deps import EngineOf, NamedInPath, Unhurried
 from conspectus.web.openapi import Responses, Section, problems
 from conspectus.web.operation_routes import add_routes

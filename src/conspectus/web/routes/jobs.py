@@ -6,7 +6,7 @@ from typing import Annotated
 from fastapi import File, Form, Query, Response, UploadFile
 
 from conspectus.model.jobs import Job
-from conspectus.operations import INGEST_OPERATIONS, JOB_OPERATIONS, MAINTENANCE_OPERATIONS
+from conspectus.operations.table import INGEST_OPERATIONS, JOB_OPERATIONS, MAINTENANCE_OPERATIONS
 from conspectus.web.bodies import handed_in
 from conspectus.web.deps import CollectionName, EngineOf, IdInPath
 from conspectus.web.logs import API

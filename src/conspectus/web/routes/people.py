@@ -4,7 +4,7 @@ from fastapi import Request, Response
 from pydantic import Field
 
 from conspectus.model.access import Person
-from conspectus.operations import GRANT_OPERATIONS, PEOPLE_OPERATIONS
+from conspectus.operations.table import GRANT_OPERATIONS, PEOPLE_OPERATIONS
 from conspectus.web.auth import set_session
 from conspectus.web.deps import EngineOf
 from conspectus.web.openapi import OPEN, Section, problems

@@ -1,7 +1,7 @@
 """Search: hits, context windows and why."""
 
 from conspectus.model.results import Reranking
-from conspectus.operations import SEARCH_OPERATIONS
+from conspectus.operations.table import SEARCH_OPERATIONS
 from conspectus.web.deps import EngineOf
 from conspectus.web.openapi import Section, problems
 from conspectus.web.operation_routes import add_routes

@@ -1,23 +1,33 @@
-"""Streams: live and imported captions, captions by time, and searches."""
+"""Streams and alerts: live and imported captions, captions as JSON lines, and matches of alerts."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
+from functools import partial
 from tempfile import TemporaryDirectory
-from typing import Annotated, Final
+from typing import Annotated, Any, Final
 
-from fastapi import Depends, File, Form, Request, Response, UploadFile
+from fastapi import Depends, File, Form, Query, Request, Response, UploadFile
+from pydantic import ValidationError
 
 from conspectus.engine import Engine
-from conspectus.model.streams import CaptionImport, LiveCaption
-from conspectus.operations import EVENT_OPERATIONS, STREAM_OPERATIONS
+from conspectus.errors import InvalidInput, NotFound
+from conspectus.ingest.captions import caption_document
+from conspectus.model.ids import CollectionId, SourceId
+from conspectus.model.records import Source
+from conspectus.model.streams import AlertEvent, CaptionImport, LiveCaption, NewCaption
+from conspectus.operations.table import ALERT_OPERATIONS, EVENT_OPERATIONS, STREAM_OPERATIONS
+from conspectus.streams.caption_format import line_of
+from conspectus.text.times import StreamClock, clock_of
 from conspectus.web.bodies import handed_in
 from conspectus.web.deps import EngineOf, Unhurried, without_limits
+from conspectus.web.ndjson import LineBatches, LinesRoute, arriving, refused, sent_as_lines
 from conspectus.web.openapi import Section, problems
 from conspectus.web.operation_routes import add_routes
-from conspectus.web.operation_schemas import response_model
-from conspectus.web.schemas.base import NAME
+from conspectus.web.operation_schemas import given, request_model, response_model
+from conspectus.web.problem_details import invalid, problem_of
+from conspectus.web.schemas.base import IDENTIFIER, NAME
 from conspectus.web.sse import frame
-from conspectus.web.streams import CAPTIONS, STREAM, FoundStream, StreamName, found_by
+from conspectus.web.streams import CAPTIONS, STREAM, FoundStream, InCollection, StreamName, Within, found_by
 from conspectus.web.subscriptions import LastEvent, ListenersOf, LiveEvents, StillGood, resumed, streamed
 
 router = Section("streams")
@@ -82,7 +92,7 @@ async def subscribe_captions(
     await without_limits(request)
     events = engine.streams.subscribe(**found_by(found), after=after)
     still_good: StillGood = request.state.still_good
-    return LiveEvents(events, _event, listeners, after=after, still_good=still_good)
+    return LiveEvents(events, _caption_event, listeners, after=after, still_good=still_good)
 
 
 add_routes(router, STREAM_OPERATIONS)
@@ -96,6 +106,107 @@ async def _import_captions(
         return await engine.streams.import_captions(uploads, stream=stream, **asdict(how))
 
 
-def _event(live: LiveCaption) -> bytes:
+def _caption_event(live: LiveCaption) -> bytes:
     body = response_model(LiveCaption).model_validate(live).model_dump_json()
     return frame(body, name="caption", id=str(live.sequence))
+
+
+lines = Section("streams", route_class=LinesRoute)
+PAGE = 1_000
+_CAPTION: Final = request_model(NewCaption)
+_OUTCOMES: Final = {"added": "added", "replaced": "replaced", "updated": "replaced", "unchanged": "unchanged"}
+
+
+@lines.post(CAPTIONS, include_in_schema=False, dependencies=[Unhurried], status_code=201)
+async def add_lines(
+    stream: StreamName,
+    request: Request,
+    engine: EngineOf,
+    *,
+    collection: InCollection = "default",
+    replace: bool = False,
+    wait: bool = False,
+) -> Mapping[str, int]:
+    """Store captions, batch by batch, and count their outcomes."""
+    pieces = arriving(request.stream(), request.app.state.listeners.settings.request_timeout_seconds)
+    home = await _source(engine, stream, collection)
+
+    async def write(_: Sequence[int], captions: Sequence[NewCaption]) -> Iterable[str]:
+        done = await engine.streams.add_captions(
+            captions, stream=stream, collection=collection, replace=replace
+        )
+        return [_OUTCOMES[each.outcome] for each in done]
+
+    batches = LineBatches(partial(_caption, home, clock_of(home)), write, _OUTCOMES.values())
+    taken = await batches.take(pieces)
+    if wait:
+        await engine.documents.wait_until_embedded(collection=collection)
+    return taken
+
+
+@lines.get(CAPTIONS, include_in_schema=False, dependencies=[Unhurried])
+async def export_lines(found: FoundStream, within: Within, engine: EngineOf) -> Response:
+    """All captions of a range."""
+    read = partial(engine.streams.list_captions, **found_by(found), range=within, limit=PAGE)
+    return await sent_as_lines(read, lambda page: map(line_of, page.captions))
+
+
+def _caption(home: Source, clock: StreamClock, number: int, line: bytes) -> tuple[NewCaption, int]:
+    """The caption of a line, and its size. Raises Refused with its number."""
+    try:
+        caption: NewCaption = given(NewCaption, _CAPTION.model_validate_json(line))
+        caption_document(caption, home, clock)
+    except ValidationError as fault:
+        raise refused(invalid(_in_body(fault)), line=number) from fault
+    except InvalidInput as fault:
+        raise refused(problem_of(fault), line=number) from fault
+    return caption, len(caption.text)
+
+
+async def _source(engine: Engine, stream: str, collection: str) -> Source:
+    """The stream as it is, or as it will be made."""
+    try:
+        return (await engine.streams.get(stream, collection=collection)).source
+    except NotFound:
+        return Source(SourceId(stream), CollectionId(collection), stream, kind="stream")
+
+
+def _in_body(fault: ValidationError) -> list[dict[str, Any]]:
+    return [{**each, "loc": ("body", *each["loc"])} for each in fault.errors(include_context=False)]
+
+
+alerts = Section("alerts")
+OfAlert = Annotated[str | None, Query(min_length=1, max_length=IDENTIFIER, description="Only this alert's.")]
+
+
+@alerts.get("/alerts/stream", response_class=Response, responses=streamed())
+async def subscribe_alerts(
+    request: Request,
+    engine: EngineOf,
+    listeners: ListenersOf,
+    *,
+    alert: OfAlert = None,
+    last: LastEvent = None,
+) -> Response:
+    """Matches of alerts as events, from now on or after the event of Last-Event-ID."""
+    listeners.require_room(request.state.person)
+    if alert is not None:
+        await engine.alerts.get(alert)
+    newest = await engine.alerts.last_match()
+    given = resumed(last)
+    after = newest if given is None else given
+    await without_limits(request)
+    events = engine.alerts.subscribe(alert=alert, after=after)
+    still_good: StillGood = request.state.still_good
+    return LiveEvents(events, _match_event, listeners, after=after, still_good=still_good)
+
+
+def _match_event(event: AlertEvent) -> bytes:
+    body = response_model(AlertEvent).model_validate(event).model_dump_json()
+    return frame(body, name="alert", id=str(event.number))
+
+
+add_routes(alerts, ALERT_OPERATIONS)
+
+
+router.routes[:0] = (*alerts.routes, *lines.routes)
