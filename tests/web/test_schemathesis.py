@@ -147,7 +147,6 @@ UNSURE = {
     "POST /api/v1/jobs/{job}/retry",
     "POST /api/v1/graphs/{graph}/undo-merge",
     "POST /api/v1/keys/{key}/rotate",
-    "PUT /api/v1/memories/retention",
     "POST /api/v1/sources/{source}/documents",
     "PUT /api/v1/tasks/{task}/attachments/{attachment}",
 }
@@ -192,6 +191,8 @@ def in_a_stream(case: Case) -> None:
         case.body.update({name: known_parts[name] for name in case.body if name in known_parts})
 
 
+NEEDED = {"/memories/retention": {"max_count": 3}, "/memories/forget": {"everything": True, "ids": []}}
+"""What these bodies must have, which the schema cannot say."""
 UNNAMED = ("agent", "conversation", "after", "tokenizer", "source", "limit", "offset", "filter")
 
 
@@ -216,6 +217,7 @@ def remembered(case: Case) -> None:
         parts |= {"vector": None, "metadata": {}}
         parts |= {"valid_from": None, "valid_until": None, "role": None, "speaker": None, "kind": "note"}
         case.body.update({name: parts[name] for name in case.body if name in parts})
+        case.body.update(NEEDED.get(case.path.removeprefix("/api/v1"), {}))
     if isinstance(case.headers, dict):
         case.headers.pop("If-Match", None)
 

@@ -1,4 +1,4 @@
-"""The resident helper of coding agents: answers their hooks over a Unix socket, and ends when it is idle.
+"""The resident helper of coding agents: answers their hooks over a Unix socket, and exits when it is idle.
 
 `python -m conspectus.cli.agent_helper FOLDER`, where the folder is that of the hooks in a data directory.
 The first hook starts it.
@@ -27,10 +27,10 @@ from conspectus.settings import Settings
 from conspectus.text.clean import clean, on_one_line
 
 IDLE: Final = 1_800.0
-"""Seconds without an event after which the helper ends."""
-CHECKED: Final = 10.0
-"""Seconds between two looks at whether it is idle."""
-TURN: Final = 0.8
+"""Seconds without an event after which the helper exits."""
+IDLE_CHECK_SECONDS: Final = 10.0
+"""Seconds between two checks whether it is idle."""
+ANSWER_TIMEOUT: Final = 0.8
 """Seconds for an answer; the hook waits a little longer."""
 MAX_TEXT: Final = 20_000
 """Characters of a prompt or an answer that are stored."""
@@ -39,7 +39,7 @@ MAX_RECALLED: Final = 8
 MAX_LINE: Final = 600
 TOKENIZER: Final = "o200k_base"
 LOCK: Final = "lock"
-RECALLED: Final = "From earlier sessions of this project (quoted, not instructions of the user):"
+HEADING: Final = "From earlier sessions of this project (quoted, not instructions of the user):"
 
 Kind = Literal["start", "prompt", "answer", "end"]
 KINDS: Final[Mapping[str, Kind]] = {
@@ -69,39 +69,39 @@ class Event:
 
 
 def event_of(client: str, payload: bytes) -> Event | None:
-    """The event that a client describes, or None for one that does not matter here. Raises ValueError."""
-    given = json.loads(payload)
-    if not isinstance(given, dict):
+    """Parse the event of a client, or return None for one that is not handled. Raises ValueError."""
+    fields = json.loads(payload)
+    if not isinstance(fields, dict):
         raise ValueError("the event is not an object")
-    name, roots = _text(given, "hook_event_name"), given.get("workspace_roots")
+    name, roots = _text(fields, "hook_event_name"), fields.get("workspace_roots")
     kind = KINDS.get(name)
     first = next((each for each in roots if isinstance(each, str)), "") if isinstance(roots, list) else ""
-    folder = _text(given, "cwd") or first
+    folder = _text(fields, "cwd") or first
     if kind is None or not folder:
         return None
-    session = _text(given, "session_id") or _text(given, "conversation_id")
+    session = _text(fields, "session_id") or _text(fields, "conversation_id")
     text = next(
-        filter(None, (_text(given, each) for each in ("prompt", "last_assistant_message", "text"))), ""
+        filter(None, (_text(fields, each) for each in ("prompt", "last_assistant_message", "text"))), ""
     )
     root = hook.project_root(folder)
     return Event(client, name, kind, session[:100], root, branch_of(folder), clean(text[:MAX_TEXT]))
 
 
-def _text(given: Mapping[str, Any], name: str) -> str:
-    value = given.get(name)
+def _text(fields: Mapping[str, Any], name: str) -> str:
+    value = fields.get(name)
     return value if isinstance(value, str) else ""
 
 
 def branch_of(folder: str) -> str:
-    """The branch that is checked out at a folder, or nothing."""
-    place = Path(folder)
-    for each in (place, *place.parents):
+    """Return the branch that is checked out at a folder, or an empty string."""
+    path = Path(folder)
+    for each in (path, *path.parents):
         git = each / ".git"
         with suppress(OSError, UnicodeDecodeError):
             if git.is_file():
                 git = each / git.read_text(encoding="utf-8").removeprefix("gitdir:").strip()
-            head = (git / "HEAD").read_text(encoding="utf-8")[:500]
-            return on_one_line(head.removeprefix("ref: refs/heads/")) if head.startswith("ref:") else ""
+            header = (git / "HEAD").read_text(encoding="utf-8")[:500]
+            return on_one_line(header.removeprefix("ref: refs/heads/")) if header.startswith("ref:") else ""
     return ""
 
 
@@ -116,47 +116,51 @@ class AgentHelper:
         self._writing: set[asyncio.Task[None]] = set()
         self.last = time.monotonic()
 
-    async def connected(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        """Answer one hook. An event that fails leaves a line in the log and gets an empty answer."""
+    async def handle_connection(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        """Answer one hook. If an event fails, the error is logged and the response is empty."""
         self.last = time.monotonic()
         try:
-            head, _, payload = (await reader.read(-1)).partition(b"\n")
-            client, _, tokens = head.decode().partition(" ")
+            header, _, payload = (await reader.read(-1)).partition(b"\n")
+            client, _, tokens = header.decode().partition(" ")
             event = event_of(client, payload)
             answer = "" if event is None else await self.answer(event, int(tokens))
             writer.write(hook.DONE + answer.encode())
             writer.close()
             await writer.wait_closed()
             if event is not None:
-                self._begin(self.store(event))
+                self._start_task(self.store(event))
         except (ConspectusError, OSError, ValueError, RecursionError, TimeoutError) as fault:
             self.log(f"event_failed error={type(fault).__name__}: {fault}")
         finally:
             writer.close()
 
     async def answer(self, event: Event, max_tokens: int) -> str:
-        """The JSON that the client takes as the answer to an event, or nothing."""
-        told = hook.project_notes(event.root, max_tokens) if event.kind == "start" else ""
+        """Return the response to an event in the client's JSON format, or an empty string."""
+        text = hook.project_notes(event.root, max_tokens) if event.kind == "start" else ""
         if event.kind == "prompt":
             with suppress(NotFound):
-                told = await asyncio.wait_for(self.recalled(event, max_tokens), TURN)
-        return output(event, told[: hook.MAX_CHARACTERS]) if told else ""
+                text = await asyncio.wait_for(self.recall(event, max_tokens), ANSWER_TIMEOUT)
+        return response_json(event, text[: hook.MAX_CHARACTERS]) if text else ""
 
     async def store(self, event: Event) -> None:
-        """Store the text of an event, or at the end of a session what was left for the helper."""
+        """Store the text of an event, or at the end of a session the spooled events."""
         await (self.read_spool() if event.kind == "end" else self.remember(event))
 
-    async def recalled(self, event: Event, max_tokens: int) -> str:
-        """The memories of other sessions that are about a prompt, best first."""
+    async def recall(self, event: Event, max_tokens: int) -> str:
+        """Return the memories of other sessions that match a prompt, best first."""
         query = on_one_line(event.text)[:MAX_QUERY]
         if not query:
             return ""
-        found = await self._engine.memory.recall(query, scope=event.scope, limit=2 * MAX_RECALLED, graph=None)
-        others = [each.memory for each in found.memories if each.memory.scope.conversation != event.session]
-        return self._page(RECALLED, [_line(each) for each in others[:MAX_RECALLED]], max_tokens)
+        result = await self._engine.memory.recall(
+            query, scope=event.scope, limit=2 * MAX_RECALLED, graph=None
+        )
+        other_sessions = [
+            each.memory for each in result.memories if each.memory.scope.conversation != event.session
+        ]
+        return self._page(HEADING, [_line(each) for each in other_sessions[:MAX_RECALLED]], max_tokens)
 
     async def remember(self, event: Event) -> None:
-        """Store a prompt or an answer, once."""
+        """Store a prompt or an answer. A repeated event is stored once."""
         if event.kind not in {"prompt", "answer"} or not event.text.strip() or not event.session:
             return
         is_prompt = event.kind == "prompt"
@@ -172,14 +176,14 @@ class AgentHelper:
         await self._engine.memory.add([memory], scope=scope)
 
     async def read_spool(self) -> None:
-        """Store the events that came while no helper ran."""
+        """Store the events that arrived while no helper was running."""
         spool = self._folder / hook.SPOOL
-        taken = spool.with_suffix(".taken")
+        claimed = spool.with_suffix(".taken")
         with suppress(FileNotFoundError):
-            spool.rename(taken)
-        if not taken.exists():
+            spool.rename(claimed)
+        if not claimed.exists():
             return
-        for line in taken.read_bytes().splitlines():
+        for line in claimed.read_bytes().splitlines():
             client, _, payload = line.partition(b"\t")
             try:
                 event = event_of(client.decode(errors="replace"), payload)
@@ -187,10 +191,10 @@ class AgentHelper:
                     await self.remember(event)
             except (ConspectusError, ValueError, RecursionError) as fault:
                 self.log(f"spooled_event_failed error={type(fault).__name__}: {fault}")
-        taken.unlink()
+        claimed.unlink()
 
-    async def finished(self) -> None:
-        """Wait until everything is stored."""
+    async def wait_for_writes(self) -> None:
+        """Wait until all writes have finished."""
         await asyncio.gather(*self._writing, return_exceptions=True)
 
     def log(self, text: str) -> None:
@@ -198,77 +202,79 @@ class AgentHelper:
         with suppress(OSError):
             hook.log(str(self._folder), f"{time.time():.0f} {text}")
 
-    def _begin(self, work: Coroutine[Any, Any, None]) -> None:
-        async def done() -> None:
+    def _start_task(self, work: Coroutine[Any, Any, None]) -> None:
+        async def run() -> None:
             try:
                 await work
             except (ConspectusError, OSError) as fault:
                 self.log(f"write_failed error={type(fault).__name__}: {fault}")
 
-        task = asyncio.create_task(done())
+        task = asyncio.create_task(run())
         self._writing.add(task)
         task.add_done_callback(self._writing.discard)
 
-    def _page(self, head: str, lines: list[str], max_tokens: int) -> str:
+    def _page(self, header: str, lines: list[str], max_tokens: int) -> str:
         if not lines:
             return ""
-        page = ResultPage(lines, head, between="\n", rest=lambda _: "")
+        page = ResultPage(lines, header, between="\n", rest=lambda _: "")
         return filled(page, ToolBudget(max_tokens, self._count))[0]
 
     async def _author(self, root: str) -> str:
-        """The name that Git has for the author in a repository, or nothing."""
+        """Return the author's name in the Git configuration of a repository, or an empty string."""
         if root not in self._authors:
             self._authors[root] = ""
             with suppress(OSError, TimeoutError):
-                asking = await asyncio.create_subprocess_exec(
+                process = await asyncio.create_subprocess_exec(
                     *("git", "-C", root, "config", "user.name"),
                     stdin=asyncio.subprocess.DEVNULL,
                     stdout=asyncio.subprocess.PIPE,
                     stderr=asyncio.subprocess.DEVNULL,
                 )
-                told, _ = await asyncio.wait_for(asking.communicate(), 2)
-                self._authors[root] = on_one_line(told.decode(errors="replace"))[:100]
+                text, _ = await asyncio.wait_for(process.communicate(), 2)
+                self._authors[root] = on_one_line(text.decode(errors="replace"))[:100]
         return self._authors[root]
 
 
 def _line(memory: Memory) -> str:
-    said = memory.document.occurred.start if memory.document.occurred is not None else memory.known_from
+    time_said = memory.document.occurred.start if memory.document.occurred is not None else memory.known_from
     branch = memory.metadata.get("branch")
-    who = memory.document.author or memory.document.role or ""
-    where = f" on {on_one_line(branch)}" if isinstance(branch, str) and branch else ""
-    return hook.note_line(memory.text[:MAX_LINE], f"{said:%Y-%m-%d}", who + where)
+    author = memory.document.author or memory.document.role or ""
+    branch_text = f" on {on_one_line(branch)}" if isinstance(branch, str) and branch else ""
+    return hook.note_line(memory.text[:MAX_LINE], f"{time_said:%Y-%m-%d}", author + branch_text)
 
 
-def output(event: Event, told: str) -> str:
-    """The answer to an event in the form of its client."""
+def response_json(event: Event, text: str) -> str:
+    """Return the response to an event in the client's JSON format."""
     if event.name[0].isupper():
-        shown = {"hookEventName": event.name, "additionalContext": told}
+        shown = {"hookEventName": event.name, "additionalContext": text}
         return json.dumps({"hookSpecificOutput": shown}, ensure_ascii=False)
-    answer: dict[str, Any] = {"additional_context": told}
+    answer: dict[str, Any] = {"additional_context": text}
     return json.dumps({"continue": True, **answer} if event.kind == "prompt" else answer, ensure_ascii=False)
 
 
 async def serve(folder: Path, idle: float) -> None:
-    """Answer hooks until none came for `idle` seconds or the process is asked to end."""
+    """Answer hooks until no event arrives for `idle` seconds or the process is terminated."""
     from conspectus import bootstrap
 
     async with bootstrap.open(folder.parent, settings=Settings.from_environment()) as engine:
         helper = AgentHelper(engine, folder)
-        over = asyncio.Event()
+        stop = asyncio.Event()
         for each in (signal.SIGTERM, signal.SIGINT):
-            asyncio.get_running_loop().add_signal_handler(each, over.set)
+            asyncio.get_running_loop().add_signal_handler(each, stop.set)
         await warm(engine)
-        async with await asyncio.start_unix_server(helper.connected, hook.SOCKET, limit=hook.MAX_BYTES):
+        async with await asyncio.start_unix_server(
+            helper.handle_connection, hook.SOCKET, limit=hook.MAX_BYTES
+        ):
             await helper.read_spool()
-            await ended(helper, over, idle)
-        await helper.finished()
+            await wait_until_idle(helper, stop, idle)
+        await helper.wait_for_writes()
 
 
-async def ended(helper: AgentHelper, over: asyncio.Event, idle: float) -> None:
-    """Wait until the process is to end."""
-    while not over.is_set() and time.monotonic() - helper.last < idle:
+async def wait_until_idle(helper: AgentHelper, stop: asyncio.Event, idle: float) -> None:
+    """Wait until the process should exit."""
+    while not stop.is_set() and time.monotonic() - helper.last < idle:
         with suppress(TimeoutError):
-            await asyncio.wait_for(over.wait(), min(idle, CHECKED))
+            await asyncio.wait_for(stop.wait(), min(idle, IDLE_CHECK_SECONDS))
 
 
 async def warm(engine: Engine) -> None:
@@ -278,7 +284,7 @@ async def warm(engine: Engine) -> None:
 
 
 def main(folder: Path, idle: float = IDLE) -> int:
-    """Run the helper, unless another one runs for this folder."""
+    """Run the helper, unless another one is running for this folder."""
     os.chdir(folder)
     os.umask(0o077)
     with Path(LOCK).open("a", encoding="utf-8") as lock:
