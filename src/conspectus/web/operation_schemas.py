@@ -53,7 +53,6 @@ from conspectus.web.schemas.base import (
 from conspectus.web.schemas.search import (
     MAX_DIMENSIONS,
     MAX_HITS,
-    MAX_TOKENS,
     BudgetBody,
     MinSimilarity,
     QueryContextBody,
@@ -260,7 +259,7 @@ _LIMITS: Final[Mapping[str, Any]] = {
     "MemoryQuery.min_confidence": Share,
     "MemorySelection.ids": Annotated[list[Identifier], Limited(max_length=100_000)],
     "Retention.days": _DAYS | None,
-    "MemoryQuery.recent_tokens": Annotated[int, Limited(ge=0, le=MAX_TOKENS)] | None,
+    "MemoryQuery.recent_tokens": Tokens | None,
     "Retention.max_count": Annotated[int, Limited(ge=0, le=MAX_MEMORIES)] | None,
     "MemorySelection.older_than_days": _DAYS | None,
     "get_document_by_key.source": Name,

@@ -45,6 +45,7 @@ class BudgetBody(RequestModel):
 
 
 Renderer = Literal["text", "xml", "json", "messages", "guarded"]
+Tokens = Annotated[int, Field(ge=0, le=MAX_TOKENS)]
 
 
 class RerankBody(RequestModel):
