@@ -1,14 +1,9 @@
 """How many statements and transactions one write takes: a budget that only falls."""
 
-from collections.abc import Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import pytest
-from sqlalchemy import Engine as Database
-from sqlalchemy import event
+from tests.support.counting import Counted, counting
 
 import conspectus
 from conspectus import Settings
@@ -17,32 +12,6 @@ from conspectus.testing.embedders import HashedEmbedder
 
 ANN = Scope("ann")
 SETTINGS = Settings(run_background_jobs="off", log_level="critical")
-
-
-@dataclass
-class Counted:
-    statements: int = 0
-    transactions: int = 0
-
-
-@contextmanager
-def counting() -> Iterator[Counted]:
-    """Count what any connection of this process does in the block."""
-    counted = Counted()
-
-    def execute(*_: Any) -> None:
-        counted.statements += 1
-
-    def begin(*_: Any) -> None:
-        counted.transactions += 1
-
-    event.listen(Database, "before_cursor_execute", execute)
-    event.listen(Database, "begin", begin)
-    try:
-        yield counted
-    finally:
-        event.remove(Database, "before_cursor_execute", execute)
-        event.remove(Database, "begin", begin)
 
 
 @pytest.fixture(params=["sqlite", "postgresql"])

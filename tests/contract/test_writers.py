@@ -2,20 +2,27 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Callable
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from threading import Event
 
 import pytest
 from sqlalchemy import Connection, insert, select
+from tests.support.counting import counting
+from tests.support.samples import SPACE, notes, prepared, shelf
 
-from conspectus.errors import Conflict
+from conspectus.errors import Conflict, NotFound, PreconditionFailed
+from conspectus.model.ids import CollectionId, DocumentId, SourceId
+from conspectus.model.index import WriteResult
+from conspectus.model.records import PreparedDocument
 from conspectus.records.core.transactions import MAX_BATCH, Transactions
-from conspectus.records.store import open_records
+from conspectus.records.store import SqlRecords, open_records
 from conspectus.records.tables.core import counters
 
 Work = Callable[[Connection], int]
 LONG = 60.0
+HOMES = (CollectionId("here"), CollectionId("there"))
 
 
 @pytest.fixture(params=["sqlite", "postgresql"])
@@ -201,3 +208,65 @@ async def test_closing_lets_all_that_waits_be_done(postgres_url: str) -> None:
     await asyncio.sleep(0)
     await records.close()
     assert await asyncio.gather(*asked) == list(range(7))
+
+
+async def gathered(
+    records: SqlRecords, *batches: list[PreparedDocument]
+) -> list[WriteResult | BaseException]:
+    """What becomes of documents of several callers that all wait behind a writer of the whole database."""
+    holding = Held(records.transactions, None)
+    await holding.begun()
+    asked = [asyncio.create_task(records.write(batch)) for batch in batches]
+    await asyncio.sleep(0)
+    await holding.let_go()
+    return await asyncio.gather(*asked, return_exceptions=True)
+
+
+@pytest.fixture
+async def records(place: str) -> AsyncIterator[SqlRecords]:
+    opened = await open_records(place)
+    for name in HOMES:
+        await opened.create_collection(shelf(name))
+        await opened.put_source(notes(f"notes of {name}", name))
+    yield opened
+    await opened.close()
+
+
+def one(key: str, text: str = "tides", home: CollectionId = HOMES[0]) -> list[PreparedDocument]:
+    return [prepared(key, text, collection=home, source=SourceId(f"notes of {home}"))]
+
+
+async def test_documents_of_many_callers_are_one_write(records: SqlRecords) -> None:
+    for home in HOMES:
+        await records.write(one(f"first of {home}", home=home))
+    with counting() as counted:
+        results = await gathered(records, *(one(f"{number}", home=HOMES[number % 2]) for number in range(16)))
+    assert [each.written[0].id for each in results if isinstance(each, WriteResult)] == [
+        f"{number}" for number in range(16)
+    ]
+    updates = {id(each.update) for each in results if isinstance(each, WriteResult)}
+    assert len(updates) == 2
+    # A statement for each of sixteen documents would be sixty-four.
+    assert counted.statements <= 30
+    assert await records.check() == []
+
+
+async def test_a_bad_document_fails_none_of_its_neighbours(records: SqlRecords) -> None:
+    batches = [one(f"{number}") for number in range(4)]
+    batches[1] = [replace(each, if_match="another") for each in batches[1]]
+    batches[2] = one("lost", home=CollectionId("nowhere"))
+    results = await gathered(records, *batches)
+    assert isinstance(results[1], PreconditionFailed)
+    assert isinstance(results[2], NotFound)
+    assert all(isinstance(results[number], WriteResult) for number in (0, 3))
+    assert len(await records.documents([DocumentId(f"{number}") for number in range(4)])) == 2
+    assert await records.check() == []
+
+
+async def test_the_last_of_many_callers_with_one_key_is_stored(records: SqlRecords) -> None:
+    results = await gathered(records, *(one("same", f"text {number}") for number in range(5)))
+    outcomes = [each.written[0].outcome for each in results if isinstance(each, WriteResult)]
+    assert outcomes == ["added", *["replaced"] * 4]
+    assert await records.text(DocumentId("same")) == "text 4"
+    history = await records.reader(HOMES[0], SPACE).changes_since(0, limit=100)
+    assert [each.operation for each in history] == ["put", *["remove", "put"] * 4]

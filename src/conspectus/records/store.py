@@ -50,7 +50,15 @@ from conspectus.records.core.reads import (
     text_of,
     texts_of,
 )
-from conspectus.records.core.transactions import SqlStore, Transactions, cached, cached_rows, reading, writing
+from conspectus.records.core.transactions import (
+    SqlStore,
+    Transactions,
+    cached,
+    cached_rows,
+    joining,
+    reading,
+    writing,
+)
 from conspectus.records.core.writes import only_collection, write
 from conspectus.records.deletion import (
     begin_purge,
@@ -223,7 +231,7 @@ class SqlRecords(SqlStore):
     delete_source = writing(delete_source, long=True)
     sources = reading(sources_of)
     find_with_sources = cached(find_with_sources)
-    write = writing(write, lock=only_collection)
+    write = joining(write, lock=only_collection)
     documents = reading(documents_by_id)
     list = reading(list_documents)
     count = reading(count_documents)

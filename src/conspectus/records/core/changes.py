@@ -118,12 +118,24 @@ def allocate(connection: Connection, counter: str, amount: int, collection: str 
     return last - amount + 1
 
 
-def allocate_written(connection: Connection, amounts: Mapping[str, int], collection: str) -> dict[str, int]:
-    """Allocate numbers of all counters in `WRITTEN`, in one statement if their ranges suffice."""
-    taken: dict[str, int] = dict(plain_rows(connection, _TAKE_ALL, {**amounts, "of": collection}))
+def allocate_written(
+    connection: Connection, wanted: Mapping[CollectionId, Mapping[str, int]]
+) -> dict[CollectionId, dict[str, int]]:
+    """Allocate numbers of all counters in `WRITTEN`, with one statement a collection if ranges suffice."""
+    asked = [ready(connection, _TAKE_ALL, {**amounts, "of": of}) for of, amounts in wanted.items()]
+    taken = {
+        (of, name): last
+        for of, rows in zip(wanted, run_all(connection, asked), strict=True)
+        for name, last in rows
+    }
     return {
-        name: taken[name] - amount + 1 if name in taken else allocate(connection, name, amount, collection)
-        for name, amount in amounts.items()
+        of: {
+            name: taken[of, name] - amount + 1
+            if (of, name) in taken
+            else allocate(connection, name, amount, of)
+            for name, amount in amounts.items()
+        }
+        for of, amounts in wanted.items()
     }
 
 
@@ -133,8 +145,8 @@ def append(
     *,
     numbers: Mapping[CollectionId, int] = MappingProxyType({}),
     after: Sequence[Ready] = (),
-) -> list[Change]:
-    """Append the steps of a unit of work to the log. Call it once per unit.
+) -> Mapping[CollectionId, Sequence[Change]]:
+    """Append the steps of a unit of work to the log; return those of each collection. Call it once per unit.
 
     `numbers` are the sequence numbers for the steps of a collection, if they were allocated. Statements to
     run `after` the rest of the work are sent together with those of the log.
@@ -142,7 +154,7 @@ def append(
     merged = _merged(steps)
     if not merged:
         run_all(connection, after)
-        return []
+        return {}
     rows: list[dict[str, Any]] = []
     begun: dict[CollectionId, int] = {}
     moved: list[Ready] = []
@@ -168,9 +180,11 @@ def append(
     connection.execution_options(
         **{CHANGES: {**begun, **made_by(connection)}, INDEX_UPDATES: {**known_updates(connection), **known}}
     )
-    return [
-        Change(row["sequence"], row["operation"], ChunkId(row["first"]), ChunkId(row["last"])) for row in rows
-    ]
+    made: dict[CollectionId, list[Change]] = {}
+    for row in rows:
+        change = Change(row["sequence"], row["operation"], ChunkId(row["first"]), ChunkId(row["last"]))
+        made.setdefault(row["collection"], []).append(change)
+    return made
 
 
 def made_by(connection: Connection) -> Mapping[CollectionId, int]:

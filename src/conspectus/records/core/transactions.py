@@ -13,9 +13,9 @@ from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager
 from contextvars import ContextVar
 from copy import copy
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial, wraps
-from itertools import chain
+from itertools import chain, groupby
 from threading import Lock
 from typing import Any, Concatenate, Final, ParamSpec, TypeAlias, TypeVar
 
@@ -30,6 +30,8 @@ from conspectus.records.core.inline import AT_ONCE
 
 Work: TypeAlias = Callable[[Connection], Any]
 Finish: TypeAlias = Callable[[Connection], None]
+Joined: TypeAlias = Callable[[Connection, Sequence[Any]], Sequence[Any]]
+"""A function that does many units of work as one; it returns their results in order."""
 _Ended: TypeAlias = tuple[Any, BaseException | None]
 
 MAX_BATCH: Final = 32
@@ -42,20 +44,43 @@ SECONDS: Final = 0.25
 
 
 @dataclass(slots=True, eq=False)
-class _Waiting:
-    """A unit of work in the queue. `lock` names what it writes to; None for the whole database."""
+class Waiting:
+    """A unit of work in the queue. `lock` names what it writes to; None for the whole database.
+
+    It shares its transaction unless it is `alone`. `record` runs after the work, in the same savepoint. Units
+    that have the same `joined` are done by one call with their items.
+    """
 
     work: Callable[[Any], Any]
     lock: str | None
     alone: bool
-    answer: "Future[Any]"
+    record: Finish | None = None
+    joined: Joined | None = None
+    item: Any = None
     transaction: bool = True
     started: bool = False
+    answer: "Future[Any]" = field(default_factory=Future)
 
     def start(self) -> bool:
         """Start the unit, which can no longer be cancelled. Returns whether it is still wanted."""
         self.started = self.started or self.answer.set_running_or_notify_cancel()
         return self.started
+
+    def do(self, connection: Connection) -> Any:
+        """Run the work, and record it."""
+        result = self.work(connection)
+        if self.record is not None:
+            self.record(connection)
+        return result
+
+
+def _do_joined(units: Sequence[Waiting], joined: Joined, connection: Connection) -> Sequence[Any]:
+    """Run units by one call, and record them."""
+    results = joined(connection, [each.item for each in units])
+    for each in units:
+        if each.record is not None:
+            each.record(connection)
+    return results
 
 
 class WriteQueue:
@@ -72,20 +97,19 @@ class WriteQueue:
         self._database = database
         self._threads = ThreadPoolExecutor(database.writers, thread_name_prefix="records-write")
         self._mutex = Lock()
-        self._waiting: list[_Waiting] = []
-        self._running: list[list[_Waiting]] = []
+        self._waiting: list[Waiting] = []
+        self._running: list[list[Waiting]] = []
         self._closed = False
 
-    def write(self, work: Work, *, lock: str | None, long: bool) -> "Future[Any]":
-        """Run a unit in a transaction that holds the lock, alone if it is `long`.
-
-        Raises RuntimeError if the queue is closed.
-        """
-        return self._queue(_Waiting(work, lock if self._database.locks_parts else None, long, Future()))
+    def write(self, unit: "Waiting") -> "Future[Any]":
+        """Run a unit in a transaction that holds its lock. Raises RuntimeError if the queue is closed."""
+        if not self._database.locks_parts:
+            unit.lock = None
+        return self._queue(unit)
 
     def submit(self, job: Callable[[], Any]) -> "Future[Any]":
         """Run a function while no unit writes. Raises RuntimeError if the queue is closed."""
-        return self._queue(_Waiting(lambda _: job(), None, True, Future(), transaction=False))
+        return self._queue(Waiting(lambda _: job(), None, alone=True, transaction=False))
 
     def close(self) -> None:
         """Finish all queued units."""
@@ -95,7 +119,7 @@ class WriteQueue:
         wait(left)
         self._threads.shutdown()
 
-    def _queue(self, waiting: _Waiting) -> "Future[Any]":
+    def _queue(self, waiting: Waiting) -> "Future[Any]":
         with self._mutex:
             if self._closed:
                 raise RuntimeError("the queue is closed")
@@ -109,9 +133,9 @@ class WriteQueue:
             job = self._threads.submit(self._do, batch)
             job.add_done_callback(partial(self._done, batch))
 
-    def _next(self) -> list[_Waiting]:
+    def _next(self) -> list[Waiting]:
         """Return the first units that can share a transaction now."""
-        batch: list[_Waiting] = []
+        batch: list[Waiting] = []
         with self._mutex:
             if len(self._running) == self._database.writers:
                 return batch
@@ -131,7 +155,7 @@ class WriteQueue:
         return batch
 
     @staticmethod
-    def _joins(waiting: _Waiting, batch: Sequence[_Waiting], passed: Set[str | None]) -> bool:
+    def _joins(waiting: Waiting, batch: Sequence[Waiting], passed: Set[str | None]) -> bool:
         """Return whether a unit may join a batch, ahead of units with the skipped locks."""
         if waiting.lock in passed or (waiting.lock is None and passed):
             return False
@@ -140,15 +164,15 @@ class WriteQueue:
         like = waiting.lock is not None or batch[0].lock is None
         return like and len(batch) < MAX_BATCH and not (waiting.alone or batch[0].alone)
 
-    def _do(self, batch: Sequence[_Waiting]) -> list[_Ended]:
+    def _do(self, batch: Sequence[Waiting]) -> list[_Ended]:
         if not batch[0].transaction:
             return [(batch[0].work(None), None)]
         engine = self._database.writing_to({each.lock for each in batch})
         if len(batch) > 1:
             return transact(self._database, engine, partial(self._together, batch))
-        return [(transact(self._database, engine, partial(self._single, batch[0].work)), None)]
+        return [(transact(self._database, engine, partial(self._single, batch[0].do)), None)]
 
-    def _done(self, batch: Sequence[_Waiting], job: "Future[list[_Ended]]") -> None:
+    def _done(self, batch: Sequence[Waiting], job: "Future[list[_Ended]]") -> None:
         """Report the results of a batch. After an unexpected error, each unit is run alone."""
         fault = job.exception()
         if fault is None:
@@ -168,15 +192,23 @@ class WriteQueue:
                 waiting.answer.set_exception(failed)
         self._start()
 
-    def _together(self, works: Sequence[_Waiting], connection: Connection) -> list[_Ended]:
+    def _together(self, works: Sequence[Waiting], connection: Connection) -> list[_Ended]:
         ended: list[_Ended] = []
         begun = time.monotonic()
-        for waiting in works:
-            ended.append(self._one(waiting.work, connection))
+        for _, units in groupby(works, key=lambda each: each.joined or each):
+            ended += self._joined(list(units), connection)
             if time.monotonic() - begun > SECONDS:
                 break
         self._finish(connection)
         return ended
+
+    def _joined(self, units: Sequence[Waiting], connection: Connection) -> list[_Ended]:
+        """Run units by one call, and by themselves if that fails: only those at fault get an error."""
+        if len(units) > 1 and (joined := units[0].joined) is not None:
+            results, failed = self._one(partial(_do_joined, units, joined), connection)
+            if failed is None:
+                return [(result, None) for result in results]
+        return [self._one(each.do, connection) for each in units]
 
     def _one(self, work: Work, connection: Connection) -> _Ended:
         # Savepoints of SQLAlchemy cost more than the statements of most units.
@@ -213,6 +245,7 @@ class WriteQueue:
 P = ParamSpec("P")
 Key = TypeVar("Key", bound=Hashable)
 Result = TypeVar("Result")
+Item = TypeVar("Item")
 
 FEW: Final = 50
 """A unit with more rows than this is long."""
@@ -311,12 +344,21 @@ class Transactions:
         other locks run concurrently. None locks the whole database. Units that wait at the same time share a
         transaction, unless they are `long`; none may rely on being alone in it.
         """
-        record = self._recorded.get()
-        whole = work if record is None else partial(_and_recorded, work, record)
+        result: Result = await self._write(Waiting(work, lock, long, self._recorded.get()))
+        return result
+
+    async def write_joined(self, joined: Joined, item: Any, *, lock: str | None, long: bool) -> Any:
+        """Write as `write` does. Units of the same function that wait at the same time are one call of it."""
+        unit = Waiting(
+            lambda connection: joined(connection, [item])[0], lock, long, self._recorded.get(), joined, item
+        )
+        return await self._write(unit)
+
+    async def _write(self, unit: Waiting) -> Any:
         commits = self._watching.get() or Commits()
         commits.possible += 1
         try:
-            return await self._answer(partial(self._writer.write, whole, lock=lock, long=long))
+            return await self._answer(partial(self._writer.write, unit))
         except ConspectusError:
             commits.possible -= 1
             raise
@@ -425,6 +467,23 @@ def writing(
     return method
 
 
+def joining(
+    work: Callable[[Connection, Sequence[Sequence[Item]]], Sequence[Result]],
+    *,
+    lock: Callable[[Sequence[Item]], str | None],
+) -> Callable[[Any, Sequence[Item]], Coroutine[Any, Any, Result]]:
+    """Make a method that writes items of one caller of a function that writes those of many."""
+
+    @wraps(work)
+    async def method(self: SqlStore, items: Sequence[Item], /) -> Result:
+        result: Result = await self.transactions.write_joined(
+            work, items, lock=lock(items), long=_is_many(items)
+        )
+        return result
+
+    return method
+
+
 def autocommitted(
     work: Callable[Concatenate[Connection, P], Result],
 ) -> Callable[Concatenate[Any, P], Coroutine[Any, Any, Result]]:
@@ -452,12 +511,6 @@ def _found(
 def _as_person(person: str, work: Callable[[Connection], Result], connection: Connection) -> Result:
     read_as(connection, person)
     return work(connection)
-
-
-def _and_recorded(work: Callable[[Connection], Result], record: Finish, connection: Connection) -> Result:
-    result = work(connection)
-    record(connection)
-    return result
 
 
 READER: Final = "conspectus_reader"

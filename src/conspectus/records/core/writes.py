@@ -1,8 +1,8 @@
 """Adding and replacing documents: a batch is written completely in one transaction, or not at all."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
-from itertools import repeat
+from itertools import islice, repeat
 from typing import Any, Literal
 
 from sqlalchemy import Connection, bindparam, delete, select, update
@@ -11,6 +11,7 @@ from conspectus.errors import Conflict, InvalidInput, NotFound, PreconditionFail
 from conspectus.model.ids import ChunkId, CollectionId, DocumentId
 from conspectus.model.index import IndexedChunk, IndexUpdate, WriteResult
 from conspectus.model.records import (
+    Change,
     Chunk,
     Collection,
     Document,
@@ -207,23 +208,24 @@ class Applied:
     homes: Homes
     steps: Sequence[ChangeRange]
     inserted: Sequence[Inserted]
-    complete: bool
-    """Whether `inserted` contains all written chunks."""
+    partial: Set[CollectionId]
+    """The collections of which chunks were written that are not in `inserted`."""
     numbers: Mapping[CollectionId, int]
     """The sequence number of the change of each collection, if it was allocated."""
     left: Sequence[Ready]
     """Pending statements that insert the rows."""
-    lacking: bool | None = None
-    """Whether an earlier chunk lacks a vector, if known."""
+    lacking: Set[CollectionId] | None = None
+    """The collections in which an earlier chunk lacks a vector, if known."""
 
 
-def write(connection: Connection, documents: Sequence[PreparedDocument]) -> WriteResult:
-    """Add or replace documents in order. Raises NotFound, Conflict or InvalidInput."""
-    for prepared in documents:
+def write(connection: Connection, batches: Sequence[Sequence[PreparedDocument]]) -> list[WriteResult]:
+    """Add or replace the documents of callers in order. Raises NotFound, Conflict or InvalidInput."""
+    every = [prepared for batch in batches for prepared in batch]
+    for prepared in every:
         _check_spans(prepared)
     rounds: list[Applied] = []
     written: list[Written] = []
-    parts = list(_rounds(documents))
+    parts = list(_rounds(every))
     for part in parts:
         plan, homes, lacking = _plan(connection, part)
         only_adds = len(parts) == 1 and all(each.outcome == "added" for each in plan)
@@ -232,29 +234,39 @@ def write(connection: Connection, documents: Sequence[PreparedDocument]) -> Writ
         written += [planned.written() for planned in plan]
     made_before = made_by(connection)
     steps = [step for each in rounds for step in each.steps]
-    changes = append(connection, steps, numbers=rounds[0].numbers, after=rounds[0].left) if rounds else []
+    changes = append(connection, steps, numbers=rounds[0].numbers, after=rounds[0].left) if rounds else {}
     homes = {name: home for each in rounds for name, home in each.homes.items()}
-    if len(homes) != 1:
-        return WriteResult(written)
-    home, inserted = next(iter(homes.values())), rounds[0].inserted
+    updates = {name: _update_of(home, rounds, changes.get(name, ())) for name, home in homes.items()}
+    for name, change in updates.items():
+        note_update(connection, change, first=name not in made_before)
+    lacks = {name: _lacks_vectors(connection, home, rounds) for name, home in homes.items()}
+    rest, results = iter(written), []
+    for batch in batches:
+        of = only_collection(batch) or CollectionId("")
+        results.append(WriteResult(list(islice(rest, len(batch))), updates.get(of), lacks.get(of)))
+    return results
+
+
+def _update_of(home: Collection, rounds: Sequence[Applied], changes: Sequence[Change]) -> IndexUpdate:
+    """Return the effect of a write on one of its collections."""
     after = replace(home, sequence=changes[-1].sequence) if changes else home
+    own = [each for each in rounds[0].inserted if each.placed.document.collection == home.id]
 
     def put() -> list[IndexedChunk]:
-        return [chunk for each in inserted for chunk in each.chunks(home.space)]
+        return [chunk for each in own for chunk in each.chunks(home.space)]
 
-    known = put if len(rounds) == 1 and rounds[0].complete else None
-    update = IndexUpdate(after, home.sequence, changes, known)
-    note_update(connection, update, first=home.id not in made_before)
-    return WriteResult(written, update, _lacks_vectors(connection, home, rounds))
+    is_known = len(rounds) == 1 and home.id not in rounds[0].partial
+    return IndexUpdate(after, home.sequence, changes, put if is_known else None)
 
 
 def _lacks_vectors(connection: Connection, home: Collection, rounds: Sequence[Applied]) -> bool:
-    if any(each.row["status"] == "pending" for done in rounds for each in done.inserted):
+    own = (each for done in rounds for each in done.inserted if each.placed.document.collection == home.id)
+    if any(each.row["status"] == "pending" for each in own):
         return True
-    lacking = rounds[0].lacking
-    if lacking is None:
-        lacking = bool(plain_rows(connection, _LACKS, {"of": home.id}))
-    return home.space is not None and lacking
+    known = rounds[0].lacking
+    if known is None:
+        return home.space is not None and bool(plain_rows(connection, _LACKS, {"of": home.id}))
+    return home.space is not None and home.id in known
 
 
 def only_collection(documents: Sequence[PreparedDocument]) -> CollectionId | None:
@@ -275,15 +287,18 @@ def _rounds(batch: Sequence[PreparedDocument]) -> Iterator[list[PreparedDocument
         yield list(current.values())
 
 
-def _plan(connection: Connection, part: Sequence[PreparedDocument]) -> tuple[list[Planned], Homes, bool]:
-    """Return the planned writes, their collections, and whether a chunk of the first one lacks a vector."""
+def _plan(
+    connection: Connection, part: Sequence[PreparedDocument]
+) -> tuple[list[Planned], Homes, Set[CollectionId]]:
+    """Return the planned writes, their collections, and those of them in which a chunk lacks a vector."""
     ids = [prepared.document.id for prepared in part]
+    places = dict.fromkeys(each.document.collection for each in part)
     asked = [
         ready(connection, _STORED, {"ids": as_list(ids)}),
         ready(connection, _OWNERS, {"sources": as_list({each.document.source for each in part})}),
-        ready(connection, _LACKS, {"of": part[0].document.collection}),
+        *(ready(connection, _LACKS, {"of": place}) for place in places),
     ]
-    known_rows, owners, lacking = run_all(connection, asked)
+    known_rows, owners, *found = run_all(connection, asked)
     stored = {DocumentId(name): Stored(*fields) for name, *fields in known_rows}
     homes = _check_references(connection, [prepared.document for prepared in part], stored, owners)
     for prepared in part:
@@ -292,7 +307,7 @@ def _plan(connection: Connection, part: Sequence[PreparedDocument]) -> tuple[lis
             raise PreconditionFailed("document", prepared.document.id)
     spans = _spans(connection, part, stored)
     plan = [_planned(prepared, stored.get(prepared.document.id), spans=spans) for prepared in part]
-    return plan, homes, bool(lacking)
+    return plan, homes, {place for place, rows in zip(places, found, strict=True) if rows}
 
 
 def _planned(
@@ -346,7 +361,7 @@ def _apply(connection: Connection, plan: Sequence[Planned], homes: Homes, *, onl
     ]
     _update_fields(connection, [each for each in plan if each.outcome == "updated"], homes)
     again = [step for stored in kept for step in stored.step("put")]
-    return Applied(homes, [*steps, *again], inserted, not again, numbers, left)
+    return Applied(homes, [*steps, *again], inserted, {step.collection for step in again}, numbers, left)
 
 
 def _insert(
@@ -390,21 +405,24 @@ def _place(
     connection: Connection, fresh: Sequence[Planned], *, changes: int
 ) -> tuple[list[Placed], Mapping[CollectionId, int]]:
     """Allocate the numbers of the documents, and of the changes of each collection."""
+    own: dict[CollectionId, list[Planned]] = {}
+    for each in fresh:
+        own.setdefault(each.prepared.document.collection, []).append(each)
+    wanted = {}
+    for collection, planned in own.items():
+        size = sum(len(each.prepared.chunks) for each in planned)
+        new = sum(each.stored is None for each in planned)
+        wanted[collection] = {"chunk": size, "document": new, "change": changes if size else 0}
+    taken = allocate_written(connection, wanted)
     placed = []
-    numbers: dict[CollectionId, int] = {}
-    for collection in dict.fromkeys(each.prepared.document.collection for each in fresh):
-        own = [each for each in fresh if each.prepared.document.collection == collection]
-        size = sum(len(each.prepared.chunks) for each in own)
-        amounts = {"chunk": size, "document": sum(each.stored is None for each in own)}
-        taken = allocate_written(connection, {**amounts, "change": changes if size else 0}, collection)
-        if changes and size:
-            numbers[collection] = taken["change"]
-        chunk, number = taken["chunk"], taken["document"]
-        for each in own:
+    for collection, planned in own.items():
+        chunk, number = taken[collection]["chunk"], taken[collection]["document"]
+        for each in planned:
             known = number if each.stored is None else each.stored.number
             number += each.stored is None
             placed.append(Placed(each.prepared, known, chunk, each.stored))
             chunk += len(each.prepared.chunks)
+    numbers = {name: taken[name]["change"] for name, amounts in wanted.items() if amounts["change"]}
     return placed, numbers
 
 
