@@ -24,7 +24,7 @@ from conspectus.model.access import ROLES, Grant, Group, Person, Principal, User
 from conspectus.model.filter import EVERYTHING, document_row, matches
 from conspectus.model.ids import LOCAL, ChunkId, CollectionId, DocumentId, GroupId, SourceId, UserId
 from conspectus.records.accounts import SqlAccounts
-from conspectus.records.core.transactions import READER
+from conspectus.records.core.dialects import READER
 from conspectus.records.store import SqlRecords, open_records
 from conspectus.testing.embedders import HashedEmbedder
 

@@ -96,6 +96,18 @@ class ChangeRange:
             and other.first == self.last + 1
         )
 
+    def row(self, sequence: int, transaction: int) -> dict[str, Any]:
+        """Return the row of the change with its number and the first number of its transaction."""
+        return {
+            "sequence": sequence,
+            "collection": self.collection,
+            "operation": self.operation,
+            "first": self.first,
+            "last": self.last,
+            "space": self.space,
+            "transaction": transaction,
+        }
+
 
 def allocate(connection: Connection, counter: str, amount: int, collection: str = SHARED) -> int:
     """Return the first of `amount` consecutive new numbers, greater than all earlier ones.
@@ -158,21 +170,16 @@ def append(
     rows: list[dict[str, Any]] = []
     begun: dict[CollectionId, int] = {}
     moved: list[Ready] = []
+    made: dict[CollectionId, list[Change]] = {}
     for collection in dict.fromkeys(step.collection for step in merged):
         own = [step for step in merged if step.collection == collection]
-        first = numbers.get(collection) or allocate(connection, "change", len(own), collection)
-        begun[collection] = first
-        rows += [
-            {
-                "sequence": sequence,
-                "collection": collection,
-                "operation": step.operation,
-                "first": step.first,
-                "last": step.last,
-                "space": step.space,
-                "transaction": first,
-            }
-            for sequence, step in enumerate(own, start=first)
+        first = begun[collection] = numbers.get(collection) or allocate(
+            connection, "change", len(own), collection
+        )
+        rows += [step.row(number, transaction=first) for number, step in enumerate(own, start=first)]
+        made[collection] = [
+            Change(number, step.operation, ChunkId(step.first), ChunkId(step.last))
+            for number, step in enumerate(own, start=first)
         ]
         moved.append(ready(connection, _MOVE, {"of": collection, "newest": first + len(own) - 1}))
     run_all(connection, [*after, *moved, *inserts(connection, changes, rows)])
@@ -180,10 +187,6 @@ def append(
     connection.execution_options(
         **{CHANGES: {**begun, **made_by(connection)}, INDEX_UPDATES: {**known_updates(connection), **known}}
     )
-    made: dict[CollectionId, list[Change]] = {}
-    for row in rows:
-        change = Change(row["sequence"], row["operation"], ChunkId(row["first"]), ChunkId(row["last"]))
-        made.setdefault(row["collection"], []).append(change)
     return made
 
 
