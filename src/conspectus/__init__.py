@@ -67,7 +67,7 @@ __all__ = [
 ]
 
 _MODULES = frozenset({"bootstrap", "client", "engine", "errors", "model", "ports", "settings", "sync"})
-_HOMES = {
+_EXPORTS = {
     "client": ("RemoteEngine",),
     "engine": ("Engine",),
     "errors": ("ConspectusError",),
@@ -81,7 +81,7 @@ _HOMES = {
     "settings": ("Settings",),
     "sync": ("BlockingEngine", "connect", "open"),
 }
-_PLACES = {name: (home, name) for home, names in _HOMES.items() for name in names}
+_MODULE_OF = {name: (module, name) for module, names in _EXPORTS.items() for name in names}
 
 if not TYPE_CHECKING:
 
@@ -89,10 +89,10 @@ if not TYPE_CHECKING:
         """Import a public name when it is first used: most programs need few of the modules."""
         if name in _MODULES:
             return importlib.import_module(f"{__name__}.{name}")
-        if name not in _PLACES:
+        if name not in _MODULE_OF:
             raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-        home, own = _PLACES[name]
-        value = getattr(importlib.import_module(f"{__name__}.{home}"), own)
+        module, own = _MODULE_OF[name]
+        value = getattr(importlib.import_module(f"{__name__}.{module}"), own)
         globals()[name] = value
         return value
 

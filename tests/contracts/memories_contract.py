@@ -66,9 +66,9 @@ class MemoriesContract:
         """Only sources of memories, in order, up to the name that is beyond."""
         await shelved.put_source(Source(SourceId("plain"), SHELF, "memory/ann//x"))
         await shelved.put_source(Source(SourceId("b"), SHELF, "memory/anna//monday", kind="memory"))
-        found = await store.homes(SHELF, begins="memory/ann/", below="memory/ann0")
+        found = await store.memory_sources(SHELF, begins="memory/ann/", below="memory/ann0")
         assert [each.id for each in found] == list(BOTH)
-        assert await store.homes(SHELF, begins="memory/b/", below="memory/b0") == []
+        assert await store.memory_sources(SHELF, begins="memory/b/", below="memory/b0") == []
 
     async def test_nothing_is_in_no_source(self, store: Memories, shelved: Records) -> None:
         """No source is not every source."""

@@ -8,7 +8,7 @@ import pytest
 from conspectus.engine import Engine
 from conspectus.mcp.operation_tools import TEXT_OPERATIONS
 from conspectus.mcp.server import TOOLS
-from conspectus.memory.scopes import graph_name, home_name
+from conspectus.memory.scopes import graph_name, source_name
 from conspectus.model.graph import Fact
 from conspectus.model.memory import MEMORY, NewMemory, Scope
 from conspectus.model.records import NewDocument
@@ -42,9 +42,9 @@ def attempts(secret: str) -> dict[str, list[dict[str, Any]]]:
         "explain": [*everywhere, {"query": SECRET, "document": secret}],
         "search_streams": [
             {"query": SECRET, "collection": MEMORY},
-            {"query": SECRET, "collection": MEMORY, "streams": [home_name(BOB)]},
+            {"query": SECRET, "collection": MEMORY, "streams": [source_name(BOB)]},
         ],
-        "channel_context": [{"query": SECRET, "collection": MEMORY, "channel": home_name(BOB)}],
+        "channel_context": [{"query": SECRET, "collection": MEMORY, "channel": source_name(BOB)}],
         "search_tasks": [{"query": SECRET, "collection": MEMORY}],
         "read_document": [{"document": secret}],
         "list_collections": [{"collection": MEMORY}],
@@ -59,7 +59,7 @@ def attempts(secret: str) -> dict[str, list[dict[str, Any]]]:
             *({"node": "bob", **graph}, {"node": "bob", "of_memory": True}),
         ],
         **{key: [{"document": secret}] for key in ("get_text", "list_chunks", "get_reply_chain")},
-        "list_captions": [{"stream": home_name(BOB), "collection": MEMORY}],
+        "list_captions": [{"stream": source_name(BOB), "collection": MEMORY}],
         "list_memories": [{"user": "bob"}, {"user": "bob", "agent": "helper", "conversation": "c9"}],
         "list_nodes": [graph],
     }

@@ -156,8 +156,8 @@ class AuthorizedMentions:
 
     async def passages(self, keys: Sequence[str], *, maximum: int, few: int) -> Mapping[str, Mentioned]:
         """Return the passages that mention these names, except names with more than `maximum` passages."""
-        home = self._place.collection.id
-        return await self._names.passages(self._sources, home, keys, maximum=maximum, few=few)
+        collection_id = self._place.collection.id
+        return await self._names.passages(self._sources, collection_id, keys, maximum=maximum, few=few)
 
     async def counts(self, *, begins: str, limit: int) -> Sequence[EntityCount]:
         """Return the entities with the most passages among those whose key has a prefix."""

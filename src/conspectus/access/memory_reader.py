@@ -19,11 +19,11 @@ class AuthorizedMemories:
         self._authorized = authorized
         self._memories = memories
 
-    async def homes(
+    async def memory_sources(
         self, place: SourceRef, *, begins: str, below: str, holds: Callable[[Source], bool]
     ) -> "MemorySources":
         """Return the sources of memories with begins ≤ name < below that `holds` accepts."""
-        found = await self._memories.homes(place.collection.id, begins=begins, below=below)
+        found = await self._memories.memory_sources(place.collection.id, begins=begins, below=below)
         seen = [each for each in place.visible(found) if holds(each)]
         return MemorySources(place, tuple(seen), self._memories)
 
@@ -31,14 +31,14 @@ class AuthorizedMemories:
         self, place: SourceRef, *, begins: str, below: str, holds: Callable[[Source], bool]
     ) -> tuple[SourceId, ...]:
         """Return the graphs of memories with begins ≤ name < below that `holds` accepts."""
-        home = place.collection.id
-        found = await self._memories.homes(home, begins=begins, below=below, kind="graph")
+        collection_id = place.collection.id
+        found = await self._memories.memory_sources(collection_id, begins=begins, below=below, kind="graph")
         return tuple(each.id for each in place.visible(found) if holds(each))
 
-    async def documents(self, homes: "MemorySources", ids: Sequence[str]) -> list[Document]:
+    async def documents(self, memory_sources: "MemorySources", ids: Sequence[str]) -> list[Document]:
         """Return the existing memories of these sources in the order of `ids`."""
-        found = await self._authorized.inside(homes.place, ids)
-        return [each for each in found if each.kind == "memory" and each.source in homes.by_id]
+        found = await self._authorized.inside(memory_sources.place, ids)
+        return [each for each in found if each.kind == "memory" and each.source in memory_sources.by_id]
 
     async def has_versions(self, place: SourceRef) -> bool:
         """Return whether the collection has earlier versions, which searches exclude."""

@@ -176,8 +176,11 @@ class AuthorizedReader:
         found = await self._records.documents([DocumentId(each) for each in ids])
         held = await self._grants()
         of = {each.collection for each in found}
-        homes = {each.id: each for each in await self._records.collections() if each.id in of}
-        places = {name: SourceRef(home, self._access(home, held)) for name, home in homes.items()}
+        collections = {each.id: each for each in await self._records.collections() if each.id in of}
+        places = {
+            name: SourceRef(collection, self._access(collection, held))
+            for name, collection in collections.items()
+        }
         pairs = [(each, places[each.collection]) for each in found if each.collection in places]
         return [(each, place) for each, place in pairs if sees(place.access) and place.shows(each)]
 

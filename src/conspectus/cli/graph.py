@@ -379,19 +379,19 @@ def entities(
 def enable_extraction(session: Session, *, wait: Wait = True) -> None:
     """Enable entity extraction for a collection."""
     with progress() as bars:
-        home = session.engine.graph.set_entity_extraction(True, collection=session.collection)
+        collection = session.engine.graph.set_entity_extraction(True, collection=session.collection)
         read = (
             session.engine.graph.wait_until_extracted(collection=session.collection, progress=bars)
             if wait
             else 0
         )
-    session.show({"collection": home, "read": read}, f"enabled; {read:,} chunks processed")
+    session.show({"collection": collection, "read": read}, f"enabled; {read:,} chunks processed")
 
 
 def disable_extraction(session: Session) -> None:
     """Disable entity extraction and delete its results."""
-    home = session.engine.graph.set_entity_extraction(False, collection=session.collection)
-    session.show({"collection": home, "read": 0}, "disabled")
+    collection = session.engine.graph.set_entity_extraction(False, collection=session.collection)
+    session.show({"collection": collection, "read": 0}, "disabled")
 
 
 def extract(text: EntityText, session: Session) -> None:

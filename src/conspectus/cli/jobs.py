@@ -59,15 +59,15 @@ def ingest(
     pages = [place for place in places if place.lower().startswith(ADDRESSES)]
     files = [Upload(Path(place).name, Path(place)) for place in places if place not in pages]
     sizes = {"chunk_size": fetching.chunk_size, "overlap": fetching.overlap}
-    engine, home = session.engine, session.collection
+    engine, collection = session.engine, session.collection
     jobs = [
         engine.jobs.ingest_url(
-            page, collection=home, source=source, method=fetching.method, headers=headers, **sizes
+            page, collection=collection, source=source, method=fetching.method, headers=headers, **sizes
         )
         for page in pages
     ]
     if files:
-        jobs.append(engine.jobs.ingest_files(files, collection=home, source=source or "uploads"))
+        jobs.append(engine.jobs.ingest_files(files, collection=collection, source=source or "uploads"))
     report(session, jobs, wait=wait)
 
 
@@ -114,8 +114,8 @@ def report_jobs(session: Session) -> None:
     found = session.engine.jobs.report(collection=session.common.collection)
     names = {
         each.id: each.name
-        for home in session.engine.collections.list()
-        for each in session.engine.collections.list_sources(collection=home.id)
+        for collection in session.engine.collections.list()
+        for each in session.engine.collections.list_sources(collection=collection.id)
     }
     sources = {names.get(each, str(each)): rates for each, rates in found.sources.items()}
     states = rows_table(("state", "jobs"), found.states.items())

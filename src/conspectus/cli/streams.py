@@ -445,8 +445,10 @@ def watch_alerts(
 def _stream_of(event: AlertEvent, session: Session, streams: dict[str, StoredStream]) -> StoredStream | None:
     """Return the stream of a match, cached; None if it was deleted."""
     if event.stream not in streams:
-        for home in {each.collection for each in session.engine.alerts.list() if each.id == event.alert}:
-            found = session.engine.streams.list(collection=home)
+        for collection in {
+            each.collection for each in session.engine.alerts.list() if each.id == event.alert
+        }:
+            found = session.engine.streams.list(collection=collection)
             streams.update((each.source.id, each) for each in found)
     return streams.get(event.stream)
 

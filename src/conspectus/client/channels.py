@@ -71,7 +71,7 @@ class RemoteChannels(RemoteService, ChannelService):
         collection: str = "default",
         **options: Unpack[MessageImportOptions],
     ) -> ImportReport:
-        home = await self._sibling(RemoteCollections).get_or_create(collection)
+        found = await self._sibling(RemoteCollections).get_or_create(collection)
         with TemporaryDirectory() as folder:
             path = handed_in(archive, Path(folder)) if isinstance(archive, Upload) else Path(archive)
             with named(archive):
@@ -79,12 +79,12 @@ class RemoteChannels(RemoteService, ChannelService):
 
         async def put(channel: ChannelArchive, messages: Iterable[NewMessage]) -> Sequence[Written]:
             target = await self._sibling(RemoteCollections).get_or_create_source(
-                channel.name, collection=home.id, metadata=channel.metadata or None, kind="channel"
+                channel.name, collection=found.id, metadata=channel.metadata or None, kind="channel"
             )
             return await self.add_messages(
                 messages,
                 channel=target.id,
-                collection=home.id,
+                collection=found.id,
                 link=options.get("link", True),
                 progress=options.get("progress"),
             )
@@ -92,6 +92,6 @@ class RemoteChannels(RemoteService, ChannelService):
         report = await take_in(read, put, options.get("progress"))
         if options.get("wait", False):
             await self._sibling(RemoteDocuments).wait_until_embedded(
-                collection=home.id, progress=options.get("progress")
+                collection=found.id, progress=options.get("progress")
             )
         return report

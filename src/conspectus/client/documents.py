@@ -58,7 +58,7 @@ class RemoteDocuments(RemoteService, DocumentService):
         wait: bool = True,
         progress: Progress | None = None,
     ) -> FilesReport:
-        home = await self._sibling(RemoteCollections).get_or_create(collection)
+        target = await self._sibling(RemoteCollections).get_or_create(collection)
         roots = []
         targets: dict[str, Source] = {}
         for path in paths:
@@ -72,7 +72,7 @@ class RemoteDocuments(RemoteService, DocumentService):
         intake = Intake(self._files, self._write, progress)
         report = await take_in(intake, roots, KnownFile(pages, self.delete), prune=prune)
         if wait:
-            await self.wait_until_embedded(collection=home.id, progress=progress)
+            await self.wait_until_embedded(collection=target.id, progress=progress)
         return report
 
     async def update(

@@ -52,15 +52,15 @@ class AlertService(Service):
         _check(alert, longest_query=settings.max_query_characters)
         where = _storable(alert.filter)
         place = await self._authorized.place(alert.collection)
-        home = place.collection.id
-        streams = [(await self._reader.source(each, home))[1].id for each in alert.streams]
+        collection_id = place.collection.id
+        streams = [(await self._reader.source(each, collection_id))[1].id for each in alert.streams]
         if alert.webhook is not None:
             with as_field("webhook", was="url"):
                 self._core.poster().check(alert.webhook)
         kept = Alert(
-            id=stable_id("alert", self._person.id, home, name),
+            id=stable_id("alert", self._person.id, collection_id, name),
             owner=self._person.id,
-            collection=home,
+            collection=collection_id,
             name=name,
             query=clean(alert.query),
             streams=tuple(dict.fromkeys(streams)),
@@ -175,8 +175,8 @@ class AlertService(Service):
         except NotFound:
             return None
 
-    async def _meaning(self, home: Collection, query: str) -> Vectors | None:
-        embedder = await self._context.embedder(home)
+    async def _meaning(self, collection: Collection, query: str) -> Vectors | None:
+        embedder = await self._context.embedder(collection)
         return None if embedder is None else await embedder.embed_query(query)
 
     async def _body(self, match: AlertMatch) -> bytes | None:

@@ -160,26 +160,26 @@ class ChannelService(Service):
         path is a path of the machine that holds the store. Raises UnreadableFile, UnsupportedContent or
         TooLarge.
         """
-        home = await self._writer.collection(collection)
+        found = await self._writer.collection(collection)
         with TemporaryDirectory() as folder:
             path = await asyncio.to_thread(self._at_hand, archive, Path(folder))
             with named(archive):
                 read = await asyncio.to_thread(self._parts.make_archives().read, path, kind=kind)
 
         async def put(channel: ChannelArchive, messages: Iterable[NewMessage]) -> Sequence[Written]:
-            target = (await self._writer.source(channel.name, home.id, channel.metadata or None, "channel"))[
+            target = (await self._writer.source(channel.name, found.id, channel.metadata or None, "channel"))[
                 0
             ]
             return await self.add_messages(
                 messages,
                 channel=target.id,
-                collection=home.id,
+                collection=found.id,
                 link=options.get("link", True),
                 progress=options.get("progress"),
             )
 
         report = await take_in(read, put, options.get("progress"))
-        await self._context.embed(home, wait=options.get("wait", False), progress=options.get("progress"))
+        await self._context.embed(found, wait=options.get("wait", False), progress=options.get("progress"))
         return report
 
     def _at_hand(self, archive: str | Path | Upload, folder: Path) -> Path:

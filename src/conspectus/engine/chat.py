@@ -80,7 +80,7 @@ class ChatService(Service):
         if request.store_in is not None:
             with as_field("store_in", was="source"):
                 channel, _ = await self._writer.writable(
-                    request.store_in, self._home(request), kind="channel"
+                    request.store_in, self._history_collection(request), kind="channel"
                 )
         began = self._parts.clock()
         given = await self._prompt_context(request, draft)
@@ -129,7 +129,7 @@ class ChatService(Service):
             return Failure(fault.code, NOT_STORED)
         return None
 
-    def _home(self, request: ChatRequest) -> str:
+    def _history_collection(self, request: ChatRequest) -> str:
         everywhere = request.collection == EVERYWHERE
         return self._parts.settings.default_collection if everywhere else request.collection
 

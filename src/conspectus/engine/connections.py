@@ -145,8 +145,8 @@ class ConnectionService(Service):
 
     async def _managed(self, collection: str, action: str) -> SourceRef:
         require_scope(self._person, "write", "write")
-        home = await self._collections.get_or_create(collection)
-        place = await self._authorized.place_of(home.id)
+        target = await self._collections.get_or_create(collection)
+        place = await self._authorized.place_of(target.id)
         place.require("manager", action)
         return place
 

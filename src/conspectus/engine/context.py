@@ -237,10 +237,10 @@ class EngineContext:
         *,
         if_match: str | None = None,
         stored: Sequence[Document] | None = None,
-        home: Collection | None = None,
+        collection: Collection | None = None,
         embedder: Embedder | None = None,
     ) -> Sequence[Written]:
-        """Write documents. With their collection as `home`, its index is updated in the background.
+        """Write documents. With `collection`, its index is updated in the background.
 
         With an `embedder` that runs in this process, a few short documents are written with their vectors.
         """
@@ -250,12 +250,12 @@ class EngineContext:
             embedder = None
         done = await write(self.core.records, batch, by, if_match=if_match, stored=stored, embedder=embedder)
         self.core.backfill.wrote(source.collection, lacks_vectors=done.lacks_vectors)
-        if home is None:
-            home = await self.core.open_indexes.catch_up(source.collection, done.update)
+        if collection is None:
+            collection = await self.core.open_indexes.catch_up(source.collection, done.update)
         else:
-            self.core.open_indexes.follow(home.id, done.update)
-        if home is not None and home.names and self.does_background_work:
-            self.core.names.wake(home.id)
+            self.core.open_indexes.follow(collection.id, done.update)
+        if collection is not None and collection.names and self.does_background_work:
+            self.core.names.wake(collection.id)
         return done.written
 
     def preparation(self, source: Source) -> Preparation:
@@ -409,8 +409,8 @@ class SourceWriter:
             raise InvalidInput("kind", f"must be one of {', '.join(SOURCE_KINDS)}")
         place, found = await self._authorized.find_with_source(collection, name)
         if place is None:
-            home = await self.collection(collection)
-            place = await self._authorized.place(home.id)
+            collection_id = await self.collection(collection)
+            place = await self._authorized.place(collection_id.id)
             found = await self._authorized.source(place, name)
         if found is not None and metadata is None:
             return found, place
@@ -437,12 +437,12 @@ class SourceWriter:
         if is_stable_id(name):
             raise NotFound("source", name)
         place.require("manager", "make a source")
-        home = place.collection.id
-        source_id = stable_id("source", home, name)
+        collection_id = place.collection.id
+        source_id = stable_id("source", collection_id, name)
         if await self._authorized.source(place, source_id) is not None:
-            source_id = stable_id("source", home, name, self._parts.clock().isoformat())
+            source_id = stable_id("source", collection_id, name, self._parts.clock().isoformat())
         return await self._core.records.put_source(
-            Source(SourceId(source_id), home, named("source", name), stored, kind)
+            Source(SourceId(source_id), collection_id, named("source", name), stored, kind)
         )
 
     async def make_collection(

@@ -87,7 +87,7 @@ class DocumentService(Service):
         """
         if not self._person.owner:
             raise PermissionDenied("read files of the machine that holds the store", "its owner account")
-        home = await self._writer.collection(collection)
+        found_source = await self._writer.collection(collection)
         intake = Intake(self._parts.make_files(), self._context.write, progress)
         roots = []
         targets: dict[str, Source] = {}
@@ -98,7 +98,7 @@ class DocumentService(Service):
             roots.append(Root(whole, targets[name], prefix))
         pages = partial(self.list, collection=collection, limit=LIST_LIMIT)
         report = await take_in(intake, roots, KnownFile(pages, self.delete), prune=prune)
-        await self._context.embed(home, wait=wait, progress=progress)
+        await self._context.embed(found_source, wait=wait, progress=progress)
         return report
 
     async def wait_until_embedded(
@@ -124,8 +124,8 @@ class DocumentService(Service):
     async def get_by_key(self, key: str, *, source: str, collection: str = "default") -> Document:
         """Return the document of a key in a source, such as a message of a channel. Raises NotFound."""
         place = await self._authorized.place(collection)
-        home = await self._authorized.require_source(place, source)
-        found = await self._authorized.inside(place, [message_id(home.id, key)])
+        found_source = await self._authorized.require_source(place, source)
+        found = await self._authorized.inside(place, [message_id(found_source.id, key)])
         if not found:
             raise NotFound("document", key)
         return found[0]

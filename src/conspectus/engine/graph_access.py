@@ -293,7 +293,7 @@ async def connections(
 
     As of an instant, they are the state of the graph at that time, under the names of that time.
     """
-    parts, home = core.parts, place.collection
+    parts, collection = core.parts, place.collection
     reader = AuthorizedMentions(parts.names.rows, place, where)
     notices = await _notices(core, place, reader)
 
@@ -310,7 +310,7 @@ async def connections(
         passages=partial(reader.passages, maximum=parts.settings.max_entity_mentions, few=FEW),
         nodes_by_name=nodes_by_name,
         walk=walk,
-        lack=None if home.names else EXTRACTION_OFF,
+        lack=None if collection.names else EXTRACTION_OFF,
         notices=notices,
     )
 

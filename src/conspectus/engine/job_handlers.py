@@ -348,7 +348,7 @@ class ConnectionSources:
 
     async def _matching(self, where: Filter) -> AsyncIterator[Document]:
         mine = And((where, Eq(("wiki",), self._connection.id)))
-        home = self._connection.collection
-        async for page in pages(self._documents.list, collection=home, filter=mine, limit=PAGE):
+        collection = self._connection.collection
+        async for page in pages(self._documents.list, collection=collection, filter=mine, limit=PAGE):
             for each in page.documents:
                 yield each

@@ -263,8 +263,8 @@ class JobService(Service):
     async def _into(self, collection: str, source: str) -> tuple[SourceRef, SourceId | None]:
         """Return the target of a job, and the source if it exists. Raises what the job would raise later."""
         require_scope(self._person, "write", "write")
-        home = await self._writer.collection(collection)
-        place = await self._authorized.place_of(home.id)
+        target = await self._writer.collection(collection)
+        place = await self._authorized.place_of(target.id)
         found = await self._authorized.source(place, source)
         if found is None:
             place.require("manager", "make a source")

@@ -66,12 +66,12 @@ class MaintenanceService(Service):
         new = self._parts.embedder_by_name(embedder)
         if new is None:
             raise InvalidInput("embedder", "is required; embeddings cannot be removed from a collection")
-        home, core = place.collection, self._core
-        if home.space == new.space:
-            return await self._documents.wait_until_embedded(collection=home.id, progress=progress)
-        made = await move(core.records, core.open_indexes, home, new, progress=progress)
-        await self._parts.indexes.forget(home, home.space)
-        await self._context.embed((await self._authorized.place(home.id)).redacted, wait=True)
+        old, core = place.collection, self._core
+        if old.space == new.space:
+            return await self._documents.wait_until_embedded(collection=old.id, progress=progress)
+        made = await move(core.records, core.open_indexes, old, new, progress=progress)
+        await self._parts.indexes.forget(old, old.space)
+        await self._context.embed((await self._authorized.place(old.id)).redacted, wait=True)
         return made
 
     async def resume(self, *, rested: float = 0.0) -> None:

@@ -9,7 +9,7 @@ from conspectus.access.memory_reader import MemorySources
 from conspectus.access.policy import require_scope
 from conspectus.access.reader import SourceRef
 from conspectus.engine.context import EngineContext, Service
-from conspectus.engine.memory_reads import LIMIT, MemoryDeletion, MemoryReader, in_homes
+from conspectus.engine.memory_reads import LIMIT, MemoryDeletion, MemoryReader, memory_in
 from conspectus.engine.memory_search import MemorySearch
 from conspectus.engine.memory_writes import MemoryFacts, MemoryWriter, runs
 from conspectus.engine.search import Searcher
@@ -19,7 +19,7 @@ from conspectus.memory.documents import as_input, memory_filter, superseded
 from conspectus.memory.import_plan import current_of, edge_of, ends_of, is_newest, merged, plan_import
 from conspectus.memory.jsonl import Line, LineReader, Reference, line_of
 from conspectus.memory.retention import checked_forgetting
-from conspectus.memory.scopes import beyond, checked, graph_name, home_name, scope_of
+from conspectus.memory.scopes import beyond, checked, graph_name, scope_of, source_name
 from conspectus.model.filter import EVERYTHING, And, Filter
 from conspectus.model.ids import CollectionId, SourceId
 from conspectus.model.memory import (
@@ -87,15 +87,15 @@ class MemoryService(Service):
         batches of at most 500, one transaction each. Raises InvalidInput or TooLarge; the batch at fault is
         not written.
         """
-        home, place = await self._batches.home(checked(scope), collection)
+        source, place = await self._batches.source(checked(scope), collection)
         given = [memories] if isinstance(memories, str | NewMemory) else memories
         embedder = await self._context.embedder(place.collection)
         done: list[MemoryWritten] = []
         for batch in batches(NewMemory(each) if isinstance(each, str) else each for each in given):
-            await self._facts.check(home, place, batch)
+            await self._facts.check(source, place, batch)
             for run in runs(batch):
                 done += await self._batches.write(
-                    home, place, scope, run, embedder=embedder if wait else None
+                    source, place, scope, run, embedder=embedder if wait else None
                 )
             if not wait:
                 self._context.begin_embedding(place.collection, embedder)
@@ -119,41 +119,44 @@ class MemoryService(Service):
 
         With `if_match`, the fingerprint that you read, raises PreconditionFailed if it was changed since.
         """
-        homes = await self._reader.homes(scope, collection)
+        memory_sources = await self._reader.memory_sources(scope, collection)
         while True:
-            before = await self._reader.memory(homes, memory)
+            before = await self._reader.memory(memory_sources, memory)
             if if_match not in {None, before.document.fingerprint}:
                 raise PreconditionFailed("memory", memory)
             new = replace(as_input(before), **changes)
             if before.closed_by is not None and new.fact != before.fact and "valid_until" not in changes:
                 new = replace(new, valid_until=None)
-            home = homes.by_id[before.document.source]
+            source = memory_sources.by_id[before.document.source]
             if changes.keys() & OF_FACTS:
-                await self._facts.check(home, homes.place, [new])
+                await self._facts.check(source, memory_sources.place, [new])
             try:
-                written = await self._facts.revise(homes, before, new)
+                written = await self._facts.revise(memory_sources, before, new)
             except PreconditionFailed:
                 continue
             if changes.keys() & OF_FACTS:
                 done = MemoryWritten(written.id, "updated")
-                await self._facts.stated(home, homes.place, new, done, before)
-            await self._context.embed(homes.place.collection, wait=False)
+                await self._facts.stated(source, memory_sources.place, new, done, before)
+            await self._context.embed(memory_sources.place.collection, wait=False)
             return written
 
     async def get(self, memory: str, *, scope: Scope, collection: str = MEMORY) -> Memory:
         """Return a memory of a scope. Raises NotFound, also for a memory of another scope."""
-        homes = await self._reader.homes(scope, collection)
-        return await self._reader.memory(homes, memory)
+        memory_sources = await self._reader.memory_sources(scope, collection)
+        return await self._reader.memory(memory_sources, memory)
 
     async def list_versions(self, memory: str, *, scope: Scope, collection: str = MEMORY) -> Sequence[Memory]:
         """List all versions of a memory, oldest first, the current one last. Raises NotFound.
 
         Each earlier one says from when on the next holds in its place: `superseded`.
         """
-        homes = await self._reader.homes(scope, collection)
-        now = await self._reader.memory(homes, memory)
-        before = [in_homes(homes, each, text) for each, text in await homes.versions(now.document)]
-        return superseded([*await self._reader.present(homes, before), now])
+        memory_sources = await self._reader.memory_sources(scope, collection)
+        now = await self._reader.memory(memory_sources, memory)
+        before = [
+            memory_in(memory_sources, each, text)
+            for each, text in await memory_sources.versions(now.document)
+        ]
+        return superseded([*await self._reader.present(memory_sources, before), now])
 
     async def list(
         self,
@@ -168,15 +171,17 @@ class MemoryService(Service):
         limit, newest_first = options.get("limit", 100), options.get("newest_first", False)
         after, filter = options.get("after"), options.get("filter", EVERYTHING)
         require_range("limit", limit, 1, LIMIT)
-        homes = await self._reader.homes(scope, collection)
+        memory_sources = await self._reader.memory_sources(scope, collection)
         wanted = And((memory_filter(kind, entity), filter))
-        rows, cursor = await homes.page(wanted, after=after, limit=limit, newest_first=newest_first)
-        found = await self._reader.present(homes, [in_homes(homes, each, text) for each, text in rows])
+        rows, cursor = await memory_sources.page(wanted, after=after, limit=limit, newest_first=newest_first)
+        found = await self._reader.present(
+            memory_sources, [memory_in(memory_sources, each, text) for each, text in rows]
+        )
         return MemoryPage(tuple(found), cursor)
 
     async def count(self, *, scope: Scope, collection: str = MEMORY, filter: Filter = EVERYTHING) -> int:
         """Count the memories of a scope that match."""
-        return await (await self._reader.homes(scope, collection)).count(filter)
+        return await (await self._reader.memory_sources(scope, collection)).count(filter)
 
     async def list_recent(
         self,
@@ -237,35 +242,37 @@ class MemoryService(Service):
         """
         checked_forgetting(selection)
         require_scope(self._person, "write", "forget memories")
-        homes = await self._reader.homes(scope, collection)
+        memory_sources = await self._reader.memory_sources(scope, collection)
         erased = purge and not dry_run
-        async with self._context.purging(erased, homes.place.collection.id):
-            receipt = await self._deletion.delete(homes, selection, dry_run=dry_run)
+        async with self._context.purging(erased, memory_sources.place.collection.id):
+            receipt = await self._deletion.delete(memory_sources, selection, dry_run=dry_run)
         return replace(receipt, purged=erased)
 
     async def list_conversations(
         self, *, scope: Scope, collection: str = MEMORY
     ) -> Sequence[ConversationSummary]:
         """List the conversations of a scope, the newest one first."""
-        homes = await self._reader.homes(scope, collection)
+        memory_sources = await self._reader.memory_sources(scope, collection)
         found = [
-            ConversationSummary(scope_of(homes.by_id[each.source].name), each.memories, each.first, each.last)
-            for each in await homes.spans()
+            ConversationSummary(
+                scope_of(memory_sources.by_id[each.source].name), each.memories, each.first, each.last
+            )
+            for each in await memory_sources.spans()
         ]
         return sorted(found, key=lambda each: -each.last.timestamp() if each.last is not None else 0.0)
 
     async def stats(self, *, scope: Scope, collection: str = MEMORY) -> MemoryStats:
         """Return the numbers of memories in a scope."""
-        homes = await self._reader.homes(scope, collection)
-        totals = await homes.totals()
+        memory_sources = await self._reader.memory_sources(scope, collection)
+        totals = await memory_sources.totals()
         return MemoryStats(
             memories=totals.memories,
             notes=totals.notes,
             pinned=totals.pinned,
             facts=totals.facts,
             versions=totals.versions,
-            conversations=len(await homes.spans()),
-            entities=await homes.names(),
+            conversations=len(await memory_sources.spans()),
+            entities=await memory_sources.names(),
             tokens=totals.tokens,
             pending=totals.pending,
             first=totals.first,
@@ -327,11 +334,11 @@ class MemoryTransfer:
         maximum = self._parts.settings.max_export_lines
         if limit is not None and not 1 <= limit <= maximum:
             raise InvalidInput("limit", f"must be from 1 to {maximum}")
-        homes = await self._reader.homes(scope, collection)
-        rows, cursor = await homes.page(EVERYTHING, after=after, limit=limit or maximum)
-        found = await homes.histories([document for document, _ in rows])
-        histories = [[in_homes(homes, *each) for each in history] for history in found]
-        known = await self._referred(homes, histories)
+        memory_sources = await self._reader.memory_sources(scope, collection)
+        rows, cursor = await memory_sources.page(EVERYTHING, after=after, limit=limit or maximum)
+        found = await memory_sources.histories([document for document, _ in rows])
+        histories = [[memory_in(memory_sources, *each) for each in history] for history in found]
+        known = await self._referred(memory_sources, histories)
         lines = await asyncio.to_thread(lambda: tuple(line_of(each, known) for each in histories))
         return MemoryExport(lines, cursor)
 
@@ -341,15 +348,15 @@ class MemoryTransfer:
         """Store the memories of exported lines. Raises InvalidInput or TooLarge."""
         require_scope(self._person, "write", "write")
         reader = LineReader(scope, longest=self._parts.settings.max_request_bytes, check=self._check_line)
-        homes: dict[Scope, Source] = {}
+        memory_sources: dict[Scope, Source] = {}
         done: list[MemoryWritten] = []
         for batch in reader.batches(lines, maximum=BATCH_DOCUMENTS, characters=BATCH_CHARACTERS):
-            for each in dict.fromkeys(line.scope for line in batch if line.scope not in homes):
-                homes[each], _ = await self._batches.home(each, collection)
-            place = await self._authorized.place_of(homes[batch[0].scope].collection)
+            for each in dict.fromkeys(line.scope for line in batch if line.scope not in memory_sources):
+                memory_sources[each], _ = await self._batches.source(each, collection)
+            place = await self._authorized.place_of(memory_sources[batch[0].scope].collection)
             for each in {line.scope for line in batch}:
-                place.require("editor", "import memories", source=homes[each].id)
-            done += await self._write_batch(batch, place, homes)
+                place.require("editor", "import memories", source=memory_sources[each].id)
+            done += await self._write_batch(batch, place, memory_sources)
             await self._context.embed(place.collection, wait=False)
             if progress is not None:
                 progress("importing", len(done), 0)
@@ -362,7 +369,7 @@ class MemoryTransfer:
             describe(current_of(step, line.scope, {}, first=False), by)
 
     async def _referred(
-        self, homes: MemorySources, histories: Sequence[Sequence[Memory]]
+        self, memory_sources: MemorySources, histories: Sequence[Sequence[Memory]]
     ) -> dict[str, Reference]:
         """Return the memories that these lines refer to, as far as they exist, by id."""
         named = {
@@ -371,18 +378,21 @@ class MemoryTransfer:
             for each in history
             for name in (*each.closes, *each.near, *filter(None, [each.closed_by]))
         }
-        found = await self._reader.stored.documents(homes, sorted(named))
-        return {str(each.id): Reference(scope_of(homes.by_id[each.source].name), each.key) for each in found}
+        found = await self._reader.stored.documents(memory_sources, sorted(named))
+        return {
+            str(each.id): Reference(scope_of(memory_sources.by_id[each.source].name), each.key)
+            for each in found
+        }
 
     async def _write_batch(
-        self, batch: Sequence[Line], place: SourceRef, homes: Mapping[Scope, Source]
+        self, batch: Sequence[Line], place: SourceRef, memory_sources: Mapping[Scope, Source]
     ) -> list[MemoryWritten]:
-        ids = {Reference(line.scope, line.key): _id(homes[line.scope], line.key) for line in batch}
+        ids = {Reference(line.scope, line.key): _id(memory_sources[line.scope], line.key) for line in batch}
         ids |= await self._referenced_ids(batch, place, ids)
         while True:
             stored = await self._histories_of(batch, place, ids)
             try:
-                done = await self._write_lines(batch, homes, ids, stored)
+                done = await self._write_lines(batch, memory_sources, ids, stored)
             except PreconditionFailed:
                 continue
             await self._core.open_indexes.catch_up(place.collection.id)
@@ -391,7 +401,7 @@ class MemoryTransfer:
                 for line in batch
                 if is_newest(line, stored.get(ids[Reference(line.scope, line.key)], ()))
             ]
-            await self._state_facts(facts, place, homes, ids)
+            await self._state_facts(facts, place, memory_sources, ids)
             return done
 
     async def _referenced_ids(
@@ -407,8 +417,10 @@ class MemoryTransfer:
         }
         found: dict[Reference, str] = {}
         for scope in {each.scope for each in named}:
-            home = await self._authorized.source(place, home_name(scope))
-            source = stable_id("source", place.collection.id, home_name(scope)) if home is None else home.id
+            stored = await self._authorized.source(place, source_name(scope))
+            source = (
+                stable_id("source", place.collection.id, source_name(scope)) if stored is None else stored.id
+            )
             found |= {each: stable_id("document", source, each.key) for each in named if each.scope == scope}
         return found
 
@@ -416,26 +428,28 @@ class MemoryTransfer:
         self, batch: Sequence[Line], place: SourceRef, ids: Mapping[Reference, str]
     ) -> Stored:
         """Return the stored memories of these lines, by id."""
-        names = {home_name(line.scope) for line in batch}
-        homes = await self._reader.stored.homes(
+        names = {source_name(line.scope) for line in batch}
+        memory_sources = await self._reader.stored.memory_sources(
             place, begins=min(names), below=beyond(max(names)), holds=lambda source: source.name in names
         )
         wanted = [ids[Reference(line.scope, line.key)] for line in batch]
         found: dict[str, Sequence[Memory]] = {}
-        for history in await homes.histories(await self._reader.stored.documents(homes, wanted)):
-            memories = [in_homes(homes, *each) for each in history]
+        for history in await memory_sources.histories(
+            await self._reader.stored.documents(memory_sources, wanted)
+        ):
+            memories = [memory_in(memory_sources, *each) for each in history]
             found[memories[-1].id] = memories
         return found
 
     async def _write_lines(
         self,
         batch: Sequence[Line],
-        homes: Mapping[Scope, Source],
+        memory_sources: Mapping[Scope, Source],
         ids: Mapping[Reference, str],
         stored: Stored,
     ) -> list[MemoryWritten]:
         """Write the missing memories and versions in one transaction. Raises PreconditionFailed."""
-        preparations = {line.scope: self._context.preparation(homes[line.scope]) for line in batch}
+        preparations = {line.scope: self._context.preparation(memory_sources[line.scope]) for line in batch}
         ready, done = await asyncio.to_thread(plan_import, batch, stored, ids, preparations)
         if ready:
             await self._core.records.write(ready)
@@ -445,7 +459,7 @@ class MemoryTransfer:
         self,
         batch: Sequence[Line],
         place: SourceRef,
-        homes: Mapping[Scope, Source],
+        memory_sources: Mapping[Scope, Source],
         ids: Mapping[Reference, str],
     ) -> None:
         """Ensure that the facts of these lines are in the graphs of their scopes."""
@@ -459,8 +473,8 @@ class MemoryTransfer:
             edges = [edge_of(line, ids[Reference(scope, line.key)]) for line in stating]
             stated = await self._facts.graphs.add_facts(ends.values(), edges, **where)
             for edge, written in zip(edges, stated, strict=True):
-                await self._facts.explain(place, homes[scope], str(edge.evidence), written)
+                await self._facts.explain(place, memory_sources[scope], str(edge.evidence), written)
 
 
-def _id(home: Source, key: str) -> str:
-    return stable_id("document", home.id, key)
+def _id(source: Source, key: str) -> str:
+    return stable_id("document", source.id, key)

@@ -35,10 +35,10 @@ class MemoryReader:
         self._authorized = context.authorized
         self.stored = AuthorizedMemories(context.authorized, context.parts.memories)
 
-    async def homes(self, scope: Scope, collection: str) -> MemorySources:
+    async def memory_sources(self, scope: Scope, collection: str) -> MemorySources:
         """Return the sources that are read for a scope. Raises NotFound for the collection."""
         begins = beginning(checked(scope))
-        return await self.stored.homes(
+        return await self.stored.memory_sources(
             await self._authorized.place(collection),
             begins=begins,
             below=beyond(begins),
@@ -65,38 +65,40 @@ class MemoryReader:
             if number < 0:
                 raise InvalidInput(name, "must not be negative")
         count = self._parts.counter(tokenizer)
-        homes = await self.homes(scope, collection)
-        rows = await homes.newest(limit=min(maximum, LIMIT)) if maximum else ()
-        newest = await self.present(homes, [in_homes(homes, each, text) for each, text in rows])
+        memory_sources = await self.memory_sources(scope, collection)
+        rows = await memory_sources.newest(limit=min(maximum, LIMIT)) if maximum else ()
+        newest = await self.present(
+            memory_sources, [memory_in(memory_sources, each, text) for each, text in rows]
+        )
         return latest(newest, turns=maximum, tokens=room, count=count)
 
-    async def memory(self, homes: MemorySources, memory: str) -> Memory:
+    async def memory(self, memory_sources: MemorySources, memory: str) -> Memory:
         """Return a memory by id. Raises NotFound."""
-        stored = await self.stored.documents(homes, [memory])
-        found = await self.memories(homes, stored)
+        stored = await self.stored.documents(memory_sources, [memory])
+        found = await self.memories(memory_sources, stored)
         if not found:
             raise NotFound("memory", memory)
         return found[0]
 
-    async def memories(self, homes: MemorySources, documents: Sequence[Document]) -> list[Memory]:
+    async def memories(self, memory_sources: MemorySources, documents: Sequence[Document]) -> list[Memory]:
         """Return the memories of documents, without deleted ones."""
         texts = await self._authorized.texts(documents)
-        found = [in_homes(homes, each, texts[each.id]) for each in documents if each.id in texts]
-        return await self.present(homes, found)
+        found = [memory_in(memory_sources, each, texts[each.id]) for each in documents if each.id in texts]
+        return await self.present(memory_sources, found)
 
-    async def present(self, homes: MemorySources, memories: Sequence[Memory]) -> list[Memory]:
+    async def present(self, memory_sources: MemorySources, memories: Sequence[Memory]) -> list[Memory]:
         """Return memories without references to deleted or unreadable ones."""
         named = {name for each in memories for name in (*each.near, *each.closes, each.closed_by) if name}
         if not named:
             return list(memories)
-        found = await self.stored.documents(homes, sorted(named))
+        found = await self.stored.documents(memory_sources, sorted(named))
         ended = {str(each.id): closed_by(each) for each in found}
         return [naming_only(ended, each) for each in memories]
 
-    async def keyed(self, homes: MemorySources, home: Source, keys: Sequence[str]) -> list[Memory]:
+    async def keyed(self, memory_sources: MemorySources, source: Source, keys: Sequence[str]) -> list[Memory]:
         """Return the memories of these keys in one source."""
-        ids = [stable_id("document", home.id, clean(key)) for key in keys]
-        return await self.memories(homes, await self.stored.documents(homes, ids))
+        ids = [stable_id("document", source.id, clean(key)) for key in keys]
+        return await self.memories(memory_sources, await self.stored.documents(memory_sources, ids))
 
     async def graphs_of(self, scope: Scope, place: SourceRef) -> tuple[SourceId, ...]:
         """Return the graphs of all scopes that are read for a scope."""
@@ -109,9 +111,9 @@ def _holding(scope: Scope) -> Callable[[Source], bool]:
     return lambda source: is_held(source.name)
 
 
-def in_homes(homes: MemorySources, document: Document, text: str) -> Memory:
+def memory_in(memory_sources: MemorySources, document: Document, text: str) -> Memory:
     """Return the memory of a document, in the scope of its source."""
-    return memory_of(document, text, scope_of(homes.by_id[document.source].name))
+    return memory_of(document, text, scope_of(memory_sources.by_id[document.source].name))
 
 
 BATCH = 500
@@ -126,26 +128,28 @@ class MemoryDeletion:
         self._parts = context.parts
         self._reader = reader
 
-    async def delete(self, homes: MemorySources, what: MemorySelection, *, dry_run: bool) -> MemoryReceipt:
+    async def delete(
+        self, memory_sources: MemorySources, what: MemorySelection, *, dry_run: bool
+    ) -> MemoryReceipt:
         """Delete the selected memories, or with a dry run only count them."""
         if not what.ids:
             where = selection_filter(what, self._parts.clock())
-            return await self._forget_where(homes, where, pinned=what.pinned, dry_run=dry_run)
-        found = await self._reader.stored.documents(homes, list(dict.fromkeys(what.ids)))
+            return await self._forget_where(memory_sources, where, pinned=what.pinned, dry_run=dry_run)
+        found = await self._reader.stored.documents(memory_sources, list(dict.fromkeys(what.ids)))
         for each in found:
-            self._context.may_edit(homes.place, each, "forget memories")
+            self._context.may_edit(memory_sources.place, each, "forget memories")
         return await delete_selected(self._context, [each.id for each in found], pinned=True, dry_run=dry_run)
 
     async def _forget_where(
-        self, homes: MemorySources, where: Filter, *, pinned: bool, dry_run: bool
+        self, memory_sources: MemorySources, where: Filter, *, pinned: bool, dry_run: bool
     ) -> MemoryReceipt:
         """Delete matching memories page by page; a dry run counts all of them together."""
         receipt, seen = MemoryReceipt(0), []
         after: str | None = None
         while True:
-            rows, after = await homes.page(where, after=after, limit=BATCH)
+            rows, after = await memory_sources.page(where, after=after, limit=BATCH)
             for document, _ in rows:
-                self._context.may_edit(homes.place, document, "forget memories")
+                self._context.may_edit(memory_sources.place, document, "forget memories")
             ids = [document.id for document, _ in rows]
             if dry_run:
                 seen += ids

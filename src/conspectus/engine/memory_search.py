@@ -7,7 +7,7 @@ from datetime import datetime
 from conspectus.access.memory_reader import MemorySources
 from conspectus.access.policy import among
 from conspectus.engine.context import EngineContext
-from conspectus.engine.memory_reads import MemoryReader, in_homes
+from conspectus.engine.memory_reads import MemoryReader, memory_in
 from conspectus.engine.search import Searcher, WindowBuilder
 from conspectus.errors import require_range
 from conspectus.memory.documents import ended, memory_filter, recent, validity_remark
@@ -52,7 +52,7 @@ class ResolvedMemoryQuery:
     """A query with its sources, reference time, and vector."""
 
     query: MemoryQuery
-    homes: MemorySources
+    memory_sources: MemorySources
     at: datetime
     vector: tuple[float, ...] | None = None
 
@@ -72,14 +72,14 @@ class MemorySearch:
         Raises NotFound for an unknown collection, InvalidInput for an invalid query.
         """
         resolved = await self._memory_query(query)
-        homes, at = resolved.homes, resolved.at
+        memory_sources, at = resolved.memory_sources, resolved.at
         found = await self._answers(resolved, query.limit)
         texts = await self._texts(found.hits)
-        last = {each.memory.id for each in await self._last(query, homes)}
+        last = {each.memory.id for each in await self._last(query, memory_sources)}
         recalled: dict[str, MemoryHit] = {}
         hits = [hit for hit in found.hits if hit.document.id in texts]
-        memories = [in_homes(homes, hit.document, texts[hit.document.id]) for hit in hits]
-        for memory, hit in zip(await self._reader.present(homes, memories), hits, strict=True):
+        memories = [memory_in(memory_sources, hit.document, texts[hit.document.id]) for hit in hits]
+        for memory, hit in zip(await self._reader.present(memory_sources, memories), hits, strict=True):
             recalled.setdefault(memory.id, _recalled(memory, hit, memory.id in last, at))
         return MemoryRetrieval(
             outcome="found" if recalled else "no_match",
@@ -87,7 +87,7 @@ class MemorySearch:
             plan=found.plan,
             notices=found.notices,
             timings=found.timings,
-            since=None if query.as_of is None else await homes.since(query.as_of),
+            since=None if query.as_of is None else await memory_sources.since(query.as_of),
             confidence=found.confidence,
         )
 
@@ -134,25 +134,25 @@ class MemorySearch:
 
     async def _memory_query(self, query: MemoryQuery) -> ResolvedMemoryQuery:
         scope = replace(query.scope, conversation=None) if query.all_conversations else query.scope
-        homes = await self._reader.homes(scope, query.collection)
-        index_query = Query(query.query, collection=homes.place.collection.id)
+        memory_sources = await self._reader.memory_sources(scope, query.collection)
+        index_query = Query(query.query, collection=memory_sources.place.collection.id)
         embedded = (
-            await self._searcher.embed_query(index_query, homes.place.collection.space)
-            if homes.sources
+            await self._searcher.embed_query(index_query, memory_sources.place.collection.space)
+            if memory_sources.sources
             else index_query
         )
-        return ResolvedMemoryQuery(query, homes, query.as_of or self._parts.clock(), embedded.vector)
+        return ResolvedMemoryQuery(query, memory_sources, query.as_of or self._parts.clock(), embedded.vector)
 
     async def _answers(self, resolved: ResolvedMemoryQuery, limit: int) -> Retrieval:
         """Return the hits of the scope. Facts that have ended rank slightly lower."""
-        query, homes = resolved.query, resolved.homes
+        query, memory_sources = resolved.query, resolved.memory_sources
         graph = query.graph
         if graph is not None and graph.graphs is None:
             graph = replace(graph, graphs=())
         index_query = Query(
             query.query,
-            collection=homes.place.collection.id,
-            filter=And((homes.filter, memory_filter())),
+            collection=memory_sources.place.collection.id,
+            filter=And((memory_sources.filter, memory_filter())),
             limit=limit,
             min_similarity=query.min_similarity,
             min_confidence=query.min_confidence,
@@ -161,19 +161,19 @@ class MemorySearch:
             graph=graph,
         )
         index_query = checked_query(index_query, {}, self._parts.settings)
-        if not homes.sources:
+        if not memory_sources.sources:
             return Retrieval("no_match", ())
-        own = () if graph is None else await self._reader.graphs_of(query.scope, homes.place)
+        own = () if graph is None else await self._reader.graphs_of(query.scope, memory_sources.place)
         found = await self._searcher.finish(
-            index_query, await self._searcher.search_collection(index_query, homes.place, graphs=own)
+            index_query, await self._searcher.search_collection(index_query, memory_sources.place, graphs=own)
         )
         hits = [_weighed(hit, resolved.at) for hit in found.hits]
         hits.sort(key=lambda hit: (-hit.score, hit.chunk.id))
         return replace(found, hits=tuple(hits))
 
-    async def _last(self, query: MemoryQuery, homes: MemorySources) -> list[RecentMemory]:
+    async def _last(self, query: MemoryQuery, memory_sources: MemorySources) -> list[RecentMemory]:
         """Return the newest turns of the conversation; none without one, or as of another time."""
-        if query.scope.conversation is None or query.as_of is not None or not homes.sources:
+        if query.scope.conversation is None or query.as_of is not None or not memory_sources.sources:
             return []
         return await self._reader.recent(
             scope=query.scope,
@@ -193,7 +193,7 @@ class MemorySearch:
             if cost <= left:
                 notes.append(note)
                 left -= cost
-        turns = [each.memory for each in await self._last(query, resolved.homes)][::-1]
+        turns = [each.memory for each in await self._last(query, resolved.memory_sources)][::-1]
         settings = self._parts.settings
         tokens = settings.recent_memory_tokens if query.recent_tokens is None else query.recent_tokens
         maximum = min(tokens, int(room * RECENT_SHARE))
@@ -202,25 +202,25 @@ class MemorySearch:
 
     async def _notes(self, resolved: ResolvedMemoryQuery) -> list[Memory]:
         """Return the notes of the scope: those relevant to the query first, then the newest."""
-        query, home = resolved.query, resolved.homes.place
-        wide = await self._reader.homes(Scope(query.scope.user), query.collection)
+        query, place = resolved.query, resolved.memory_sources.place
+        wide = await self._reader.memory_sources(Scope(query.scope.user), query.collection)
         own = {each.id for each in wide.sources if reaches(scope_of(each.name), query.scope)}
         rows = await wide.notes(own, limit=MAX_NOTES)
-        now = [in_homes(wide, each, text) for each, text in rows]
+        now = [memory_in(wide, each, text) for each, text in rows]
         there = now if query.as_of is None else await _then(wide, now, query.as_of)
         seen = {each.document.id: each for each in await self._reader.present(wide, there)}
         if not seen or not query.query.strip():
             return list(seen.values())
         index_query = Query(
             query.query,
-            collection=home.collection.id,
+            collection=place.collection.id,
             filter=And((among(own), memory_filter("note"))),
             limit=min(len(seen), MAX_NOTES),
             vector=resolved.vector,
             as_of=query.as_of,
         )
         found = await self._searcher.search_collection(
-            checked_query(index_query, {}, self._parts.settings), home
+            checked_query(index_query, {}, self._parts.settings), place
         )
         order = [hit.document.id for hit in found.hits if hit.document.id in seen]
         return [seen[name] for name in dict.fromkeys((*order, *seen))]
@@ -239,11 +239,11 @@ class MemorySearch:
         return hits
 
 
-async def _then(homes: MemorySources, notes: Sequence[Memory], instant: datetime) -> list[Memory]:
+async def _then(memory_sources: MemorySources, notes: Sequence[Memory], instant: datetime) -> list[Memory]:
     """Return the texts of these notes at an instant, of those that existed as notes then."""
     found = []
-    for history in await homes.histories([each.document for each in notes]):
-        for memory in (in_homes(homes, document, text) for document, text in history):
+    for history in await memory_sources.histories([each.document for each in notes]):
+        for memory in (memory_in(memory_sources, document, text) for document, text in history):
             until = memory.known_until
             if memory.known_from <= instant and (until is None or until > instant) and memory.kind == "note":
                 found.append(memory)

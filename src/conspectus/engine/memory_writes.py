@@ -27,7 +27,7 @@ from conspectus.memory.documents import (
     store_metadata,
     version_of,
 )
-from conspectus.memory.scopes import graph_name, home_name, scope_of
+from conspectus.memory.scopes import graph_name, scope_of, source_name
 from conspectus.model.filter import And, Eq
 from conspectus.model.graph import Edge, GraphWritten
 from conspectus.model.ids import ChunkId
@@ -51,7 +51,7 @@ class MemoryFacts:
         self._reader = reader
         self.graphs = graphs
 
-    async def check(self, home: Source, place: SourceRef, memories: Sequence[NewMemory]) -> None:
+    async def check(self, source: Source, place: SourceRef, memories: Sequence[NewMemory]) -> None:
         """Validate facts, and create the graph if there are any.
 
         Raises InvalidInput, or PermissionDenied if the user may not write to the graph.
@@ -62,12 +62,12 @@ class MemoryFacts:
         now = self._parts.clock()
         for each in facts:
             with as_field("fact", was="node"):
-                self.graphs.entries(home, place).adding(ends_of_fact(each), [edge_of_fact(each, None, now)])
-        await self.graphs.writable(graph_name(scope_of(home.name)), place.collection.id)
+                self.graphs.entries(source, place).adding(ends_of_fact(each), [edge_of_fact(each, None, now)])
+        await self.graphs.writable(graph_name(scope_of(source.name)), place.collection.id)
 
     async def stated(
         self,
-        home: Source,
+        source: Source,
         place: SourceRef,
         new: NewMemory,
         done: MemoryWritten,
@@ -77,39 +77,39 @@ class MemoryFacts:
         closed: tuple[str, ...] = ()
         if new.fact is not None:
             edge = edge_of_fact(new, done.id, self._parts.clock())
-            where = {"graph": graph_name(scope_of(home.name)), "collection": place.collection.id}
+            where = {"graph": graph_name(scope_of(source.name)), "collection": place.collection.id}
             stated = await self.graphs.add_facts(ends_of_fact(new), [edge], **where)
-            closed = await self.explain(place, home, done.id, stated[0])
+            closed = await self.explain(place, source, done.id, stated[0])
         if before is not None and before.fact is not None:
-            await self._take_back(place, home, before, new)
+            await self._take_back(place, source, before, new)
         return replace(done, closed=closed) if closed else done
 
     async def explain(
-        self, place: SourceRef, home: Source, memory: str, written: GraphWritten
+        self, place: SourceRef, source: Source, memory: str, written: GraphWritten
     ) -> tuple[str, ...]:
         """Record on memories which fact ended which, and when. Returns the memories that this one ended."""
-        homes = await self._reader.homes(scope_of(home.name), place.collection.id)
-        met = {each.id: each for each in await self._edges_here(home, [*written.closed, written.id])}
+        memory_sources = await self._reader.memory_sources(scope_of(source.name), place.collection.id)
+        met = {each.id: each for each in await self._edges_here(source, [*written.closed, written.id])}
         own = met.pop(written.id, None)
         others = [each for each in met.values() if each.evidence not in {None, memory}]
-        gone = [str(each.evidence) for each in others if await self._end(homes, home, each)]
+        gone = [str(each.evidence) for each in others if await self._end(memory_sources, source, each)]
         if gone:
-            await self._close(homes, memory, *gone)
+            await self._close(memory_sources, memory, *gone)
         if own is None or own.closed_by is None:
             return tuple(gone)
-        await self._end(homes, home, replace(own, evidence=memory), version=False)
-        for each in await self._edges_here(home, [own.closed_by]):
+        await self._end(memory_sources, source, replace(own, evidence=memory), version=False)
+        for each in await self._edges_here(source, [own.closed_by]):
             if each.evidence not in {None, memory}:
-                await self._close(homes, str(each.evidence), memory, version=True)
+                await self._close(memory_sources, str(each.evidence), memory, version=True)
         return tuple(gone)
 
-    async def _take_back(self, place: SourceRef, home: Source, before: Memory, new: NewMemory) -> None:
+    async def _take_back(self, place: SourceRef, memories_in: Source, before: Memory, new: NewMemory) -> None:
         """End facts that a memory no longer states, unless something else ended them."""
         now, was = self._parts.clock(), as_input(before)
         edge = edge_of_fact(was, before.id, now)
         if new.fact is not None and same_edge(edge, edge_of_fact(new, before.id, now)):
             return
-        collection, graph = place.collection.id, graph_name(scope_of(home.name))
+        collection, graph = place.collection.id, graph_name(scope_of(memories_in.name))
         source, _ = await self.graphs.place(graph, collection)
         begins = parse_instant(edge.valid_from or now)
         name = edge_id(source.id, edge.source, edge.target, edge.type, begins)
@@ -118,54 +118,60 @@ class MemoryFacts:
                 ended = replace(edge, valid_until=max(now, begins))
                 await self.graphs.add_facts(ends_of_fact(was), [ended], graph=graph, collection=collection)
 
-    async def _edges_here(self, home: Source, edges: list[str]) -> list[Edge]:
-        return await self.graphs.edges_by_id(graph_name(scope_of(home.name)), home.collection, edges)
+    async def _edges_here(self, source: Source, edges: list[str]) -> list[Edge]:
+        return await self.graphs.edges_by_id(graph_name(scope_of(source.name)), source.collection, edges)
 
-    async def _end(self, homes: MemorySources, home: Source, edge: Edge, *, version: bool = True) -> bool:
+    async def _end(
+        self, memory_sources: MemorySources, source: Source, edge: Edge, *, version: bool = True
+    ) -> bool:
         """Record on the memory of an edge what ended its fact, and when. Returns whether it exists."""
 
         async def ended(memory: Memory) -> Memory:
-            for now in await self._edges_here(home, [edge.id]):
-                later = await self._edges_here(home, [now.closed_by] if now.closed_by else [])
+            for now in await self._edges_here(source, [edge.id]):
+                later = await self._edges_here(source, [now.closed_by] if now.closed_by else [])
                 by = later[0].evidence if later else None
                 return replace(memory, valid_until=now.valid_until, closed_by=by)
             return memory
 
-        return await self._revise(homes, str(edge.evidence), ended, version=version)
+        return await self._revise(memory_sources, str(edge.evidence), ended, version=version)
 
-    async def _close(self, homes: MemorySources, memory: str, *ended: str, version: bool = False) -> None:
+    async def _close(
+        self, memory_sources: MemorySources, memory: str, *ended: str, version: bool = False
+    ) -> None:
         """Record on a memory which ones it ended."""
 
         async def closing(each: Memory) -> Memory:
             return replace(each, closes=tuple(dict.fromkeys((*each.closes, *ended))))
 
-        await self._revise(homes, memory, closing, version=version)
+        await self._revise(memory_sources, memory, closing, version=version)
 
     async def _revise(
-        self, homes: MemorySources, memory: str, change: MemoryChange, *, version: bool
+        self, memory_sources: MemorySources, memory: str, change: MemoryChange, *, version: bool
     ) -> bool:
         """Update a memory, retrying after concurrent changes. Returns whether it exists.
 
         The old text is `kept` as a version, unless it was stored a moment ago.
         """
         while True:
-            stored = await self._reader.stored.documents(homes, [memory])
-            found = await self._reader.memories(homes, stored)
+            stored = await self._reader.stored.documents(memory_sources, [memory])
+            found = await self._reader.memories(memory_sources, stored)
             if not found:
                 return False
             before, after = found[0], await change(found[0])
             try:
                 if after != before:
-                    await self._rewrite(homes, before, after, version=version)
+                    await self._rewrite(memory_sources, before, after, version=version)
             except PreconditionFailed:
                 continue
             return True
 
-    async def _rewrite(self, homes: MemorySources, before: Memory, after: Memory, *, version: bool) -> None:
+    async def _rewrite(
+        self, memory_sources: MemorySources, before: Memory, after: Memory, *, version: bool
+    ) -> None:
         if version:
-            await self.revise(homes, before, as_input(after), store_metadata(after))
+            await self.revise(memory_sources, before, as_input(after), store_metadata(after))
             return
-        source = homes.by_id[before.document.source]
+        source = memory_sources.by_id[before.document.source]
         known: dict[str, Json] = {KNOWN_FROM: canonical(before.known_from)}
         fresh = document_of(
             as_input(after), before.scope, now=self._parts.clock(), beside=store_metadata(after) | known
@@ -174,14 +180,14 @@ class MemoryFacts:
 
     async def revise(
         self,
-        homes: MemorySources,
+        memory_sources: MemorySources,
         before: Memory,
         new: NewMemory,
         beside: dict[str, Json] | None = None,
     ) -> Written:
         """Replace a memory, and keep its former state as a version. Raises PreconditionFailed."""
-        source = homes.by_id[before.document.source]
-        self._context.may_edit(homes.place, before.document, "change a memory")
+        source = memory_sources.by_id[before.document.source]
+        self._context.may_edit(memory_sources.place, before.document, "change a memory")
         # If a clock was set back, no version may be older than the one before it.
         now = max(self._parts.clock(), before.known_from + timedelta(microseconds=1))
         stays = store_metadata(before)
@@ -214,23 +220,23 @@ class MemoryWriter:
         self._reader = reader
         self._facts = facts
 
-    async def home(self, scope: Scope, collection: str) -> tuple[Source, SourceRef]:
+    async def source(self, scope: Scope, collection: str) -> tuple[Source, SourceRef]:
         """Return the source of exactly this scope; it is created if it is new."""
-        place, home = await self._authorized.find_with_source(collection, home_name(scope))
+        place, source = await self._authorized.find_with_source(collection, source_name(scope))
         if place is None:
             require_scope(self._person, "write", "write")
             made = await self._writer.collection(collection)
             await self._context.extract_entities(made.id)
-            return await self._writer.writable(home_name(scope), made.id, kind="memory")
-        if home is None:
-            return await self._writer.writable(home_name(scope), collection, kind="memory")
+            return await self._writer.writable(source_name(scope), made.id, kind="memory")
+        if source is None:
+            return await self._writer.writable(source_name(scope), collection, kind="memory")
         require_scope(self._person, "write", "write")
-        place.require("editor", "remember", source=home.id)
-        return home, place
+        place.require("editor", "remember", source=source.id)
+        return source, place
 
     async def write(
         self,
-        home: Source,
+        source: Source,
         place: SourceRef,
         scope: Scope,
         batch: Sequence[NewMemory],
@@ -238,8 +244,8 @@ class MemoryWriter:
         embedder: Embedder | None = None,
     ) -> list[MemoryWritten]:
         """Write a batch without duplicate keys; with the `embedder`, a few with their vectors."""
-        stored = await self._stored_before(home, place, scope, batch)
-        near = await self._near_duplicates(home, place, batch, stored)
+        stored = await self._stored_before(source, place, scope, batch)
+        near = await self._near_duplicates(source, place, batch, stored)
         now = self._parts.clock()
         fresh, places = [], []
         done: dict[int, MemoryWritten] = {}
@@ -248,7 +254,7 @@ class MemoryWriter:
             known = stored.get(new.key or "")
             if known is not None:
                 inputs[number] = replace(new, at=as_input(known).at if new.at is None else new.at)
-                done[number] = await self._update_existing(home, place, inputs[number], known)
+                done[number] = await self._update_existing(source, place, inputs[number], known)
                 continue
             beside: dict[str, Json] = {NEAR: list(alike)} if alike else {}
             inputs[number] = replace(new, at=now + number * A_MOMENT if new.at is None else new.at)
@@ -257,66 +263,66 @@ class MemoryWriter:
         behind = place.collection if len(fresh) <= MAX_COMPARED else None
         put: Sequence[Written] = ()
         if fresh:
-            put = await self._context.write(fresh, home, stored=(), home=behind, embedder=embedder)
+            put = await self._context.write(fresh, source, stored=(), collection=behind, embedder=embedder)
         for number, written in zip(places, put, strict=True):
             done[number] = MemoryWritten(written.id, written.outcome, near[number])
         return [
             await self._facts.stated(
-                home, place, inputs[number], done[number], stored.get(inputs[number].key or "")
+                source, place, inputs[number], done[number], stored.get(inputs[number].key or "")
             )
             for number in sorted(done)
         ]
 
     async def _stored_before(
-        self, home: Source, place: SourceRef, scope: Scope, batch: Sequence[NewMemory]
+        self, source: Source, place: SourceRef, scope: Scope, batch: Sequence[NewMemory]
     ) -> dict[str, Memory]:
         """Return the stored memories with the keys of a batch."""
         keys = [each.key for each in batch if each.key is not None]
         if not keys:
             return {}
-        homes = await self._reader.homes(scope, place.collection.id)
-        found = await self._reader.keyed(homes, home, keys)
+        memory_sources = await self._reader.memory_sources(scope, place.collection.id)
+        found = await self._reader.keyed(memory_sources, source, keys)
         return {each.document.key: each for each in found}
 
     async def _update_existing(
-        self, home: Source, place: SourceRef, new: NewMemory, stored: Memory
+        self, source: Source, place: SourceRef, new: NewMemory, stored: Memory
     ) -> MemoryWritten:
         """Store a memory whose key exists as a new version, if its text differs.
 
         If it is deleted meanwhile, it is stored again.
         """
-        homes = await self._reader.homes(stored.scope, place.collection.id)
+        memory_sources = await self._reader.memory_sources(stored.scope, place.collection.id)
         found: list[Memory] = [stored]
         while found:
             stored, ended = found[0], as_ended(new, found[0])
             if _identity(ended) == _identity(as_input(stored)):
                 return MemoryWritten(stored.id, "unchanged", stored.near)
             try:
-                written = await self._facts.revise(homes, stored, ended)
+                written = await self._facts.revise(memory_sources, stored, ended)
             except PreconditionFailed:
-                found = await self._reader.keyed(homes, home, [stored.document.key])
+                found = await self._reader.keyed(memory_sources, source, [stored.document.key])
                 continue
             return MemoryWritten(written.id, written.outcome, stored.near)
         fresh = document_of(new, stored.scope, now=self._parts.clock(), beside={})
-        written = (await self._context.write([fresh], home))[0]
+        written = (await self._context.write([fresh], source))[0]
         return MemoryWritten(written.id, written.outcome)
 
     async def _near_duplicates(
-        self, home: Source, place: SourceRef, batch: Sequence[NewMemory], stored: dict[str, Memory]
+        self, source: Source, place: SourceRef, batch: Sequence[NewMemory], stored: dict[str, Memory]
     ) -> list[tuple[str, ...]]:
         """Return for each new memory its stored near duplicates in the same place."""
         alike = NearDuplicates(place.collection.language)
         found: list[tuple[str, ...]] = []
         for new in batch:
             skip = len(batch) > MAX_COMPARED or new.key in stored or not alike.terms(new.text)
-            found.append(() if skip else await self._near(home, place, new, alike))
+            found.append(() if skip else await self._near(source, place, new, alike))
         return found
 
     async def _near(
-        self, home: Source, place: SourceRef, new: NewMemory, alike: NearDuplicates
+        self, source: Source, place: SourceRef, new: NewMemory, alike: NearDuplicates
     ) -> tuple[str, ...]:
         opened = await self._core.open_indexes.current(place.collection)
-        here = And((Eq("source", home.id), memory_filter(), as_of_filter(None)))
+        here = And((Eq("source", source.id), memory_filter(), as_of_filter(None)))
         words = new.text[: self._parts.settings.max_query_characters]
         found = await opened.index.search(Probe(place.narrowed(here), words, None, COMPARED))
         rows = await self._authorized.rows(place)([ChunkId(int(each)) for each in found.ids])

@@ -119,14 +119,14 @@ class PeopleService(Service):
     async def add_member(self, group: str, user: str) -> None:
         """Add a user to a group. Only the owner account may do this. Raises NotFound."""
         require_owner(self._person, "change groups")
-        home, found = await self._group(group), await self._user(user)
-        await self._parts.accounts.join(home.id, found.id)
+        member_of, found = await self._group(group), await self._user(user)
+        await self._parts.accounts.join(member_of.id, found.id)
 
     async def remove_member(self, group: str, user: str) -> None:
         """Remove a user from a group. Only the owner account may do this. Raises NotFound."""
         require_owner(self._person, "change groups")
-        home, found = await self._group(group), await self._user(user)
-        await self._parts.accounts.leave(home.id, found.id)
+        member_of, found = await self._group(group), await self._user(user)
+        await self._parts.accounts.leave(member_of.id, found.id)
 
     async def create_key(
         self,
@@ -241,13 +241,15 @@ class PeopleService(Service):
         whom = await self._user(user)
         found: list[EffectiveRole] = []
         for place in places:
-            home = place.collection
-            origins = (await self._origins(home, [whom]))[whom.id]
+            found_collection = place.collection
+            origins = (await self._origins(found_collection, [whom]))[whom.id]
             for source in (None, *await self._authorized.sources(place)):
                 why = origins[None] + (origins.get(source.id, []) if source else [])
                 role = highest(each.role for each in why) if why else None
                 at, name = (source.id, source.name) if source else (None, None)
-                found.append(EffectiveRole(home.id, home.name, at, name, role, tuple(why)))
+                found.append(
+                    EffectiveRole(found_collection.id, found_collection.name, at, name, role, tuple(why))
+                )
         return found
 
     async def list_readers(self, document: str) -> Sequence[DocumentReader]:

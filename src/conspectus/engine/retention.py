@@ -71,7 +71,7 @@ class RetentionRules:
         """Return the memories that these rules delete, if the user may. Raises PermissionDenied."""
         scopes = [(read_from(each.begins), each.retention) for each in rules]
         begins = f"{MEMORIES}/"
-        homes = await self._reader.stored.homes(
+        memory_sources = await self._reader.stored.memory_sources(
             place,
             begins=begins,
             below=beyond(begins),
@@ -79,14 +79,16 @@ class RetentionRules:
         )
         now = self._parts.clock()
         due: list[DocumentId] = []
-        for home in homes.sources:
-            rule = holding(scopes, scope_of(home.name))
+        for each_source in memory_sources.sources:
+            rule = holding(scopes, scope_of(each_source.name))
             if rule is None:
                 continue
             before = None if rule.days is None else days_before(now, rule.days)
-            found = await homes.oldest(home.id, before=before, beyond=rule.max_count, pinned=False, limit=ALL)
+            found = await memory_sources.oldest(
+                each_source.id, before=before, beyond=rule.max_count, pinned=False, limit=ALL
+            )
             if found:
-                place.require("editor", "apply retention rules", source=home.id)
+                place.require("editor", "apply retention rules", source=each_source.id)
             due += found
         return due
 
@@ -131,23 +133,25 @@ class RetentionService(Service):
         if await self._authorized.find(collection) is None:
             made = await self._writer.collection(collection)
             await self._context.extract_entities(made.id)
-        home = await self._changeable(scope, collection)
+        collection_id = await self._changeable(scope, collection)
         begins = rule_address(scope)
-        name = stable_id("retention", home, begins)
-        await self._parts.memories.put_retention(StoredRetention(name, home, begins, rule, self._person.id))
+        name = stable_id("retention", collection_id, begins)
+        await self._parts.memories.put_retention(
+            StoredRetention(name, collection_id, begins, rule, self._person.id)
+        )
 
     async def delete(self, *, scope: Scope, collection: str = MEMORY) -> None:
         """Delete the retention rule of a scope, if it has one. Raises PermissionDenied."""
         require_scope(self._person, "write", "set a retention rule")
-        home = await self._changeable(checked(scope), collection)
-        await self._parts.memories.drop_retention(stable_id("retention", home, rule_address(scope)))
+        collection_id = await self._changeable(checked(scope), collection)
+        await self._parts.memories.drop_retention(stable_id("retention", collection_id, rule_address(scope)))
 
     async def _changeable(self, scope: Scope, collection: str) -> CollectionId:
         """Return the collection, if the user may change this scope's rule. Raises PermissionDenied."""
-        homes = await self._reader.homes(scope, collection)
-        for source in homes.ids or (None,):
-            homes.place.require("editor", "set a retention rule", source=source)
-        return homes.place.collection.id
+        memory_sources = await self._reader.memory_sources(scope, collection)
+        for source in memory_sources.ids or (None,):
+            memory_sources.place.require("editor", "set a retention rule", source=source)
+        return memory_sources.place.collection.id
 
     async def list(self, *, collection: str = MEMORY) -> Sequence[RetentionRule]:
         """List the retention rules of a collection: all if you may read all of it, else your own."""

@@ -556,8 +556,8 @@ async def _result(engine: TaskEngine, hit: Hit) -> TaskResult | None:
 
 async def _require_nothing(engine: TaskEngine, question: TaskQuery) -> None:
     """Raise ProviderUnavailable if candidates exist but none is embedded."""
-    home = question.source.collection
-    there = await engine.documents.count(collection=home, filter=question.where)
+    collection = question.source.collection
+    there = await engine.documents.count(collection=collection, filter=question.where)
     if there:
         raise ProviderUnavailable("embedder", f"none of the {there} candidates is embedded yet")
 

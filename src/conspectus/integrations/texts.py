@@ -32,10 +32,10 @@ class Values:
 
     async def get(self, engine: AnyEngine, keys: Sequence[str]) -> list[bytes | None]:
         """Return the values of keys in order; None for missing ones."""
-        home = await _source_of(self, engine)
-        if home is None:
+        source = await _source_of(self, engine)
+        if source is None:
             return [None] * len(keys)
-        ids = [stable_id("document", home, key) for key in keys]
+        ids = [stable_id("document", source, key) for key in keys]
         asked, texts = list(dict.fromkeys(ids)), dict[str, str]()
         for start in range(0, len(asked), BATCH):
             texts |= await engine.documents.get_texts(asked[start : start + BATCH])
@@ -52,18 +52,18 @@ class Values:
 
     async def delete(self, engine: AnyEngine, keys: Iterable[str]) -> None:
         """Delete keys. Missing keys are ignored."""
-        home = await _source_of(self, engine)
-        if home is not None:
-            await engine.documents.delete([stable_id("document", home, key) for key in keys])
+        source = await _source_of(self, engine)
+        if source is not None:
+            await engine.documents.delete([stable_id("document", source, key) for key in keys])
 
     def page_of_keys(self, prefix: str, after: str) -> Work[tuple[list[str], str | None]]:
         """Return a reader of a page of keys with a prefix, and the next cursor (``: the first page)."""
 
         async def work(engine: AnyEngine) -> tuple[list[str], str | None]:
-            home = await _source_of(self, engine)
-            if home is None:
+            source = await _source_of(self, engine)
+            if source is None:
                 return [], None
-            where = Eq("source", home)
+            where = Eq("source", source)
             page = await engine.documents.list(
                 collection=self.collection, filter=where, after=after or None, limit=BATCH
             )

@@ -303,10 +303,10 @@ def _filled_members(value: Any) -> Any:
     return {name: _filled_members(each) for name, each in value.items() if each not in (None, [], {}, "")}
 
 
-def _fits(fixed: Scope, home: Scope) -> bool:
+def _fits(fixed: Scope, memory_scope: Scope) -> bool:
     """Whether memories of a scope are inside of what is fixed; where no user is, they may be of any."""
-    user = home.user if fixed.user is None else fixed.user
-    return holds(Scope(user, fixed.agent, fixed.conversation), home)
+    user = memory_scope.user if fixed.user is None else fixed.user
+    return holds(Scope(user, fixed.agent, fixed.conversation), memory_scope)
 
 
 def _fewer(number: int) -> list[int]:

@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Final
 
 from conspectus.errors import InvalidInput
-from conspectus.memory.scopes import MEMORIES, beginning, holds, home_name, scope_of
+from conspectus.memory.scopes import MEMORIES, beginning, holds, scope_of, source_name
 from conspectus.model.filter import And, Eq, Filter, Not, Overlaps
 from conspectus.model.memory import PINNED, MemoryReceipt, MemorySelection, Retention, Scope
 from conspectus.model.records import Metadata
@@ -71,9 +71,9 @@ def strictest(retentions: Iterable[Retention]) -> Retention:
     return Retention(min(days, default=None), min(maximum, default=None))
 
 
-def holding(rules: Iterable[tuple[Scope, Retention]], home: Scope) -> Retention | None:
+def holding(rules: Iterable[tuple[Scope, Retention]], memory_scope: Scope) -> Retention | None:
     """Return the combined rule for a conversation, or None if no rule applies."""
-    found = [retention for scope, retention in rules if holds(scope, home)]
+    found = [retention for scope, retention in rules if holds(scope, memory_scope)]
     return strictest(found) if found else None
 
 
@@ -98,7 +98,7 @@ def counts_of(result: Metadata | None) -> dict[str, int]:
 def rule_address(scope: Scope) -> str:
     """Return the address of a rule: the common prefix of its conversations, with `*` for any agent."""
     if scope.agent is None and scope.conversation is not None:
-        user, _, conversation = home_name(scope).split("/")[1:]
+        user, _, conversation = source_name(scope).split("/")[1:]
         return "/".join((MEMORIES, user, ANY, conversation))
     return beginning(scope)
 

@@ -27,7 +27,7 @@ def checked(scope: Scope) -> Scope:
     return scope
 
 
-def home_name(scope: Scope) -> str:
+def source_name(scope: Scope) -> str:
     """Return the name of the source for memories of exactly this scope."""
     return "/".join((MEMORIES, *_parts(scope)))
 
@@ -58,12 +58,12 @@ def beyond(beginning: str) -> str:
     return beginning.removesuffix("/") + _NEXT if beginning.endswith("/") else beginning + "\x7f"
 
 
-def holds(scope: Scope, home: Scope) -> bool:
-    """Return whether memories of the scope `home` are readable in the scope `scope`."""
+def holds(scope: Scope, memory_scope: Scope) -> bool:
+    """Return whether memories of the scope `memory_scope` are readable in the scope `scope`."""
     return (
-        scope.user == home.user
-        and scope.agent in {None, home.agent}
-        and scope.conversation in {None, home.conversation}
+        scope.user == memory_scope.user
+        and scope.agent in {None, memory_scope.agent}
+        and scope.conversation in {None, memory_scope.conversation}
     )
 
 
@@ -79,12 +79,12 @@ def readable(scope: Scope) -> Callable[[str], bool]:
     return is_held
 
 
-def reaches(home: Scope, scope: Scope) -> bool:
-    """Return whether a note of `home` applies in `scope`. A part that is None in `home` matches all."""
+def reaches(memory_scope: Scope, scope: Scope) -> bool:
+    """Return whether a note of `memory_scope` applies in `scope`. A part of it that is None matches all."""
     return (
-        home.user == scope.user
-        and (home.agent is None or scope.agent in {None, home.agent})
-        and (home.conversation is None or scope.conversation in {None, home.conversation})
+        memory_scope.user == scope.user
+        and (memory_scope.agent is None or scope.agent in {None, memory_scope.agent})
+        and (memory_scope.conversation is None or scope.conversation in {None, memory_scope.conversation})
     )
 
 

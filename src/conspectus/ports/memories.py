@@ -51,7 +51,7 @@ class StoredRetention:
 class Memories(Protocol):
     """A part of the system of record; every method is one transaction."""
 
-    async def homes(
+    async def memory_sources(
         self, collection: CollectionId, *, begins: str, below: str, kind: SourceKind = "memory"
     ) -> Sequence[Source]:
         """The sources of memories, or their graphs, with begins ≤ name < below, by name."""

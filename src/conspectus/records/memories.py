@@ -199,7 +199,7 @@ _MEMORIES = select(*DOCUMENT_COLUMNS, documents.c.order_start).where(_IN_SCOPE, 
 Texts = Sequence[tuple[Document, str]]
 
 
-def _homes(
+def _memory_sources(
     connection: Connection,
     collection: CollectionId,
     *,
@@ -425,7 +425,7 @@ def _ran(connection: Connection, id: str, at: datetime) -> None:
 class SqlMemories(SqlStore):
     """The methods of the port `Memories`, each as one transaction; see the port for their docs."""
 
-    homes = cached(_homes)
+    memory_sources = cached(_memory_sources)
 
     async def newest(self, sources: Sequence[SourceId], *, limit: int) -> Texts:
         """Return the last stored turns, newest first, with their texts."""

@@ -151,24 +151,26 @@ class Checker:
         behind = [each for each in await self._alerts.behind() if each.alert.id not in self._later]
         if not behind:
             return False
-        homes = {str(each.id): each for each in await self._records.collections()}
-        for (home, checked), alerts in groupby(
+        collections = {str(each.id): each for each in await self._records.collections()}
+        for (collection, checked), alerts in groupby(
             behind, lambda each: (each.alert.collection, each.alert.checked)
         ):
-            if home in homes:
-                await self._check(homes[home], checked, list(alerts))
+            if collection in collections:
+                await self._check(collections[collection], checked, list(alerts))
         return True
 
-    async def _check(self, home: Collection, checked: int, alerts: Sequence[Behind]) -> None:
-        reader = self._records.reader(home.id, home.space)
+    async def _check(self, collection: Collection, checked: int, alerts: Sequence[Behind]) -> None:
+        reader = self._records.reader(collection.id, collection.space)
         changes = await reader.changes_since(checked, limit=CHANGES)
         if not changes:
             return
-        captions = await self._captions(reader, changes, self._language(home.language))
+        captions = await self._captions(reader, changes, self._language(collection.language))
         until = changes[-1].sequence
         views = {each.alert.owner: await self._eyes(each.alert) for each in alerts} if captions else {}
         results = [
-            await self._result(each, until, captions, home=home, shows=views.get(each.alert.owner))
+            await self._result(
+                each, until, captions, collection=collection, shows=views.get(each.alert.owner)
+            )
             for each in alerts
         ]
         await self._alerts.record(results, now=self._clock())
@@ -179,7 +181,7 @@ class Checker:
         until: int,
         captions: Sequence[AnalyzedCaption],
         *,
-        home: Collection,
+        collection: Collection,
         shows: CanRead | None,
     ) -> Checked:
         alert = behind.alert
@@ -187,11 +189,11 @@ class Checker:
         mine = [each for each in fresh if not alert.streams or each.document.source in alert.streams]
         if shows is None or not mine:
             return Checked(alert, until)
-        vector, known = await self._vector(alert, mine, home)
+        vector, known = await self._vector(alert, mine, collection)
         query = question(
             alert.query,
             alert.filter,
-            self._language(home.language),
+            self._language(collection.language),
             min_similarity=alert.min_similarity,
             vector=vector,
         )
@@ -199,18 +201,23 @@ class Checker:
         return Checked(alert, until if known else alert.checked, matches)
 
     async def _vector(
-        self, alert: Alert, captions: Sequence[AnalyzedCaption], home: Collection
+        self, alert: Alert, captions: Sequence[AnalyzedCaption], collection: Collection
     ) -> tuple[Vectors | None, bool]:
         """Return the query vector, if it is needed, and whether the result is final."""
         comparable = any(each.vectors for each in captions)
-        if home.space is None or alert.min_similarity is None or not alert.query.strip() or not comparable:
+        if (
+            collection.space is None
+            or alert.min_similarity is None
+            or not alert.query.strip()
+            or not comparable
+        ):
             return None, True
-        key = (home.space.name, alert.query)
+        key = (collection.space.name, alert.query)
         if key not in self._vectors:
             if len(self._vectors) >= REMEMBERED:
                 self._vectors.clear()
             try:
-                self._vectors[key] = await self._meaning(home, alert.query)
+                self._vectors[key] = await self._meaning(collection, alert.query)
             except ProviderUnavailable:
                 self._later[alert.id] = time.monotonic() + PAUSE
                 return None, False

@@ -35,7 +35,7 @@ class AgentMemory(BlockingPart):
     _inner: AsyncAgentMemory
 
     def __init__(self, vector_store: Any = None, **options: Unpack[MemoryOptions]) -> None:
-        self.session = session_of(vector_store, options.get("collection", MEMORY)).home
+        self.session = session_of(vector_store, options.get("collection", MEMORY)).storage
         self.owns = is_new(vector_store)
         self._inner = AsyncAgentMemory(self.place.inside, **options)
 
@@ -101,7 +101,7 @@ class ContextGraph(BlockingPart):
         self, vector_store: Any = None, *, name: str | None = None, collection: str = MEMORY
     ) -> None:
         self._inner = AsyncContextGraph(vector_store, name=name, collection=collection)
-        self.session, self.owns = self._inner.session.home, self._inner.owns
+        self.session, self.owns = self._inner.session.storage, self._inner.owns
         self._inner.session = self.place.inside
         self._known = {}
 
@@ -144,7 +144,7 @@ class ContextGraph(BlockingPart):
         graph, node = self.place.wait(lambda: self._inner.navigate_to(link_id))
         if graph in self._known:
             return self._known[graph], node
-        return ContextGraph._around(graph, graph.session.home), node
+        return ContextGraph._around(graph, graph.session.storage), node
 
     def resolve_links(self, graphs: "Mapping[str, ContextGraph] | Iterable[ContextGraph]") -> int:
         """Register graphs of other stores and return the number of links that can be followed now."""
@@ -155,7 +155,7 @@ class ContextGraph(BlockingPart):
 
     def _follow(self, place: AgentStorage) -> None:
         """Use the store of an agent's memory."""
-        if self._inner.session.home is not place:
+        if self._inner.session.storage is not place:
             self._inner.move(place.inside)
         self.session, self.owns = place, False
 
@@ -175,7 +175,7 @@ class ContextRetriever(BlockingPart):
     ) -> None:
         store = vector_store if memory is None else memory
         inner = None if knowledge_graph is None else knowledge_graph._inner
-        self.session = session_for(store, inner, MEMORY).home
+        self.session = session_for(store, inner, MEMORY).storage
         self.owns = is_new(store)
         if knowledge_graph is not None:
             knowledge_graph._follow(self.place)
@@ -194,7 +194,7 @@ class EntityLinker(BlockingPart):
         self, knowledge_graph: Any = None, *, similarity_threshold: float = THRESHOLD, base_uri: str = BASE
     ) -> None:
         graph = knowledge_graph.graph if isinstance(knowledge_graph, AgentContext) else knowledge_graph
-        self.session, self.owns = session_of(graph).home, is_new(graph)
+        self.session, self.owns = session_of(graph).storage, is_new(graph)
         inner = graph._inner if isinstance(graph, ContextGraph) else self.place.inside
         self._inner = AsyncEntityLinker(inner, similarity_threshold=similarity_threshold, base_uri=base_uri)
 
@@ -224,7 +224,7 @@ class AgentContext(AgentMemory):
         **options: Unpack[ContextOptions],
     ) -> None:
         inner = None if knowledge_graph is None else knowledge_graph._inner
-        self.session = session_for(vector_store, inner, options.get("collection", MEMORY)).home
+        self.session = session_for(vector_store, inner, options.get("collection", MEMORY)).storage
         self.owns = is_new(vector_store)
         if knowledge_graph is not None:
             knowledge_graph._follow(self.place)

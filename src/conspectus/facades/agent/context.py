@@ -56,7 +56,7 @@ class AsyncAgentContext(AsyncAgentMemory):
     ) -> None:
         require_known(options, frozenset(ContextOptions.__annotations__))
         session = session_for(vector_store, knowledge_graph, options.get("collection", MEMORY))
-        if knowledge_graph is not None and knowledge_graph.session.home is not session.home:
+        if knowledge_graph is not None and knowledge_graph.session.storage is not session.storage:
             knowledge_graph.move(session)
         given: dict[str, Any] = dict(options)
         super().__init__(session, **_subset(MemoryOptions, given))

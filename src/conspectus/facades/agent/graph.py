@@ -256,24 +256,24 @@ class Graph(AsyncPart):
 
         Raises InvalidInput if the graph is fixed to its store.
         """
-        home = self.session.home
-        stays = home.is_same(session.home)
-        if not (stays or home.temporary):
+        storage = self.session.storage
+        stays = storage.is_same(session.storage)
+        if not (stays or storage.temporary):
             raise InvalidInput("knowledge_graph", "is in another store than the memory")
-        self._left = self.session if home.used and not stays else None
-        if self._left is None and home is not session.home:
-            home.close()
+        self._left = self.session if storage.used and not stays else None
+        if self._left is None and storage is not session.storage:
+            storage.close()
         self.session, self._source, self.owns = session, None, False
         self._was = self.name
-        if not self.named and not session.home.temporary:
+        if not self.named and not session.storage.temporary:
             self.name, self.named = NAME, True
 
     async def run(self, work: Work[T]) -> T:
         """Run work with the engine after ensuring that the graph exists."""
         if self._left is not None:
-            left, self._left = type(self)(self._left.home, name=self._was), None
+            left, self._left = type(self)(self._left.storage, name=self._was), None
             await self.import_dict(await left.to_dict())
-            left.session.home.close()
+            left.session.storage.close()
 
         async def done(engine: AnyEngine) -> T:
             if self._source is None:
@@ -349,10 +349,10 @@ class AsyncContextGraph(Graph):
         Linking twice has no effect. Raises KeyError for an unknown node, and InvalidInput for a graph of the
         same name in another store, as a link holds only the name.
         """
-        if other.name == self.name and not other.session.home.is_same(self.session.home):
+        if other.name == self.name and not other.session.storage.is_same(self.session.storage):
             raise InvalidInput("other", f"has the name of this graph, {self.name!r}; rename one of the two")
         self.named = other.named = True
-        there = Graph(other.session.home, name=other.name)
+        there = Graph(other.session.storage, name=other.name)
         for graph, node in ((self, source_node_id), (there, target_node_id)):
             if await graph.get_node(node) is None:
                 raise KeyError(f"no node {node!r} in the graph {graph.name!r}")

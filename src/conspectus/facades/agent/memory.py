@@ -145,7 +145,7 @@ class AsyncAgentMemory(MemoryReads):
         if metadata is not None:
             merged = {**stored.metadata, **metadata}
             fields["metadata"] = {name: value for name, value in merged.items() if value is not None}
-        self.session.home.written += 1
+        self.session.storage.written += 1
         try:
             await self.session.run(
                 lambda engine: engine.memory.update(memory_id, **self._at(scope), **fields)
@@ -264,7 +264,7 @@ class AsyncAgentMemory(MemoryReads):
 
     async def wait_until_embedded(self) -> None:
         """Wait until stored memories are embedded. Without an embedder only keyword search finds them."""
-        place = self.session.home
+        place = self.session.storage
         written = place.written
         if place.embedded < written:
             with suppress(ProviderError):
@@ -340,7 +340,7 @@ class AsyncAgentMemory(MemoryReads):
         lines = (
             await to_thread(read_lines, Path(options)) if isinstance(options, str | Path) else list(options)
         )
-        self.session.home.written += 1
+        self.session.storage.written += 1
         done = await self.session.run(lambda engine: engine.memory.import_lines(lines, **self._at(scope)))
         return sum(each.outcome != "unchanged" for each in done)
 
@@ -387,7 +387,7 @@ class AsyncAgentMemory(MemoryReads):
         return done
 
     async def _remember(self, batch: list[NewMemory], scope: Scope) -> Sequence[MemoryWritten]:
-        self.session.home.written += 1
+        self.session.storage.written += 1
         return await self.session.run(lambda engine: engine.memory.add(batch, **self._at(scope)))
 
     async def _apply_limits(self, scope: Scope) -> None:

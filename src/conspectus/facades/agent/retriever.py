@@ -59,7 +59,7 @@ class AsyncContextRetriever(AsyncPart):
         self.memory = memory if isinstance(memory, AsyncAgentMemory) else AsyncAgentMemory(memory)
         self.session, self.owns = self.memory.session, is_new(memory)
         self.graph = knowledge_graph
-        if knowledge_graph is not None and knowledge_graph.session.home is not self.session.home:
+        if knowledge_graph is not None and knowledge_graph.session.storage is not self.session.storage:
             knowledge_graph.move(self.session)
         hops = number("max_expansion_hops", expansion.get("max_expansion_hops"), 2)
         self.expansion = GraphExpansion(weight("hybrid_alpha", expansion.get("hybrid_alpha", 0.5)), hops)

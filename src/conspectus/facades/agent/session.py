@@ -27,7 +27,7 @@ class AgentSession(Protocol):
     """Runs work with an engine."""
 
     @property
-    def home(self) -> "AgentStorage":
+    def storage(self) -> "AgentStorage":
         """The storage that it uses."""
         ...
 
@@ -80,7 +80,7 @@ class AgentStorage:
         return self._inside
 
     @property
-    def home(self) -> "AgentStorage":
+    def storage(self) -> "AgentStorage":
         """This storage."""
         return self
 
@@ -111,13 +111,13 @@ class AgentStorage:
 
 
 class _Inside:
-    def __init__(self, home: AgentStorage) -> None:
-        self.home = home
+    def __init__(self, storage: AgentStorage) -> None:
+        self.storage = storage
         self.engine: AnyEngine | None = None
 
     @property
     def collection(self) -> str:
-        return self.home.collection
+        return self.storage.collection
 
     async def run(self, work: Work[T]) -> T:
         if self.engine is None:
@@ -142,7 +142,7 @@ class AsyncPart:
     async def close(self) -> None:
         """Release what was opened here; a given engine stays open. This is idempotent."""
         if self.owns:
-            await to_thread(self.session.home.close)
+            await to_thread(self.session.storage.close)
 
 
 class BlockingPart:

@@ -43,7 +43,7 @@ class Item:
 
 
 @dataclass(frozen=True, slots=True)
-class Home:
+class StoredCaptions:
     """A collection with its current streams, by id."""
 
     collection: Collection
@@ -85,33 +85,35 @@ class CaptionStore:
         for place, item in enumerate(items):
             streams.setdefault(stream_name(item.metadata.get(STREAM)), []).append(place)
         sizes = [len(each.vector) for each in captions if each.vector is not None]
-        home = await self._ensure_collection(engine, sizes[0] if sizes else None)
+        collection = await self._ensure_collection(engine, sizes[0] if sizes else None)
         ids = [""] * len(items)
         for stream, places in streams.items():
             chosen = [captions[place] for place in places]
-            written = await engine.streams.add_captions(chosen, stream=stream, collection=home.id)
+            written = await engine.streams.add_captions(chosen, stream=stream, collection=collection.id)
             for place, each in zip(places, written, strict=True):
                 ids[place] = each.id
         return ids
 
     async def get(self, engine: AnyEngine, doc_id: str) -> Document | None:
         """Return a document, or None if it does not exist."""
-        home = await self._home(engine)
-        stored = None if home is None else await self._stored(engine, home, doc_id)
-        if home is None or stored is None:
+        captions = await self._open(engine)
+        stored = None if captions is None else await self._stored(engine, captions, doc_id)
+        if captions is None or stored is None:
             return None
         texts = await engine.documents.get_texts([stored.id])
-        return home.document(stored, texts[stored.id]) if stored.id in texts else None
+        return captions.document(stored, texts[stored.id]) if stored.id in texts else None
 
     async def search(
         self, engine: AnyEngine, query: Query, top_k: int, chosen: Mapping[str, Any] | None
     ) -> list[tuple[Document, float]]:
         """Return the best documents for a query or a vector; none if there is nothing to compare."""
-        home = await self._home(engine)
+        captions = await self._open(engine)
         alone = query.retrievers == ("vector",)
-        if home is None or top_k <= 0 or (alone and home.collection.space is None):
+        if captions is None or top_k <= 0 or (alone and captions.collection.space is None):
             return []
-        asked = replace(query, collection=home.collection.id, filter=metadata_filter(chosen, home.names))
+        asked = replace(
+            query, collection=captions.collection.id, filter=metadata_filter(chosen, captions.names)
+        )
 
         async def ask(limit: int) -> Retrieval:
             return await engine.search.retrieve(replace(asked, limit=limit))
@@ -119,51 +121,51 @@ class CaptionStore:
         best = await best_of_each(ask, top_k)
         texts = await engine.documents.get_texts([hit.document.id for hit in best])
         return [
-            (home.document(hit.document, texts[hit.document.id]), hit.score)
+            (captions.document(hit.document, texts[hit.document.id]), hit.score)
             for hit in best
             if hit.document.id in texts
         ]
 
     async def all(self, engine: AnyEngine, chosen: Mapping[str, Any] | None) -> list[Document]:
         """Return all documents with these metadata, by `chunk_idx`, then in the order of insertion."""
-        home = await self._home(engine)
-        if home is None:
+        captions = await self._open(engine)
+        if captions is None:
             return []
         found: list[tuple[str, Document]] = []
-        where = metadata_filter(chosen, home.names)
-        read = pages(engine.documents.list, collection=home.collection.id, filter=where, limit=PAGE)
+        where = metadata_filter(chosen, captions.names)
+        read = pages(engine.documents.list, collection=captions.collection.id, filter=where, limit=PAGE)
         async for page in read:
             texts = await engine.documents.get_texts([each.id for each in page.documents])
             pairs = [(each, texts[each.id]) for each in page.documents if each.id in texts]
-            found += [(each.key, home.document(each, text)) for each, text in pairs]
+            found += [(each.key, captions.document(each, text)) for each, text in pairs]
         return _in_order(found)
 
     async def between(self, engine: AnyEngine, within: CaptionRange, stream_id: str | None) -> list[Document]:
         """Return the documents of a time range of one stream or of all, in the order of `all`."""
-        home = await self._home(engine)
-        if home is None:
+        captions = await self._open(engine)
+        if captions is None:
             return []
-        named = None if stream_id is None else home.names.get(stream_name(stream_id))
-        streams = list(home.streams) if stream_id is None else [named] if named else []
+        named = None if stream_id is None else captions.names.get(stream_name(stream_id))
+        streams = list(captions.streams) if stream_id is None else [named] if named else []
         found: list[tuple[str, Document]] = []
         for stream in streams:
             async for page in pages(
                 engine.streams.list_captions,
                 stream=stream,
-                collection=home.collection.id,
+                collection=captions.collection.id,
                 range=within,
                 limit=PAGE,
             ):
                 found += [
-                    (each.document.key, home.document(each.document, each.text)) for each in page.captions
+                    (each.document.key, captions.document(each.document, each.text)) for each in page.captions
                 ]
         return _in_order(found)
 
     async def embed(self, engine: AnyEngine, doc_id: str, embedding: Sequence[float]) -> bool:
         """Set the vector of a document; return whether the document exists and the vector is not zero."""
-        home = await self._home(engine)
+        captions = await self._open(engine)
         vector = vector_of(embedding)
-        if home is None or vector is None or await self._stored(engine, home, doc_id) is None:
+        if captions is None or vector is None or await self._stored(engine, captions, doc_id) is None:
             return False
         await self._ensure_collection(engine, len(vector))
         await engine.documents.update(doc_id, vector=vector)
@@ -171,22 +173,24 @@ class CaptionStore:
 
     async def delete(self, engine: AnyEngine, doc_id: str) -> bool:
         """Delete a document and return whether it existed."""
-        home = await self._home(engine)
-        stored = None if home is None else await self._stored(engine, home, doc_id)
+        captions = await self._open(engine)
+        stored = None if captions is None else await self._stored(engine, captions, doc_id)
         return stored is not None and (await engine.documents.delete(stored.id)).documents > 0
 
     async def clear(self, engine: AnyEngine, stream_id: str | None = None) -> int:
         """Delete the documents of one stream or of all, and empty streams; return the number of documents."""
-        home = await self._home(engine)
-        if home is None:
+        captions = await self._open(engine)
+        if captions is None:
             return 0
-        chosen = metadata_filter(None, {}) if stream_id is None else of_stream(stream_id, home.names)
-        receipt = await engine.documents.delete_by_filter(chosen, collection=home.collection.id)
-        named = None if stream_id is None else home.names.get(stream_name(stream_id))
-        for stream in home.streams if stream_id is None else filter(None, [named]):
-            if not await engine.documents.count(collection=home.collection.id, filter=Eq("source", stream)):
+        chosen = metadata_filter(None, {}) if stream_id is None else of_stream(stream_id, captions.names)
+        receipt = await engine.documents.delete_by_filter(chosen, collection=captions.collection.id)
+        named = None if stream_id is None else captions.names.get(stream_name(stream_id))
+        for stream in captions.streams if stream_id is None else filter(None, [named]):
+            if not await engine.documents.count(
+                collection=captions.collection.id, filter=Eq("source", stream)
+            ):
                 with suppress(NotFound):
-                    await engine.collections.delete_source(stream, collection=home.collection.id)
+                    await engine.collections.delete_source(stream, collection=captions.collection.id)
         return receipt.documents
 
     def _caption(self, item: Item) -> NewCaption:
@@ -201,20 +205,22 @@ class CaptionStore:
             vector=None if item.embedding is None else vector_of(item.embedding),
         )
 
-    async def _stored(self, engine: AnyEngine, home: Home, doc_id: str) -> records.Document | None:
+    async def _stored(
+        self, engine: AnyEngine, captions: StoredCaptions, doc_id: str
+    ) -> records.Document | None:
         if not doc_id:
             return None
         with suppress(NotFound):
             found = await engine.documents.get(doc_id)
-            if found.collection == home.collection.id and found.kind == "caption":
+            if found.collection == captions.collection.id and found.kind == "caption":
                 return found
         return None
 
-    async def _home(self, engine: AnyEngine) -> Home | None:
+    async def _open(self, engine: AnyEngine) -> StoredCaptions | None:
         with suppress(NotFound):
             found = await engine.collections.get(self.collection)
             sources = await engine.collections.list_sources(collection=found.id)
-            return Home(found, {each.id: each for each in sources if each.kind == "stream"})
+            return StoredCaptions(found, {each.id: each for each in sources if each.kind == "stream"})
         return None
 
     async def _ensure_collection(self, engine: AnyEngine, size: int | None) -> Collection:

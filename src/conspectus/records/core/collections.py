@@ -95,8 +95,8 @@ def _require_free(connection: Connection, table: Table, row: str, name: str | No
         return
     taken = select(table.c.id).where(table.c.name == name, table.c.id != row)
     if table is sources:
-        home = select(sources.c.collection).where(sources.c.id == row).scalar_subquery()
-        taken = taken.where(sources.c.collection == home)
+        own_collection = select(sources.c.collection).where(sources.c.id == row).scalar_subquery()
+        taken = taken.where(sources.c.collection == own_collection)
     if connection.execute(taken).first() is not None:
         raise Conflict(table.name.removesuffix("s"), name, "exists already")
 

@@ -80,7 +80,7 @@ _CHANGE = update(documents).where(documents.c.number == bindparam("at"))
 _DROP = delete(chunks).where(chunks.c.document.in_(bindparam("numbers", expanding=True)))
 
 Span = tuple[int, int, str, int | None, str | None]
-Homes = Mapping[CollectionId, Collection]
+CollectionsById = Mapping[CollectionId, Collection]
 
 
 @dataclass(frozen=True, slots=True)
@@ -205,7 +205,7 @@ class Inserted:
 class Applied:
     """The outcomes of the documents of a plan, given the former state of their collections."""
 
-    homes: Homes
+    collections: CollectionsById
     steps: Sequence[ChangeRange]
     inserted: Sequence[Inserted]
     partial: Set[CollectionId]
@@ -227,19 +227,22 @@ def write(connection: Connection, batches: Sequence[Sequence[PreparedDocument]])
     written: list[Written] = []
     parts = list(_rounds(every))
     for part in parts:
-        plan, homes, lacking = _plan(connection, part)
+        plan, collections, lacking = _plan(connection, part)
         only_adds = len(parts) == 1 and all(each.outcome == "added" for each in plan)
-        done = _apply(connection, plan, homes, only_adds=only_adds)
+        done = _apply(connection, plan, collections, only_adds=only_adds)
         rounds.append(replace(done, lacking=lacking if only_adds else None))
         written += [planned.written() for planned in plan]
     made_before = made_by(connection)
     steps = [step for each in rounds for step in each.steps]
     changes = append(connection, steps, numbers=rounds[0].numbers, after=rounds[0].left) if rounds else {}
-    homes = {name: home for each in rounds for name, home in each.homes.items()}
-    updates = {name: _update_of(home, rounds, changes.get(name, ())) for name, home in homes.items()}
+    collections = {name: collection for each in rounds for name, collection in each.collections.items()}
+    updates = {
+        name: _update_of(collection, rounds, changes.get(name, ()))
+        for name, collection in collections.items()
+    }
     for name, change in updates.items():
         note_update(connection, change, first=name not in made_before)
-    lacks = {name: _lacks_vectors(connection, home, rounds) for name, home in homes.items()}
+    lacks = {name: _lacks_vectors(connection, collection, rounds) for name, collection in collections.items()}
     rest, results = iter(written), []
     for batch in batches:
         of = only_collection(batch) or CollectionId("")
@@ -247,26 +250,28 @@ def write(connection: Connection, batches: Sequence[Sequence[PreparedDocument]])
     return results
 
 
-def _update_of(home: Collection, rounds: Sequence[Applied], changes: Sequence[Change]) -> IndexUpdate:
+def _update_of(collection: Collection, rounds: Sequence[Applied], changes: Sequence[Change]) -> IndexUpdate:
     """Return the effect of a write on one of its collections."""
-    after = replace(home, sequence=changes[-1].sequence) if changes else home
-    own = [each for each in rounds[0].inserted if each.placed.document.collection == home.id]
+    after = replace(collection, sequence=changes[-1].sequence) if changes else collection
+    own = [each for each in rounds[0].inserted if each.placed.document.collection == collection.id]
 
     def put() -> list[IndexedChunk]:
-        return [chunk for each in own for chunk in each.chunks(home.space)]
+        return [chunk for each in own for chunk in each.chunks(collection.space)]
 
-    is_known = len(rounds) == 1 and home.id not in rounds[0].partial
-    return IndexUpdate(after, home.sequence, changes, put if is_known else None)
+    is_known = len(rounds) == 1 and collection.id not in rounds[0].partial
+    return IndexUpdate(after, collection.sequence, changes, put if is_known else None)
 
 
-def _lacks_vectors(connection: Connection, home: Collection, rounds: Sequence[Applied]) -> bool:
-    own = (each for done in rounds for each in done.inserted if each.placed.document.collection == home.id)
+def _lacks_vectors(connection: Connection, collection: Collection, rounds: Sequence[Applied]) -> bool:
+    own = (
+        each for done in rounds for each in done.inserted if each.placed.document.collection == collection.id
+    )
     if any(each.row["status"] == "pending" for each in own):
         return True
     known = rounds[0].lacking
     if known is None:
-        return home.space is not None and bool(plain_rows(connection, _LACKS, {"of": home.id}))
-    return home.space is not None and home.id in known
+        return collection.space is not None and bool(plain_rows(connection, _LACKS, {"of": collection.id}))
+    return collection.space is not None and collection.id in known
 
 
 def only_collection(documents: Sequence[PreparedDocument]) -> CollectionId | None:
@@ -289,7 +294,7 @@ def _rounds(batch: Sequence[PreparedDocument]) -> Iterator[list[PreparedDocument
 
 def _plan(
     connection: Connection, part: Sequence[PreparedDocument]
-) -> tuple[list[Planned], Homes, Set[CollectionId]]:
+) -> tuple[list[Planned], CollectionsById, Set[CollectionId]]:
     """Return the planned writes, their collections, and those of them in which a chunk lacks a vector."""
     ids = [prepared.document.id for prepared in part]
     places = dict.fromkeys(each.document.collection for each in part)
@@ -300,14 +305,14 @@ def _plan(
     ]
     known_rows, owners, *found = run_all(connection, asked)
     stored = {DocumentId(name): Stored(*fields) for name, *fields in known_rows}
-    homes = _check_references(connection, [prepared.document for prepared in part], stored, owners)
+    collections = _check_references(connection, [prepared.document for prepared in part], stored, owners)
     for prepared in part:
         known = stored.get(prepared.document.id)
         if prepared.if_match is not None and (known is None or known.fingerprint != prepared.if_match):
             raise PreconditionFailed("document", prepared.document.id)
     spans = _spans(connection, part, stored)
     plan = [_planned(prepared, stored.get(prepared.document.id), spans=spans) for prepared in part]
-    return plan, homes, {place for place, rows in zip(places, found, strict=True) if rows}
+    return plan, collections, {place for place, rows in zip(places, found, strict=True) if rows}
 
 
 def _planned(
@@ -336,10 +341,12 @@ def _spans(
     return spans
 
 
-def _apply(connection: Connection, plan: Sequence[Planned], homes: Homes, *, only_adds: bool) -> Applied:
+def _apply(
+    connection: Connection, plan: Sequence[Planned], collections: CollectionsById, *, only_adds: bool
+) -> Applied:
     for each in plan:
         if each.prepared.vector is not None:
-            check_vector(each.prepared.vector, homes[each.prepared.document.collection].space)
+            check_vector(each.prepared.vector, collections[each.prepared.document.collection].space)
     replaced = [each.stored for each in plan if each.stored and each.outcome == "replaced"]
     kept = [each.stored for each in plan if each.stored and each.outcome == "updated"]
     gone = [stored.number for stored in replaced]
@@ -350,7 +357,7 @@ def _apply(connection: Connection, plan: Sequence[Planned], homes: Homes, *, onl
     steps = [step for stored in replaced for step in stored.step("remove")]
     # Chunks of one collection that are only added are one change.
     placed, numbers = _place(connection, fresh, changes=int(only_adds))
-    inserted, left = _insert(connection, placed, homes)
+    inserted, left = _insert(connection, placed, collections)
     if not only_adds:
         run_all(connection, left)
         left = []
@@ -359,16 +366,18 @@ def _apply(connection: Connection, plan: Sequence[Planned], homes: Homes, *, onl
         for each in (done.placed for done in inserted)
         if each.prepared.chunks
     ]
-    _update_fields(connection, [each for each in plan if each.outcome == "updated"], homes)
+    _update_fields(connection, [each for each in plan if each.outcome == "updated"], collections)
     again = [step for stored in kept for step in stored.step("put")]
-    return Applied(homes, [*steps, *again], inserted, {step.collection for step in again}, numbers, left)
+    return Applied(
+        collections, [*steps, *again], inserted, {step.collection for step in again}, numbers, left
+    )
 
 
 def _insert(
-    connection: Connection, placed: Sequence[Placed], homes: Homes
+    connection: Connection, placed: Sequence[Placed], collections: CollectionsById
 ) -> tuple[list[Inserted], list[Ready]]:
     """Insert new documents and chunks under their numbers; small inserts are returned as statements."""
-    spaced = [(each, homes[each.document.collection].space) for each in placed]
+    spaced = [(each, collections[each.document.collection].space) for each in placed]
     rows = [
         Inserted(each, {**document_values(each.document), **each.progress(space)}) for each, space in spaced
     ]
@@ -426,13 +435,13 @@ def _place(
     return placed, numbers
 
 
-def _update_fields(connection: Connection, updated: Sequence[Planned], homes: Homes) -> None:
+def _update_fields(connection: Connection, updated: Sequence[Planned], collections: CollectionsById) -> None:
     given: list[ClientVector] = []
     rows: dict[bool, list[dict[str, object]]] = {True: [], False: []}
     for each in updated:
         if each.stored is None:
             continue
-        space = homes[each.prepared.document.collection].space
+        space = collections[each.prepared.document.collection].space
         brought = each.given(space)
         given += [brought] if brought else []
         values = {**document_values(each.prepared.document), **each.progress(space, brought)}
@@ -451,7 +460,7 @@ def _check_references(
     batch: Sequence[Document],
     stored: Mapping[DocumentId, Stored],
     rows: Sequence[Sequence[Any]],
-) -> Homes:
+) -> CollectionsById:
     """Return the rows of the collections that are written to, by their sources."""
     owners: dict[str, str] = {row[-1]: row[0] for row in rows}
     wanted = {document.parent for document in batch if document.parent is not None}

@@ -47,9 +47,9 @@ IN_COLLECTION = "/collections/{collection:path}/documents"
 @sources.post("/collections/{collection:path}/sources", response_model=answered(Source), responses=problems())
 async def get_or_create_source(collection: CollectionName, body: SourceBody, engine: EngineOf) -> Source:
     """The source of that name, made if it is new."""
-    home = await engine.collections.get(collection)
+    found = await engine.collections.get(collection)
     return await engine.collections.get_or_create_source(
-        body.name, collection=home.id, metadata=body.metadata, kind=body.kind
+        body.name, collection=found.id, metadata=body.metadata, kind=body.kind
     )
 
 
@@ -91,10 +91,10 @@ async def add_documents(
     collection: CollectionName, body: DocumentsBody, engine: EngineOf, recording: RecordingOf
 ) -> Sequence[Written]:
     """Store documents in order, in batches that are each written whole or not at all."""
-    home = await engine.collections.get(collection)
+    found = await engine.collections.get(collection)
     documents = [each.document() for each in body.documents]
     with recording(each.key for each in documents):
-        return await engine.add(documents, source=body.source, collection=home.id, wait=body.wait)
+        return await engine.add(documents, source=body.source, collection=found.id, wait=body.wait)
 
 
 @router.post(

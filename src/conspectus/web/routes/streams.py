@@ -129,7 +129,7 @@ async def add_lines(
 ) -> Mapping[str, int]:
     """Store captions, batch by batch, and count their outcomes."""
     pieces = arriving(request.stream(), request.app.state.listeners.settings.request_timeout_seconds)
-    home = await _source(engine, stream, collection)
+    source = await _source(engine, stream, collection)
 
     async def write(_: Sequence[int], captions: Sequence[NewCaption]) -> Iterable[str]:
         done = await engine.streams.add_captions(
@@ -137,7 +137,7 @@ async def add_lines(
         )
         return [_OUTCOMES[each.outcome] for each in done]
 
-    batches = LineBatches(partial(_caption, home, clock_of(home)), write, _OUTCOMES.values())
+    batches = LineBatches(partial(_caption, source, clock_of(source)), write, _OUTCOMES.values())
     taken = await batches.take(pieces)
     if wait:
         await engine.documents.wait_until_embedded(collection=collection)
@@ -151,11 +151,11 @@ async def export_lines(found: FoundStream, within: Within, engine: EngineOf) -> 
     return await sent_as_lines(read, lambda page: map(line_of, page.captions))
 
 
-def _caption(home: Source, clock: StreamClock, number: int, line: bytes) -> tuple[NewCaption, int]:
+def _caption(source: Source, clock: StreamClock, number: int, line: bytes) -> tuple[NewCaption, int]:
     """The caption of a line, and its size. Raises Refused with its number."""
     try:
         caption: NewCaption = given(NewCaption, _CAPTION.model_validate_json(line))
-        caption_document(caption, home, clock)
+        caption_document(caption, source, clock)
     except ValidationError as fault:
         raise refused(invalid(_in_body(fault)), line=number) from fault
     except InvalidInput as fault:
