@@ -353,6 +353,8 @@ def test_a_message_that_is_not_json_is_refused(engine: BlockingEngine) -> None:
     ("module", "library", "extra"),
     [
         ("langchain", "langchain_core", "langchain"),
+        ("langgraph", "langgraph", "langgraph"),
+        ("langgraph_checkpoints", "langgraph", "langgraph"),
         ("llama_index", "llama_index", "llama-index"),
         ("openai_agents", "agents", "openai-agents"),
     ],
@@ -361,7 +363,7 @@ def test_without_the_library_the_extra_is_named(module: str, library: str, extra
     program = f"""
 import sys
 import conspectus, conspectus.cli.main
-assert not {{"langchain_core", "llama_index", "agents"}} & sys.modules.keys()
+assert not {{"langchain_core", "langgraph", "llama_index", "agents"}} & sys.modules.keys()
 sys.modules["{library}"] = None
 try:
     import conspectus.integrations.{module}

@@ -78,6 +78,7 @@ FEATURES: Final[Mapping[str, str]] = {
     "html": "the main part of web pages",
     "json-schema": "summaries that follow a JSON Schema",
     "langchain": "adapters for LangChain",
+    "langgraph": "store and checkpointer for LangGraph",
     "llama-index": "adapters for LlamaIndex",
     "mcp": "MCP server",
     "milvus": "index in Milvus",

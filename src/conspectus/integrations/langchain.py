@@ -19,7 +19,7 @@ from conspectus.errors import InvalidInput, MissingExtra
 from conspectus.integrations.chat_messages import Item, Turns
 from conspectus.integrations.event_loop import Calls, Closing, Given, Work, both, calls_to, refuse
 from conspectus.integrations.passages import Ask
-from conspectus.integrations.texts import FoundText, Selection, Text, Texts, Values
+from conspectus.integrations.texts import FoundText, Selection, Text, Texts, Value, Values
 from conspectus.model.filter import EVERYTHING, And, Eq, Filter
 from conspectus.model.graph import GraphExpansion
 from conspectus.model.memory import MEMORY, Scope
@@ -88,11 +88,11 @@ class ConspectusByteStore(Closing, ByteStore):
 
     async def _set(self, engine: AnyEngine, key_value_pairs: Sequence[tuple[str, bytes]]) -> None:
         """Set values. Of duplicate keys, the last one is stored."""
-        await self._values.set(engine, key_value_pairs)
+        await self._values.add(engine, [Value(*pair) for pair in key_value_pairs])
 
     async def _delete(self, engine: AnyEngine, keys: Sequence[str]) -> None:
         """Delete keys. Missing keys are ignored."""
-        await self._values.delete(engine, keys)
+        await self._values.remove(engine, keys)
 
     mget, amget = both(_get)
     mset, amset = both(_set)

@@ -8,17 +8,17 @@ The engine is one of `conspectus.open` or `conspectus.connect`, blocking or not,
 """
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
-from typing import Any, TypeAlias
+from typing import Any
 
 from conspectus.engine.any_engine import AnyEngine
 from conspectus.errors import InvalidInput, MissingExtra
 from conspectus.integrations.chat_messages import Item, Turns, conversations, nothing_yet
 from conspectus.integrations.event_loop import Calls, Closing, Given, Work, both, calls_to, refuse
 from conspectus.integrations.passages import Ask, RetrievedPassage
-from conspectus.integrations.texts import ALL, FoundText, Selection, Text, Texts
-from conspectus.model.filter import EVERYTHING, And, Between, Eq, Exists, Filter, In, Not, Or
+from conspectus.integrations.texts import ALL, COMPARISONS, Comparison, FoundText, Selection, Text, Texts
+from conspectus.model.filter import EVERYTHING, And, Eq, Exists, Filter, In, Not, Or
 from conspectus.model.memory import MEMORY, Memory, Scope
 from conspectus.model.query import QueryOptions, Retriever
 
@@ -356,20 +356,13 @@ UNUSED = ("alpha", "embedding_field", "mmr_threshold", "output_fields", "sparse_
 """Fields of a query that are not supported."""
 REFERENCE = "ref_doc_id"
 
-OneFilter: TypeAlias = Callable[[str, Any], Filter]
-FILTERS: Mapping[FilterOperator, OneFilter] = {
-    FilterOperator.EQ: lambda key, value: Eq((key,), value),
-    FilterOperator.NE: lambda key, value: Not(Eq((key,), value)),
-    FilterOperator.GT: lambda key, value: And((Between((key,), low=value), Not(Eq((key,), value)))),
-    FilterOperator.GTE: lambda key, value: Between((key,), low=value),
-    FilterOperator.LT: lambda key, value: Between((key,), high=value),
-    FilterOperator.LTE: lambda key, value: Or((Between((key,), high=value), Eq((key,), value))),
-    FilterOperator.IN: lambda key, value: In((key,), tuple(value)),
-    FilterOperator.ANY: lambda key, value: In((key,), tuple(value)),
-    FilterOperator.NIN: lambda key, value: Not(In((key,), tuple(value))),
-    FilterOperator.ALL: lambda key, value: And(tuple(Eq((key,), each) for each in value)),
-    FilterOperator.CONTAINS: lambda key, value: Eq((key,), value),
-    FilterOperator.IS_EMPTY: lambda key, _: Not(Exists((key,))),
+FILTERS: Mapping[FilterOperator, Comparison] = {
+    **{each: COMPARISONS[each.value] for each in FilterOperator if each.value in COMPARISONS},
+    FilterOperator.ANY: COMPARISONS["in"],
+    FilterOperator.NIN: COMPARISONS["not in"],
+    FilterOperator.ALL: lambda path, value: And(tuple(Eq(path, each) for each in value)),
+    FilterOperator.CONTAINS: COMPARISONS["=="],
+    FilterOperator.IS_EMPTY: lambda path, _: Not(Exists(path)),
 }
 
 
@@ -494,4 +487,4 @@ def _filter(filters: MetadataFilters | MetadataFilter | None) -> Filter:
         raise InvalidInput(
             "filters", f"{filters.operator.value!r} is not supported; use the text of the query"
         )
-    return made(filters.key, filters.value)
+    return made((filters.key,), filters.value)

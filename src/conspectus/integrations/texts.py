@@ -1,15 +1,16 @@
 """Texts with metadata and vectors, and byte values by key, as documents of one source."""
 
 import base64
+import json
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
-from typing import Any
+from typing import Any, TypeAlias
 
 from conspectus.engine.any_engine import AnyEngine
 from conspectus.errors import Conflict, InvalidInput, NotFound
 from conspectus.integrations.event_loop import Work
-from conspectus.model.filter import EVERYTHING, And, Eq, Filter, In
+from conspectus.model.filter import EVERYTHING, And, Between, Eq, Filter, In, Not, Or
 from conspectus.model.pages import pages
 from conspectus.model.query import QueryOptions
 from conspectus.model.records import Document, NewDocument
@@ -19,20 +20,78 @@ from conspectus.text.hashing import stable_id
 
 CODED = "base64:"
 """The prefix of a text that encodes bytes."""
+LETTERS = str.maketrans("+/", "äö"), str.maketrans("äö", "+/")
+"""With letters alone, an encoded value is one word, so that it takes no room in an index of words."""
+NUL, BACKSLASHES = "\\u0000", "\\\\"
+"""What JSON has for a NUL character, and for a backslash."""
 BATCH = 1_000
+PAGE = 500
 
 
 @dataclass(frozen=True, slots=True)
-class Values:
-    """The values of one source. With `searchable`, values that are texts are stored as texts."""
+class OneSource:
+    """One source of a collection. Reading creates nothing."""
 
     source: str
     collection: str
+
+    async def id(self, engine: AnyEngine) -> str | None:
+        """Return the id of the source, if anything was stored in it."""
+        try:
+            return (await engine.collections.get_source(self.source, collection=self.collection)).id
+        except NotFound:
+            return None
+
+    async def documents(
+        self, engine: AnyEngine, selection: "Selection", limit: int | None = None
+    ) -> list[Document]:
+        """Return the first selected documents, in the order in which they were added."""
+        source = await self.id(engine)
+        found: list[Document] = []
+        if source is None or limit == 0:
+            return found
+        where = selection.condition(source)
+        size = min(PAGE, limit or PAGE)
+        async for page in pages(engine.documents.list, collection=self.collection, filter=where, limit=size):
+            found += page.documents
+            if limit is not None and len(found) >= limit:
+                return found[:limit]
+        return found
+
+    async def texts_of(self, engine: AnyEngine, documents: Sequence[Document]) -> dict[str, str]:
+        """Return the texts of documents by id, without those that were deleted meanwhile."""
+        texts: dict[str, str] = {}
+        for start in range(0, len(documents), PAGE):
+            texts |= await engine.documents.get_texts([each.id for each in documents[start : start + PAGE]])
+        return texts
+
+    async def remove(self, engine: AnyEngine, keys: Iterable[str]) -> None:
+        """Delete the documents of keys, with those that are below them. Missing keys are ignored."""
+        gone = list(keys)
+        source = await self.id(engine) if gone else None
+        if source is not None:
+            await engine.documents.delete([stable_id("document", source, key) for key in gone])
+
+
+@dataclass(frozen=True, slots=True)
+class Value:
+    """Bytes with their key and metadata. One `below` another key, an empty value, is deleted with it."""
+
+    key: str
+    value: bytes
+    metadata: Mapping[str, Any] = field(default_factory=dict)
+    below: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Values(OneSource):
+    """The values of one source. With `searchable`, values that are texts are stored as texts."""
+
     searchable: bool = False
 
     async def get(self, engine: AnyEngine, keys: Sequence[str]) -> list[bytes | None]:
         """Return the values of keys in order; None for missing ones."""
-        source = await _source_of(self, engine)
+        source = await self.id(engine)
         if source is None:
             return [None] * len(keys)
         ids = [stable_id("document", source, key) for key in keys]
@@ -41,26 +100,29 @@ class Values:
             texts |= await engine.documents.get_texts(asked[start : start + BATCH])
         return [self.decoded(texts[each]) if each in texts else None for each in ids]
 
-    async def set(self, engine: AnyEngine, pairs: Iterable[tuple[str, bytes]]) -> None:
-        """Set values. Of duplicate keys, the last one is stored."""
-        new = [self._document(checked_key(key), value) for key, value in dict(pairs).items()]
+    async def read(self, engine: AnyEngine, documents: Sequence[Document]) -> dict[str, bytes]:
+        """Return the values of documents by id, without those that were deleted meanwhile."""
+        return {name: self.decoded(text) for name, text in (await self.texts_of(engine, documents)).items()}
+
+    async def add(self, engine: AnyEngine, values: Iterable[Value]) -> None:
+        """Set values, in one transaction for up to 500. Of duplicate keys, the last one is stored."""
+        given = {each.key: each for each in values}
+        above = dict.fromkeys(each.below for each in given.values() if each.below is not None)
+        new = [*(Value(key, b"") for key in above), *given.values()]
         if not new:
             return
         await engine.collections.get_or_create(self.collection, words_only=True, language="none")
-        await engine.collections.get_or_create_source(self.source, collection=self.collection, kind="api")
-        await engine.documents.add(new, source=self.source, collection=self.collection)
-
-    async def delete(self, engine: AnyEngine, keys: Iterable[str]) -> None:
-        """Delete keys. Missing keys are ignored."""
-        source = await _source_of(self, engine)
-        if source is not None:
-            await engine.documents.delete([stable_id("document", source, key) for key in keys])
+        source = await engine.collections.get_or_create_source(
+            self.source, collection=self.collection, kind="api"
+        )
+        documents = [self._document(each, source.id) for each in new]
+        await engine.documents.add(documents, source=self.source, collection=self.collection)
 
     def page_of_keys(self, prefix: str, after: str) -> Work[tuple[list[str], str | None]]:
         """Return a reader of a page of keys with a prefix, and the next cursor (``: the first page)."""
 
         async def work(engine: AnyEngine) -> tuple[list[str], str | None]:
-            source = await _source_of(self, engine)
+            source = await self.id(engine)
             if source is None:
                 return [], None
             where = Eq("source", source)
@@ -71,10 +133,15 @@ class Values:
 
         return work
 
-    def _document(self, key: str, value: bytes) -> NewDocument:
-        text = self.encoded(value)
-        spans = ((0, len(text)),) if text.startswith(CODED) else ()
-        return NewDocument(text, kind="page", key=key, spans=spans)
+    def _document(self, value: Value, source: str) -> NewDocument:
+        text = self.encoded(value.value)
+        return NewDocument(
+            text,
+            key=checked_key(value.key),
+            metadata=value.metadata,
+            spans=((0, len(text)),) if text.startswith(CODED) else (),
+            parent=None if value.below is None else stable_id("document", source, value.below),
+        )
 
     def encoded(self, value: bytes) -> str:
         """Encode a value as text."""
@@ -83,13 +150,27 @@ class Values:
             kept = text.encode() == value and clean(text) == text and bool(text.strip())
             if kept and not text.startswith(CODED):
                 return text
-        return CODED + base64.b64encode(value).decode("ascii")
+        return CODED + base64.b64encode(value).decode("ascii").translate(LETTERS[0])
 
     @staticmethod
     def decoded(text: str) -> bytes:
         """Decode a value."""
         coded = text.startswith(CODED)
-        return base64.b64decode(text.removeprefix(CODED)) if coded else text.encode()
+        return base64.b64decode(text.removeprefix(CODED).translate(LETTERS[1])) if coded else text.encode()
+
+
+Comparison: TypeAlias = Callable[[tuple[str, ...], Any], Filter]
+COMPARISONS: Mapping[str, Comparison] = {
+    "==": Eq,
+    "!=": lambda path, value: Not(Eq(path, value)),
+    ">": lambda path, value: And((Between(path, low=value), Not(Eq(path, value)))),
+    ">=": lambda path, value: Between(path, low=value),
+    "<": lambda path, value: Between(path, high=value),
+    "<=": lambda path, value: Or((Between(path, high=value), Eq(path, value))),
+    "in": lambda path, value: In(path, tuple(value)),
+    "not in": lambda path, value: Not(In(path, tuple(value))),
+}
+"""Filters on metadata by their names in other libraries."""
 
 
 def checked_key(key: str) -> str:
@@ -99,7 +180,6 @@ def checked_key(key: str) -> str:
     return key
 
 
-PAGE = 500
 MAX_HITS = 1_000
 DEEPER = 4
 """Factor by which more hits are requested if they are chunks of too few texts."""
@@ -120,12 +200,16 @@ async def best_of_each(ask: Callable[..., Awaitable[Retrieval]], number: int) ->
 
 @dataclass(frozen=True, slots=True)
 class Text:
-    """A text with its id and metadata. Without a `vector`, the collection's embedding model makes one."""
+    """A text with its id and metadata. Without a `vector`, the collection's embedding model makes one.
+
+    `document` is the stored one.
+    """
 
     id: str
     text: str
     metadata: Mapping[str, Any]
     vector: tuple[float, ...] | None = None
+    document: Document | None = field(default=None, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,16 +223,19 @@ class FoundText:
 
 @dataclass(frozen=True, slots=True)
 class Selection:
-    """Selects texts: those with these ids (None: any) that match a filter."""
+    """Selects documents by key: those with these (None: any), `below` another, that match a filter."""
 
     ids: Sequence[str] | None = None
     filter: Filter = EVERYTHING
+    below: str | None = None
 
     def condition(self, source: str) -> Filter:
         """Return the selection as a filter over the documents of a source."""
         parts = [Eq("source", source), self.filter]
         if self.ids is not None:
             parts.append(In("document", tuple(stable_id("document", source, each) for each in self.ids)))
+        if self.below is not None:
+            parts.append(Eq("parent", stable_id("document", source, self.below)))
         return And(tuple(parts))
 
 
@@ -156,34 +243,28 @@ ALL = Selection()
 
 
 @dataclass(frozen=True, slots=True)
-class Texts:
-    """The texts of one source. Reading creates nothing."""
-
-    source: str
-    collection: str
+class Texts(OneSource):
+    """The texts of one source."""
 
     async def add(self, engine: AnyEngine, texts: Sequence[Text]) -> None:
         """Add texts, or replace those with the same ids. Returns when they can be found."""
         if texts:
             new = [_new(each) for each in texts]
-            await self._create(engine, texts[0].vector)
+            await self._create(engine, next((each.vector for each in texts if each.vector), None))
             await engine.documents.add(new, source=self.source, collection=self.collection, wait=True)
 
-    async def get(self, engine: AnyEngine, selection: Selection) -> list[Text]:
-        """Return the selected texts, in the order in which they were added."""
-        documents = await self._documents(engine, selection)
-        found: list[Text] = []
-        for start in range(0, len(documents), PAGE):
-            page = documents[start : start + PAGE]
-            texts = await engine.documents.get_texts([each.id for each in page])
-            found += [_text(each, texts[each.id]) for each in page if each.id in texts]
-        return found
+    async def get(self, engine: AnyEngine, selection: Selection, limit: int | None = None) -> list[Text]:
+        """Return the first selected texts, in the order in which they were added."""
+        documents = await self.documents(engine, selection, limit)
+        texts = await self.texts_of(engine, documents)
+        return [_text(each, texts[each.id]) for each in documents if each.id in texts]
 
-    async def delete(self, engine: AnyEngine, selection: Selection) -> None:
-        """Delete the selected texts. Unknown ids are ignored."""
-        documents = await self._documents(engine, selection)
-        if documents:
-            await engine.documents.delete([each.id for each in documents])
+    async def delete(self, engine: AnyEngine, selection: Selection) -> int:
+        """Delete the selected texts, and return their number. Unknown ids are ignored."""
+        documents = await self.documents(engine, selection)
+        if not documents:
+            return 0
+        return (await engine.documents.delete([each.id for each in documents])).documents
 
     async def search(
         self,
@@ -194,8 +275,8 @@ class Texts:
         options: QueryOptions | None = None,
     ) -> list[FoundText]:
         """Return the best texts, best first."""
-        source = await _source_of(self, engine)
-        if source is None:
+        source = await self.id(engine)
+        if source is None or limit == 0:
             return []
         given: QueryOptions = {
             **(options or {}),
@@ -219,35 +300,22 @@ class Texts:
             except Conflict:
                 await engine.collections.get(self.collection)
 
-    async def _documents(self, engine: AnyEngine, selection: Selection) -> list[Document]:
-        source = await _source_of(self, engine)
-        if source is None:
-            return []
-        where = selection.condition(source)
-        found = pages(engine.documents.list, collection=self.collection, filter=where, limit=PAGE)
-        return [each async for page in found for each in page.documents]
-
 
 def _new(text: Text) -> NewDocument:
     """Return a text as a document. A vector belongs to the whole text, which is then one chunk."""
     spans = ((0, len(text.text)),) if text.vector is not None and text.text else ()
+    given = json.dumps(text.metadata, ensure_ascii=False, default=str, skipkeys=True)
+    if clean(given) != given or NUL in given.replace(BACKSLASHES, ""):
+        raise InvalidInput("metadata", f"of {text.id!r:.80} has characters that cannot be stored")
     return NewDocument(
         text.text, key=checked_key(text.id), metadata=text.metadata, spans=spans, vector=text.vector
     )
 
 
 def _text(document: Document, text: str) -> Text:
-    return Text(document.key, text, dict(document.metadata))
+    return Text(document.key, text, dict(document.metadata), document=document)
 
 
 def _found(hit: Hit, text: str) -> FoundText:
     similarity = None if hit.similarity is None else float(hit.similarity)
     return FoundText(_text(hit.document, text), float(hit.score), similarity)
-
-
-async def _source_of(stored: Values | Texts, engine: AnyEngine) -> str | None:
-    """Return the id of the source, if anything was stored in it."""
-    try:
-        return (await engine.collections.get_source(stored.source, collection=stored.collection)).id
-    except NotFound:
-        return None
