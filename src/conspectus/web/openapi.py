@@ -152,6 +152,9 @@ class Application(FastAPI):
             parts = made.setdefault("components", {})
             schemas = parts.setdefault("schemas", {})
             schemas[PROBLEM] = ProblemDocument.model_json_schema()
+            for name in filter(lambda each: "-" in each, schemas):
+                # Generators name a class by its title, which requests and responses share.
+                schemas[name]["title"] = name.replace("-", "")
             parts["securitySchemes"] = {
                 "key": {"type": "http", "scheme": "bearer", "bearerFormat": "csp_..."}
             }
