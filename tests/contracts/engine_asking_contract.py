@@ -10,6 +10,7 @@ from conspectus.model.filter import Eq, Overlaps
 from conspectus.model.graph import GraphExpansion
 from conspectus.model.query import Budget, Query, QueryOptions
 from conspectus.model.records import NewDocument
+from conspectus.model.results import CacheBreak, CachePlan
 from conspectus.text.times import parse_instant
 from tests.support.engine_samples import FILTERS, NOTES, AnyEngine, filled, untimed
 
@@ -102,6 +103,39 @@ class AskingContract:
         assert {"system", "query", "passage", "free", "reserved"} <= {each.kind for each in window.parts}
         plain = await engine.window("when is the backup?", budget, format=renderer)
         assert untimed(replace(window, parts=())) == untimed(plain)
+
+    async def test_a_window_begins_with_the_previous_one(self, engine: AnyEngine, local: AnyEngine) -> None:
+        """Until a document is deleted; the plan says what stands, and why the rest does not."""
+        ids = await filled(engine)
+        first = await engine.window("when is the backup?", 300)
+        assert first.cache_plan is None
+        await engine.add("The ferry to the island sails at noon.", wait=True)
+        asked: dict[str, Any] = {"previous": first.state, "limit": 3}
+        window = await engine.window("which ferry sails at noon?", 300, **asked)
+        assert untimed(window) == untimed(await local.window("which ferry sails at noon?", 300, **asked))
+        assert window.text.startswith(first.text)
+        assert "to the island" in window.text.removeprefix(first.text)
+        assert window.cache_plan == CachePlan(len(first.text.encode()), len(first.text), first.tokens)
+        await engine.documents.delete(ids[0])
+        chunk = next(each.chunk for each in window.trace if each.document == ids[0])
+        window = await engine.window("which ferry?", 300, previous=window.state)
+        assert window.cache_plan is not None
+        assert CacheBreak(chunk, "not_found") in window.cache_plan.breaks
+        assert "every night" not in window.text
+
+    async def test_a_state_opens_nothing(self, engine: AnyEngine) -> None:
+        """It shows nothing of other collections or beyond the filter, and anything else is refused."""
+        await filled(engine)
+        await engine.add("A secret of another collection.", collection="other", wait=True)
+        other = await engine.window("secret", 300, collection="other")
+        window = await engine.window("secret", 300, previous=other.state)
+        assert "another collection" not in window.text
+        mine = await engine.window("backup", 300)
+        only = await engine.window("backup", 300, previous=mine.state, filter=Eq("kind", "message"))
+        assert {each.key for each in only.citations} <= {"4", "5"}
+        for wrong in ("x", "0" * 12 + ":1,1", "0" * 12 + ":" + ",".join(map(str, range(6_000)))):
+            with pytest.raises(InvalidInput, match="previous"):
+                await engine.window("backup", 300, previous=wrong)
 
     async def test_explanations_are_the_same(self, engine: AnyEngine, local: AnyEngine) -> None:
         """Of what was found, and of what was not."""

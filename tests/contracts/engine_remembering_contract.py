@@ -13,6 +13,7 @@ from conspectus.model.memory import (
     MEMORY,
     Memory,
     MemoryRetrieval,
+    MemorySelection,
     MemoryWindow,
     NewMemory,
     Scope,
@@ -169,6 +170,30 @@ class RememberingContract:
                     for one in (engine, local)
                 ]
                 assert unclocked_window(windows[0]) == unclocked_window(windows[1])
+
+    async def test_a_memory_window_begins_with_the_previous_one(
+        self, engine: AnyEngine, local: AnyEngine
+    ) -> None:
+        """New memories are appended; one that was changed or forgotten goes at once, and no other scope's."""
+        [cat] = await engine.memory.add(NewMemory("My cat is called Tom.", key="cat"), scope=ANN)
+        [dog] = await engine.memory.add(NewMemory("My dog is called Rex.", key="dog"), scope=ANN)
+        asked: dict[str, Any] = {"query": "what is the name?", "scope": ANN, "max_tokens": 300}
+        first = (await engine.memory.window(**asked)).window
+        await engine.memory.add("The parrot is called Polly.", scope=ANN)
+        there, here = [
+            (await one.memory.window(**asked, previous=first.state)).window for one in (engine, local)
+        ]
+        assert (there.text, there.cache_plan) == (here.text, here.cache_plan)
+        assert there.text.startswith(first.text)
+        assert "Polly" in there.text.removeprefix(first.text)
+        await engine.memory.update(cat.id, scope=ANN, text="My cat is called Tim.")
+        await engine.memory.forget(MemorySelection(ids=(dog.id,)), scope=ANN)
+        last = (await engine.memory.window(**asked, previous=there.state)).window
+        assert ("Tom" in last.text, "Tim" in last.text, "Rex" in last.text) == (False, True, False)
+        assert last.cache_plan is not None
+        assert {each.reason for each in last.cache_plan.breaks} >= {"not_found"}
+        other = await engine.memory.window("name", 300, scope=Scope("nobody"), previous=there.state)
+        assert other.text == ""
 
     async def test_an_instant_shows_what_was_known_then(self, engine: AnyEngine) -> None:
         """Without what was recorded since, and with what was changed since as it was."""

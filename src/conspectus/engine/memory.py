@@ -217,13 +217,16 @@ class MemoryService(Service):
         *,
         scope: Scope,
         format: str = "text",
+        previous: str | None = None,
         **options: Unpack[MemoryQueryOptions],
     ) -> MemoryWindow:
         """Build the context window of the next turn: notes, the newest turns, and memories for the query.
 
-        It never exceeds `max_tokens`. The options and errors are those of `recall`.
+        It never exceeds `max_tokens`. With `previous`, the `state` of an earlier window, it begins with what
+        is still allowed of that window. The options and errors are those of `recall`.
         """
-        return await self._search.window(MemoryQuery(query, scope, **options), max_tokens, format=format)
+        asked = MemoryQuery(query, scope, **options)
+        return await self._search.window(asked, max_tokens, format=format, previous=previous)
 
     async def forget(
         self,

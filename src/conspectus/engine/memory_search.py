@@ -10,9 +10,9 @@ from conspectus.engine.context import EngineContext
 from conspectus.engine.memory_reads import MemoryReader, memory_in
 from conspectus.engine.search import Searcher, WindowBuilder
 from conspectus.errors import require_range
-from conspectus.memory.documents import ended, memory_filter, recent, validity_remark
+from conspectus.memory.documents import as_of_filter, ended, memory_filter, recent, validity_remark
 from conspectus.memory.scopes import reaches, scope_of
-from conspectus.model.filter import And
+from conspectus.model.filter import And, document_row, matches
 from conspectus.model.ids import DocumentId
 from conspectus.model.memory import (
     Memory,
@@ -25,9 +25,12 @@ from conspectus.model.memory import (
     Scope,
 )
 from conspectus.model.query import Budget, Query
+from conspectus.model.records import StoredChunk
 from conspectus.model.results import Hit, Retrieval
 from conspectus.retrieval.pipeline import checked_query
 from conspectus.text.times import render
+from conspectus.window.build import WindowOptions
+from conspectus.window.stable import Previous
 
 NOTE = "note"
 LAST = "recent_turn"
@@ -102,7 +105,12 @@ class MemorySearch:
         return {**short, **await self._authorized.texts(rest)} if rest else short
 
     async def window(
-        self, query: MemoryQuery, max_tokens: int | Budget, *, format: str = "text"
+        self,
+        query: MemoryQuery,
+        max_tokens: int | Budget,
+        *,
+        format: str = "text",
+        previous: str | None = None,
     ) -> MemoryWindow:
         """Build the window of the next turn: notes, the newest turns, and hits for the query.
 
@@ -122,7 +130,11 @@ class MemorySearch:
             hits = (*(_dated(hit, at) for hit in first), *rest)
             return replace(found, outcome="found" if hits else found.outcome, hits=hits)
 
-        window = await self._searcher.fill_window(search, wanted, format, WindowBuilder())
+        how = WindowBuilder()
+        if previous:
+            before = await self._previous(previous, resolved, first)
+            how = WindowBuilder(once=bool(before.hits), options=WindowOptions(previous=before))
+        window = await self._searcher.fill_window(search, wanted, format, how)
         shown = {each.document for each in window.citations}
         return MemoryWindow(
             text=window.text,
@@ -131,6 +143,21 @@ class MemorySearch:
             recent=tuple(each for each in standing.recent if each.memory.id in shown),
             window=window,
         )
+
+    async def _previous(self, state: str, resolved: ResolvedMemoryQuery, first: Sequence[Hit]) -> Previous:
+        """Return the window with a state, with those of its memories that the query may show."""
+        query, memory_sources = resolved.query, resolved.memory_sources
+        filter = And((as_of_filter(query.as_of), memory_filter()))
+        known = {hit.chunk.id: hit for hit in first}
+
+        def allowed(found: StoredChunk) -> bool:
+            document = found.document
+            return document.source in memory_sources.by_id and matches(filter, document_row(document))
+
+        def shown(hit: Hit) -> Hit:
+            return _dated(known.get(hit.chunk.id, hit), resolved.at)
+
+        return await self._searcher.previous_where(state, allowed, shown)
 
     async def _memory_query(self, query: MemoryQuery) -> ResolvedMemoryQuery:
         scope = replace(query.scope, conversation=None) if query.all_conversations else query.scope

@@ -19,10 +19,10 @@ from conspectus.errors import Conflict, NotFound, ProviderError
 from conspectus.graph.expansion import GraphCandidates
 from conspectus.memory.documents import as_of_filter
 from conspectus.model.access import AuditEntry, User
-from conspectus.model.filter import And, Filter
+from conspectus.model.filter import And, Filter, document_row, matches
 from conspectus.model.ids import ChunkId, SourceId, UserId
 from conspectus.model.query import EVERYWHERE, Budget, Query, QueryContext, QueryOptions
-from conspectus.model.records import Document, EmbeddingSpace
+from conspectus.model.records import Document, EmbeddingSpace, StoredChunk
 from conspectus.model.results import ContextWindow, ExplanationAs, Hit, MissingGrant, Reranking, Retrieval
 from conspectus.ports import Embedder, Index
 from conspectus.ports.jobs import on_behalf_of
@@ -34,6 +34,7 @@ from conspectus.text.clean import sentences
 from conspectus.window.build import WindowOptions, build_window
 from conspectus.window.cost_estimate import Focus
 from conspectus.window.render import renderer_by_name
+from conspectus.window.stable import Previous, previous_of
 
 MIN_CANDIDATES = 50
 RERANKED = 5
@@ -142,6 +143,29 @@ class Searcher:
                     window = build_window(found, budget, chosen, count, how.options)
                 return replace(window, timings={**window.timings, **took})
             limit = min(4 * limit, maximum)
+
+    async def previous(self, state: str, query: Query) -> Previous:
+        """Return the window with a state, with those of its chunks that the query allows."""
+        home = None if query.collection == EVERYWHERE else await self._authorized.place(query.collection)
+        filter = And((as_of_filter(query.as_of), query.filter))
+
+        def allowed(found: StoredChunk) -> bool:
+            document = found.document
+            here = home is None or document.collection == home.collection.id
+            return here and matches(filter, document_row(document, found.chunk.position))
+
+        return await self.previous_where(state, allowed)
+
+    async def previous_where(
+        self,
+        state: str,
+        allowed: Callable[[StoredChunk], bool],
+        shown: Callable[[Hit], Hit] = lambda hit: hit,
+    ) -> Previous:
+        """Return the window with a state, with the chunks that are allowed, as they are to be shown."""
+        before = previous_of(state)
+        found = await self._authorized.passages(before.chunks) if before.groups else []
+        return before.with_chunks(found, allowed, shown)
 
     async def _nearest(self, found: Retrieval, window: ContextWindow) -> dict[int, tuple[float, ...]]:
         """Return similarities of the sentences of truncated hits that share no term with the query."""
@@ -303,21 +327,26 @@ class SearchService(Service):
         *,
         format: str = "text",
         parts: bool = False,
+        previous: str | None = None,
         **options: Unpack[QueryOptions],
     ) -> ContextWindow:
         """Build a context window for a query: text within the token budget, with citations and trace.
 
         `format` is text, xml, json, messages or guarded. With `parts`, those of the window divide the whole
-        budget. Unless `limit` is given, as many hits are retrieved as it takes to fill the budget.
+        budget. Unless `limit` is given, as many hits are retrieved as it takes to fill the budget. With
+        `previous`, the `state` of an earlier window, it begins with what is still allowed of that window.
         """
         budget = Budget(max_tokens) if isinstance(max_tokens, int) else max_tokens
+        asked = checked_query(query, options, self._parts.settings)
+        before = await self._searcher.previous(previous, asked) if previous else None
 
         async def search(limit: int) -> Retrieval:
             return await self._searcher.search(
                 checked_query(query, {"limit": limit, **options}, self._parts.settings)
             )
 
-        how = WindowBuilder(once="limit" in options, options=WindowOptions(parts=parts))
+        shown = WindowOptions(parts=parts, previous=before)
+        how = WindowBuilder(once="limit" in options or bool(before and before.hits), options=shown)
         return await self._searcher.fill_window(search, budget, format, how)
 
     async def explain(

@@ -180,6 +180,36 @@ class Message:
     content: str
 
 
+BreakReason = Literal["not_found", "filtered", "changed", "stale"]
+
+
+@dataclass(frozen=True, slots=True)
+class CacheBreak:
+    """A chunk of the previous window that does not stand at its place any more, and why.
+
+    `not_found`: it was deleted, or you may not read it any more. `filtered`: the query does not allow it.
+    `changed`: its header or the text beside it differs. `stale`: the query does not need it, and its tokens
+    were needed.
+    """
+
+    chunk: int
+    reason: BreakReason
+
+
+@dataclass(frozen=True, slots=True)
+class CachePlan:
+    """How much of the previous window stands byte for byte at the beginning of this one, and what does not.
+
+    `stable_bytes` are the UTF-8 bytes of that beginning, `stable_characters` its characters in the text of
+    the window, `stable_tokens` its tokens. `breaks` are in the order of the previous window.
+    """
+
+    stable_bytes: int
+    stable_characters: int
+    stable_tokens: int
+    breaks: tuple[CacheBreak, ...] = ()
+
+
 @dataclass(frozen=True, slots=True)
 class ContextWindow:
     """Rendered context of exactly `tokens` ≤ `max_tokens` tokens, with its citations and its trace.
@@ -187,7 +217,8 @@ class ContextWindow:
     `messages` is set by the format `messages` only; in all other formats, `tokens` are those of `text`.
     `parts`, set by `explain` and on request, divide the whole budget: their tokens add up to it.
     `confidence` is the probability (0 to 1) that the best hits hold the answer, `signals` what it follows
-    from.
+    from. `state` names the chunks of the window and no text: given as `previous`, the next window begins with
+    them. Such a window has a `cache_plan`.
     """
 
     outcome: Outcome
@@ -203,6 +234,8 @@ class ContextWindow:
     confidence: float = 0.0
     signals: Mapping[str, float] = field(default_factory=dict)
     parts: tuple[WindowPart, ...] = ()
+    state: str = ""
+    cache_plan: CachePlan | None = None
 
 
 @dataclass(frozen=True, slots=True)

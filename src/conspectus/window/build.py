@@ -21,9 +21,10 @@ from conspectus.model.results import (
 from conspectus.text.clean import clean
 from conspectus.window.cost_estimate import Estimator, Focus
 from conspectus.window.counting import BORDER, DIVISIBLE, RenderingCounter
-from conspectus.window.packer import Packed, Refusal, WindowPlan, fits_from, packing
+from conspectus.window.packer import Beginning, Made, Packed, Packing, Refusal, WindowPlan, fits_from
 from conspectus.window.passages import Layout, Threads
 from conspectus.window.render import Renderer
+from conspectus.window.stable import Previous, after
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +34,8 @@ class WindowOptions:
     `labels` are names of streams by source id, shown for captions and events without a title; `zones` are
     time zones of streams by source id (default: UTC). With `parts`, the window is counted once more for the
     parts of the whole budget. `fits_from` is the number of candidates, of those left out or cut, for which a
-    budget is found that holds them, best first; with `document`, only its candidates count.
+    budget is found that holds them, best first; with `document`, only its candidates count. The window begins
+    with those passages of the `previous` one that may be shown.
     """
 
     labels: Mapping[str, str] = field(default_factory=dict)
@@ -41,6 +43,7 @@ class WindowOptions:
     parts: bool = False
     fits_from: int = 0
     document: str | None = None
+    previous: Previous | None = None
 
 
 def build_window(
@@ -64,12 +67,16 @@ def build_window(
     """
     options = options or WindowOptions()
     allowed = _allowed(budget, count)
-    threads = Threads(retrieval.threads, options.labels, options.zones)
-    packed_in = _packing(retrieval, renderer, RenderingCounter(renderer, count, budget.tokenizer), threads)
-    packed = packed_in(allowed)
-    window = _window(retrieval, budget, packed, allowed)
+    packing = _packing(retrieval, renderer, RenderingCounter(renderer, count, budget.tokenizer), options)
+    hits = sorted(retrieval.hits, key=_rank)
+    packed_in = packing.pack(hits, Beginning())
+    if options.previous is None:
+        made = Made(packed_in(allowed), hits)
+    else:
+        made = after(options.previous, hits, packing, allowed)
+    window = _window(retrieval, budget, made, allowed)
     if options.parts:
-        window = replace(window, parts=parts_of(packed, budget, renderer, count))
+        window = replace(window, parts=parts_of(made.packed, budget, renderer, count))
     if options.fits_from:
         beside = _surrounding_tokens(budget, count)
         window = replace(window, trace=_fitted(window, packed_in, beside, options))
@@ -77,9 +84,10 @@ def build_window(
 
 
 def _packing(
-    retrieval: Retrieval, renderer: Renderer, exact: RenderingCounter, threads: Threads
-) -> Callable[[int], Packed]:
-    """A function that packs the hits into so many tokens."""
+    retrieval: Retrieval, renderer: Renderer, exact: RenderingCounter, options: WindowOptions
+) -> Packing:
+    """How the hits are packed."""
+    threads = Threads(retrieval.threads, options.labels, options.zones)
     estimator = partial(
         Estimator,
         renderer=renderer,
@@ -88,8 +96,7 @@ def _packing(
         threads=threads,
         focus=Focus(retrieval.terms, retrieval.nearest),
     )
-    hits = sorted(retrieval.hits, key=_rank)
-    return packing(hits, renderer=renderer, count=exact, estimator=estimator, threads=threads)
+    return Packing(renderer, exact, estimator, threads)
 
 
 def _fitted(
@@ -114,21 +121,23 @@ def _fitted(
     return tuple(replace(each, fits_from=found.get(each.rank)) for each in window.trace)
 
 
-def _window(retrieval: Retrieval, budget: Budget, packed: Packed, allowed: int) -> ContextWindow:
-    hits = sorted(retrieval.hits, key=_rank)
+def _window(retrieval: Retrieval, budget: Budget, made: Made, allowed: int) -> ContextWindow:
+    packed = made.packed
     return ContextWindow(
-        outcome=retrieval.outcome if hits else "no_match",
+        outcome=retrieval.outcome if retrieval.hits else "no_match",
         text=packed.rendered.text,
         tokens=packed.tokens,
         max_tokens=allowed,
         tokenizer=budget.tokenizer,
         citations=citations(packed.layout),
-        trace=trace(packed, hits, retrieval),
+        trace=trace(packed, made.hits, retrieval),
         messages=packed.rendered.messages,
         notices=retrieval.notices,
         timings=retrieval.timings,
         confidence=retrieval.confidence,
         signals=retrieval.signals,
+        state=packed.state,
+        cache_plan=made.plan,
     )
 
 
@@ -191,7 +200,8 @@ def _packed_entries(packed: Packed, hits: Sequence[Hit]) -> Iterator[TraceEntry]
             status, reason = "truncated", f"in [{numbers[hit.chunk.id]}], cut to the room left: {share}"
         else:
             status, reason = "included", f"in [{numbers[hit.chunk.id]}]"
-        yield _entry(rank, hit, status, reason + _along(hit, numbers) + _through(hit), cost)
+        kept = ", kept from the previous window" if rank in plan.kept else ""
+        yield _entry(rank, hit, status, reason + kept + _along(hit, numbers) + _through(hit), cost)
 
 
 def _along(hit: Hit, numbers: Mapping[int, int]) -> str:
@@ -218,6 +228,8 @@ def _refused(refusal: Refusal, hits: Sequence[Hit], numbers: dict[int, int]) -> 
     if refusal.near is not None:
         number = numbers.get(hits[refusal.near].chunk.id)
         return "near_duplicate", f"nearly the same text as [{number}]: {refusal.share:.0%} of it"
+    if not refusal.needed:
+        return "over_budget", "not among the best hits, and what stands in the window is kept"
     if refusal.swapped:
         return "over_budget", "gave way to what fills the window better"
     if not refusal.needs:

@@ -6,7 +6,8 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
-from conspectus.model.results import Hit
+from conspectus.model.results import CachePlan, Hit
+from conspectus.text.hashing import content_hash
 from conspectus.window.cost_estimate import MIN_TEXT, Estimator
 from conspectus.window.counting import Part, RenderingCounter
 from conspectus.window.passages import (
@@ -17,6 +18,7 @@ from conspectus.window.passages import (
     WindowPassage,
     group_key,
     grouped,
+    in_reading_order,
     is_streamed,
     joined,
     stretch,
@@ -34,7 +36,8 @@ class Refusal:
     """The reason why a candidate is not in the window.
 
     It is blank, has the same text as rank `same_as`, or a `share` of its text is that of the document of rank
-    `near`; it was `swapped` for other candidates, or needs more tokens than were left.
+    `near`; it was `swapped` for other candidates, is not `needed` beside the previous window, or needs more
+    tokens than were left.
     """
 
     same_as: int | None = None
@@ -42,6 +45,7 @@ class Refusal:
     share: float = 0.0
     blank: bool = False
     swapped: bool = False
+    needed: bool = True
     needs: int = 0
     left: int = 0
 
@@ -83,11 +87,15 @@ class Candidate:
 
 @dataclass(slots=True)
 class WindowPlan:
-    """The selected chunks by rank with estimated costs, and the reasons for rejecting the others."""
+    """The selected chunks by rank with estimated costs, and the reasons for rejecting the others.
+
+    `kept` are the ranks of those that stand where they stood in the previous window.
+    """
 
     pieces: dict[int, SelectedChunk] = field(default_factory=dict)
     costs: dict[int, int] = field(default_factory=dict)
     refused: dict[int, Refusal] = field(default_factory=dict)
+    kept: frozenset[int] = frozenset()
 
     def unused(self, room: int) -> int:
         """Return the tokens of a budget that the plan leaves, by its estimates."""
@@ -242,18 +250,87 @@ _MIN_FILL = 200
 
 
 @dataclass(frozen=True, slots=True)
+class Beginning:
+    """The groups at the beginning of a window that are given, with their tokens as a window."""
+
+    pieces: tuple[Sequence[SelectedChunk], ...] = ()
+    layout: Layout = ()
+    parts: tuple[Part, ...] = ()
+    tokens: int = 0
+
+    @property
+    def next_number(self) -> int:
+        """The number of the passage after them."""
+        return 1 + sum(map(len, self.layout))
+
+
+@dataclass(frozen=True, slots=True)
 class Packed:
-    """A plan that fits, arranged, rendered and counted."""
+    """A plan that fits, arranged, rendered and counted; `pieces` and `parts` are those of its groups."""
 
     plan: WindowPlan
     layout: Layout
     rendered: Rendered
     tokens: int
+    pieces: tuple[Sequence[SelectedChunk], ...] = ()
+    parts: tuple[Part, ...] = ()
 
     @property
     def worth(self) -> tuple[bool, int]:
         """The quality of a plan: first whether it has the best hit, then its tokens."""
         return (0 in self.plan.pieces, self.tokens)
+
+    @property
+    def state(self) -> str:
+        """Its chunks by group, in reading order, each group after a digest of its rendering."""
+        return ";".join(
+            f"{digest(part.text)}:{','.join(map(_named, in_reading_order(pieces)))}"
+            for part, pieces in zip(self.parts, self.pieces, strict=True)
+        )
+
+
+DIGEST = 12
+"""The characters of a digest."""
+
+
+def digest(text: str) -> str:
+    """Return a short digest of the rendering of a group."""
+    return content_hash(text)[:DIGEST]
+
+
+def _named(piece: SelectedChunk) -> str:
+    span = f".{piece.start}.{piece.stop}" if piece.cut else ""
+    return f"{piece.hit.chunk.id}{span}"
+
+
+@dataclass(frozen=True, slots=True)
+class Made:
+    """A packed window with all of its candidates, and its cache plan if there is a previous window."""
+
+    packed: Packed
+    hits: Sequence[Hit]
+    plan: CachePlan | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Packing:
+    """How a window is packed and counted."""
+
+    renderer: Renderer
+    count: RenderingCounter
+    estimator: Callable[[Hit], Estimator]
+    threads: Threads
+
+    def pack(self, hits: Sequence[Hit], beginning: Beginning) -> Callable[[int], Packed]:
+        """Return a function that packs the best hits, after what is given, into so many tokens."""
+        return packing(
+            hits,
+            renderer=self.renderer,
+            count=self.count,
+            estimator=self.estimator,
+            threads=self.threads,
+            beginning=beginning,
+        )
 
 
 def packing(
@@ -263,6 +340,7 @@ def packing(
     count: RenderingCounter,
     estimator: Callable[[Hit], Estimator],
     threads: Threads,
+    beginning: Beginning | None = None,
 ) -> Callable[[int], Packed]:
     """Return a function that packs the best hits into so many tokens of rendered text, at most.
 
@@ -274,18 +352,20 @@ def packing(
         hits: best first.
         estimator: makes the cost estimate from a sample.
         threads: threads whose omitted messages are counted and marked. The marks use tokens.
+        beginning: groups before those of the hits.
     """
+    begins = beginning or Beginning()
     if not hits:
-        return lambda _: _nothing(hits)
+        return lambda _: _nothing(hits, begins, renderer)
     candidates = [Candidate(rank, hit) for rank, hit in enumerate(hits)]
     costs = estimator(hits[0])
-    return lambda allowed: _pack(_Packer(candidates, allowed, renderer, count, costs, threads))
+    return lambda allowed: _pack(_Packer(candidates, allowed, renderer, count, costs, threads, begins))
 
 
 def _pack(packer: "_Packer") -> Packed:
     allowed = packer.allowed
     if allowed <= 0:
-        return _nothing(packer.candidates)
+        return packer.nothing
     best = packer.fit()
     if allowed < _MIN_FILL or best.plan.complete or packer.is_full(best):
         return best
@@ -317,13 +397,14 @@ class _Packer:
     count: RenderingCounter
     costs: Estimator
     threads: Threads
+    begins: Beginning
     groups: dict[tuple[object, ...], tuple[tuple[WindowPassage, ...], Part]] = field(default_factory=dict)
 
     def fit(self, swap: Swap | None = None) -> Packed:
         """Plan with estimates, count the rendered text, and plan again with a corrected budget."""
         best: Packed | None = None
         fits, fails = 0, 2 * self.allowed + 1
-        room = self.allowed - self.costs.frame
+        room = self.allowed - (self.begins.tokens or self.costs.frame)
         for attempt in range(_MAX_RENDERS):
             packed = self._packed(room, swap)
             slack = self.allowed - packed.tokens
@@ -340,7 +421,12 @@ class _Packer:
             room = min(room, fails) // 2
             packed = self._packed(room, swap)
             best = packed if packed.tokens <= self.allowed else None
-        return best or _nothing(self.candidates)
+        return best or self.nothing
+
+    @property
+    def nothing(self) -> Packed:
+        """A window without any of the candidates."""
+        return _nothing(self.candidates, self.begins, self.renderer)
 
     def is_full(self, packed: Packed) -> bool:
         """Return whether the plan uses enough of the budget."""
@@ -356,16 +442,19 @@ class _Packer:
         gaps = Gaps(self.threads)
         planner = Planner(self.costs, max(room, 0), gaps=gaps, worth=worth, spare=spare)
         plan = planner.plan(self.candidates, swap)
-        layout: list[tuple[WindowPassage, ...]] = []
-        groups: list[Part] = []
-        number = 1
-        for pieces in grouped(plan.pieces.values()):
+        begins = self.begins
+        layout, groups, number = [*begins.layout], [*begins.parts], begins.next_number
+        grouping = tuple(grouped(plan.pieces.values()))
+        for pieces in grouping:
             passages, group = self._group(pieces, number)
             layout.append(passages)
             groups.append(group)
             number += len(passages)
         rendered = self.renderer.whole([group.text for group in groups])
-        return Packed(plan, tuple(layout), rendered, self.count.tokens(rendered, groups))
+        tokens = self.count.tokens(rendered, groups)
+        return Packed(
+            plan, tuple(layout), rendered, tokens, pieces=(*begins.pieces, *grouping), parts=tuple(groups)
+        )
 
     def _group(self, pieces: Sequence[SelectedChunk], number: int) -> tuple[tuple[WindowPassage, ...], Part]:
         """Return the rendering of a group, cached for plans that have the group at the same position."""
@@ -377,8 +466,10 @@ class _Packer:
         return self.groups[key]
 
 
-def _nothing(hits: Sequence[object]) -> Packed:
-    return Packed(WindowPlan(refused=dict.fromkeys(range(len(hits)), Refusal())), (), Rendered(), 0)
+def _nothing(hits: Sequence[object], begins: Beginning, renderer: Renderer) -> Packed:
+    plan = WindowPlan(refused=dict.fromkeys(range(len(hits)), Refusal()))
+    rendered = renderer.whole([part.text for part in begins.parts])
+    return Packed(plan, begins.layout, rendered, begins.tokens, pieces=begins.pieces, parts=begins.parts)
 
 
 @dataclass(slots=True)

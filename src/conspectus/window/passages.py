@@ -174,15 +174,19 @@ def group_key(document: Document) -> tuple[str, ...]:
 def joined(pieces: Sequence[SelectedChunk], number: int, threads: Threads) -> tuple[WindowPassage, ...]:
     """Return the passages of a group in reading order, numbered from `number`."""
     passages: list[WindowPassage] = []
-    if len(pieces) > 1:
-        order = _time_order if is_streamed(pieces[0].hit.document) else _reading_order
-        pieces = sorted(pieces, key=order)
-    for stretch in _stretches(pieces):
+    for stretch in _stretches(in_reading_order(pieces)):
         follows = (
             passages[-1].number if passages and passages[-1].document.id == stretch.document.id else None
         )
         passages.append(stretch.passage(number + len(passages), follows, threads))
     return _with_gaps(passages, threads)
+
+
+def in_reading_order(pieces: Sequence[SelectedChunk]) -> Sequence[SelectedChunk]:
+    """Return the pieces of a group in reading order."""
+    if len(pieces) < 2:
+        return pieces
+    return sorted(pieces, key=_time_order if is_streamed(pieces[0].hit.document) else _reading_order)
 
 
 def _with_gaps(passages: Sequence[WindowPassage], threads: Threads) -> tuple[WindowPassage, ...]:

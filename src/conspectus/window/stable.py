@@ -1,0 +1,309 @@
+"""Windows that begin with the previous window, so that a model provider can cache the prompt.
+
+What stood in the window stays byte for byte at its place, new passages are appended, removals are batched.
+"""
+
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import chain
+from typing import Final
+
+from conspectus.errors import InvalidInput
+from conspectus.model.records import StoredChunk
+from conspectus.model.results import BreakReason, CacheBreak, CachePlan, Hit
+from conspectus.window.counting import Part
+from conspectus.window.packer import (
+    DIGEST,
+    Beginning,
+    Candidate,
+    Made,
+    Packed,
+    Packing,
+    Refusal,
+    SeenTexts,
+    WindowPlan,
+    digest,
+)
+from conspectus.window.passages import SelectedChunk, WindowPassage, in_reading_order, joined
+
+NEEDED: Final = 0.15
+"""The share of a budget whose best hits a window must hold."""
+FILLED: Final = 0.5
+"""The share of a budget up to which a window is filled with more hits."""
+BATCH: Final = 0.05
+"""The share of a budget that is cleared at once."""
+MAX_CHUNKS: Final = 5_000
+_CHUNK: Final = re.compile(r"(\d{1,18})(?:\.(\d{1,9})\.(\d{1,9}))?")
+_GROUP: Final = re.compile(rf"[0-9a-f]{{{DIGEST}}}:{_CHUNK.pattern}(?:,{_CHUNK.pattern})*")
+
+
+@dataclass(frozen=True, slots=True)
+class StoredSpan:
+    """Characters [start, stop) of a chunk; all without a stop."""
+
+    chunk: int
+    start: int = 0
+    stop: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class StoredGroup:
+    """The chunks of a group of the previous window, and a digest of its rendering."""
+
+    digest: str
+    spans: tuple[StoredSpan, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Previous:
+    """The previous window as its state says, with those of its chunks that may be shown now.
+
+    `state` comes from the caller and is not trusted: texts are in `hits` only, as they were read now.
+    """
+
+    groups: tuple[StoredGroup, ...]
+    hits: Mapping[int, Hit] = field(default_factory=dict)
+    hidden: frozenset[int] = frozenset()
+    """Chunks that exist and may be read, but not by this query."""
+
+    @property
+    def chunks(self) -> list[int]:
+        """The ids of its chunks, in order."""
+        return [span.chunk for group in self.groups for span in group.spans]
+
+    def with_chunks(
+        self,
+        found: Sequence[StoredChunk],
+        allowed: Callable[[StoredChunk], bool],
+        shown: Callable[[Hit], Hit],
+    ) -> "Previous":
+        """Return it with the chunks that the caller may read, of those that `allowed` accepts."""
+        hits = {
+            each.chunk.id: Hit(each.chunk, each.document, 0.0, {}, None, None)
+            for each in found
+            if allowed(each)
+        }
+        return replace(
+            self,
+            hits={name: shown(hit) for name, hit in hits.items()},
+            hidden=frozenset(each.chunk.id for each in found if each.chunk.id not in hits),
+        )
+
+
+def previous_of(state: str) -> Previous:
+    """Read the state of a window. Raises InvalidInput."""
+    if state.count(",") + state.count(";") >= MAX_CHUNKS:
+        raise InvalidInput("previous", f"names more than {MAX_CHUNKS:,} chunks")
+    groups = [_group(each) for each in state.split(";") if state]
+    seen: set[int] = set()
+    for span in chain.from_iterable(each.spans for each in groups):
+        if span.chunk in seen:
+            raise InvalidInput("previous", f"names the chunk {span.chunk} twice")
+        seen.add(span.chunk)
+    return Previous(tuple(groups))
+
+
+def _group(text: str) -> StoredGroup:
+    if not _GROUP.fullmatch(text):
+        raise InvalidInput("previous", "is not the `state` of a window")
+    digest, _, chunks = text.partition(":")
+    return StoredGroup(digest, tuple(map(_span, chunks.split(","))))
+
+
+def _span(text: str) -> StoredSpan:
+    chunk, *span = map(int, text.split("."))
+    return StoredSpan(chunk, *span)
+
+
+def after(previous: Previous, found: Sequence[Hit], how: Packing, allowed: int) -> Made:
+    """Pack a window that begins with those passages of the previous one that are still allowed.
+
+    The best hits that fill NEEDED of the budget are appended where they are missing, and more up to FILLED
+    of it. If they do not fit, chunks that no longer belong to these best hits are removed together, the last
+    ones first, until BATCH of the budget is free: the window changes as late in its text as it can.
+
+    Args:
+        found: the hits of the query, best first.
+    """
+    session = _Session(previous, found, how, allowed)
+    beginning = session.beginning()
+    if beginning.pieces:
+        packed = session.packed(beginning)
+    else:
+        packed, session.hits = how.pack(found, beginning)(allowed), found
+    return Made(packed, session.hits, _cache_plan(session, packed, how))
+
+
+class _Session:
+    """The candidates of a window that begins with another one: the hits, and what else is kept."""
+
+    def __init__(self, previous: Previous, found: Sequence[Hit], packing: Packing, allowed: int) -> None:
+        known = {hit.chunk.id for hit in found}
+        others = [
+            previous.hits[each] for each in previous.chunks if each in previous.hits and each not in known
+        ]
+        self.previous = previous
+        self.hits: Sequence[Hit] = [*found, *others]
+        self._found = len(found)
+        self._packing = packing
+        self._allowed = allowed
+        self._ranks: dict[int, int] = {hit.chunk.id: rank for rank, hit in enumerate(self.hits)}
+        self._estimator = packing.estimator(self.hits[0]) if self.hits else None
+        self.groups = [list(in_reading_order(self._pieces(each))) for each in previous.groups]
+
+    def _pieces(self, group: StoredGroup) -> list[SelectedChunk]:
+        found = ((span, self.previous.hits.get(span.chunk)) for span in group.spans)
+        pieces = []
+        for span, hit in found:
+            if hit is not None:
+                length = len(hit.chunk.text)
+                stop = length if span.stop is None else min(span.stop, length)
+                pieces.append(SelectedChunk(self._ranks[span.chunk], hit, min(span.start, stop), stop))
+        return [each for each in pieces if each.hit.chunk.text[each.start : each.stop].strip()]
+
+    def beginning(self) -> Beginning:
+        """The groups of the previous window that stay, after a batch of removals if room is needed."""
+        needed, allowed = self._needed(), self._allowed
+        kept = {piece.rank for group in self.groups for piece in group}
+        wanted = sum(self._cost(self.hits[rank]) for rank in needed if rank not in kept)
+        beginning = self._rendered()
+        missing = wanted - (allowed - beginning.tokens)
+        if missing > 0:
+            self._remove(needed, max(missing, int(BATCH * allowed)))
+            beginning = self._rendered()
+        while beginning.tokens > allowed:
+            self._remove(set(), beginning.tokens - allowed)
+            beginning = self._rendered()
+        return beginning
+
+    def packed(self, beginning: Beginning) -> Packed:
+        """Pack the missing ones of the best hits after the beginning."""
+        pieces = {piece.rank: piece for group in beginning.pieces for piece in group}
+        refused, new = self._missing(beginning, pieces)
+        packed = self._packing.pack([self.hits[rank] for rank in new], beginning)(self._allowed)
+        plan = WindowPlan(kept=frozenset(pieces))
+        plan.pieces |= pieces | {
+            new[at]: replace(each, rank=new[at]) for at, each in packed.plan.pieces.items()
+        }
+        plan.costs |= {rank: self._cost(each.hit) for rank, each in pieces.items()}
+        plan.costs |= {new[at]: cost for at, cost in packed.plan.costs.items()}
+        plan.refused |= refused | {new[at]: _at(new, each) for at, each in packed.plan.refused.items()}
+        self.hits = [hit for rank, hit in enumerate(self.hits) if rank < self._found or rank in pieces]
+        return replace(packed, plan=plan)
+
+    def _missing(
+        self, beginning: Beginning, pieces: Mapping[int, SelectedChunk]
+    ) -> tuple[dict[int, Refusal], list[int]]:
+        """The ranks of the hits to append, and why the others are not."""
+        seen, refused, new = SeenTexts(), dict[int, Refusal](), list[int]()
+        for rank, piece in pieces.items():
+            seen.add(Candidate(rank, piece.hit), whole=not piece.cut)
+        needed, used = self._needed(), beginning.tokens
+        for rank, hit in enumerate(self.hits[: self._found]):
+            if rank in pieces:
+                continue
+            refusal = _repeated(seen, Candidate(rank, hit))
+            cost = self._cost(hit)
+            if refusal is not None:
+                refused[rank] = refusal
+            elif rank in needed or used + cost <= FILLED * self._allowed:
+                new.append(rank)
+                used += cost
+            else:
+                refused[rank] = Refusal(needed=False)
+        return refused, new
+
+    def _needed(self) -> set[int]:
+        """The ranks of the hits that fill NEEDED of the budget, and the best one in any case."""
+        left, ranks = NEEDED * self._allowed, set[int]()
+        for rank, hit in enumerate(self.hits[: self._found]):
+            left -= self._cost(hit)
+            if rank and left < 0:
+                break
+            ranks.add(rank)
+        return ranks
+
+    def _remove(self, needed: Iterable[int], tokens: int) -> None:
+        """Remove chunks that are not needed, the last ones first, until so many tokens are free."""
+        for group in reversed(self.groups):
+            for piece in reversed(list(group)):
+                if tokens <= 0:
+                    return
+                if piece.rank not in needed:
+                    group.remove(piece)
+                    tokens -= self._cost(piece.hit)
+
+    def _rendered(self) -> Beginning:
+        pieces = tuple(group for group in self.groups if group)
+        layout: list[tuple[WindowPassage, ...]] = []
+        number = 1
+        for group in pieces:
+            layout.append(joined(group, number, self._packing.threads))
+            number += len(layout[-1])
+        parts = tuple(
+            Part(self._packing.renderer.group(passages), tuple(piece.hit.chunk for piece in group))
+            for passages, group in zip(layout, pieces, strict=True)
+        )
+        rendered = self._packing.renderer.whole([part.text for part in parts])
+        return Beginning(pieces, tuple(layout), parts, self._packing.count.tokens(rendered, parts))
+
+    def _cost(self, hit: Hit) -> int:
+        estimator = self._estimator
+        return 0 if estimator is None else estimator.head(hit, beside=True) + estimator.text(hit)
+
+
+def _repeated(seen: SeenTexts, candidate: Candidate) -> Refusal | None:
+    same = seen.rank_of(candidate)
+    if same is not None or candidate.blank:
+        return Refusal(same_as=same, blank=candidate.blank)
+    return seen.near(candidate)
+
+
+def _at(ranks: Sequence[int], refusal: Refusal) -> Refusal:
+    """Return a refusal with the ranks that these have among all candidates."""
+    same, near = (None if rank is None else ranks[rank] for rank in (refusal.same_as, refusal.near))
+    return replace(refusal, same_as=same, near=near)
+
+
+def _cache_plan(session: _Session, packed: Packed, how: Packing) -> CachePlan:
+    """Return how many bytes of the previous window stand at the beginning of this one."""
+    groups = session.previous.groups
+    digests = [digest(part.text) for part in packed.parts]
+    pairs = zip(digests, groups, strict=False)
+    stable = next(
+        (at for at, (now, then) in enumerate(pairs) if now != then.digest), min(len(digests), len(groups))
+    )
+    text = packed.rendered.text
+    if not stable:
+        beginning = ""
+    elif stable == len(digests):
+        beginning = text
+    else:
+        whole = how.renderer.whole([part.text for part in packed.parts[:stable]]).text
+        beginning = whole.removesuffix(how.renderer.after)
+    encoded = len(beginning.encode("utf-8", "surrogatepass"))
+    tokens = how.count.count(beginning) if beginning else 0
+    return CachePlan(encoded, len(beginning), tokens, tuple(_breaks(session, stable)))
+
+
+def _breaks(session: _Session, stable: int) -> Iterator[CacheBreak]:
+    """Yield what does not stand any more where it stood, with its reason."""
+    previous = session.previous
+    for place, group in enumerate(previous.groups):
+        left = {piece.hit.chunk.id for piece in session.groups[place]}
+        whole = len(left) == len(group.spans)
+        for span in group.spans:
+            reason = _reason(previous, span, kept=span.chunk in left)
+            if reason is not None:
+                yield CacheBreak(span.chunk, reason)
+            elif whole and place == stable:
+                yield CacheBreak(span.chunk, "changed")
+
+
+def _reason(previous: Previous, span: StoredSpan, *, kept: bool) -> BreakReason | None:
+    if kept:
+        return None
+    if span.chunk in previous.hits:
+        return "stale"
+    return "filtered" if span.chunk in previous.hidden else "not_found"
