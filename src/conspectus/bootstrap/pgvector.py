@@ -214,7 +214,7 @@ class PgvectorSync:
             if update is not None and update.before == state.applied and _is_of(update, collection):
                 chunks = update.chunks
             if update is not None and chunks is not None and _count(update.changes) <= MAX_CHUNKS:
-                index.take_in(connection, state, update.changes, chunks())
+                update.indexed = index.take_in(connection, state, update.changes, chunks(), fresh=True)
             else:
                 self._take(connection, collection, index, state, begun=made[collection.id])
 

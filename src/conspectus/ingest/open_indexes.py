@@ -57,6 +57,8 @@ class OpenIndex:
     reader: Reader
     index: Index
     lock: asyncio.Lock = field(default_factory=asyncio.Lock)
+    indexed: int = 0
+    """The newest change that the transaction which wrote it has put into the index."""
 
     def fits(self, collection: Collection) -> bool:
         """Whether it is of this collection and not of a deleted one of the same name, and in its space."""
@@ -85,7 +87,9 @@ class OpenIndexes:
         opened = self._by_collection.get(collection.id)
         if opened is None or not opened.fits(collection):
             opened = await self._open(collection)
-        if opened.index.applied() < collection.sequence:
+        if update is not None and update.indexed:
+            opened.indexed = max(opened.indexed, collection.sequence)
+        if max(opened.indexed, opened.index.applied()) < collection.sequence:
             async with opened.lock:
                 await _apply(opened.index, at_hand)
                 await catch_up(opened.index, opened.reader, collection.sequence)

@@ -33,17 +33,19 @@ PutChunks: TypeAlias = Callable[[], Sequence[IndexedChunk]]
 """The written chunks, by id, in the state of those changes."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True, eq=False)
 class IndexUpdate:
     """The effect of one write on a collection; an index that has applied `before` needs nothing else.
 
-    `collection` is its state after the write. `chunks` is None if they must be read.
+    `collection` is its state after the write. `chunks` is None if they must be read. `indexed` says that the
+    index was updated by the same transaction.
     """
 
     collection: Collection
     before: int
     changes: Sequence[Change]
     chunks: PutChunks | None
+    indexed: bool = False
 
 
 @dataclass(frozen=True, slots=True)

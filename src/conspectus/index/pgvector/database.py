@@ -134,6 +134,21 @@ def read_state(cursor: Rows, index: str, identity: str) -> PgvectorState:
     row = None
     if cursor.execute(_IS_THERE, (STATES,)).fetchone() is not None:
         row = cursor.execute(_READ, (index,)).fetchone()
+    return _state_of(row, index, identity)
+
+
+def read_free_state(cursor: Rows, index: str, identity: str, *, is_there: bool) -> PgvectorState | None:
+    """Return the state, locked for writing, in one round trip if `is_there`; None if the lock is not free."""
+    what = f"write {index}"
+    if not is_there:
+        return read_state(cursor, index, identity) if is_free(cursor, what) else None
+    with cursor.connection.pipeline():
+        locking = cursor.connection.cursor(binary=True).execute(_TRY, (f"conspectus {what}",))
+        cursor.execute(_READ, (index,))
+    return _state_of(cursor.fetchone(), index, identity) if locking.fetchone() == (True,) else None
+
+
+def _state_of(row: tuple[Any, ...] | None, index: str, identity: str) -> PgvectorState:
     if row is None:
         return PgvectorState(identity)
     if row[0] > FORMAT:

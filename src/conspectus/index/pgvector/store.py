@@ -3,7 +3,7 @@
 import asyncio
 import time
 from collections.abc import Callable, Coroutine, Mapping, Sequence
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from functools import partial
 from typing import Any, TypeAlias
 
@@ -21,8 +21,8 @@ from conspectus.index.pgvector.database import (
     PgvectorState,
     Result,
     Rows,
-    is_free,
     lock,
+    read_free_state,
     read_state,
     rows_of,
     write_state,
@@ -31,6 +31,7 @@ from conspectus.index.pgvector.row_filter import Allowed, Listings, Views, empty
 from conspectus.index.pgvector.rows import PgvectorPosting, Postings
 from conspectus.index.pgvector.search import PgvectorQuery, Words
 from conspectus.index.pgvector.writes import (
+    FEW,
     MERGED_FROM,
     Building,
     Drafting,
@@ -66,6 +67,7 @@ class PgvectorIndex:
         self._listings = Listings(place.max_listed)
         self._sources = Listings(place.bm25.max_source_chunks, exactly=True)
         self._state = PgvectorState(self._identity)
+        self._merged = 0
 
     @classmethod
     async def open(cls, place: PgvectorOptions, reader: Reader, analyse: Analyse) -> "PgvectorIndex":
@@ -157,7 +159,8 @@ class PgvectorIndex:
     async def _tidy(self) -> None:
         """Start maintenance that is due."""
         self._renewing.look(self._state)
-        if self._state.version % MERGED_FROM == 0:
+        if (due := self._state.version // MERGED_FROM) > self._merged:
+            self._merged = due
             await self._place.database.write(partial(_merge, self._place, self._state))
 
     def _status(self, connection: Connection) -> IndexStatus:
@@ -355,14 +358,16 @@ class TransactionalIndex:
         self._place = place
         self._identity = identity_of(analyse, place.dimensions, place.bm25)
         self._drafting = Drafting(analyse, place.dimensions)
+        self._is_there = False
 
     def state(self, connection: Connection) -> PgvectorState | None:
         """Return the position of the index, locked until the transaction ends; None if it has none."""
         cursor = rows_of(connection)
-        if not is_free(cursor, f"write {self._place.name}"):
+        found = read_free_state(cursor, self._place.name, self._identity, is_there=self._is_there)
+        if found is None or not found.generation:
             return None
-        state = read_state(cursor, self._place.name, self._identity)
-        return state if state.generation else None
+        self._is_there = True
+        return found
 
     def chunks_to_read(self, changes: Sequence[Change]) -> list[Range]:
         """Return the ids of the chunks to read for these changes."""
@@ -374,18 +379,23 @@ class TransactionalIndex:
         state: PgvectorState,
         changes: Sequence[Change],
         chunks: Sequence[IndexedChunk],
+        *,
+        fresh: bool = False,
     ) -> bool:
-        """Write changes after a state with the chunks that they added. Returns whether that succeeded.
+        """Write changes after a state with the chunks that they added. Returns whether nothing is left to do.
 
-        On failure nothing of the index is written, and the records are written nevertheless: a later update
-        of the index meets the error again and reports it.
+        No index has chunks that are `fresh`. On failure nothing of the index is written, and the records are
+        written nevertheless: a later update of the index meets the error again and reports it.
         """
-        draft = self._drafting.draft(changes, chunks)
-        attempt = connection.begin_nested()
+        draft = self._drafting.draft(changes, chunks, fresh=fresh)
+        cursor = rows_of(connection)
+        few = len(draft.rows) <= FEW
         try:
-            write_draft(rows_of(connection), self._place, state, draft)
+            with cursor.connection.pipeline() if few else nullcontext():
+                cursor.execute("SAVEPOINT index_update")
+                state = write_draft(cursor, self._place, state, draft)
+                cursor.execute("RELEASE SAVEPOINT index_update")
         except psycopg.Error:
-            attempt.rollback()
+            cursor.execute("ROLLBACK TO SAVEPOINT index_update")
             return False
-        attempt.commit()
-        return True
+        return state.version % MERGED_FROM > 0

@@ -8,6 +8,9 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, TypeAlias
 
+from psycopg.adapt import Dumper
+from psycopg.pq import Format
+from psycopg.types.numeric import Int4, Int8
 from sqlalchemy import Connection
 
 from conspectus.index.bm25 import Analyse
@@ -36,6 +39,8 @@ from conspectus.model.index import IndexedChunk
 from conspectus.model.records import Change
 from conspectus.ports import Progress, Reader
 
+FEW = 16
+"""Number of rows up to which single inserts are as fast as COPY."""
 MERGED_FROM = 16
 """Number of batches of one level that are merged into one of the next level."""
 
@@ -70,7 +75,7 @@ def write(cursor: Rows, tables: Tables, state: PgvectorState, draft: PgvectorDra
     if gone:
         cursor.execute(f"INSERT INTO {tables.dead} SELECT %s, unnest(%s::integer[])", (version, gone))
     loose = _put_vectors(cursor, tables, numbered, old, version=version)
-    _copy(cursor, tables.rows, [KINDS[name] for name in COLUMNS], _table_rows(numbered), COLUMNS)
+    _insert(cursor, tables.rows, [KINDS[name] for name in COLUMNS], list(_table_rows(numbered)), COLUMNS)
     if fresh:
         _put_words(cursor, tables, fresh, end)
     _put_values(cursor, tables, draft.rows.values())
@@ -150,7 +155,7 @@ def _put_vectors(
         cursor.execute(f"DELETE FROM {tables.vectors} WHERE row = ANY(%s::integer[])", (gone,))
     changed = [row for row in wanted if stored.get(row) != wanted[row]]
     fresh = [(row, version, sent(numbered[row].vector or b"")) for row in changed]
-    _copy(cursor, tables.vectors, ["integer", "bigint", "bytea"], fresh, ("row", "version", "vector"))
+    _insert(cursor, tables.vectors, ["integer", "bigint", "halfvec"], fresh, ("row", "version", "vector"))
     return len(fresh)
 
 
@@ -162,8 +167,14 @@ def _put_words(cursor: Rows, tables: Tables, fresh: Mapping[int, Prepared], end:
         f"INSERT INTO {tables.batches} VALUES (%s, %s, 0, %s, %s)", (first, end - 1, chunks, lengths)
     )
     postings = packed({row: each.counts for row, each in fresh.items()})
+    if len(fresh) <= FEW:
+        statement = (
+            f"INSERT INTO {tables.postings} SELECT %s, * FROM unnest(%s::bytea[], %s::bytea[], %s::bytea[])"
+        )
+        cursor.execute(statement, (Int4(first), *map(list, zip(*postings, strict=True))))
+        return
     kinds, names = ["integer", "bytea", "bytea", "bytea"], ("first", "term", "rows", "counts")
-    _copy(cursor, tables.postings, kinds, [(first, *posting) for posting in postings], names)
+    _insert(cursor, tables.postings, kinds, [(first, *posting) for posting in postings], names)
 
 
 def _put_values(cursor: Rows, tables: Tables, rows: Iterable[Prepared]) -> None:
@@ -190,14 +201,48 @@ def _table_rows(numbered: Mapping[int, Prepared]) -> Iterable[tuple[Any, ...]]:
         yield tuple(columns[name] for name in COLUMNS)
 
 
-def _copy(
-    cursor: Rows, table: str, kinds: Sequence[str], rows: Iterable[tuple[Any, ...]], names: Sequence[str]
+def _insert(
+    cursor: Rows, table: str, kinds: Sequence[str], rows: Sequence[tuple[Any, ...]], names: Sequence[str]
 ) -> None:
-    statement = f"COPY {table} ({', '.join(names)}) FROM STDIN (FORMAT BINARY)"
-    with cursor.copy(statement) as copy:
-        copy.set_types(kinds)
+    """Insert rows: a few by statements, which a pipeline may hold, and more by COPY, which it may not."""
+    columns = f"{table} ({', '.join(names)})"
+    if len(rows) <= FEW:
+        statement = f"INSERT INTO {columns} VALUES ({', '.join(['%b'] * len(names))})"
+        cursor.adapters.register_dumper(_Halfvec, _HalfvecDumper)
+        for row in rows:
+            cursor.execute(statement, [_typed(*each) for each in zip(kinds, row, strict=True)])
+        return
+    with cursor.copy(f"COPY {columns} FROM STDIN (FORMAT BINARY)") as copy:
+        copy.set_types(["bytea" if kind == "halfvec" else kind for kind in kinds])
         for row in rows:
             copy.write_row(row)
+
+
+class _Halfvec(bytes):
+    """A vector in the binary format of pgvector."""
+
+
+class _HalfvecDumper(Dumper):
+    """Sends the bytes as they are; the server knows the type from the column."""
+
+    format = Format.BINARY
+
+    def dump(self, obj: bytes) -> bytes:
+        return obj
+
+
+_TYPES: Mapping[str, Callable[[Any], Any]] = {
+    "integer": Int4,
+    "bigint": Int8,
+    "halfvec": _Halfvec,
+    "bigint[]": lambda numbers: [Int8(each) for each in numbers],
+    "bytea": bytes,
+}
+"""Values whose types do not depend on their size, so that one prepared statement fits all."""
+
+
+def _typed(kind: str, value: Any) -> Any:
+    return None if value is None else _TYPES[kind](value)
 
 
 def _counted(
@@ -240,9 +285,12 @@ class Drafting:
             chunk.chunk.id: preparing.prepared(with_vector_of(self._dimensions, chunk)) for chunk in chunks
         }
 
-    def draft(self, changes: Sequence[Change], chunks: Iterable[IndexedChunk]) -> PgvectorDraft:
-        """Return a draft from chunks that were read in the same snapshot as the changes."""
-        return PgvectorDraft(changes[-1].sequence, touched_ranges(changes), self.prepared(chunks))
+    def draft(
+        self, changes: Sequence[Change], chunks: Iterable[IndexedChunk], *, fresh: bool = False
+    ) -> PgvectorDraft:
+        """Return a draft from chunks in the state of the changes; no index has those that are `fresh`."""
+        old = [each for each in changes if each.operation == "remove" or not fresh]
+        return PgvectorDraft(changes[-1].sequence, touched_ranges(old), self.prepared(chunks))
 
 
 class PgvectorDrafting:

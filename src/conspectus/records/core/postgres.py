@@ -33,9 +33,12 @@ from conspectus.records.core.inline import InlineReads
 
 WRITES = "conspectus_writes"
 """The execution option of connections that take locks at the start: the expressions that take them."""
+_BEGINS: Final = "conspectus_begins"
+"""The option with the statement that begins transactions; without it, statements are transactions."""
+_SNAPSHOT: Final = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
+_LATEST: Final = "BEGIN ISOLATION LEVEL READ COMMITTED"
 
 DRIVER = "postgresql+psycopg"
-AUTOCOMMIT = "AUTOCOMMIT"
 STATEMENT_SECONDS = 120
 _WRITE_LOCK, _MIGRATION_LOCK = 0x436F6E73_0001, 0x436F6E73_0002
 _WHOLE = f"pg_advisory_xact_lock({_WRITE_LOCK})"
@@ -66,11 +69,9 @@ class PostgresDatabase:
         self.readers = max(connections - 1 - self.writers, 1)
         self._busy_seconds = busy_seconds
         engine = self._engine = _engine(url, busy_seconds, self.readers + self.writers + 1)
-        self.reading: Engine = engine.execution_options(
-            isolation_level="REPEATABLE READ", postgresql_readonly=True
-        )
+        self.reading: Engine = engine.execution_options(**{_BEGINS: _SNAPSHOT})
         self.writing: Engine = engine.execution_options(**{WRITES: (_WHOLE,)})
-        self.autocommitted: Engine = engine.execution_options(isolation_level=AUTOCOMMIT)
+        self.autocommitted: Engine = engine.execution_options(**{_BEGINS: ""})
         self.inline: InlineReads | None = None
         address = engine.url
         host, database = address.host or "its socket", address.database or ""
@@ -162,7 +163,7 @@ def _engine(url: str, busy_seconds: float, connections: int) -> Engine:
             "connect_timeout": max(int(busy_seconds), 1),
             "client_encoding": "utf8",
         },
-        isolation_level="READ COMMITTED",
+        isolation_level="AUTOCOMMIT",
         pool_size=connections,
         pool_timeout=busy_seconds,
         max_overflow=0,
@@ -199,15 +200,25 @@ def _connected(settings: Mapping[str, str], opened: Any, record: ConnectionPoolE
 
 
 def _begin(settings: str, connection: Connection) -> None:
+    """Begin a transaction with its locks in one round trip: the driver would need one for each statement."""
     options = connection.get_execution_options()
-    if options.get("isolation_level") == AUTOCOMMIT:
+    begins = options.get(_BEGINS, _LATEST)
+    if not begins:
         # Otherwise it is unknown whether a statement failed on a dead connection or after its execution.
         connection.exec_driver_sql("SELECT 1")
         return
     # The timeouts come first, because they apply to the locks.
     first = () if _DIRECT in connection.info else (settings,)
-    if wanted := (*first, *options.get(WRITES, ())):
-        connection.exec_driver_sql(f"SELECT {', '.join(wanted)}")
+    wanted = (*first, *options.get(WRITES, ()))
+    statements = [begins, *([f"SELECT {', '.join(wanted)}"] if wanted else [])]
+    driver: Any = connection.connection.driver_connection
+    try:
+        driver.execute("; ".join(statements), prepare=False)
+    except psycopg.Error:
+        if driver.closed:
+            # SQLAlchemy then drops all connections that it holds, as the others are likely to be dead too.
+            connection.exec_driver_sql("SELECT 1")
+        raise
 
 
 def lock_number(name: str) -> int:
