@@ -39,6 +39,8 @@ def pytest_configure() -> None:
     """Let programs that tests start inherit nothing that they would stumble over."""
     # PostgreSQL is started by a fork, as another user; gRPC would hold that up, or end the child.
     os.environ["GRPC_ENABLE_FORK_SUPPORT"] = "0"
+    # Haystack would report each pipeline to its makers.
+    os.environ["HAYSTACK_TELEMETRY_ENABLED"] = "False"
     # A shell has what it starts in the background ignore interrupts.
     signal.signal(signal.SIGINT, signal.default_int_handler)
 

@@ -12,5 +12,6 @@ def test_the_page_has_a_program_for_each_library() -> None:
         "langchain",
         "langgraph_checkpoints",
         "llama_index",
+        "haystack",
         "openai_agents",
     ]

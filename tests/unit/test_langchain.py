@@ -353,6 +353,7 @@ def test_a_message_that_is_not_json_is_refused(engine: BlockingEngine) -> None:
     ("module", "library", "extra"),
     [
         ("langchain", "langchain_core", "langchain"),
+        ("haystack", "haystack", "haystack"),
         ("langgraph", "langgraph", "langgraph"),
         ("langgraph_checkpoints", "langgraph", "langgraph"),
         ("llama_index", "llama_index", "llama-index"),
@@ -363,7 +364,7 @@ def test_without_the_library_the_extra_is_named(module: str, library: str, extra
     program = f"""
 import sys
 import conspectus, conspectus.cli.main
-assert not {{"langchain_core", "langgraph", "llama_index", "agents"}} & sys.modules.keys()
+assert not {{"agents", "haystack", "langchain_core", "langgraph", "llama_index"}} & sys.modules.keys()
 sys.modules["{library}"] = None
 try:
     import conspectus.integrations.{module}

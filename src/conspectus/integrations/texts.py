@@ -3,7 +3,7 @@
 import base64
 import json
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, TypeAlias
 
@@ -50,6 +50,11 @@ class OneSource:
         found: list[Document] = []
         if source is None or limit == 0:
             return found
+        if selection.ids is not None and len(selection.ids) > PAGE:
+            for start in range(0, len(selection.ids), PAGE):
+                part = replace(selection, ids=selection.ids[start : start + PAGE])
+                found += await self.documents(engine, part)
+            return found[:limit]
         where = selection.condition(source)
         size = min(PAGE, limit or PAGE)
         async for page in pages(engine.documents.list, collection=self.collection, filter=where, limit=size):
@@ -57,6 +62,12 @@ class OneSource:
             if limit is not None and len(found) >= limit:
                 return found[:limit]
         return found
+
+    async def count(self, engine: AnyEngine, selection: "Selection") -> int:
+        """Count the selected documents."""
+        source = await self.id(engine)
+        where = None if source is None else selection.condition(source)
+        return 0 if where is None else await engine.documents.count(collection=self.collection, filter=where)
 
     async def texts_of(self, engine: AnyEngine, documents: Sequence[Document]) -> dict[str, str]:
         """Return the texts of documents by id, without those that were deleted meanwhile."""

@@ -1,0 +1,232 @@
+"""Conspectus for pipelines made with Haystack: a document store and its retriever.
+
+    with conspectus.open("notes") as engine:
+        store = ConspectusDocumentStore(engine)
+        pipeline.add_component("retriever", ConspectusRetriever(store))
+
+The engine is one of `conspectus.open` or `conspectus.connect`, blocking or not, or the path of a store.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+from conspectus.engine.any_engine import AnyEngine
+from conspectus.errors import InvalidInput, MissingExtra
+from conspectus.integrations.event_loop import Closing, Given, both, calls_to
+from conspectus.integrations.texts import ALL, COMPARISONS, FoundText, Selection, Text, Texts
+from conspectus.model.filter import EVERYTHING, And, Exists, Filter, In, Not, Or
+from conspectus.model.query import QueryOptions, Retriever
+
+try:
+    from haystack import Document, component, default_from_dict, default_to_dict
+    from haystack.document_stores.errors import DuplicateDocumentError
+    from haystack.document_stores.types import DuplicatePolicy
+    from haystack.errors import FilterError
+except ImportError as missing:
+    raise MissingExtra("haystack", "haystack-ai") from missing
+
+__all__ = ["ConspectusDocumentStore", "ConspectusRetriever"]
+Filters = dict[str, Any] | None
+TOP_K = 10
+ORDERED = (">", ">=", "<", "<=")
+LOGIC: Mapping[str, Callable[[tuple[Filter, ...]], Filter]] = {
+    "AND": And,
+    "OR": Or,
+    "NOT": lambda parts: Not(And(parts)),
+}
+
+
+class ConspectusDocumentStore(Closing):
+    """Documents with their metadata in a source of a collection, found by keyword and vector search.
+
+    The vectors are those of the documents, if the first one has one, else those of the collection's embedding
+    model. Documents come back without their embedding. Filters are on metadata.
+    """
+
+    def __init__(
+        self, engine: Given = None, *, source: str = "documents", collection: str = "haystack"
+    ) -> None:
+        self._engine = engine
+        self._calls = calls_to(engine)
+        self._texts = Texts(source, collection)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the store as data. Raises InvalidInput unless it was given the path of a store."""
+        if self._engine is not None and not isinstance(self._engine, str | Path):
+            raise InvalidInput("engine", "cannot be serialized; give the path of a store")
+        path = None if self._engine is None else str(self._engine)
+        return default_to_dict(
+            self, engine=path, source=self._texts.source, collection=self._texts.collection
+        )
+
+    @classmethod
+    def from_dict(cls, data: dict[str, Any]) -> "ConspectusDocumentStore":
+        """Return the store of such data."""
+        store: ConspectusDocumentStore = default_from_dict(cls, data)
+        return store
+
+    async def _count(self, engine: AnyEngine) -> int:
+        """Count the documents."""
+        return await self._texts.count(engine, ALL)
+
+    async def _filtered(self, engine: AnyEngine, filters: Filters = None) -> list[Document]:
+        """Return the documents that match. Raises FilterError."""
+        return [_document(each) for each in await self._texts.get(engine, _selection(filters))]
+
+    async def _write(
+        self,
+        engine: AnyEngine,
+        documents: list[Document],
+        policy: DuplicatePolicy = DuplicatePolicy.NONE,
+    ) -> int:
+        """Write documents, and return their number. Without a policy, one that is stored is an error."""
+        if not isinstance(documents, list) or not all(isinstance(each, Document) for each in documents):
+            raise ValueError("documents must be a list of Document objects")
+        new = {each.id: _text(each) for each in documents}
+        if policy != DuplicatePolicy.OVERWRITE:
+            known = [each.key for each in await self._texts.documents(engine, Selection(list(new)))]
+            if policy != DuplicatePolicy.SKIP and (known or len(new) < len(documents)):
+                raise DuplicateDocumentError(f"documents with these ids exist: {', '.join(known)[:200]}")
+            new = {name: each for name, each in new.items() if name not in set(known)}
+        await self._texts.add(engine, list(new.values()))
+        return len(documents) if policy == DuplicatePolicy.OVERWRITE else len(new)
+
+    async def _delete(self, engine: AnyEngine, document_ids: Sequence[str]) -> None:
+        """Delete documents by id. Unknown ids are ignored."""
+        await self._texts.remove(engine, document_ids)
+
+    async def _delete_all(self, engine: AnyEngine) -> None:
+        """Delete all documents."""
+        await self._texts.delete(engine, ALL)
+
+    async def _delete_by_filter(self, engine: AnyEngine, filters: dict[str, Any]) -> int:
+        """Delete the documents that match, and return their number. Raises FilterError."""
+        return await self._texts.delete(engine, _selection(filters))
+
+    async def _update_by_filter(self, engine: AnyEngine, filters: Filters, meta: dict[str, Any]) -> int:
+        """Add metadata to the documents that match, and return their number. Raises FilterError."""
+        found = await self._texts.get(engine, _selection(filters))
+        await self._texts.add(engine, [Text(each.id, each.text, {**each.metadata, **meta}) for each in found])
+        return len(found)
+
+    count_documents, count_documents_async = both(_count)
+    filter_documents, filter_documents_async = both(_filtered)
+    write_documents, write_documents_async = both(_write)
+    delete_documents, delete_documents_async = both(_delete)
+    delete_all_documents, delete_all_documents_async = both(_delete_all)
+    delete_by_filter, delete_by_filter_async = both(_delete_by_filter)
+    update_by_filter, update_by_filter_async = both(_update_by_filter)
+
+    async def _search(
+        self, engine: AnyEngine, query: str, top_k: int, filters: Filters, options: QueryOptions
+    ) -> list[Document]:
+        found = await self._texts.search(engine, query, top_k, _selection(filters), options)
+        return [_document(each.text, each) for each in found]
+
+    search, search_async = both(_search)
+
+
+@component
+class ConspectusRetriever:
+    """The documents of a store that match a query, best first, with their scores.
+
+    `retrievers` are `keyword` and `vector`, both unless named. A query takes the place of filters and top_k
+    that are given here. A store of documents with embeddings needs the embedding of the query.
+    """
+
+    def __init__(
+        self,
+        document_store: ConspectusDocumentStore,
+        *,
+        top_k: int = TOP_K,
+        filters: Filters = None,
+        retrievers: Sequence[Retriever] = ("keyword", "vector"),
+    ) -> None:
+        self.document_store = document_store
+        self.top_k = top_k
+        self.filters = filters
+        self.retrievers = tuple(retrievers)
+
+    @component.output_types(documents=list[Document])
+    def run(
+        self,
+        query: str,
+        query_embedding: list[float] | None = None,
+        filters: Filters = None,
+        top_k: int | None = None,
+    ) -> dict[str, list[Document]]:
+        """Return the documents for a query."""
+        asked = self._asked(query_embedding, filters, top_k)
+        return {"documents": self.document_store.search(query, *asked)}
+
+    @component.output_types(documents=list[Document])
+    async def run_async(
+        self,
+        query: str,
+        query_embedding: list[float] | None = None,
+        filters: Filters = None,
+        top_k: int | None = None,
+    ) -> dict[str, list[Document]]:
+        """Asynchronous version of run."""
+        asked = self._asked(query_embedding, filters, top_k)
+        return {"documents": await self.document_store.search_async(query, *asked)}
+
+    def _asked(
+        self, embedding: list[float] | None, filters: Filters, top_k: int | None
+    ) -> tuple[int, Filters, QueryOptions]:
+        options: QueryOptions = {"retrievers": self.retrievers}
+        if embedding is not None:
+            options["vector"] = tuple(embedding)
+        return self.top_k if top_k is None else top_k, filters or self.filters, options
+
+
+def _text(document: Document) -> Text:
+    for name in ("blob", "sparse_embedding"):
+        if getattr(document, name) is not None:
+            raise InvalidInput(name, f"of {document.id!r:.80} cannot be stored; store its text")
+    vector = None if document.embedding is None else tuple(document.embedding)
+    return Text(document.id, document.content or "", document.meta, vector)
+
+
+def _document(text: Text, found: FoundText | None = None) -> Document:
+    score = None if found is None else found.score
+    return Document(id=text.id, content=text.text or None, meta=dict(text.metadata), score=score)
+
+
+def _selection(filters: Filters) -> Selection:
+    return Selection(filter=_filter(filters) if filters else EVERYTHING)
+
+
+def _filter(filters: dict[str, Any]) -> Filter:
+    """Return a filter of Haystack as one of Conspectus. Raises FilterError."""
+    if "field" in filters:
+        return _comparison(filters)
+    if filters.get("operator") not in LOGIC or "conditions" not in filters:
+        raise FilterError(f"a filter needs field, or operator ({', '.join(LOGIC)}) and conditions: {filters}")
+    return LOGIC[filters["operator"]](tuple(map(_filter, filters["conditions"])))
+
+
+def _comparison(filters: dict[str, Any]) -> Filter:
+    operator, value = str(filters.get("operator")), filters.get("value")
+    if operator not in COMPARISONS or "value" not in filters:
+        raise FilterError(f"a comparison needs operator ({', '.join(COMPARISONS)}) and value: {filters}")
+    path = tuple(str(filters["field"]).removeprefix("meta.").split("."))
+    if operator in {"in", "not in"} and not isinstance(value, list):
+        raise FilterError(f"{operator} needs a list: {filters}")
+    if operator in ORDERED and not _has_order(value):
+        raise FilterError(f"{operator} needs a number or a time in ISO 8601: {filters}")
+    if value is None:
+        of_none: dict[str, Filter] = {"==": Not(Exists(path)), "!=": Exists(path)}
+        return of_none.get(operator, In(path, ()))
+    return COMPARISONS[operator](path, value)
+
+
+def _has_order(value: object) -> bool:
+    if not isinstance(value, str):
+        return value is None or isinstance(value, int | float | datetime)
+    try:
+        return bool(datetime.fromisoformat(value))
+    except ValueError:
+        return False

@@ -1,0 +1,157 @@
+"""The document store for Haystack: the standard tests that Haystack publishes, and its pipelines."""
+
+from collections.abc import AsyncIterator, Iterator
+from dataclasses import replace
+from pathlib import Path
+from uuid import uuid4
+
+import pytest
+from haystack import Document, Pipeline
+from haystack.components.writers import DocumentWriter
+from haystack.dataclasses import ByteStream
+from haystack.document_stores.errors import DuplicateDocumentError
+from haystack.document_stores.types import DuplicatePolicy
+from haystack.testing import document_store as suites
+from haystack.testing import document_store_async as async_suites
+from tests.support.served import served
+
+import conspectus
+from conspectus import Settings
+from conspectus.errors import InvalidInput
+from conspectus.integrations.haystack import ConspectusDocumentStore, ConspectusRetriever
+from conspectus.sync import BlockingEngine
+from conspectus.testing.embedders import HashedEmbedder
+from conspectus.web.app import application
+
+SETTINGS = replace(Settings(), log_level="critical")
+PLANS = ["Backups run at two.", "The meeting is on Thursday.", "Lunch is at noon."]
+
+
+@pytest.fixture(scope="module")
+def engine(tmp_path_factory: pytest.TempPathFactory) -> Iterator[BlockingEngine]:
+    with conspectus.open(tmp_path_factory.mktemp("store"), embedder=HashedEmbedder()) as opened:
+        yield opened
+
+
+def without_vectors(documents: list[Document]) -> list[Document]:
+    """The documents as they come back: without embeddings, in an order of their own."""
+    return sorted((replace(each, embedding=None) for each in documents), key=lambda each: each.id)
+
+
+class Equal:
+    @staticmethod
+    def assert_documents_are_equal(received: list[Document], expected: list[Document]) -> None:
+        assert without_vectors(received) == without_vectors(expected)
+
+
+class TestDocumentStore(Equal, suites.DocumentStoreBaseExtendedTests):
+    @pytest.fixture
+    def document_store(self, engine: BlockingEngine) -> ConspectusDocumentStore:
+        name = f"store-{uuid4()}"
+        return ConspectusDocumentStore(engine, source=name, collection=name)
+
+    def test_write_documents(self, document_store: ConspectusDocumentStore) -> None:
+        assert document_store.write_documents([Document(id="1", content="one")]) == 1
+        with pytest.raises(DuplicateDocumentError):
+            document_store.write_documents([Document(id="1", content="two"), Document(id="2")])
+        self.assert_documents_are_equal(document_store.filter_documents(), [Document(id="1", content="one")])
+
+
+class TestDocumentStoreInALoop(
+    Equal,
+    async_suites.CountDocumentsAsyncTest,
+    async_suites.WriteDocumentsAsyncTest,
+    async_suites.DeleteDocumentsAsyncTest,
+    async_suites.DeleteByFilterAsyncTest,
+    async_suites.UpdateByFilterAsyncTest,
+    async_suites.DeleteAllAsyncTest,
+    async_suites.FilterDocumentsAsyncTest,
+):
+    @pytest.fixture
+    async def document_store(self, tmp_path: Path) -> AsyncIterator[ConspectusDocumentStore]:
+        async with conspectus.open(tmp_path, embedder=HashedEmbedder()) as engine:
+            yield ConspectusDocumentStore(engine)
+
+    async def test_write_documents_async(self, document_store: ConspectusDocumentStore) -> None:
+        assert await document_store.write_documents_async([Document(id="1", content="one")]) == 1
+        with pytest.raises(DuplicateDocumentError):
+            await document_store.write_documents_async([Document(id="1", content="two")])
+
+
+def stored(engine: BlockingEngine) -> ConspectusDocumentStore:
+    store = ConspectusDocumentStore(engine, source=f"plans-{uuid4()}")
+    store.write_documents([Document(id=str(n), content=text, meta={"n": n}) for n, text in enumerate(PLANS)])
+    return store
+
+
+def test_a_pipeline_writes_and_retrieves(engine: BlockingEngine) -> None:
+    store = ConspectusDocumentStore(engine, source="piped")
+    writing = Pipeline()
+    writing.add_component("writer", DocumentWriter(store, policy=DuplicatePolicy.OVERWRITE))
+    writing.run({"writer": {"documents": [Document(content=text) for text in PLANS]}})
+    asking = Pipeline()
+    asking.add_component("retriever", ConspectusRetriever(store, top_k=2))
+    found = asking.run({"retriever": {"query": "when do backups run?"}})["retriever"]["documents"]
+    assert (found[0].content, len(found)) == (PLANS[0], 2)
+    assert found[0].score >= found[1].score
+
+
+def test_a_query_has_filters_and_a_limit_of_its_own(engine: BlockingEngine) -> None:
+    only = {"field": "meta.n", "operator": "==", "value": 1}
+    retriever = ConspectusRetriever(stored(engine), filters=only)
+    assert [each.id for each in retriever.run("lunch backups")["documents"]] == ["1"]
+    other = {"field": "n", "operator": "in", "value": [0, 2]}
+    assert len(retriever.run("lunch backups", filters=other)["documents"]) == 2
+    assert len(retriever.run("lunch backups", filters=other, top_k=1)["documents"]) == 1
+    words = ConspectusRetriever(stored(engine), retrievers=["keyword"])
+    assert [each.id for each in words.run("noon")["documents"]] == ["2"]
+
+
+def test_embeddings_of_documents_are_searched_with_that_of_the_query(engine: BlockingEngine) -> None:
+    store = ConspectusDocumentStore(engine, source="vectors", collection="given")
+    store.write_documents([Document(id=str(n), embedding=[float(n == axis) for axis in range(3)], content="x")
+                           for n in range(3)])  # fmt: skip
+    retriever = ConspectusRetriever(store, retrievers=["vector"], top_k=1)
+    assert [each.id for each in retriever.run("", query_embedding=[0.1, 0.2, 0.9])["documents"]] == ["2"]
+    assert store.update_by_filter({}, {"seen": True}) == 3
+    assert [each.meta for each in retriever.run("", [0.1, 0.9, 0.2])["documents"]] == [{"seen": True}]
+
+
+def test_a_pipeline_is_written_as_text_and_read_again(tmp_path: Path) -> None:
+    store = ConspectusDocumentStore(tmp_path / "s")
+    store.write_documents([Document(content=text) for text in PLANS])
+    pipeline = Pipeline()
+    pipeline.add_component("retriever", ConspectusRetriever(store, top_k=1))
+    store.close()
+    again = Pipeline.loads(pipeline.dumps(), allowed_modules=["conspectus.*"])
+    found = again.run({"retriever": {"query": "when is lunch?"}})["retriever"]["documents"]
+    assert [each.content for each in found] == [PLANS[2]]
+    again.get_component("retriever").document_store.close()
+
+
+def test_what_cannot_be_kept_is_refused(engine: BlockingEngine) -> None:
+    store = ConspectusDocumentStore(engine, source="refused")
+    with pytest.raises(InvalidInput, match="path"):
+        store.to_dict()
+    with pytest.raises(InvalidInput, match="blob"):
+        store.write_documents([Document(blob=ByteStream(b"x"))])
+    with pytest.raises(InvalidInput, match="metadata"):
+        store.write_documents([Document(content="x", meta={"a": "\x00"})])
+    assert store.count_documents() == 0
+
+
+async def test_a_store_over_a_server(tmp_path: Path) -> None:
+    async with conspectus.open(tmp_path, settings=SETTINGS, embedder=HashedEmbedder()) as local:
+        owner = await local.people.create_owner()
+        assert owner is not None
+        async with (
+            served(application(local, SETTINGS)) as url,
+            conspectus.connect(url, api_key=owner.secret, settings=SETTINGS) as remote,
+        ):
+            store = ConspectusDocumentStore(remote)
+            many = [Document(id=str(number), content=f"Plan {number}") for number in range(1_100)]
+            assert await store.write_documents_async(many) == 1_100
+            assert await store.write_documents_async(many, DuplicatePolicy.SKIP) == 0
+            assert await store.count_documents_async() == 1_100
+            found = await ConspectusRetriever(store).run_async("plan 7", top_k=3)
+            assert "7" in [each.id for each in found["documents"]]
