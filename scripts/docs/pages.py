@@ -8,11 +8,11 @@ import shutil
 from pathlib import Path
 from typing import Final
 
-from scripts.console_api import document
 from scripts.docs.cli_pages import cli_pages
 from scripts.docs.errors_page import errors_page
 from scripts.docs.http_pages import http_pages
 from scripts.docs.python_pages import python_pages
+from scripts.openapi import document
 from scripts.settings_page import page as settings_page
 
 LINK: Final = re.compile(r"\[([^\]\n]+)\]\(((?:\.\./)+[^)#\s]*)(?:#[^)\s]*)?\)")

@@ -1,6 +1,7 @@
 """Rules of structure that the import contract cannot say."""
 
 import ast
+import json
 import re
 import sys
 import tomllib
@@ -116,6 +117,15 @@ def test_requirements_are_pinned_hashed_and_name_no_registry(name: str) -> None:
     entries = re.split(r"\n(?=[a-z])", re.sub(r"^\s*#.*\n", "", text, flags=re.MULTILINE).strip())
     assert [entry for entry in entries if "==" not in entry or "--hash=sha256:" not in entry] == []
     assert re.findall(r"https?://|file:|--(?:extra-)?index|--find-links|--trusted", text) == []
+
+
+@pytest.mark.parametrize("folder", ["console", "clients/typescript"])
+def test_locks_of_npm_are_hashed_and_name_no_registry(folder: str) -> None:
+    lock = json.loads((ROOT / folder / "package-lock.json").read_text(encoding="utf-8"))
+    packages = {name: entry for name, entry in lock["packages"].items() if "node_modules/" in name}
+    local = {name for name, entry in packages.items() if entry.get("link")}
+    assert [name for name, entry in packages.items() if "integrity" not in entry and name not in local] == []
+    assert "://" not in "".join(entry.get("resolved", "") for entry in packages.values())
 
 
 def test_planted_offences_are_found() -> None:

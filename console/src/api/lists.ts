@@ -1,5 +1,5 @@
 /** Lists that take several requests. */
-import { api, take, type Schemas } from "./client";
+import { api, Problem, type Schemas } from "./client";
 
 export interface Rows<T> {
   rows: T[];
@@ -28,7 +28,7 @@ export async function inCollections<T>(
   signal: AbortSignal,
   read: (collection: string) => Promise<readonly T[]>,
 ): Promise<T[]> {
-  const collections = await take(api.GET("/api/v1/collections", { signal }));
+  const collections = await api.listCollections({}, { signal });
   return (await Promise.all(collections.map((each) => read(each.name)))).flat();
 }
 
@@ -39,8 +39,17 @@ export function sourcesOf<T>(
   made: (collection: string, name: string) => T,
 ): Promise<T[]> {
   return inCollections(signal, async (collection) => {
-    const params = { path: { collection } };
-    const sources = await take(api.GET("/api/v1/collections/{collection}/sources", { params, signal }));
+    const sources = await api.listSources({ collection }, { signal });
     return sources.filter((each) => each.kind === kind).map((each) => made(collection, each.name));
   });
+}
+
+/** What a list brings, or nothing where it is refused or hidden. */
+export async function ifAllowed<T>(list: Promise<T[]>): Promise<T[]> {
+  try {
+    return await list;
+  } catch (error) {
+    if (error instanceof Problem && [403, 404].includes(error.status)) return [];
+    throw error;
+  }
 }

@@ -1,5 +1,5 @@
 import { useEffect, useState } from "preact/hooks";
-import { api, take, type Schemas } from "../api/client";
+import { api, type Schemas } from "../api/client";
 import { whole } from "./format";
 import { asProblem } from "./load";
 
@@ -40,9 +40,8 @@ export function JobProgress({ job, onEnd }: { job: Job; onEnd?: () => void }) {
 async function follow(job: Job, signal: AbortSignal, shown: (job: Job) => void): Promise<void> {
   let current = job;
   while (!hasEnded(current)) {
-    const params = { path: { job: job.id }, query: { wait: WAIT_SECONDS } };
     const before = current;
-    current = await take(api.GET("/api/v1/jobs/{job}", { params, signal }));
+    current = await api.getJob({ job: job.id, wait: WAIT_SECONDS }, { signal });
     shown(current);
     // The server answers at the end or after the wait; one that answers at once must not be asked in a hurry.
     if (!hasEnded(current) && current.done === before.done) await new Promise((next) => setTimeout(next, 250));

@@ -44,7 +44,8 @@ export function useLoad<T>(
 
 export function asProblem(error: unknown): Problem {
   if (error instanceof Problem) return error;
-  return new Problem(0, "console_error", error instanceof Error ? error.message : String(error), "");
+  const detail = error instanceof Error ? error.message : String(error);
+  return new Problem({ type: "about:blank", title: "Error", status: 0, detail, code: "console_error" });
 }
 
 /** Shows what was loaded, or why there is nothing to show. */
@@ -73,7 +74,7 @@ export function Show<T>({
 }
 
 export function Failed({ problem, what, retry }: { problem: Problem; what: string; retry?: () => void }) {
-  if (problem.hidden) {
+  if (problem.status === 404) {
     return (
       <State title="Nothing here that you may see">
         <p class="sub">It does not exist, or nobody granted you a role on it.</p>
@@ -84,7 +85,7 @@ export function Failed({ problem, what, retry }: { problem: Problem; what: strin
     <div class="state error" role="alert">
       <h1>Could not load {what}</h1>
       <p class="sub">{problem.message}</p>
-      {problem.request !== "" && <p class="mono dim">request {problem.request}</p>}
+      {problem.requestId !== "" && <p class="mono dim">request {problem.requestId}</p>}
       {retry !== undefined && (
         <button class="btn" type="button" onClick={retry}>
           Try again

@@ -1,4 +1,4 @@
-import { api, take } from "../api/client";
+import { api } from "../api/client";
 import { counted, score, sliced, whole } from "../ui/format";
 import { useLoad } from "../ui/load";
 import { isIn, type Entry, type Passage } from "./anatomy";
@@ -85,8 +85,7 @@ function WindowText({ entry, passage }: { entry: Entry; passage: Passage }) {
 function ChunkText({ entry }: { entry: Entry }) {
   const text = useLoad(
     async (signal) => {
-      const params = { path: { document: entry.document } };
-      const answer = await take(api.GET("/api/v1/documents/{document}/text", { params, signal }));
+      const answer = await api.getText({ document: entry.document }, { signal });
       return sliced(answer.text, entry.start ?? 0, entry.end ?? 0);
     },
     [entry.document, entry.chunk],

@@ -1,6 +1,7 @@
 /** Chat with the model of the server: the answer as it comes, and the passages that it cites. */
 import { useRef, useState } from "preact/hooks";
-import { api, take, type Schemas } from "../../api/client";
+import type { Arguments } from "@conspectus/client";
+import { api, type Schemas } from "../../api/client";
 import { useFields } from "../../ui/address";
 import { Segmented } from "../../ui/controls";
 import { counted, sliced, whole } from "../../ui/format";
@@ -31,8 +32,8 @@ interface Chosen {
 export default function Chat() {
   const known = useLoad(async (signal) => {
     const [models, collections] = await Promise.all([
-      take(api.GET("/api/v1/models", { signal })),
-      take(api.GET("/api/v1/collections", { signal })),
+      api.models({}, { signal }),
+      api.listCollections({}, { signal }),
     ]);
     return { model: models.data[0]?.id, collections: collections.map((each) => each.name) };
   }, []);
@@ -180,7 +181,7 @@ function historyOf(exchanges: readonly Exchange[]): Schemas["TurnBody"][] {
 }
 
 async function answered(
-  body: Partial<Schemas["ChatBody"]>,
+  body: Arguments<"chat">,
   answer: Answer,
   changed: (answer: Answer) => void,
   signal: AbortSignal,
@@ -309,8 +310,7 @@ function Passage({ chosen }: { chosen: Chosen | undefined }) {
   const text = useLoad(
     async (signal) => {
       if (source === undefined) return "";
-      const params = { path: { document: source.document } };
-      const answer = await take(api.GET("/api/v1/documents/{document}/text", { params, signal }));
+      const answer = await api.getText({ document: source.document }, { signal });
       return sliced(answer.text, source.start, source.end);
     },
     [source?.document, source?.start],

@@ -1,6 +1,6 @@
 /** Channels as they were written: who answered whom, and what a question finds in place. */
 import { useState } from "preact/hooks";
-import { api, take, type Schemas } from "../../api/client";
+import { api, type Schemas } from "../../api/client";
 import { readPages, sourcesOf, type Rows } from "../../api/lists";
 import { Failure } from "../../ui/action";
 import { useFields } from "../../ui/address";
@@ -108,8 +108,7 @@ type ChannelMessage = Schemas["ChannelMessage"];
 /** The newest messages of a channel, oldest first. */
 async function newest({ name, collection }: Channel, wanted: number, signal: AbortSignal): Promise<Rows<ChannelMessage>> {
   const { rows, next } = await readPages(wanted, PAGE, async (limit, before) => {
-    const params = { query: { channel: name, collection, limit, before } };
-    const page = await take(api.GET("/api/v1/messages", { params, signal }));
+    const page = await api.listMessages({ channel: name, collection, limit, before }, { signal });
     return { rows: page.reverse(), next: page.length < limit ? null : (page.at(-1)?.document.id ?? null) };
   });
   return { rows: rows.reverse(), next };
@@ -123,10 +122,10 @@ interface Found {
 }
 
 async function asked({ name, collection }: Channel, query: string, signal: AbortSignal): Promise<Found> {
-  const body = { query, channel: name, collection, max_tokens: BUDGET } as Schemas["ChannelContextBody"];
-  const { window, tokens, messages } = await take(api.POST("/api/v1/messages/context", { body, signal }));
+  const body = { query, channel: name, collection, max_tokens: BUDGET };
+  const { window, tokens, messages } = await api.channelContext(body, { signal });
   const ids = messages.map((each) => each.id);
-  const { texts } = await take(api.POST("/api/v1/documents/texts", { body: { ids }, signal }));
+  const { texts } = await api.getTexts({ ids }, { signal });
   return { window, tokens, messages: messages.map((document) => ({ document, text: texts[document.id] ?? "" })) };
 }
 

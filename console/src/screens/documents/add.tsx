@@ -1,5 +1,5 @@
 import { useState } from "preact/hooks";
-import { api, take, type Schemas } from "../../api/client";
+import { api, type Schemas } from "../../api/client";
 import { Failure, useAction } from "../../ui/action";
 import { Drop } from "../../ui/drop";
 import { JobProgress } from "../../ui/job";
@@ -26,9 +26,7 @@ export function Add({ collection, onAdded }: { collection: string; onAdded: () =
         <form
           onSubmit={(event) => {
             event.preventDefault();
-            const params = { path: { collection } };
-            const body = { url } as Schemas["IngestUrlBody"];
-            start(() => take(api.POST("/api/v1/collections/{collection}/ingest/url", { params, body })));
+            start(() => api.ingestUrl({ collection, url }));
             setUrl("");
           }}
         >
@@ -60,15 +58,5 @@ export function Add({ collection, onAdded }: { collection: string; onAdded: () =
 }
 
 async function sent(collection: string, source: string, files: readonly File[]): Promise<Job> {
-  const body = new FormData();
-  body.set("source", source);
-  for (const file of files) body.append("files", file, file.name);
-  const params = { path: { collection } };
-  return take(
-    api.POST("/api/v1/collections/{collection}/ingest/files", {
-      params,
-      body: body as unknown as Schemas["Body_ingest_files"],
-      bodySerializer: (form) => form as unknown as FormData,
-    }),
-  );
+  return api.ingestFiles({ collection, source, files: [...files] });
 }

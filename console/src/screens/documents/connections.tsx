@@ -1,5 +1,5 @@
 import { useState } from "preact/hooks";
-import { api, take, type Schemas } from "../../api/client";
+import { api, type Schemas } from "../../api/client";
 import { Failure, useAction } from "../../ui/action";
 import { instant, whole } from "../../ui/format";
 import { JobProgress } from "../../ui/job";
@@ -11,8 +11,7 @@ type Connection = Schemas["Connection"];
 
 /** How many documents a connection brought; it has sources of its own. */
 async function brought(connection: Connection, collection: string): Promise<number> {
-  const params = { path: { collection } };
-  const sources = await take(api.GET("/api/v1/collections/{collection}/sources", { params }));
+  const sources = await api.listSources({ collection });
   const own = sources.filter((each) => each.metadata["wiki"] === connection.id);
   const counts = await Promise.all(own.map((each) => counting(collection, each.id)));
   return counts.reduce((sum, each) => sum + each, 0);
@@ -20,21 +19,14 @@ async function brought(connection: Connection, collection: string): Promise<numb
 
 /** Repositories, wikis and folders whose pages are copied; nothing where there are none that one may see. */
 export function Connections({ collection, onSynced }: { collection: string; onSynced: () => void }) {
-  const params = { path: { collection } };
-  const connections = useLoad(
-    (signal) => take(api.GET("/api/v1/collections/{collection}/connections", { params, signal })),
-    [collection],
-  );
+  const connections = useLoad((signal) => api.listConnections({ collection }, { signal }), [collection]);
   const [jobs, setJobs] = useState<Schemas["Job"][]>([]);
   const [deleting, remove] = useState<{ connection: Connection; documents: number }>();
   const { act, failure } = useAction();
   if (connections.data === undefined || connections.data.length === 0) return null;
   const sync = (name: string) => {
     const path = { collection, name };
-    act(
-      () => take(api.POST("/api/v1/collections/{collection}/connections/{name}/sync", { params: { path } })),
-      (job) => setJobs((before) => [job, ...before]),
-    );
+    act(() => api.sync(path), (job) => setJobs((before) => [job, ...before]));
   };
   const ask = (connection: Connection) =>
     act(
@@ -83,11 +75,7 @@ export function Connections({ collection, onSynced }: { collection: string; onSy
           remove={async () => {
             const { name } = deleting.connection;
             const path = { collection, name };
-            const receipt = await take(
-              api.DELETE("/api/v1/collections/{collection}/connections/{name}", {
-                params: { path, query: { delete: true } },
-              }),
-            );
+            const receipt = await api.deleteConnection({ ...path, delete: true });
             return { connection: name, ...receipt };
           }}
           onClose={(deleted) => {

@@ -1,6 +1,6 @@
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import { Link, useLocation } from "wouter-preact";
-import { api, take, type Schemas } from "../../api/client";
+import { api, type Schemas } from "../../api/client";
 import { useFields } from "../../ui/address";
 import { counted, instant, whole } from "../../ui/format";
 import { useKeys } from "../../ui/keys";
@@ -21,16 +21,13 @@ interface Read {
 }
 
 async function read(id: string, signal: AbortSignal): Promise<Read> {
-  const params = { path: { document: id } };
   const [document, { text }, chunks, collections] = await Promise.all([
-    take(api.GET("/api/v1/documents/{document}", { params, signal })),
-    take(api.GET("/api/v1/documents/{document}/text", { params, signal })),
-    take(api.GET("/api/v1/documents/{document}/chunks", { params, signal })),
-    take(api.GET("/api/v1/collections", { signal })),
+    api.getDocument({ document: id }, { signal }),
+    api.getText({ document: id }, { signal }),
+    api.listChunks({ document: id }, { signal }),
+    api.listCollections({}, { signal }),
   ]);
-  const source = await take(
-    api.GET("/api/v1/sources/{source}", { params: { path: { source: document.source } }, signal }),
-  );
+  const source = await api.getSource({ source: document.source }, { signal });
   const collection = collections.find((each) => each.id === document.collection)?.name ?? document.collection;
   return { document, source, collection, text, chunks };
 }
@@ -90,8 +87,7 @@ function Pages({ document, source, collection, text, chunks }: Read) {
           title={`Delete ${document.title || document.key}?`}
           preview={{ document: 1, passages: chunks.length, characters: whole(document.characters) }}
           remove={async (purge) => {
-            const params = { path: { document: document.id }, query: { purge } };
-            const receipt = await take(api.DELETE("/api/v1/documents/{document}", { params }));
+            const receipt = await api.deleteDocument({ document: document.id, purge });
             return { document: document.key, id: document.id, ...receipt };
           }}
           onClose={(deleted) => (deleted ? go(back) : remove(false))}

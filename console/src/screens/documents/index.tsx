@@ -1,7 +1,7 @@
 /** Collections, sources, documents, and the passages of a document on the text that they come from. */
 import { useMemo, useRef, useState } from "preact/hooks";
 import { Link, useLocation } from "wouter-preact";
-import { api, take, type Schemas } from "../../api/client";
+import { api, type Schemas } from "../../api/client";
 import { Failure, useAction } from "../../ui/action";
 import { useFields } from "../../ui/address";
 import { counted, day, whole } from "../../ui/format";
@@ -28,7 +28,7 @@ export default function Documents() {
 
 function Overview() {
   const [fields, setFields] = useFields();
-  const collections = useLoad((signal) => take(api.GET("/api/v1/collections", { signal })), []);
+  const collections = useLoad((signal) => api.listCollections({}, { signal }), []);
   return (
     <Show of={collections} what="the collections">
       {(found) => {
@@ -62,13 +62,13 @@ function Overview() {
 function Create({ onCreated }: { onCreated: () => void }) {
   const [name, setName] = useState("");
   const { act, failure } = useAction();
-  const body = { name: name.trim() } as Schemas["CollectionBody"];
+  const body = { name: name.trim() };
   return (
     <form
       class="cluster creating"
       onSubmit={(event) => {
         event.preventDefault();
-        act(() => take(api.POST("/api/v1/collections", { body })), onCreated);
+        act(() => api.createCollection(body), onCreated);
       }}
     >
       <input
@@ -101,11 +101,7 @@ function Collection({
   onCollection: (name: string) => void;
   onSource: (id: string) => void;
 }) {
-  const params = { path: { collection: name } };
-  const sources = useLoad(
-    (signal) => take(api.GET("/api/v1/collections/{collection}/sources", { params, signal })),
-    [name],
-  );
+  const sources = useLoad((signal) => api.listSources({ collection: name }, { signal }), [name]);
   const documents = usePages(name, source);
   const [adding, add] = useState(false);
   const [deleting, remove] = useState(false);
@@ -168,8 +164,7 @@ function Collection({
           title={`Delete the source ${chosen.name}?`}
           preview={{ source: chosen.name, documents: whole(documents.count ?? 0) }}
           remove={async (purge) => {
-            const params = { path: { source: chosen.id }, query: { purge } };
-            const receipt = await take(api.DELETE("/api/v1/sources/{source}", { params }));
+            const receipt = await api.deleteSource({ source: chosen.id, purge });
             return { source: chosen.name, id: chosen.id, ...receipt };
           }}
           onClose={(deleted) => {
@@ -216,8 +211,7 @@ function SourceChips({
 function page(collection: string, source: string, after: string | null, signal?: AbortSignal) {
   const filter = only(source);
   const query = { limit: PAGE, after, filter: filter === undefined ? null : [JSON.stringify(filter)] };
-  const params = { path: { collection }, query };
-  return take(api.GET("/api/v1/collections/{collection}/documents", { params, ...(signal && { signal }) }));
+  return api.listDocuments({ collection, ...query }, { signal });
 }
 
 /** The first page of the documents and their number; `more` adds the next page to those that are there. */

@@ -1,5 +1,5 @@
 import { useState } from "preact/hooks";
-import { api, take } from "../../api/client";
+import { api } from "../../api/client";
 import { Failure } from "../../ui/action";
 import { useLoad } from "../../ui/load";
 import type { Asked } from "./state";
@@ -23,8 +23,7 @@ export function Find({
   const hits = useLoad(
     async (signal) => {
       if (query === "") return null;
-      const params = { path: { graph }, query: { collection } };
-      return take(api.POST("/api/v1/graphs/{graph}/find", { params, body: { query, limit: 12 }, signal }));
+      return api.searchNodes({ graph, collection, query, limit: 12 }, { signal });
     },
     [graph, collection, query],
   );

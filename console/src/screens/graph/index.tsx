@@ -1,6 +1,6 @@
 /** A graph: its nodes and edges at a time, what is around a node, and the way to each neighbor. */
 import { useMemo, useState } from "preact/hooks";
-import { api, take } from "../../api/client";
+import { api } from "../../api/client";
 import { useFields } from "../../ui/address";
 import { Segmented } from "../../ui/controls";
 import { counted, instant, whole } from "../../ui/format";
@@ -48,7 +48,7 @@ function askedOf(fields: URLSearchParams): Asked {
 
 export default function Graph() {
   const [fields, setFields] = useFields();
-  const collections = useLoad((signal) => take(api.GET("/api/v1/collections", { signal })), []);
+  const collections = useLoad((signal) => api.listCollections({}, { signal }), []);
   const asked = askedOf(fields);
   const hit = fields.get("hit") ?? "";
   return (
@@ -89,10 +89,7 @@ interface Of {
 
 function InCollection({ collections, asked, hit, onChange }: Of & { collections: readonly string[] }) {
   const { collection } = asked;
-  const graphs = useLoad(
-    (signal) => take(api.GET("/api/v1/graphs", { params: { query: { collection } }, signal })),
-    [collection],
-  );
+  const graphs = useLoad((signal) => api.listGraphs({ collection }, { signal }), [collection]);
   const pickers = (chosen: Summary | undefined) => (
     <div class="cluster">
       <Pick

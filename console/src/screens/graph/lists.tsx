@@ -1,6 +1,6 @@
 /** What the picture shows, as lists: the neighbors with the way to each, the edges, merges and splits. */
 import { Link } from "wouter-preact";
-import { api, take } from "../../api/client";
+import { api } from "../../api/client";
 import { counted, day, instant, score } from "../../ui/format";
 import { Failure, useAction } from "../../ui/action";
 import { Show, useLoad } from "../../ui/load";
@@ -102,25 +102,14 @@ export function Edges({
 
 export function Merges({ asked, onUndone }: { asked: Asked; onUndone: () => void }) {
   const { graph, collection, node } = asked;
-  const path = { graph };
   const events = useLoad(
-    (signal) =>
-      take(
-        api.GET("/api/v1/graphs/{graph}/merges", {
-          params: { path, query: { collection, node: node || null } },
-          signal,
-        }),
-      ),
+    (signal) => api.listMerges({ graph, collection, node: node || null }, { signal }),
     [graph, collection, node],
   );
   const { act, failure } = useAction();
   const undo = (merge: number) => {
-    const params = { path, query: { collection } };
     const undone = () => (events.reload(), onUndone());
-    act(
-      () => take(api.POST("/api/v1/graphs/{graph}/undo-merge", { params, body: { merge, reason: "console" } })),
-      undone,
-    );
+    act(() => api.undoMerge({ graph, collection, merge, reason: "console" }), undone);
   };
   return (
     <section aria-label="Merges and splits">

@@ -1,5 +1,5 @@
 /** What is shown of a graph: its nodes and edges, of all of it, at a time, or around one node. */
-import { api, take, type Schemas } from "../../api/client";
+import { api, type Schemas } from "../../api/client";
 
 export type Node = Pick<Schemas["Node"], "id" | "type" | "name" | "valid_from" | "valid_until">;
 export type Edge = Pick<
@@ -31,25 +31,20 @@ const PAGE = 1_000;
 
 /** Everything in a graph, ended edges included, or what was valid at an instant. */
 export async function everything({ collection, graph, at }: Asked, signal: AbortSignal): Promise<Shown> {
-  const path = { graph };
   if (at !== "") {
-    return take(api.GET("/api/v1/graphs/{graph}/at", { params: { path, query: { at, collection } }, signal }));
+    return api.getGraphSnapshot({ graph, at, collection }, { signal });
   }
   const nodes: Node[] = [];
   const edges: Edge[] = [];
   for (let after: string | null = null, more = true; more; more = after !== null) {
     const query = { collection, limit: PAGE, after };
-    const page: Schemas["NodePage"] = await take(
-      api.GET("/api/v1/graphs/{graph}/nodes", { params: { path, query }, signal }),
-    );
+    const page: Schemas["NodePage"] = await api.listNodes({ graph, ...query }, { signal });
     nodes.push(...page.nodes);
     after = page.next;
   }
   for (let after: string | null = null, more = true; more; more = after !== null) {
     const query = { collection, limit: PAGE, after };
-    const page: Schemas["EdgePage"] = await take(
-      api.GET("/api/v1/graphs/{graph}/edges", { params: { path, query }, signal }),
-    );
+    const page: Schemas["EdgePage"] = await api.listEdges({ graph, ...query }, { signal });
     edges.push(...page.edges);
     after = page.next;
   }
@@ -59,10 +54,9 @@ export async function everything({ collection, graph, at }: Asked, signal: Abort
 export async function around(asked: Asked, signal: AbortSignal): Promise<{ node: Node; near: Neighbor[] }> {
   const { collection, graph, node, hops, types, weight, at } = asked;
   const query = { collection, node, hops, types: [...types], min_weight: weight, at: at || null, limit: PAGE };
-  const path = { graph };
   const [found, near] = await Promise.all([
-    take(api.GET("/api/v1/graphs/{graph}/node", { params: { path, query: { node, collection } }, signal })),
-    take(api.GET("/api/v1/graphs/{graph}/neighbors", { params: { path, query }, signal })),
+    api.getNode({ graph, node, collection }, { signal }),
+    api.neighbors({ graph, ...query }, { signal }),
   ]);
   return { node: found, near };
 }

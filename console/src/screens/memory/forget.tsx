@@ -1,5 +1,5 @@
 import { useState } from "preact/hooks";
-import { api, take, type Schemas } from "../../api/client";
+import { api } from "../../api/client";
 import { day, whole } from "../../ui/format";
 import { Show, useLoad } from "../../ui/load";
 import { DeleteDialog } from "../../ui/receipt";
@@ -23,12 +23,7 @@ export function RetentionPreview({ scope, onForgotten }: { scope: Scope; onForgo
   const [receipt, keep] = useState<Receipt>();
   const body = { ...scope, before: `${before}T00:00:00Z` };
   const forget = (options: object, signal?: AbortSignal) =>
-    take(
-      api.POST("/api/v1/memories/forget", {
-        body: { ...body, ...options } as Schemas["ForgetBody"],
-        signal: signal ?? null,
-      }),
-    );
+    api.forget({ ...body, ...options }, { signal });
   const preview = useLoad((signal) => (before === "" ? undefined : forget({ dry_run: true }, signal)), [
     before,
     JSON.stringify(scope),
@@ -103,8 +98,7 @@ export function ForgetDialog({
       title="Forget this memory?"
       preview={{ memory: memory.text, "its versions": "all", "its facts in the graph": "all" }}
       remove={async (purge) => {
-        const params = { path: { memory: memory.id }, query: { ...scope, purge } };
-        const forgotten = await take(api.DELETE("/api/v1/memories/{memory}", { params }));
+        const forgotten = await api.forgetMemory({ memory: memory.id, ...scope, purge });
         keep(forgotten);
         return figures(forgotten);
       }}

@@ -1,5 +1,5 @@
 /** Memories on two clocks: when they hold in the world, and when they were known here. */
-import { api, take, type Schemas } from "../../api/client";
+import { api, type Schemas } from "../../api/client";
 import { readPages, sourcesOf } from "../../api/lists";
 
 const PAGE = 200;
@@ -77,8 +77,7 @@ export interface Read {
 /** The newest memories of a scope with their versions. */
 export async function readLanes(scope: Scope, limit: number, signal: AbortSignal): Promise<Read> {
   const { rows: memories, next } = await readPages(limit, PAGE, async (most, after) => {
-    const params = { query: { ...scope, limit: most, newest_first: true, after } };
-    const page = await take(api.GET("/api/v1/memories", { params, signal }));
+    const page = await api.listMemories({ ...scope, limit: most, newest_first: true, after }, { signal });
     return { rows: page.memories, next: page.next };
   });
   return { ...(await withVersions(memories, scope, signal)), next };
@@ -86,8 +85,8 @@ export async function readLanes(scope: Scope, limit: number, signal: AbortSignal
 
 /** The memories that the server finds by words, wherever they are. */
 export async function findLanes(scope: Scope, query: string, signal: AbortSignal): Promise<Read> {
-  const body = { ...scope, query, limit: FOUND, recent: 0, graph: null } as Schemas["RecallBody"];
-  const { memories } = await take(api.POST("/api/v1/memories/recall", { body, signal }));
+  const body = { ...scope, query, limit: FOUND, recent: 0, graph: null };
+  const { memories } = await api.recall(body, { signal });
   return { ...(await withVersions(memories.map((each) => each.memory), scope, signal)), next: null };
 }
 
@@ -96,7 +95,7 @@ async function withVersions(memories: Memory[], scope: Scope, signal: AbortSigna
     memories.map((each) =>
       each.document.updated === each.document.recorded
         ? [each]
-        : take(api.GET("/api/v1/memories/{memory}/versions", { params: { path: { memory: each.id }, query: scope }, signal })),
+        : api.listMemoryVersions({ memory: each.id, ...scope }, { signal }),
     ),
   );
   const versions = new Map(memories.map((each, at) => [each.id, histories[at] ?? []]));

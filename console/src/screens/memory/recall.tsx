@@ -1,5 +1,5 @@
 import { useEffect, useState } from "preact/hooks";
-import { api, take, type Schemas } from "../../api/client";
+import { api } from "../../api/client";
 import { AskForm } from "../../ui/controls";
 import { day, score, whole } from "../../ui/format";
 import { Show, useLoad } from "../../ui/load";
@@ -26,8 +26,8 @@ export function Recall({
   const recalled = useLoad(
     (signal) => {
       if (query === "") return undefined;
-      const body = { ...scope, query, limit: LIMIT, as_of: new Date(instant).toISOString() } as Schemas["RecallBody"];
-      return take(api.POST("/api/v1/memories/recall", { body, signal }));
+      const body = { ...scope, query, limit: LIMIT, as_of: new Date(instant).toISOString() };
+      return api.recall(body, { signal });
     },
     [query, instant, JSON.stringify(scope)],
   );

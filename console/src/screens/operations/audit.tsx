@@ -1,4 +1,5 @@
-import { api, take } from "../../api/client";
+import { api } from "../../api/client";
+import { ifAllowed } from "../../api/lists";
 import { counted, instant } from "../../ui/format";
 import { Show, useLoad } from "../../ui/load";
 
@@ -7,13 +8,13 @@ const NEWEST = 100;
 /** The questions that were asked as another user. */
 export function Audit() {
   const loaded = useLoad(async (signal) => {
-    const { entries } = await take(api.GET("/api/v1/audit", { params: { query: { limit: NEWEST } }, signal }));
-    const users = await api.GET("/api/v1/users", { signal });
-    const collections = await api.GET("/api/v1/collections", { signal });
+    const { entries } = await api.listAudit({ limit: NEWEST }, { signal });
+    const users = await ifAllowed(api.listUsers({}, { signal }));
+    const collections = await api.listCollections({}, { signal });
     return {
       entries,
-      users: new Map(users.data?.map((each) => [each.id, each.name])),
-      collections: new Map(collections.data?.map((each) => [each.id, each.name])),
+      users: new Map(users.map((each) => [each.id, each.name])),
+      collections: new Map(collections.map((each) => [each.id, each.name])),
     };
   }, []);
   return (

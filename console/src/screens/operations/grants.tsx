@@ -1,5 +1,5 @@
 import { useState } from "preact/hooks";
-import { api, take, type Schemas } from "../../api/client";
+import { api, type Schemas } from "../../api/client";
 import { person } from "../../session";
 import { ConfirmButton, Failure, useAction } from "../../ui/action";
 import { useFields } from "../../ui/address";
@@ -15,7 +15,7 @@ const ROLES = ["viewer", "editor", "manager", "owner"] as const;
 /** Who has which role on a collection and its sources. */
 export function Grants() {
   const [fields, setFields] = useFields();
-  const collections = useLoad((signal) => take(api.GET("/api/v1/collections", { signal })), []);
+  const collections = useLoad((signal) => api.listCollections({}, { signal }), []);
   return (
     <Show of={collections} what="the collections">
       {(found) => {
@@ -44,12 +44,11 @@ export function Grants() {
 }
 
 function Roles({ collection }: { collection: string }) {
-  const params = { path: { collection } };
   const { act, failure } = useAction();
   const loaded = useLoad(async (signal) => {
     const [grants, sources, names] = await Promise.all([
-      take(api.GET("/api/v1/collections/{collection}/grants", { params, signal })),
-      take(api.GET("/api/v1/collections/{collection}/sources", { params, signal })),
+      api.listGrants({ collection }, { signal }),
+      api.listSources({ collection }, { signal }),
       principals(signal),
     ]);
     return { grants, sources, names };
@@ -62,10 +61,10 @@ function Roles({ collection }: { collection: string }) {
     );
   }
   const put = (body: Schemas["PutGrantBody"]) =>
-    act(() => take(api.PUT("/api/v1/collections/{collection}/grants", { params, body })), loaded.reload);
+    act(() => api.putGrant({ collection, ...body }), loaded.reload);
   const revoke = ({ grantee, source }: Grant) => {
     const query = { kind: grantee.kind, id: grantee.id, ...(source === null ? {} : { source }) };
-    return take(api.DELETE("/api/v1/collections/{collection}/grants", { params: { ...params, query } }));
+    return api.revokeGrant({ collection, ...query });
   };
   return (
     <Show of={loaded} what="the grants">
@@ -113,8 +112,8 @@ function Roles({ collection }: { collection: string }) {
 async function principals(signal: AbortSignal): Promise<Map<string, string>> {
   if (person.value?.owner !== true) return new Map();
   const [users, groups] = await Promise.all([
-    take(api.GET("/api/v1/users", { signal })),
-    take(api.GET("/api/v1/groups", { signal })),
+    api.listUsers({}, { signal }),
+    api.listGroups({}, { signal }),
   ]);
   return new Map([...users, ...groups].map((each) => [each.id, each.name]));
 }

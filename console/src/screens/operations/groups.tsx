@@ -1,5 +1,5 @@
 import { useState } from "preact/hooks";
-import { api, take, type Schemas } from "../../api/client";
+import { api, type Schemas } from "../../api/client";
 import { ConfirmButton, Failure, useAction } from "../../ui/action";
 import { Show, useLoad } from "../../ui/load";
 import { NewName } from "./people";
@@ -23,10 +23,7 @@ export function Groups({
       <NewName
         what="group"
         create={(name, done) =>
-          act(
-            () => take(api.POST("/api/v1/groups", { body: { name } })),
-            () => (done(), onChanged()),
-          )
+          act(() => api.createGroup({ name }), () => (done(), onChanged()))
         }
       />
       <Failure text={failure} />
@@ -39,7 +36,7 @@ export function Groups({
               label="Delete"
               name={`Delete ${each.name}`}
               title={`Delete the group ${each.name}?`}
-              run={() => take(api.DELETE("/api/v1/groups/{group}", { params: { path: { group: each.id } } }))}
+              run={() => api.deleteGroup({ group: each.id })}
               onDone={onChanged}
             >
               <p>Its members lose the roles that they have by it. This cannot be undone.</p>
@@ -52,22 +49,14 @@ export function Groups({
 }
 
 function Members({ group, users }: { group: Group; users: readonly User[] }) {
-  const members = useLoad(
-    (signal) => take(api.GET("/api/v1/groups/{group}/members", { params: { path: { group: group.id } }, signal })),
-    [],
-  );
+  const members = useLoad((signal) => api.listMembers({ group: group.id }, { signal }), []);
   const [added, choose] = useState("");
   const { act, failure } = useAction();
-  const path = "/api/v1/groups/{group}/members/{user}";
   const add = (user: string) => {
-    const params = { path: { group: group.id, user } };
-    act(
-      () => take(api.PUT(path, { params })),
-      () => (choose(""), members.reload()),
-    );
+    act(() => api.addMember({ group: group.id, user }), () => (choose(""), members.reload()));
   };
   const remove = (user: string) =>
-    act(() => take(api.DELETE(path, { params: { path: { group: group.id, user } } })), members.reload);
+    act(() => api.removeMember({ group: group.id, user }), members.reload);
   return (
     <div>
       <Show of={members} what="the members">

@@ -1,4 +1,4 @@
-import { api, take, type Schemas } from "../../api/client";
+import { api, type Schemas } from "../../api/client";
 import { Failure, useAction } from "../../ui/action";
 import { counted, instant, whole } from "../../ui/format";
 import { hasEnded } from "../../ui/job";
@@ -64,7 +64,6 @@ export function Jobs({
 }
 
 function JobRow({ job, act }: { job: Job; act: (request: () => Promise<unknown>) => void }) {
-  const params = { path: { job: job.id } };
   return (
     <li class="operations-job">
       <span class="operations-title">
@@ -87,7 +86,7 @@ function JobRow({ job, act }: { job: Job; act: (request: () => Promise<unknown>)
         <button
           class="btn compact"
           type="button"
-          onClick={() => act(() => take(api.POST("/api/v1/jobs/{job}/retry", { params })))}
+          onClick={() => act(() => api.retryJob({ job: job.id }))}
         >
           Retry
         </button>
@@ -97,7 +96,7 @@ function JobRow({ job, act }: { job: Job; act: (request: () => Promise<unknown>)
         <button
           class="btn compact danger"
           type="button"
-          onClick={() => act(() => take(api.POST("/api/v1/jobs/{job}/cancel", { params })))}
+          onClick={() => act(() => api.cancelJob({ job: job.id }))}
         >
           Cancel
         </button>

@@ -1,5 +1,5 @@
 import { useState } from "preact/hooks";
-import { api, take, type Schemas } from "../../api/client";
+import { api, type Schemas } from "../../api/client";
 import { person } from "../../session";
 import { ConfirmButton, Failure, useAction } from "../../ui/action";
 import { day } from "../../ui/format";
@@ -32,7 +32,7 @@ export function Keys({
   return (
     <section aria-label="API keys">
       <h2>API keys</h2>
-      <NewKey users={users} onCreate={(body) => act(() => take(api.POST("/api/v1/keys", { body })), made)} />
+      <NewKey users={users} onCreate={(body) => act(() => api.createKey(body), made)} />
       <Failure text={failure} />
       <ul class="list after">
         {keys.map((each) => (
@@ -59,7 +59,6 @@ function used(key: Key): string {
 
 /** Replaces or revokes a key, once it is confirmed. */
 function Change({ of, made, onChanged }: { of: Key; made: (key: Schemas["NewKey"]) => void; onChanged: () => void }) {
-  const params = { path: { key: of.id } };
   const name = of.label || of.id;
   return (
     <span class="cluster">
@@ -68,7 +67,7 @@ function Change({ of, made, onChanged }: { of: Key; made: (key: Schemas["NewKey"
         name={`Rotate ${name}`}
         title={`Replace the key ${name}?`}
         confirm="Replace the key"
-        run={() => take(api.POST("/api/v1/keys/{key}/rotate", { params })).then(made)}
+        run={() => api.rotateKey({ key: of.id }).then(made)}
         onDone={onChanged}
       >
         <p>A new key takes its place; sessions and programs with the old one end, yours too if you logged in with it.</p>
@@ -77,7 +76,7 @@ function Change({ of, made, onChanged }: { of: Key; made: (key: Schemas["NewKey"
         label="Revoke"
         name={`Revoke ${name}`}
         title={`Revoke the key ${name}?`}
-        run={() => take(api.DELETE("/api/v1/keys/{key}", { params }))}
+        run={() => api.revokeKey({ key: of.id })}
         onDone={onChanged}
       >
         <p>Sessions and programs with it end, yours too if you logged in with it. This cannot be undone.</p>

@@ -1,6 +1,6 @@
 import { useEffect, useState } from "preact/hooks";
 import { Link } from "wouter-preact";
-import { api, take, type Schemas } from "../../api/client";
+import { api, type Schemas } from "../../api/client";
 import { readPages } from "../../api/lists";
 import { person } from "../../session";
 import { useFields } from "../../ui/address";
@@ -20,7 +20,7 @@ export function Overview() {
   const [fields, setFields] = useFields();
   const state = STATES.find((each) => each === fields.get("state"));
   const [wanted, want] = useState(JOBS);
-  const status = useLoad((signal) => take(api.GET("/api/v1/status", { signal })), []);
+  const status = useLoad((signal) => api.status({}, { signal }), []);
   const jobs = useLoad((signal) => readJobs(wanted, state, signal), [wanted, state]);
   const running = jobs.data?.rows.some((each) => !hasEnded(each)) ?? false;
   useEffect(() => {
@@ -62,10 +62,10 @@ async function readJobs(wanted: number, state: State | undefined, signal: AbortS
   const [page, report] = await Promise.all([
     readPages(wanted, MAX_JOBS, async (limit, after) => {
       const query = { limit, after, ...(state === undefined ? {} : { state }) };
-      const { jobs, next } = await take(api.GET("/api/v1/jobs", { params: { query }, signal }));
+      const { jobs, next } = await api.listJobs(query, { signal });
       return { rows: jobs, next };
     }),
-    take(api.GET("/api/v1/ingest/report", { signal })),
+    api.ingestReport({}, { signal }),
   ]);
   return { ...page, counts: report.states as Readonly<Record<string, number>> };
 }
@@ -146,7 +146,7 @@ function Storage({ status }: { status: Schemas["Status"] }) {
 /** Compares the indexes with the records, on request: it reads everything. */
 function Check() {
   const [asked, ask] = useState(0);
-  const report = useLoad((signal) => (asked === 0 ? undefined : take(api.GET("/api/v1/check", { signal }))), [asked]);
+  const report = useLoad((signal) => (asked === 0 ? undefined : api.check({}, { signal })), [asked]);
   return (
     <section class="panel">
       <div class="row">

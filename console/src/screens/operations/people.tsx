@@ -1,5 +1,5 @@
 import { useState } from "preact/hooks";
-import { api, take, type Schemas } from "../../api/client";
+import { api, type Schemas } from "../../api/client";
 import { person } from "../../session";
 import { ConfirmButton, Failure, useAction } from "../../ui/action";
 import { CopyButton, Dialog } from "../../ui/controls";
@@ -16,11 +16,11 @@ export function People() {
   const [secret, show] = useState("");
   const loaded = useLoad(async (signal) => {
     const query = owner() ? { user: "*" } : {};
-    const keys = await take(api.GET("/api/v1/keys", { params: { query }, signal }));
+    const keys = await api.listKeys(query, { signal });
     if (!owner()) return { keys, users: [], groups: [] };
     const [users, groups] = await Promise.all([
-      take(api.GET("/api/v1/users", { signal })),
-      take(api.GET("/api/v1/groups", { signal })),
+      api.listUsers({}, { signal }),
+      api.listGroups({}, { signal }),
     ]);
     return { keys, users, groups };
   }, []);
@@ -77,8 +77,7 @@ export function NewName({ what, create }: { what: string; create: (name: string,
 function Users({ users, onChanged }: { users: readonly User[]; onChanged: () => void }) {
   const { act, failure } = useAction();
   const disable = ({ id, disabled }: User) => {
-    const params = { path: { user: id } };
-    act(() => take(api.PATCH("/api/v1/users/{user}", { params, body: { disabled: !disabled } })), onChanged);
+    act(() => api.setUserDisabled({ user: id, disabled: !disabled }), onChanged);
   };
   return (
     <section aria-label="Users">
@@ -86,10 +85,7 @@ function Users({ users, onChanged }: { users: readonly User[]; onChanged: () => 
       <NewName
         what="user"
         create={(name, done) =>
-          act(
-            () => take(api.POST("/api/v1/users", { body: { name } })),
-            () => (done(), onChanged()),
-          )
+          act(() => api.createUser({ name }), () => (done(), onChanged()))
         }
       />
       <Failure text={failure} />
@@ -123,13 +119,12 @@ function Users({ users, onChanged }: { users: readonly User[]; onChanged: () => 
 /** Deletes a user; what it owns goes to another one. */
 function DeleteUser({ user, others, onChanged }: { user: User; others: readonly User[]; onChanged: () => void }) {
   const [follower, choose] = useState("");
-  const params = { path: { user: user.id }, query: { transfer_to: follower === "" ? null : follower } };
   return (
     <ConfirmButton
       label="Delete"
       name={`Delete ${user.name}`}
       title={`Delete the user ${user.name}?`}
-      run={() => take(api.DELETE("/api/v1/users/{user}", { params }))}
+      run={() => api.deleteUser({ user: user.id, transfer_to: follower === "" ? null : follower })}
       onDone={onChanged}
     >
       <p>The keys, grants and memberships of {user.name} end. This cannot be undone.</p>

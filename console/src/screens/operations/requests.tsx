@@ -1,4 +1,4 @@
-import { api, take } from "../../api/client";
+import { api } from "../../api/client";
 import { counted, instant, milliseconds, whole } from "../../ui/format";
 import { Show, useLoad } from "../../ui/load";
 
@@ -9,8 +9,8 @@ const NEWEST = 100;
 export function Requests() {
   const loaded = useLoad(async (signal) => {
     const [totals, newest] = await Promise.all([
-      take(api.GET("/api/v1/requests/totals", { params: { query: { hours: HOURS } }, signal })),
-      take(api.GET("/api/v1/requests", { params: { query: { limit: NEWEST } }, signal })),
+      api.requestTotals({ hours: HOURS }, { signal }),
+      api.listRequests({ limit: NEWEST }, { signal }),
     ]);
     return { totals, newest };
   }, []);

@@ -1,5 +1,5 @@
 import { useMemo } from "preact/hooks";
-import { api, take } from "../../api/client";
+import { api } from "../../api/client";
 import { counted, whole } from "../../ui/format";
 import { useLoad, type Loaded } from "../../ui/load";
 import { isIn, passagesOf, type Window } from "../../window/anatomy";
@@ -21,7 +21,7 @@ export function useComparison(settings: Settings, other: Other, window: Window) 
   const changed = otherSettings(settings, other);
   const loaded = useLoad(
     (signal) =>
-      changed === undefined ? undefined : take(api.POST("/api/v1/explain", { body: bodyOf(changed), signal })),
+      changed === undefined ? undefined : api.explain(bodyOf(changed), { signal }),
     [JSON.stringify(changed)],
   );
   const found = changed === undefined ? undefined : loaded.data;

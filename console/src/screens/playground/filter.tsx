@@ -1,5 +1,5 @@
 import { useState } from "preact/hooks";
-import { api, take } from "../../api/client";
+import { api } from "../../api/client";
 import { Segmented } from "../../ui/controls";
 import { useLoad } from "../../ui/load";
 import {
@@ -88,11 +88,7 @@ function Rows({
 }) {
   // Conditions that are not complete yet are no part of the filter, and are kept here.
   const [{ any, rows }, set] = useState(initial);
-  const sources = useLoad(
-    (signal) =>
-      take(api.GET("/api/v1/collections/{collection}/sources", { params: { path: { collection } }, signal })),
-    [collection],
-  );
+  const sources = useLoad((signal) => api.listSources({ collection }, { signal }), [collection]);
   const change = (next: Partial<Conditions>) => {
     const changed = { any, rows, ...next };
     set(changed);

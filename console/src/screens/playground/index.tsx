@@ -1,6 +1,6 @@
 /** The playground: a question, and what the model will see of it, and why. */
 import { useMemo, useState } from "preact/hooks";
-import { api, take } from "../../api/client";
+import { api } from "../../api/client";
 import { useFields } from "../../ui/address";
 import { counted, milliseconds, percent } from "../../ui/format";
 import { useKeys } from "../../ui/keys";
@@ -18,7 +18,7 @@ import { Why } from "./why";
 
 export default function Playground() {
   const [fields, setFields] = useFields();
-  const collections = useLoad((signal) => take(api.GET("/api/v1/collections", { signal })), []);
+  const collections = useLoad((signal) => api.listCollections({}, { signal }), []);
   const given = settingsOf(fields);
   const settings = { ...given, collection: given.collection || (collections.data?.[0]?.name ?? "") };
   const change = (changes: Partial<Settings>) => setFields(fieldsOf(changes));
@@ -67,9 +67,8 @@ function Answer({ settings, document, other, onChange, onField }: AnswerOf) {
   const body = JSON.stringify(settings);
   const answer = useLoad(
     async (signal) => {
-      const window = await take(api.POST("/api/v1/explain", { body: bodyOf(settings), signal }));
-      const params = { path: { collection: settings.collection } };
-      const sources = await take(api.GET("/api/v1/collections/{collection}/sources", { params, signal }));
+      const window = await api.explain(bodyOf(settings), { signal });
+      const sources = await api.listSources({ collection: settings.collection }, { signal });
       return { window, sources: new Map(sources.map((each) => [each.id, each.name])) };
     },
     [body],

@@ -61,7 +61,7 @@ export function fieldsOf(settings: Partial<Settings>): Fields {
 
 /** The request body, with only what differs from the defaults of the API. */
 export function bodyOf(settings: Settings): Body {
-  const body: Partial<Body> = {
+  const body: Body = {
     query: settings.query,
     collection: settings.collection,
     max_tokens: settings.maxTokens,
@@ -74,8 +74,7 @@ export function bodyOf(settings: Settings): Body {
   if (settings.minSimilarity !== "") body.min_similarity = Number(settings.minSimilarity);
   if (settings.retrievers !== "both") body.retrievers = [settings.retrievers];
   if (!settings.rerank) body.rerank = false;
-  // The document has the defaults as required fields; the API does not need them.
-  return body as Body;
+  return body;
 }
 
 /** The filter is JSON that a person may be in the middle of writing. */

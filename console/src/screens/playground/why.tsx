@@ -1,5 +1,5 @@
 import { useEffect, useRef, useState } from "preact/hooks";
-import { api, take } from "../../api/client";
+import { api } from "../../api/client";
 import { counted, score, whole } from "../../ui/format";
 import { useKeys } from "../../ui/keys";
 import { useLoad } from "../../ui/load";
@@ -101,11 +101,11 @@ function Answer({
   onBudget: (tokens: number) => void;
 }) {
   const explained = useLoad(
-    (signal) => take(api.POST("/api/v1/explain", { body: { ...bodyOf(settings), document, fits_from: true }, signal })),
+    (signal) => api.explain({ ...bodyOf(settings), document, fits_from: true }, { signal }),
     [settings, document],
   );
   if (explained.error !== undefined) {
-    const text = explained.error.hidden ? "There is no such document that you may see." : explained.error.message;
+    const text = explained.error.status === 404 ? "There is no such document that you may see." : explained.error.message;
     return <p class="why-answer">{text}</p>;
   }
   const window = explained.data;
@@ -170,8 +170,7 @@ function missing(window: Window): Named[] {
 }
 
 async function named(collection: string, signal: AbortSignal): Promise<Named[]> {
-  const params = { path: { collection }, query: { limit: 1000 } };
-  const page = await take(api.GET("/api/v1/collections/{collection}/documents", { params, signal }));
+  const page = await api.listDocuments({ collection, limit: 1000 }, { signal });
   return page.documents.map((each) => ({ id: each.id, name: each.key || each.title }));
 }
 

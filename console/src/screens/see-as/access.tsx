@@ -1,5 +1,6 @@
 import { useState } from "preact/hooks";
-import { api, take, type Schemas } from "../../api/client";
+import { api, type Schemas } from "../../api/client";
+import { ifAllowed } from "../../api/lists";
 import { person } from "../../session";
 import { Failure, useAction } from "../../ui/action";
 import { counted, whole } from "../../ui/format";
@@ -25,8 +26,7 @@ export function MissingGrants({
   const { act, failure } = useAction();
   const give = ({ source, role }: Grant) => {
     const body: Schemas["PutGrantBody"] = { grantee: { kind: "user", id: user }, source, role };
-    const params = { path: { collection } };
-    act(() => take(api.PUT("/api/v1/collections/{collection}/grants", { params, body })), onGranted);
+    act(() => api.putGrant({ collection, ...body }), onGranted);
   };
   return (
     <section class="panel">
@@ -65,13 +65,9 @@ export function Roles({ user, collection }: { user: string; collection: string }
   const me = person.value;
   const roles = useLoad(
     async (signal) => {
-      const query = { collection };
-      const other = await take(api.GET("/api/v1/users/{user}/roles", { params: { path: { user }, query }, signal }));
-      const own = await api.GET("/api/v1/users/{user}/roles", {
-        params: { path: { user: me?.name ?? "" }, query },
-        signal,
-      });
-      return { other, own: new Map(own.data?.map((each) => [each.source, each.role])) };
+      const other = await api.effectiveRoles({ user, collection }, { signal });
+      const own = await ifAllowed(api.effectiveRoles({ user: me?.name ?? "", collection }, { signal }));
+      return { other, own: new Map(own.map((each) => [each.source, each.role])) };
     },
     [user, collection],
   );
@@ -120,7 +116,7 @@ export function Readers({ trace }: { trace: readonly Entry[] }) {
     (signal) =>
       document === ""
         ? undefined
-        : take(api.GET("/api/v1/documents/{document}/readers", { params: { path: { document } }, signal })),
+        : api.listReaders({ document }, { signal }),
     [document],
   );
   if (document === "") return null;

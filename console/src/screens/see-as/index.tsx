@@ -1,6 +1,7 @@
 /** A question as another user: what that person's window lacks, and which grant would give it. */
 import { useState } from "preact/hooks";
-import { api, take, type Schemas } from "../../api/client";
+import { api, type Schemas } from "../../api/client";
+import { ifAllowed } from "../../api/lists";
 import { person } from "../../session";
 import { useFields, type Fields } from "../../ui/address";
 import { counted, whole } from "../../ui/format";
@@ -19,7 +20,7 @@ const BUDGET = 2048;
 export default function SeeAs() {
   const [fields, setFields] = useFields();
   const known = useLoad(async (signal) => {
-    const collections = await take(api.GET("/api/v1/collections", { signal }));
+    const collections = await api.listCollections({}, { signal });
     return { collections: collections.map((each) => each.name), users: await userNames(signal) };
   }, []);
   const [query, user] = [fields.get("query") ?? "", fields.get("user") ?? ""];
@@ -69,8 +70,7 @@ export default function SeeAs() {
 
 /** The names of all users, for those who may list them. */
 async function userNames(signal: AbortSignal): Promise<string[]> {
-  const answer = await api.GET("/api/v1/users", { signal });
-  return (answer.data ?? []).map((each) => each.name);
+  return (await ifAllowed(api.listUsers({}, { signal }))).map((each) => each.name);
 }
 
 function Form({
@@ -149,16 +149,12 @@ interface Asked {
 function Answer({ query, user, collection, onBack }: Asked & { onBack: () => void }) {
   const explained = useLoad(
     (signal) => {
-      const body = { query, collection, max_tokens: BUDGET, budget_query: query } as Schemas["ExplainAsBody"];
-      return take(api.POST("/api/v1/explain/as/{user}", { params: { path: { user } }, body, signal }));
+      const body = { query, collection, max_tokens: BUDGET, budget_query: query };
+      return api.explainAs({ user, ...body }, { signal });
     },
     [query, user, collection],
   );
-  const sources = useLoad(
-    (signal) =>
-      take(api.GET("/api/v1/collections/{collection}/sources", { params: { path: { collection } }, signal })),
-    [collection],
-  );
+  const sources = useLoad((signal) => api.listSources({ collection }, { signal }), [collection]);
   if (explained.error !== undefined) {
     return <Failed problem={explained.error} what={`the window of ${user}`} retry={explained.reload} />;
   }

@@ -1,5 +1,5 @@
 import { useEffect, useState } from "preact/hooks";
-import { api, take, type Schemas } from "../../api/client";
+import { api, type Schemas } from "../../api/client";
 import { Failure, useAction } from "../../ui/action";
 import { instant } from "../../ui/format";
 import { Show, useLoad } from "../../ui/load";
@@ -10,11 +10,8 @@ const KEPT = 50;
 
 /** The alerts of a collection and their matches, the newest on top, as they come. */
 export function Alerts({ collection }: { collection: string }) {
-  const alerts = useLoad(
-    (signal) => take(api.GET("/api/v1/alerts", { params: { query: { collection } }, signal })),
-    [collection],
-  );
-  const earlier = useLoad((signal) => take(api.GET("/api/v1/alerts/events", { signal })), []);
+  const alerts = useLoad((signal) => api.listAlerts({ collection }, { signal }), [collection]);
+  const earlier = useLoad((signal) => api.listAlertMatches({}, { signal }), []);
   const [matches, add] = useState<Match[]>([]);
   const [query, type] = useState("");
   const { act, failure } = useAction();
@@ -27,14 +24,11 @@ export function Alerts({ collection }: { collection: string }) {
     return () => events.close();
   }, []);
   const create = () => {
-    const body = { name: query, query, collection } as Schemas["PutAlertBody"];
-    act(
-      () => take(api.POST("/api/v1/alerts", { body })),
-      () => (type(""), alerts.reload()),
-    );
+    const body = { name: query, query, collection };
+    act(() => api.putAlert(body), () => (type(""), alerts.reload()));
   };
   const remove = (alert: string) =>
-    act(() => take(api.DELETE("/api/v1/alerts/{alert}", { params: { path: { alert } } })), alerts.reload);
+    act(() => api.deleteAlert({ alert }), alerts.reload);
   const names = new Set(alerts.data?.map((each) => each.id));
   const known = new Set(matches.map((each) => each.number));
   const shown = [...matches, ...[...(earlier.data ?? [])].reverse().filter((each) => !known.has(each.number))];

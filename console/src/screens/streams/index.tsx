@@ -1,6 +1,6 @@
 /** Streams over time: captions, events, entities, what a question finds, and alerts as they come. */
 import { useState } from "preact/hooks";
-import { api, take, type Schemas } from "../../api/client";
+import { api, type Schemas } from "../../api/client";
 import { inCollections, readPages } from "../../api/lists";
 import { Failure } from "../../ui/action";
 import { useFields } from "../../ui/address";
@@ -71,7 +71,7 @@ export default function Streams() {
 
 const allStreams = (signal: AbortSignal): Promise<Placed[]> =>
   inCollections(signal, async (collection) => {
-    const streams = await take(api.GET("/api/v1/streams", { params: { query: { collection } }, signal }));
+    const streams = await api.listStreams({ collection }, { signal });
     return streams.map((stream) => ({ collection, stream }));
   });
 
@@ -85,24 +85,19 @@ interface Read {
 
 /** What is in a stream or a part of it: the first captions, all events, and the entities that are there most often. */
 async function read({ collection, stream }: Placed, view: View | undefined, wanted: number, signal: AbortSignal): Promise<Read> {
-  const path = { stream: stream.source.id };
-  const query = { collection, ...(view !== undefined && { start: String(view.from), end: String(view.to) }) };
-  const params = { path, query };
+  const range = view !== undefined && { start: String(view.from), end: String(view.to) };
+  const params = { stream: stream.source.id, collection, ...range };
   const [{ rows: captions, next }, events, { entities }] = await Promise.all([
     readPages(wanted, PAGE, async (limit, after) => {
-      const asked = { params: { path, query: { ...query, limit, after } }, signal };
-      // The route can also answer lines of JSON, which nobody asked for here.
-      const page = (await take(api.GET("/api/v1/streams/{stream}/captions", asked))) as Schemas["CaptionPage"];
+      const page = await api.listCaptions({ ...params, limit, after }, { signal });
       return { rows: page.captions, next: page.next };
     }),
-    take(api.GET("/api/v1/streams/{stream}/events", { params, signal })),
-    take(api.GET("/api/v1/streams/{stream}/entities", { params, signal })),
+    api.listEvents(params, { signal }),
+    api.countEntities(params, { signal }),
   ]);
   const named = Object.keys(entities).slice(0, ENTITIES);
   const spans = await Promise.all(
-    named.map((entity) =>
-      take(api.GET("/api/v1/streams/{stream}/timeline", { params: { path, query: { ...query, entity } }, signal })),
-    ),
+    named.map((entity) => api.entityTimeline({ ...params, entity }, { signal })),
   );
   return { captions, more: next !== null, events, entities: named.map((name, at) => ({ name, spans: spans[at] ?? [] })) };
 }
@@ -127,8 +122,8 @@ function StreamView({
   const answer = useLoad(
     (signal) => {
       if (query === "") return undefined;
-      const body = { query, collection, streams: [stream.source.id] } as Schemas["SearchStreamsBody"];
-      return take(api.POST("/api/v1/streams/search", { body, signal }));
+      const body = { query, collection, streams: [stream.source.id] };
+      return api.searchStreams(body, { signal });
     },
     [query],
   );
@@ -203,16 +198,7 @@ function byType(events: readonly Schemas["EventSpan"][]): Line[] {
 }
 
 function Summary({ placed: { collection, stream } }: { placed: Placed }) {
-  const summarized = useLoad(
-    (signal) =>
-      take(
-        api.GET("/api/v1/streams/{stream}/summary", {
-          params: { path: { stream: stream.source.id }, query: { collection } },
-          signal,
-        }),
-      ),
-    [],
-  );
+  const summarized = useLoad((signal) => api.getSummary({ stream: stream.source.id, collection }, { signal }), []);
   return (
     <section class="panel" aria-label="Summary">
       <h2>Summary</h2>

@@ -1,4 +1,4 @@
-"""Write the OpenAPI document, from which the types of the console's client are generated."""
+"""Write the OpenAPI document, from which the TypeScript client is generated."""
 
 import asyncio
 import json
@@ -20,4 +20,6 @@ async def document() -> str:
 
 
 if __name__ == "__main__":
-    Path(sys.argv[1]).write_text(asyncio.run(document()), encoding="utf-8")
+    path, text = Path(sys.argv[1]), asyncio.run(document())
+    if not path.exists() or path.read_text(encoding="utf-8") != text:
+        path.write_text(text, encoding="utf-8")
