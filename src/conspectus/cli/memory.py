@@ -53,7 +53,9 @@ COUNTED: Final = {
 }
 NO_MEMORIES: Final = "no memories"
 Id = Annotated[str, typer.Argument(metavar="MEMORY", help="Id of a memory.")]
-Kind = Annotated[MemoryKind | None, typer.Option(help="turn or note.")]
+Kind = Annotated[
+    MemoryKind | None, typer.Option(help="turn, or note: a persistent instruction or preference.")
+]
 Author = Annotated[str | None, typer.Option(help="Author.")]
 Role = Annotated[str | None, typer.Option(help="Role: user, assistant, ...")]
 

@@ -74,7 +74,9 @@ class Changes:
     role: Role = None
     author: Author = None
     at: Annotated[str | None, typer.Option(help="Time in ISO 8601.")] = None
-    kind: Annotated[MemoryKind | None, typer.Option(help="turn or note.")] = None
+    kind: Annotated[
+        MemoryKind | None, typer.Option(help="turn, or note: a persistent instruction or preference.")
+    ] = None
     valid_until: Annotated[str | None, typer.Option(help="ISO 8601 time until which the fact is true.")] = (
         None
     )

@@ -28,7 +28,8 @@ MinConfidence = Annotated[
 ]
 Tokenizer = Annotated[str, typer.Option(help="o200k_base, cl100k_base, hf:PATH or an estimator.")]
 Format = Annotated[
-    Literal["text", "xml", "json", "messages", "guarded"], typer.Option("--format", help="Output format.")
+    Literal["text", "xml", "json", "messages", "guarded"],
+    typer.Option("--format", help="Output format; text is numbered for citation, guarded as in a chat."),
 ]
 Instant = Annotated[str | None, typer.Option(help="Time of the query in ISO 8601 (default: now).")]
 AsOf = Annotated[str | None, typer.Option(help="Use the state known at this ISO 8601 time (default: now).")]
