@@ -39,8 +39,13 @@ const SHORTCUTS: readonly (readonly [string, string])[] = [
   ["w", "Ask why a document is not in the window"],
   ["[ and ]", "Smaller, larger budget"],
   ["t", "Light or dark"],
-  ["?", "Show this list"],
+  ["?", "Help"],
   ["Esc", "Close"],
+];
+
+const MANUALS: readonly (readonly [string, string])[] = [
+  ["/console/docs/", "Documentation"],
+  ["/docs", "Reference of the API"],
 ];
 
 const THEME = "conspectus-theme";
@@ -116,13 +121,14 @@ function Frame() {
             </>
           ))}
         </nav>
-        <Account />
+        <Account onHelp={() => showHelp(true)} />
       </header>
       <main id="main" tabIndex={-1} ref={main}>
         {screen === undefined ? <State title="There is no such screen" /> : <Lazy key={screen.path} screen={screen} />}
       </main>
       {help && (
-        <Dialog title="Keys" onClose={() => showHelp(false)}>
+        <Dialog title="Help" onClose={() => showHelp(false)}>
+          <Manuals />
           <dl class="receipt">
             {SHORTCUTS.map(([keys, meaning]) => (
               <div key={keys}>
@@ -137,7 +143,27 @@ function Frame() {
   );
 }
 
-function Account() {
+/** Links to what this server has to read; a checkout may not have built all of it. */
+function Manuals() {
+  const [found, find] = useState<readonly string[]>([]);
+  useEffect(() => {
+    for (const [address] of MANUALS) {
+      fetch(address, { method: "HEAD" }).then((answer) => answer.ok && find((before) => [...before, address]), () => undefined);
+    }
+  }, []);
+  const shown = MANUALS.filter(([address]) => found.includes(address));
+  return (
+    <ul class="cluster">
+      {shown.map(([address, name]) => (
+        <li key={address}>
+          <a href={address}>{name}</a>
+        </li>
+      ))}
+    </ul>
+  );
+}
+
+function Account({ onHelp }: { onHelp: () => void }) {
   const who = person.value;
   return (
     <div class="me">
@@ -148,6 +174,9 @@ function Account() {
       <span class="cluster">
         <button class="btn compact" type="button" onClick={switchTheme}>
           {theme.value === "dark" ? "Light" : "Dark"}
+        </button>
+        <button class="btn compact" type="button" onClick={onHelp}>
+          Help
         </button>
         {loggedIn() && (
           <button class="btn compact" type="button" onClick={() => void logout()}>

@@ -37,6 +37,17 @@ def test_a_search_finds_pages_and_shows_where(reader: Page) -> None:
     expect(reader.locator("article")).to_contain_text("backup", ignore_case=True)
 
 
+@pytest.mark.parametrize("status", [200, 404])
+def test_help_leads_to_what_there_is_to_read(site: Site, visit: Opened, status: int) -> None:
+    page = visit(site, "/documents")
+    page.route("**/console/docs/", lambda route: route.fulfill(status=status))
+    page.get_by_role("button", name="Help").click()
+    dialog = page.get_by_role("dialog", name="Help")
+    expect(dialog.get_by_role("link", name="Reference of the API")).to_have_attribute("href", "/docs")
+    expect(dialog.get_by_role("link", name="Documentation")).to_have_count(int(status == 200))
+    assert violations(page) == []
+
+
 def test_a_page_fits_a_narrow_window(site: Site, visit: Opened, reader: Page) -> None:
     page = visit(site, "/docs/reference/settings.html", narrow=True)
     expect(page.get_by_role("heading", level=1)).to_contain_text("Settings")

@@ -249,7 +249,7 @@ async def manual(site: Site, tmp_path: Path) -> httpx.AsyncClient:
     """Whoever opens the documentation, of which only compressed files are stored."""
     site.app.state.docs = folder = tmp_path / "docs"
     (folder / "guides").mkdir(parents=True)
-    for name in ("index.html", "guides/chat.html", "search.js"):
+    for name in ("index.html", "guides/chat.html", "search.js", "llms.txt", "llms-full.txt"):
         (folder / f"{name}.gz").write_bytes(gzip.compress(name.encode()))
     return httpx.AsyncClient(transport=httpx.ASGITransport(site.app), base_url="http://localhost")
 
@@ -271,6 +271,15 @@ async def test_the_documentation_is_sent_as_the_client_reads_it(
         assert "unsafe" not in answer.headers["content-security-policy"]
         held = {**headers, "If-None-Match": answer.headers["etag"]}
         assert (await manual.get(f"/console/docs/{path}", headers=held)).status_code == 304
+
+
+@pytest.mark.parametrize("name", ["llms.txt", "llms-full.txt"])
+async def test_language_models_find_the_documentation_where_they_look(
+    manual: httpx.AsyncClient, name: str
+) -> None:
+    answer = await manual.get(f"/{name}", follow_redirects=True)
+    assert (answer.url.path, answer.text) == (f"/console/docs/{name}", name)
+    assert answer.headers["content-type"] == "text/plain; charset=utf-8"
 
 
 async def test_the_documentation_has_no_pages_but_its_own(

@@ -93,6 +93,13 @@ async def documentation(request: Request, path: str) -> Response:
     return await _file(request, files, path)
 
 
+@router.api_route("/llms.txt", methods=["GET", "HEAD"])
+@router.api_route("/llms-full.txt", methods=["GET", "HEAD"])
+async def documentation_for_models(request: Request) -> RedirectResponse:
+    """The address where language models look for the documentation."""
+    return RedirectResponse(f"{DOCS}{request.url.path}")
+
+
 @router.api_route(CONSOLE, methods=["GET", "HEAD"])
 @router.api_route(f"{CONSOLE}/{{path:path}}", methods=["GET", "HEAD"])
 async def console(request: Request, path: str = "") -> Response:
