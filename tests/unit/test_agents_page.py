@@ -10,7 +10,7 @@ PROGRAMS = re.findall(r"^```python\n(.*?)^```$", PAGE.read_text(encoding="utf-8"
 def test_the_page_has_a_program_for_each_library() -> None:
     assert [re.findall(r"conspectus\.integrations\.(\w+)", each)[-1] for each in PROGRAMS] == [
         "langchain",
-        "langgraph_checkpoints",
+        "langgraph",
         "llama_index",
         "haystack",
         "openai_agents",

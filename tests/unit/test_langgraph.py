@@ -24,8 +24,7 @@ from tests.support.served import served
 import conspectus
 from conspectus import Settings
 from conspectus.errors import InvalidInput, TooLarge
-from conspectus.integrations.langgraph import ConspectusStore
-from conspectus.integrations.langgraph_checkpoints import ConspectusSaver
+from conspectus.integrations.langgraph import ConspectusSaver, ConspectusStore
 from conspectus.sync import BlockingEngine
 from conspectus.testing.embedders import HashedEmbedder
 from conspectus.web.app import application

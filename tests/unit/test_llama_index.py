@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 from llama_index.core.base.llms.types import ChatMessage, ImageBlock, MessageRole, TextBlock
-from llama_index.core.memory import ChatMemoryBuffer, Memory
+from llama_index.core.memory import Memory
 from llama_index.core.schema import MetadataMode, QueryBundle
 from llama_index.core.storage.chat_store.base_db import MessageStatus
 from tests.support.served import served
@@ -15,7 +15,6 @@ from conspectus import Eq, NewDocument, Settings
 from conspectus.errors import InvalidInput, NotFound
 from conspectus.integrations.llama_index import (
     ConspectusAsyncChatStore,
-    ConspectusChatStore,
     ConspectusMemoryBlock,
     ConspectusRetriever,
 )
@@ -82,11 +81,11 @@ async def test_a_server_gives_the_same(tmp_path: Path) -> None:
                 here = await ConspectusRetriever(local, ask).aretrieve("room 7")
                 assert here
                 assert await ConspectusRetriever(remote, ask).aretrieve("room 7") == here
-            store = ConspectusChatStore(engine=remote, user="ann")
-            await store.aset_messages("c", TALK)
-            assert await store.aget_messages("c") == TALK
-            assert await ConspectusChatStore(engine=local, user="ann").aget_keys() == ["c"]
-            assert await store.adelete_last_message("c") == TALK[-1]
+            store = ConspectusAsyncChatStore(engine=remote, user="ann")
+            await store.set_messages("c", TALK)
+            assert await store.get_messages("c") == TALK
+            assert await ConspectusAsyncChatStore(engine=local, user="ann").get_keys() == ["c"]
+            assert await store.delete_message("c", -1) == TALK[-1]
             asked = [ChatMessage(content="Where is Zürich?")]
             assert await ConspectusMemoryBlock(engine=remote, user="ann").aget(asked)
 
@@ -101,43 +100,29 @@ async def test_retrieving_in_a_loop(tmp_path: Path) -> None:
             retriever.retrieve("meeting")
 
 
-def test_messages_come_back_as_they_were_given(engine: BlockingEngine) -> None:
-    store = ConspectusChatStore(engine=engine, user="ann")
-    assert (store.get_messages("c"), store.get_keys(), store.delete_messages("c")) == ([], [], None)
-    store.set_messages("c", TALK[:3])
+async def test_messages_come_back_as_they_were_given(engine: BlockingEngine) -> None:
+    store = ConspectusAsyncChatStore(engine=engine, user="ann")
+    await store.set_messages("c", TALK[:3])
     for message in TALK[3:]:
-        store.add_message("c", message)
-    assert store.get_messages("c") == TALK
-    store.set_messages("d", TALK[:1])
-    store.set_messages("d", TALK[1:2])
-    assert store.get_messages("d") == TALK[1:2]
-    assert sorted(store.get_keys()) == ["c", "d"]
-    assert store.delete_messages("c") == TALK
-    assert (store.get_messages("c"), store.get_messages("d")) == ([], TALK[1:2])
+        await store.add_message("c", message)
+    assert await store.get_messages("c") == TALK
+    await store.set_messages("d", TALK[:1])
+    await store.set_messages("d", TALK[1:2])
+    assert await store.get_messages("d") == TALK[1:2]
+    assert sorted(await store.get_keys()) == ["c", "d"]
+    await store.delete_messages("c")
+    assert (await store.get_messages("c"), await store.get_messages("d")) == ([], TALK[1:2])
 
 
-def test_single_messages_are_taken_by_their_place(engine: BlockingEngine) -> None:
-    store = ConspectusChatStore(engine=engine)
-    store.set_messages("c", TALK[:5])
-    assert store.delete_message("c", 5) is None
-    assert store.delete_message("c", -6) is None
-    assert store.delete_message("c", 1) == TALK[1]
-    assert store.delete_message("c", -2) == TALK[3]
-    assert store.delete_last_message("c") == TALK[4]
-    assert store.get_messages("c") == [TALK[0], TALK[2]]
-    assert store.delete_last_message("unknown") is None
-
-
-def test_a_message_is_inserted_at_a_place(engine: BlockingEngine) -> None:
-    store = ConspectusChatStore(engine=engine)
-    for key in ("z", "a", "m"):
-        store.add_message(key, TALK[1])
-    assert store.get_keys() == ["z", "a", "m"]
-    for place, message in [(0, TALK[0]), (-1, TALK[2]), (99, TALK[3]), (-99, TALK[1])]:
-        store.add_message("a", message, idx=place)
-    assert store.get_messages("a") == [TALK[1], TALK[0], TALK[2], TALK[1], TALK[3]]
-    asyncio.run(store.async_add_message("a", TALK[4], idx=2))
-    assert store.get_messages("a")[2:4] == [TALK[4], TALK[2]]
+async def test_single_messages_are_taken_by_their_place(engine: BlockingEngine) -> None:
+    store = ConspectusAsyncChatStore(engine=engine)
+    await store.set_messages("c", TALK[:5])
+    assert await store.delete_message("c", 5) is None
+    assert await store.delete_message("c", -6) is None
+    assert await store.delete_message("c", 1) == TALK[1]
+    assert await store.delete_message("c", -2) == TALK[3]
+    assert await store.delete_message("c", -1) == TALK[4]
+    assert await store.get_messages("c") == [TALK[0], TALK[2]]
 
 
 async def test_a_database_chat_store_archives_the_oldest(tmp_path: Path) -> None:
@@ -178,54 +163,29 @@ async def test_a_memory_of_llama_index_lives_in_the_store(tmp_path: Path) -> Non
         assert await store.get_messages("c") == said[len(archived) :]
 
 
-def test_users_are_apart(engine: BlockingEngine) -> None:
-    ann, bob = (ConspectusChatStore(engine=engine, user=user) for user in ("ann", "bob"))
-    ann.set_messages("c", TALK[:2])
-    bob.set_messages("c", TALK[2:4])
-    ann.delete_messages("c")
-    assert (ann.get_keys(), bob.get_keys(), bob.get_messages("c")) == ([], ["c"], TALK[2:4])
+async def test_users_are_apart(engine: BlockingEngine) -> None:
+    ann, bob = (ConspectusAsyncChatStore(engine=engine, user=user) for user in ("ann", "bob"))
+    await ann.set_messages("c", TALK[:2])
+    await bob.set_messages("c", TALK[2:4])
+    await ann.delete_messages("c")
+    assert (await ann.get_keys(), await bob.get_keys(), await bob.get_messages("c")) == ([], ["c"], TALK[2:4])
 
 
-def test_a_chat_memory_lives_on_in_another_process(tmp_path: Path) -> None:
+async def test_a_memory_lives_on_in_another_process(tmp_path: Path) -> None:
     for start in (0, 2):
-        store = ConspectusChatStore(engine=tmp_path, user="ann")
-        memory = ChatMemoryBuffer.from_defaults(chat_store=store, chat_store_key="c", tokenizer_fn=list)
+        store = ConspectusAsyncChatStore(engine=tmp_path, user="ann")
+        memory = Memory.from_defaults(session_id="c", tokenizer_fn=str.split, chat_store=store)
         for message in TALK[start : start + 2]:
-            memory.put(message)
-        assert memory.get_all() == TALK[: start + 2]
+            await memory.aput(message)
+        assert await memory.aget_all() == TALK[: start + 2]
         store.close()
 
 
-def test_a_chat_memory_is_written_as_a_string_and_read_again(tmp_path: Path) -> None:
-    store = ConspectusChatStore(engine=str(tmp_path), user="ann")
-    memory = ChatMemoryBuffer.from_defaults(chat_store=store, chat_store_key="c", tokenizer_fn=list)
-    memory.put(TALK[0])
-    store.close()
-    again = ChatMemoryBuffer.from_string(memory.to_string())
-    assert isinstance(again.chat_store, ConspectusChatStore)
-    assert (again.chat_store.user, again.get_all()) == ("ann", TALK[:1])
-    again.chat_store.close()
-
-
-async def test_asynchronous_twins_do_the_same(tmp_path: Path) -> None:
-    async with conspectus.open(tmp_path, embedder=HashedEmbedder()) as engine:
-        store = ConspectusChatStore(engine=engine, user="ann")
-        await store.aset_messages("c", TALK[:2])
-        await store.async_add_message("c", TALK[2])
-        assert await store.aget_keys() == ["c"]
-        assert await store.adelete_message("c", 0) == TALK[0]
-        assert await store.adelete_last_message("c") == TALK[2]
-        assert await store.aget_messages("c") == TALK[1:2]
-        assert await store.adelete_messages("c") == TALK[1:2]
-        with pytest.raises(InvalidInput, match="asynchronous"):
-            store.get_messages("c")
-
-
-def test_what_is_not_json_is_refused(engine: BlockingEngine) -> None:
-    store = ConspectusChatStore(engine=engine)
+async def test_what_is_not_json_is_refused(engine: BlockingEngine) -> None:
+    store = ConspectusAsyncChatStore(engine=engine)
     with pytest.raises(InvalidInput, match="JSON"):
-        store.add_message("c", ChatMessage(content="x", additional_kwargs={"a": object()}))
-    assert store.get_messages("c") == []
+        await store.add_message("c", ChatMessage(content="x", additional_kwargs={"a": object()}))
+    assert await store.get_messages("c") == []
 
 
 async def test_a_block_gives_what_answers_within_its_budget(tmp_path: Path) -> None:

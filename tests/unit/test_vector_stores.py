@@ -214,7 +214,6 @@ def refusals(engine: BlockingEngine) -> Iterator[tuple[str, Callable[[], Any]]]:
         langchain.ConspectusByteStore,
         llama_index.ConspectusRetriever,
         llama_index.ConspectusVectorStore,
-        llama_index.ConspectusChatStore,
         llama_index.ConspectusAsyncChatStore,
         llama_index.ConspectusMemoryBlock,
     ]

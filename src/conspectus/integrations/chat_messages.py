@@ -66,25 +66,9 @@ class Turns:
                 return self.item(found[0])
         return None
 
-    async def insert(self, engine: AnyEngine, index: int, item: Item, role: str | None) -> None:
-        """Insert an item before the position `index`, like list.insert. Later items are stored again."""
-        tail = (await self.memories(engine))[index:]
-        items = [item, *map(self.item, tail)]
-        await self.add(engine, items, roles=[role, *(each.document.role for each in tail)])
-        await self.forget(engine, tail)
-
-    async def take(self, engine: AnyEngine, index: int) -> Item | None:
-        """Remove and return the item at a position. Negative positions count from the end."""
-        found = await self.memories(engine)
-        if not -len(found) <= index < len(found):
-            return None
-        return self.item(found[index]) if await self.forget(engine, [found[index]]) else None
-
-    async def clear(self, engine: AnyEngine) -> list[Item]:
+    async def clear(self, engine: AnyEngine) -> None:
         """Delete all turns. Notes of the conversation are kept."""
-        found = await self.memories(engine)
-        await self.forget(engine, found)
-        return [self.item(memory) for memory in found]
+        await self.forget(engine, await self.memories(engine))
 
     async def memories(self, engine: AnyEngine) -> list[Memory]:
         """Return all turns in the order of time."""

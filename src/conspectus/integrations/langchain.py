@@ -8,28 +8,25 @@ The engine is one of `conspectus.open` or `conspectus.connect`, blocking or not,
 """
 
 import json
-from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from dataclasses import replace
-from datetime import datetime
-from typing import Any, Self, TypedDict, Unpack, cast
-from uuid import uuid4
+from typing import Any, cast
 
 from conspectus.engine.any_engine import AnyEngine
 from conspectus.errors import InvalidInput, MissingExtra
 from conspectus.integrations.chat_messages import Item, Turns
-from conspectus.integrations.event_loop import Calls, Closing, Given, Work, both, calls_to, refuse
+from conspectus.integrations.event_loop import Calls, Closing, Given, both, calls_to
+from conspectus.integrations.langchain_vectors import ConspectusVectorStore
 from conspectus.integrations.passages import Ask
-from conspectus.integrations.texts import FoundText, Selection, Text, Texts, Value, Values
-from conspectus.model.filter import EVERYTHING, And, Eq, Filter
-from conspectus.model.graph import GraphExpansion
+from conspectus.integrations.texts import Value, Values
+from conspectus.model.filter import EVERYTHING, Filter
 from conspectus.model.memory import MEMORY, Scope
-from conspectus.model.query import QueryContext, QueryOptions, Retriever
+from conspectus.model.query import QueryOptions
 
 try:
     from langchain_core.callbacks import AsyncCallbackManagerForRetrieverRun, CallbackManagerForRetrieverRun
     from langchain_core.chat_history import BaseChatMessageHistory
     from langchain_core.documents import Document
-    from langchain_core.embeddings import Embeddings
     from langchain_core.messages import (
         AIMessage,
         BaseMessage,
@@ -40,7 +37,6 @@ try:
     )
     from langchain_core.retrievers import BaseRetriever
     from langchain_core.stores import ByteStore
-    from langchain_core.vectorstores import VectorStore
     from pydantic import ConfigDict, Field, PrivateAttr
     from pydantic_core import PydanticSerializationError
 
@@ -219,218 +215,3 @@ def _message(item: Item) -> BaseMessage:
         return messages_from_dict([item])[0]
     role, said = item["role"], item["content"]
     return CLASSES[role](content=said) if role in CLASSES else ChatMessage(content=said, role=role)
-
-
-LIMIT = 4
-Vector = Sequence[float]
-
-
-class SearchOptions(TypedDict, total=False):
-    """The fields of a Query that a vector store search accepts, and the filter in LangChain's format."""
-
-    filter: Mapping[str, Any] | Filter | None
-    min_similarity: float | None
-    retrievers: tuple[Retriever, ...]
-    rerank: bool
-    query_context: QueryContext | None
-    thread_messages: int
-    as_of: datetime | None
-    graph: GraphExpansion | None
-
-
-class ConspectusVectorStore(Closing, VectorStore):
-    """Texts with metadata in a source of a collection, found by keyword and vector search.
-
-    The collection's embedding model makes the vectors. With `embedding`, that model does: each text has one
-    vector, and the collection is created for vectors of that size. A `filter` is a mapping of metadata to
-    values that must all be equal, or a filter of Conspectus. Searches also take other fields of a Query, such
-    as `min_similarity` or `retrievers`.
-    """
-
-    def __init__(
-        self,
-        engine: Given = None,
-        *,
-        embedding: Embeddings | None = None,
-        source: str = "texts",
-        collection: str = "langchain-vectors",
-    ) -> None:
-        self._calls = calls_to(engine)
-        self._embedding = embedding
-        self._texts = Texts(source, collection)
-
-    @property
-    def embeddings(self) -> Embeddings | None:
-        """The embedding model that was passed in."""
-        return self._embedding
-
-    def add_texts(
-        self,
-        texts: Iterable[str],
-        metadatas: list[dict[str, Any]] | None = None,
-        *,
-        ids: Sequence[str | None] | None = None,
-        **unknown: Any,
-    ) -> list[str]:
-        """Add texts, or replace those with the same ids. Returns their ids."""
-        refuse(unknown)
-        filter = list(texts)
-        vectors = None if self._embedding is None else self._embedding.embed_documents(filter)
-        new = _texts(filter, metadatas, ids, vectors)
-        self._calls.wait(lambda engine: self._texts.add(engine, new))
-        return [each.id for each in new]
-
-    async def aadd_texts(
-        self,
-        texts: Iterable[str],
-        metadatas: list[dict[str, Any]] | None = None,
-        *,
-        ids: Sequence[str | None] | None = None,
-        **unknown: Any,
-    ) -> list[str]:
-        """Asynchronous version of add_texts."""
-        refuse(unknown)
-        filter = list(texts)
-        vectors = None if self._embedding is None else await self._embedding.aembed_documents(filter)
-        new = _texts(filter, metadatas, ids, vectors)
-        await self._calls.run(lambda engine: self._texts.add(engine, new))
-        return [each.id for each in new]
-
-    async def _delete(self, engine: AnyEngine, /, ids: list[str] | None = None, **unknown: Any) -> bool:
-        """Delete texts by id (None: all of the source). Unknown ids are ignored."""
-        refuse(unknown)
-        await self._texts.delete(engine, Selection(ids))
-        return True
-
-    async def _get(self, engine: AnyEngine, ids: Sequence[str], /) -> list[Document]:
-        """Return the documents with these ids. Unknown ids are ignored."""
-        return list(map(_document, await self._texts.get(engine, Selection(ids))))
-
-    delete, adelete = both(_delete)
-    get_by_ids, aget_by_ids = both(_get)
-
-    def similarity_search(self, query: str, k: int = LIMIT, **options: Any) -> list[Document]:
-        """Return the best documents, best first."""
-        return [document for document, _ in self.similarity_search_with_score(query, k, **options)]
-
-    async def asimilarity_search(self, query: str, k: int = LIMIT, **options: Any) -> list[Document]:
-        """Asynchronous version of similarity_search."""
-        return [document for document, _ in await self.asimilarity_search_with_score(query, k, **options)]
-
-    def similarity_search_with_score(
-        self, query: str, k: int = LIMIT, **options: Unpack[SearchOptions]
-    ) -> list[tuple[Document, float]]:
-        """Return the best documents with their scores; higher is better."""
-        return [(_document(each.text), each.score) for each in self._found(query, k, **options)]
-
-    async def asimilarity_search_with_score(
-        self, query: str, k: int = LIMIT, **options: Unpack[SearchOptions]
-    ) -> list[tuple[Document, float]]:
-        """Asynchronous version of similarity_search_with_score."""
-        return [(_document(each.text), each.score) for each in await self._afound(query, k, **options)]
-
-    async def _by_vector(
-        self, engine: AnyEngine, /, embedding: list[float], k: int = LIMIT, **options: Any
-    ) -> list[Document]:
-        """Return the documents with the most similar vectors."""
-        found = await self._search("", k, embedding, **{"retrievers": ("vector",), **options})(engine)
-        return [_document(each.text) for each in found]
-
-    similarity_search_by_vector, asimilarity_search_by_vector = both(_by_vector)
-
-    @classmethod
-    def from_texts(
-        cls,
-        texts: list[str],
-        embedding: Embeddings | None = None,
-        metadatas: list[dict[str, Any]] | None = None,
-        *,
-        ids: Sequence[str | None] | None = None,
-        **where: Any,
-    ) -> Self:
-        """Return a store with these texts. `where` are the other arguments of the constructor."""
-        store = cls(embedding=embedding, **where)
-        store.add_texts(texts, metadatas, ids=ids)
-        return store
-
-    @classmethod
-    async def afrom_texts(
-        cls,
-        texts: list[str],
-        embedding: Embeddings | None = None,
-        metadatas: list[dict[str, Any]] | None = None,
-        *,
-        ids: Sequence[str | None] | None = None,
-        **where: Any,
-    ) -> Self:
-        """Asynchronous version of from_texts."""
-        store = cls(embedding=embedding, **where)
-        await store.aadd_texts(texts, metadatas, ids=ids)
-        return store
-
-    def _similarity_search_with_relevance_scores(
-        self, query: str, k: int = LIMIT, **options: Any
-    ) -> list[tuple[Document, float]]:
-        return list(map(_with_relevance, self._found(query, k, **options)))
-
-    async def _asimilarity_search_with_relevance_scores(
-        self, query: str, k: int = LIMIT, **options: Any
-    ) -> list[tuple[Document, float]]:
-        return list(map(_with_relevance, await self._afound(query, k, **options)))
-
-    def _found(self, query: str, k: int, **options: Unpack[SearchOptions]) -> list[FoundText]:
-        vector = None if self._embedding is None else self._embedding.embed_query(query)
-        return self._calls.wait(self._search(query, k, vector, **options))
-
-    async def _afound(self, query: str, k: int, **options: Unpack[SearchOptions]) -> list[FoundText]:
-        vector = None if self._embedding is None else await self._embedding.aembed_query(query)
-        return await self._calls.run(self._search(query, k, vector, **options))
-
-    def _search(
-        self, query: str, k: int, vector: Vector | None, /, **options: Unpack[SearchOptions]
-    ) -> Work[list[FoundText]]:
-        if taken := options.keys() & {"collection", "limit"}:
-            raise InvalidInput(
-                min(taken), "is not an argument of a search; use k, filter, and the constructor"
-            )
-        selection = Selection(filter=_filter(options.pop("filter", None)))
-        filter = cast(QueryOptions, {**options, "vector": None if vector is None else tuple(vector)})
-        return lambda engine: self._texts.search(engine, query, k, selection, filter)
-
-
-def _texts(
-    texts: Sequence[str],
-    metadatas: Sequence[dict[str, Any]] | None,
-    ids: Sequence[str | None] | None,
-    vectors: Sequence[Vector] | None,
-) -> list[Text]:
-    filter = {"metadatas": metadatas, "ids": ids, "embedding": vectors}
-    for name, each in filter.items():
-        if each is not None and len(each) != len(texts):
-            raise InvalidInput(name, f"has {len(each)} entries for {len(texts)} texts")
-    return [
-        Text(
-            (ids[place] if ids else None) or str(uuid4()),
-            text,
-            metadatas[place] if metadatas else {},
-            tuple(vectors[place]) if vectors else None,
-        )
-        for place, text in enumerate(texts)
-    ]
-
-
-def _filter(filter: Filter | Mapping[str, Any] | None) -> Filter:
-    if filter is None or isinstance(filter, Mapping):
-        return And(tuple(Eq((name,), value) for name, value in (filter or {}).items()))
-    if not isinstance(filter, Filter):
-        raise InvalidInput("filter", "must be a mapping of metadata to values, or a filter of Conspectus")
-    return filter
-
-
-def _document(text: Text) -> Document:
-    return Document(text.text, id=text.id, metadata=dict(text.metadata))
-
-
-def _with_relevance(found: FoundText) -> tuple[Document, float]:
-    """Return the cosine similarity as a relevance from 0 to 1."""
-    return _document(found.text), min(1.0, max(0.0, found.similarity or 0.0))

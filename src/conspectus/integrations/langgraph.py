@@ -1,7 +1,7 @@
-"""Conspectus as the long-term store of graphs made with LangGraph.
+"""Conspectus for graphs made with LangGraph: a store of items that search finds, and a checkpointer.
 
     with conspectus.open("notes") as engine:
-        graph = builder.compile(store=ConspectusStore(engine))
+        graph = builder.compile(store=ConspectusStore(engine), checkpointer=ConspectusSaver(engine))
 
 The engine is one of `conspectus.open` or `conspectus.connect`, blocking or not, or the path of a store.
 """
@@ -14,6 +14,7 @@ from typing import TypeVar
 from conspectus.engine.any_engine import AnyEngine
 from conspectus.errors import InvalidInput, MissingExtra
 from conspectus.integrations.event_loop import Closing, Given, both, calls_to
+from conspectus.integrations.langgraph_checkpoints import ConspectusSaver
 from conspectus.integrations.texts import COMPARISONS, Selection, Text, Texts
 from conspectus.model.filter import EVERYTHING, And, Between, Exists, Filter, Not
 from conspectus.model.records import Document
@@ -36,6 +37,7 @@ try:
 except ImportError as missing:
     raise MissingExtra("langgraph", "langgraph-checkpoint") from missing
 
+__all__ = ["ConspectusSaver", "ConspectusStore"]
 OPERATORS = {"$eq": "==", "$ne": "!=", "$gt": ">", "$gte": ">=", "$lt": "<", "$lte": "<="}
 """Operators of a filter, by their names in the other libraries."""
 Namespace = tuple[str, ...]

@@ -1,10 +1,4 @@
-"""Conspectus as the checkpointer of graphs made with LangGraph.
-
-    with conspectus.open("notes") as engine:
-        graph = builder.compile(checkpointer=ConspectusSaver(engine))
-
-The engine is one of `conspectus.open` or `conspectus.connect`, blocking or not, or the path of a store.
-"""
+"""Conspectus as a checkpointer for LangGraph; users import `conspectus.integrations.langgraph`."""
 
 import json
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence

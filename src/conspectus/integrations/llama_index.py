@@ -1,4 +1,4 @@
-"""Conspectus for programs made with LlamaIndex: retriever, vector store, chat stores, long-term memory.
+"""Conspectus for programs made with LlamaIndex: retriever, vector store, message store, long-term memory.
 
     with conspectus.open("notes") as engine:
         retriever = ConspectusRetriever(engine, Ask(max_tokens=1_000))
@@ -8,61 +8,37 @@ The engine is one of `conspectus.open` or `conspectus.connect`, blocking or not,
 """
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
 from conspectus.engine.any_engine import AnyEngine
 from conspectus.errors import InvalidInput, MissingExtra
 from conspectus.integrations.chat_messages import Item, Turns, conversations, nothing_yet
-from conspectus.integrations.event_loop import Calls, Closing, Given, Work, both, calls_to, refuse
+from conspectus.integrations.event_loop import Closing, Given, Work, calls_to
+from conspectus.integrations.llama_index_vectors import ConspectusVectorStore, OnEngine
 from conspectus.integrations.passages import Ask, RetrievedPassage
-from conspectus.integrations.texts import ALL, COMPARISONS, Comparison, FoundText, Selection, Text, Texts
-from conspectus.model.filter import EVERYTHING, And, Eq, Exists, Filter, In, Not, Or
 from conspectus.model.memory import MEMORY, Memory, Scope
-from conspectus.model.query import QueryOptions, Retriever
 
 try:
     from llama_index.core.base.base_retriever import BaseRetriever
     from llama_index.core.base.llms.types import ChatMessage, MessageRole
-    from llama_index.core.bridge.pydantic import BaseModel, ConfigDict, PrivateAttr
     from llama_index.core.memory.memory import BaseMemoryBlock
-    from llama_index.core.schema import BaseNode, MetadataMode, NodeWithScore, QueryBundle, TextNode
-    from llama_index.core.storage.chat_store.base import BaseChatStore
+    from llama_index.core.schema import NodeWithScore, QueryBundle, TextNode
     from llama_index.core.storage.chat_store.base_db import AsyncDBChatStore, MessageStatus
-    from llama_index.core.storage.chat_store.loading import RECOGNIZED_CHAT_STORES
-    from llama_index.core.vector_stores.types import (
-        BasePydanticVectorStore,
-        FilterCondition,
-        FilterOperator,
-        MetadataFilter,
-        MetadataFilters,
-        VectorStoreQuery,
-        VectorStoreQueryMode,
-        VectorStoreQueryResult,
-    )
-    from llama_index.core.vector_stores.utils import metadata_dict_to_node, node_to_metadata_dict
-
 except ImportError as missing:
     raise MissingExtra("llama-index", "llama-index-core") from missing
 
+__all__ = [
+    "ConspectusAsyncChatStore",
+    "ConspectusMemoryBlock",
+    "ConspectusRetriever",
+    "ConspectusVectorStore",
+]
 FORM = "llama_index"
+ACTIVE = MessageStatus.ACTIVE
 STATUS = "status"
 """Metadata of a turn that is not active."""
-
-
-class OnEngine(Closing, BaseModel):
-    """A LlamaIndex component that is serialized as a model. `engine` is an engine, or the path of a store."""
-
-    model_config = ConfigDict(extra="forbid")
-
-    engine: Any = None
-    _calls: Calls = PrivateAttr()
-
-    def model_post_init(self, context: Any, /) -> None:
-        """Create the access to the engine."""
-        super().model_post_init(context)
-        self._calls = calls_to(self.engine)
 
 
 class OfPeople(OnEngine):
@@ -76,72 +52,11 @@ class OfPeople(OnEngine):
         return Turns(Scope(self.user, self.agent, key), FORM, self.collection)
 
 
-class ConspectusChatStore(OfPeople, BaseChatStore):
-    """Messages of conversations, stored as memories in the order of time.
+class ConspectusAsyncChatStore(OfPeople, AsyncDBChatStore):
+    """The message store of LlamaIndex's Memory: active and archived messages, as memories by time.
 
     A key is a conversation of the user and the agent. Without an `agent`, messages of all agents are read,
-    and new ones belong to no agent. A buffer over a store at a path can be serialized to a string.
-    """
-
-    @classmethod
-    def class_name(cls) -> str:
-        """The name in LlamaIndex."""
-        return "ConspectusChatStore"
-
-    async def _set(self, engine: AnyEngine, key: str, messages: list[ChatMessage]) -> None:
-        """Replace the messages of a conversation."""
-        turns, items = self._turns(key), list(map(item_of, messages))
-        before = await turns.memories(engine)
-        await turns.add(engine, items, roles=[each.role.value for each in messages])
-        await turns.forget(engine, before)
-
-    async def _get(self, engine: AnyEngine, key: str) -> list[ChatMessage]:
-        """Return the messages of a conversation; empty if it is unknown."""
-        return list(map(message_of, await self._turns(key).newest(engine)))
-
-    async def _add(self, engine: AnyEngine, key: str, message: ChatMessage, idx: int | None = None) -> None:
-        """Append a message, or insert it at `idx`. Raises InvalidInput for one that is not JSON."""
-        turns, item, role = self._turns(key), item_of(message), message.role.value
-        if idx is None:
-            await turns.add(engine, [item], roles=[role])
-        else:
-            await turns.insert(engine, idx, item, role)
-
-    async def _clear(self, engine: AnyEngine, key: str) -> list[ChatMessage] | None:
-        """Delete a conversation, and return its messages; None if it is unknown."""
-        return list(map(message_of, await self._turns(key).clear(engine))) or None
-
-    async def _take(self, engine: AnyEngine, key: str, idx: int) -> ChatMessage | None:
-        """Delete the message at a position, and return it; None if there is none."""
-        return _maybe(await self._turns(key).take(engine, idx))
-
-    async def _pop(self, engine: AnyEngine, key: str) -> ChatMessage | None:
-        """Delete the last message, and return it; None if there is none."""
-        return _maybe(await self._turns(key).pop(engine))
-
-    async def _keys(self, engine: AnyEngine) -> list[str]:
-        """Return the conversations."""
-        return await conversations(engine, Scope(self.user, self.agent), self.collection)
-
-    set_messages, aset_messages = both(_set)
-    get_messages, aget_messages = both(_get)
-    add_message, async_add_message = both(_add)
-    delete_messages, adelete_messages = both(_clear)
-    delete_message, adelete_message = both(_take)
-    delete_last_message, adelete_last_message = both(_pop)
-    get_keys, aget_keys = both(_keys)
-
-
-# `ChatMemoryBuffer.from_string` looks up the class of a store here, although it is typed for LlamaIndex's
-# only.
-_recognized: Any = RECOGNIZED_CHAT_STORES
-_recognized[ConspectusChatStore.class_name()] = ConspectusChatStore
-
-
-class ConspectusAsyncChatStore(OfPeople, AsyncDBChatStore):
-    """The message store of LlamaIndex's Memory: active and archived messages.
-
-    A key is a conversation of the user and the agent, as in ConspectusChatStore.
+    and new ones belong to no agent.
     """
 
     @classmethod
@@ -152,7 +67,7 @@ class ConspectusAsyncChatStore(OfPeople, AsyncDBChatStore):
     async def get_messages(
         self,
         key: str,
-        status: MessageStatus | None = MessageStatus.ACTIVE,
+        status: MessageStatus | None = ACTIVE,
         limit: int | None = None,
         offset: int | None = None,
     ) -> list[ChatMessage]:
@@ -164,54 +79,47 @@ class ConspectusAsyncChatStore(OfPeople, AsyncDBChatStore):
         found = await self._memories(key, status)
         return self._messages(key, found[start : None if limit is None else start + limit])
 
-    async def count_messages(self, key: str, status: MessageStatus | None = MessageStatus.ACTIVE) -> int:
+    async def count_messages(self, key: str, status: MessageStatus | None = ACTIVE) -> int:
         """Count the messages with a status (None: any)."""
         return len(await self._memories(key, status))
 
-    async def add_message(
-        self, key: str, message: ChatMessage, status: MessageStatus = MessageStatus.ACTIVE
-    ) -> None:
+    async def add_message(self, key: str, message: ChatMessage, status: MessageStatus = ACTIVE) -> None:
         """Append a message. Raises InvalidInput for one that is not JSON."""
         await self.add_messages(key, [message], status)
 
     async def add_messages(
-        self, key: str, messages: list[ChatMessage], status: MessageStatus = MessageStatus.ACTIVE
+        self, key: str, messages: list[ChatMessage], status: MessageStatus = ACTIVE
     ) -> None:
         """Append messages, all or none. Raises InvalidInput for one that is not JSON."""
-        turns, items = self._turns(key), list(map(item_of, messages))
-        roles = [each.role.value for each in messages]
-        more = {} if status == MessageStatus.ACTIVE else {STATUS: status.value}
-        await self._calls.run(lambda engine: turns.add(engine, items, roles=roles, more=more))
+        items, roles = list(map(item_of, messages)), [each.role.value for each in messages]
+        more = {} if status == ACTIVE else {STATUS: status.value}
+        await self._calls.run(partial(self._turns(key).add, items=items, roles=roles, more=more))
 
     async def set_messages(
-        self, key: str, messages: list[ChatMessage], status: MessageStatus = MessageStatus.ACTIVE
+        self, key: str, messages: list[ChatMessage], status: MessageStatus = ACTIVE
     ) -> None:
         """Replace all messages of a conversation, whatever their status."""
         before = await self._memories(key, None)
         await self.add_messages(key, messages, status)
-        await self._forget(key, before)
+        await self._taken(key, before)
 
     async def delete_message(self, key: str, idx: int) -> ChatMessage | None:
         """Delete the active message at a position, and return it; None if there is none."""
-        found = await self._memories(key, MessageStatus.ACTIVE)
-        if not -len(found) <= idx < len(found):
-            return None
-        await self._forget(key, [found[idx]])
-        return self._messages(key, [found[idx]])[0]
+        found = await self._memories(key, ACTIVE)
+        chosen = [found[idx]] if -len(found) <= idx < len(found) else []
+        return next(iter(await self._taken(key, chosen)), None)
 
     async def delete_messages(self, key: str, status: MessageStatus | None = None) -> None:
         """Delete the messages with a status (None: any)."""
-        await self._forget(key, await self._memories(key, status))
+        await self._taken(key, await self._memories(key, status))
 
     async def delete_oldest_messages(self, key: str, n: int) -> list[ChatMessage]:
         """Delete the `n` oldest active messages, and return them."""
-        oldest = (await self._memories(key, MessageStatus.ACTIVE))[: max(n, 0)]
-        await self._forget(key, oldest)
-        return self._messages(key, oldest)
+        return await self._taken(key, (await self._memories(key, ACTIVE))[: max(n, 0)])
 
     async def archive_oldest_messages(self, key: str, n: int) -> list[ChatMessage]:
         """Archive the `n` oldest active messages, and return them."""
-        oldest = (await self._memories(key, MessageStatus.ACTIVE))[: max(n, 0)]
+        oldest = (await self._memories(key, ACTIVE))[: max(n, 0)]
         scope = self._turns(key).scope
 
         async def work(engine: AnyEngine) -> None:
@@ -229,45 +137,18 @@ class ConspectusAsyncChatStore(OfPeople, AsyncDBChatStore):
 
     async def _memories(self, key: str, status: MessageStatus | None) -> list[Memory]:
         found = await self._calls.run(self._turns(key).memories)
-        usual = MessageStatus.ACTIVE.value
-        return [each for each in found if status is None or each.metadata.get(STATUS, usual) == status.value]
+        return [
+            each
+            for each in found
+            if status is None or each.metadata.get(STATUS, ACTIVE.value) == status.value
+        ]
 
-    async def _forget(self, key: str, memories: Sequence[Memory]) -> None:
-        await self._calls.run(lambda engine: self._turns(key).forget(engine, memories))
+    async def _taken(self, key: str, memories: Sequence[Memory]) -> list[ChatMessage]:
+        await self._calls.run(partial(self._turns(key).forget, memories=memories))
+        return self._messages(key, memories)
 
     def _messages(self, key: str, memories: Sequence[Memory]) -> list[ChatMessage]:
         return [message_of(self._turns(key).item(each)) for each in memories]
-
-
-def item_of(message: ChatMessage) -> Item:
-    """Return a message as JSON. Raises InvalidInput."""
-    try:
-        item: Item = json.loads(message.model_dump_json())
-    except ValueError as fault:
-        raise InvalidInput("message", f"is not JSON: {fault}") from fault
-    return item
-
-
-def message_of(item: Item) -> ChatMessage:
-    """Return the message of an item."""
-    if "blocks" in item:
-        return ChatMessage.model_validate(item)
-    known = {role.value for role in MessageRole}
-    role = item["role"] if item["role"] in known else MessageRole.USER
-    return ChatMessage(role=role, content=item["content"])
-
-
-def _maybe(item: Item | None) -> ChatMessage | None:
-    return None if item is None else message_of(item)
-
-
-__all__ = [
-    "ConspectusAsyncChatStore",
-    "ConspectusChatStore",
-    "ConspectusMemoryBlock",
-    "ConspectusRetriever",
-    "ConspectusVectorStore",
-]
 
 
 class ConspectusRetriever(Closing, BaseRetriever):
@@ -345,146 +226,19 @@ def _by_session(messages: Sequence[ChatMessage]) -> list[tuple[str | None, list[
     return list(found.items())
 
 
-RETRIEVERS: Mapping[VectorStoreQueryMode, tuple[Retriever, ...]] = {
-    VectorStoreQueryMode.DEFAULT: ("vector",),
-    VectorStoreQueryMode.HYBRID: ("keyword", "vector"),
-    VectorStoreQueryMode.SEMANTIC_HYBRID: ("keyword", "vector"),
-    VectorStoreQueryMode.SPARSE: ("keyword",),
-    VectorStoreQueryMode.TEXT_SEARCH: ("keyword",),
-}
-UNUSED = ("alpha", "embedding_field", "mmr_threshold", "output_fields", "sparse_top_k")
-"""Fields of a query that are not supported."""
-REFERENCE = "ref_doc_id"
-
-FILTERS: Mapping[FilterOperator, Comparison] = {
-    **{each: COMPARISONS[each.value] for each in FilterOperator if each.value in COMPARISONS},
-    FilterOperator.ANY: COMPARISONS["in"],
-    FilterOperator.NIN: COMPARISONS["not in"],
-    FilterOperator.ALL: lambda path, value: And(tuple(Eq(path, each) for each in value)),
-    FilterOperator.CONTAINS: COMPARISONS["=="],
-    FilterOperator.IS_EMPTY: lambda path, _: Not(Exists(path)),
-}
+def item_of(message: ChatMessage) -> Item:
+    """Return a message as JSON. Raises InvalidInput."""
+    try:
+        item: Item = json.loads(message.model_dump_json())
+    except ValueError as fault:
+        raise InvalidInput("message", f"is not JSON: {fault}") from fault
+    return item
 
 
-class ConspectusVectorStore(OnEngine, BasePydanticVectorStore):
-    """Nodes with their texts and vectors in a source of a collection.
-
-    The collection is created for vectors of the size of the first node's. The modes `default`, `hybrid`,
-    `semantic_hybrid`, `sparse` and `text_search` are supported.
-    """
-
-    stores_text: bool = True
-    source: str = "nodes"
-    collection: str = "llama-index-vectors"
-
-    @classmethod
-    def class_name(cls) -> str:
-        """The name in LlamaIndex."""
-        return "ConspectusVectorStore"
-
-    @property
-    def client(self) -> Any:
-        """The engine, or the path of a store."""
-        return self.engine
-
-    async def _add(self, engine: AnyEngine, /, nodes: Sequence[BaseNode], **unknown: Any) -> list[str]:
-        """Add nodes, or replace those with the same ids. Raises InvalidInput for one without a vector."""
-        refuse(unknown)
-        await self._texts.add(engine, list(map(_text, nodes)))
-        return [each.node_id for each in nodes]
-
-    async def _delete(self, engine: AnyEngine, /, ref_doc_id: str, **unknown: Any) -> None:
-        """Delete the nodes of a document."""
-        refuse(unknown)
-        await self._texts.delete(engine, Selection(filter=Eq((REFERENCE,), ref_doc_id)))
-
-    async def _delete_nodes(
-        self,
-        engine: AnyEngine,
-        /,
-        node_ids: list[str] | None = None,
-        filters: MetadataFilters | None = None,
-        **unknown: Any,
-    ) -> None:
-        """Delete the nodes with these ids that match the filters."""
-        refuse(unknown)
-        await self._texts.delete(engine, Selection(node_ids, _filter(filters)))
-
-    async def _clear(self, engine: AnyEngine) -> None:
-        """Delete all nodes."""
-        await self._texts.delete(engine, ALL)
-
-    async def _get_nodes(
-        self, engine: AnyEngine, node_ids: list[str] | None = None, filters: MetadataFilters | None = None
-    ) -> list[BaseNode]:
-        """Return the nodes with these ids that match the filters."""
-        return list(map(_text_node, await self._texts.get(engine, Selection(node_ids, _filter(filters)))))
-
-    async def _query(
-        self, engine: AnyEngine, /, query: VectorStoreQuery, **unknown: Any
-    ) -> VectorStoreQueryResult:
-        """Return the best nodes, best first, with cosine similarities, or with scores in other modes."""
-        refuse(unknown)
-        return _result(query, await self._search(query)(engine))
-
-    add, async_add = both(_add)
-    delete, adelete = both(_delete)
-    delete_nodes, adelete_nodes = both(_delete_nodes)
-    clear, aclear = both(_clear)
-    get_nodes, aget_nodes = both(_get_nodes)
-    query, aquery = both(_query)
-
-    @property
-    def _texts(self) -> Texts:
-        return Texts(self.source, self.collection)
-
-    def _search(self, query: VectorStoreQuery) -> Work[list[FoundText]]:
-        refuse(name for name in UNUSED if getattr(query, name) is not None)
-        used = RETRIEVERS.get(query.mode)
-        if used is None:
-            raise InvalidInput("mode", f"is {query.mode.value}; must be one of {', '.join(RETRIEVERS)}")
-        parts = [_filter(query.filters)]
-        if query.doc_ids is not None:
-            parts.append(In((REFERENCE,), tuple(query.doc_ids)))
-        selection = Selection(query.node_ids, And(tuple(parts)))
-        limit = query.similarity_top_k if len(used) == 1 else query.hybrid_top_k or query.similarity_top_k
-        options: QueryOptions = {"retrievers": used}
-        if "vector" in used and query.query_embedding is not None:
-            options["vector"] = tuple(query.query_embedding)
-        text = query.query_str or ""
-        return lambda engine: self._texts.search(engine, text, limit, selection, options)
-
-
-def _text(node: BaseNode) -> Text:
-    if node.embedding is None:
-        raise InvalidInput("embedding", f"is missing in node {node.node_id!r:.80}; every node needs one")
-    metadata = node_to_metadata_dict(node, remove_text=True)
-    return Text(node.node_id, node.get_content(MetadataMode.NONE), metadata, tuple(node.embedding))
-
-
-def _text_node(text: Text) -> BaseNode:
-    return metadata_dict_to_node(dict(text.metadata), text=text.text)
-
-
-def _result(query: VectorStoreQuery, found: Sequence[FoundText]) -> VectorStoreQueryResult:
-    by_vector = query.mode == VectorStoreQueryMode.DEFAULT
-    scores = [each.similarity or 0.0 if by_vector else each.score for each in found]
-    nodes = [_text_node(each.text) for each in found]
-    return VectorStoreQueryResult(nodes=nodes, similarities=scores, ids=[each.text.id for each in found])
-
-
-def _filter(filters: MetadataFilters | MetadataFilter | None) -> Filter:
-    """Return the filters as a filter of Conspectus. Raises InvalidInput for an unsupported operator."""
-    if filters is None:
-        return EVERYTHING
-    if isinstance(filters, MetadataFilters):
-        parts = tuple(map(_filter, filters.filters))
-        if filters.condition == FilterCondition.NOT:
-            return Not(Or(parts))
-        return Or(parts) if filters.condition == FilterCondition.OR and parts else And(parts)
-    made = FILTERS.get(filters.operator)
-    if made is None:
-        raise InvalidInput(
-            "filters", f"{filters.operator.value!r} is not supported; use the text of the query"
-        )
-    return made((filters.key,), filters.value)
+def message_of(item: Item) -> ChatMessage:
+    """Return the message of an item."""
+    if "blocks" in item:
+        return ChatMessage.model_validate(item)
+    known = {role.value for role in MessageRole}
+    role = item["role"] if item["role"] in known else MessageRole.USER
+    return ChatMessage(role=role, content=item["content"])
