@@ -41,7 +41,7 @@ from conspectus.records.core.rows import (
     to_moment,
     to_source,
 )
-from conspectus.records.core.transactions import FEW, SqlStore, cached, reading, writing
+from conspectus.records.core.transactions import SqlStore, cached, reading, writing, writing_at
 from conspectus.records.deletion import delete_documents
 from conspectus.records.graph.reads import resting_edges
 from conspectus.records.tables.core import (
@@ -443,6 +443,9 @@ class SqlMemories(SqlStore):
     since = reading(_since)
     has_versions = reading(_has_versions)
 
+    _forget = writing_at(forget, rows=lambda memories, **_: (documents, memories))
+    _forget_and_count = writing(forget)
+
     async def forget(
         self,
         memories: Sequence[DocumentId],
@@ -453,17 +456,17 @@ class SqlMemories(SqlStore):
         job: JobId | None = None,
     ) -> MemoryReceipt:
         """Delete memories with everything that depends on them. Returns what was deleted."""
-        work = partial(forget, memories=memories, pinned=pinned, now=now, dry_run=dry_run, job=job)
-        return await (
-            self.transactions.read(work)
-            if dry_run
-            else self.transactions.write(work, long=len(memories) > FEW)
-        )
+        if dry_run:
+            work = partial(forget, memories=memories, pinned=pinned, now=now, dry_run=True, job=None)
+            return await self.transactions.read(work)
+        # A job is changed by its worker, too, under another lock.
+        deletes = self._forget if job is None else self._forget_and_count
+        return await deletes(memories, pinned=pinned, now=now, dry_run=False, job=job)
 
     histories = reading(histories)
     spans = reading(spans)
     names = reading(names)
-    put_retention = writing(_put_retention)
-    drop_retention = writing(_drop_retention)
+    put_retention = writing(_put_retention, lock=lambda rule: f"retention {rule.id}")
+    drop_retention = writing(_drop_retention, lock=lambda id: f"retention {id}")
     retentions = reading(_retentions)
-    ran = writing(_ran)
+    ran = writing(_ran, lock=lambda id, at: f"retention {id}")

@@ -56,10 +56,12 @@ from conspectus.records.core.transactions import (
     cached,
     cached_rows,
     joining,
+    only,
     reading,
     writing,
+    writing_at,
 )
-from conspectus.records.core.writes import only_collection, write
+from conspectus.records.core.writes import write
 from conspectus.records.deletion import (
     begin_purge,
     delete_collection,
@@ -226,19 +228,19 @@ class SqlRecords(SqlStore):
     change_collection = writing(change_collection)
     collections = reading(all_collections)
     delete_collection = writing(delete_collection, long=True)
-    put_source = writing(put_source)
-    change_source = writing(change_source)
-    delete_source = writing(delete_source, long=True)
+    put_source = writing(put_source, lock=lambda source: source.collection)
+    change_source = writing_at(change_source, rows=lambda source, **_: (sources, [source]))
+    delete_source = writing_at(delete_source, rows=lambda source: (sources, [source]), long=True)
     sources = reading(sources_of)
     find_with_sources = cached(find_with_sources)
-    write = joining(write, lock=only_collection)
+    write = joining(write, lock=lambda batch: only(each.document.collection for each in batch))
     documents = reading(documents_by_id)
     list = reading(list_documents)
     count = reading(count_documents)
     text = reading(text_of)
     texts = reading(texts_of)
     document_chunks = reading(document_chunks)
-    delete = writing(delete_documents)
+    delete = writing_at(delete_documents, rows=lambda ids, **_: (documents, ids))
     thread = reading(read_thread)
     latest = reading(latest)
     beginnings = reading(beginnings)
@@ -254,8 +256,8 @@ class SqlRecords(SqlStore):
     hydrate = cached_rows(chunks_by_id)
     count_unembedded = reading(count_unembedded)
     put_vectors = writing(put_vectors, lock=lambda collection, *_: collection)
-    fail = writing(fail)
-    switch_space = writing(switch_space, long=True)
+    fail = writing_at(fail, rows=lambda document, _: (documents, [document]))
+    switch_space = writing(switch_space, lock=lambda collection, _: collection, long=True)
 
     def reader(self, collection: CollectionId, space: EmbeddingSpace | None) -> Reader:
         """Return the restricted interface for an index."""
@@ -268,14 +270,14 @@ class SqlRecords(SqlStore):
         own = self.transactions.database.problems
         return await self.transactions.read(lambda connection: own(connection) + problems(connection))
 
-    begin_purge = writing(begin_purge)
+    begin_purge = writing(begin_purge, lock=lambda collection: collection)
     unfinished_purges = reading(unfinished_purges)
 
     async def purge(self, done: Sequence[str] = ()) -> None:
         """Return when no file of the store contains deleted content. Raises StorageBusy."""
         await self.transactions.write(delete_copies)
         await self.transactions.alone(self.transactions.database.erase)
-        await self.transactions.write(partial(end_purges, done=done))
+        await self.transactions.write(partial(end_purges, done=done), lock="ended purges")
 
     async def close(self) -> None:
         """Wait for running work, then close connections and threads."""

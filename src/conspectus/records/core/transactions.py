@@ -7,7 +7,7 @@ for every statement.
 import asyncio
 import os
 import time
-from collections.abc import Callable, Coroutine, Hashable, Iterator, Mapping, Sequence, Set
+from collections.abc import Callable, Coroutine, Hashable, Iterable, Iterator, Mapping, Sequence, Set
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -18,12 +18,19 @@ from itertools import chain, groupby
 from threading import Lock
 from typing import Any, Concatenate, Final, ParamSpec, TypeAlias, TypeVar
 
-from sqlalchemy import Connection
+from sqlalchemy import Connection, Table, select
 
 from conspectus.errors import ConspectusError, ForkedEngine, StorageError
 from conspectus.ports.jobs import Commits
 from conspectus.records.core.database import Database, guarded, transact
-from conspectus.records.core.dialects import Ready, install_row_security, read_as, run_all
+from conspectus.records.core.dialects import (
+    Ready,
+    as_list,
+    given,
+    install_row_security,
+    read_as,
+    run_all,
+)
 from conspectus.records.core.inline import AT_ONCE
 
 Work: TypeAlias = Callable[[Connection], Any]
@@ -480,6 +487,49 @@ def joining(
         return result
 
     return method
+
+
+def writing_at(
+    work: Callable[Concatenate[Connection, P], Result],
+    *,
+    rows: Callable[P, tuple[Table, Sequence[str]]],
+    long: bool = False,
+) -> Callable[Concatenate[Any, P], Coroutine[Any, Any, Result]]:
+    """Make a method that writes to the collection of some rows, which are given by table and ids.
+
+    Their collection is read first, and again under its lock: rows never move to another collection, but one
+    may be new or gone. Unknown rows and those of several collections need the whole database.
+    """
+
+    @wraps(work)
+    async def method(self: SqlStore, /, *args: P.args, **kwargs: P.kwargs) -> Result:
+        transactions, find = self.transactions, partial(_collection_of, *rows(*args, **kwargs))
+        many = long or any(_is_many(each) for each in (*args, *kwargs.values()))
+
+        def there(connection: Connection) -> tuple[Result] | None:
+            return (work(connection, *args, **kwargs),) if find(connection) == lock else None
+
+        lock = await transactions.read(find) if transactions.database.locks_parts else None
+        done = await transactions.write(there, lock=lock, long=many) if lock is not None else None
+        if done is not None:
+            return done[0]
+        return await transactions.write(lambda connection: work(connection, *args, **kwargs), long=many)
+
+    return method
+
+
+def _collection_of(table: Table, ids: Sequence[str], connection: Connection) -> str | None:
+    """Return the collection that all these rows exist in, if there is one."""
+    wanted = list(dict.fromkeys(ids))
+    chosen = select(table.c.collection).where(table.c.id.in_(given("ids")))
+    found = connection.execute(chosen, {"ids": as_list(wanted)}).scalars().all()
+    return found[0] if len(set(found)) == 1 and len(found) == len(wanted) else None
+
+
+def only(collections: Iterable[str]) -> str | None:
+    """Return the lock of the only collection; None, for the whole database, if there is no or another one."""
+    found = set(collections)
+    return found.pop() if len(found) == 1 else None
 
 
 def autocommitted(

@@ -245,7 +245,8 @@ def write(connection: Connection, batches: Sequence[Sequence[PreparedDocument]])
     lacks = {name: _lacks_vectors(connection, collection, rounds) for name, collection in collections.items()}
     rest, results = iter(written), []
     for batch in batches:
-        of = only_collection(batch) or CollectionId("")
+        places = {each.document.collection for each in batch}
+        of = places.pop() if len(places) == 1 else CollectionId("")
         results.append(WriteResult(list(islice(rest, len(batch))), updates.get(of), lacks.get(of)))
     return results
 
@@ -272,12 +273,6 @@ def _lacks_vectors(connection: Connection, collection: Collection, rounds: Seque
     if known is None:
         return collection.space is not None and bool(plain_rows(connection, _LACKS, {"of": collection.id}))
     return collection.space is not None and collection.id in known
-
-
-def only_collection(documents: Sequence[PreparedDocument]) -> CollectionId | None:
-    """Return the collection of all documents of a batch; None if there are several."""
-    found = {each.document.collection for each in documents}
-    return found.pop() if len(found) == 1 else None
 
 
 def _rounds(batch: Sequence[PreparedDocument]) -> Iterator[list[PreparedDocument]]:

@@ -277,4 +277,4 @@ class SqlNames(SqlStore):
     unread = reading(_unread)
     has_unread = cached(_has_unread)
     count_unread = reading(_count_unread)
-    enable = writing(_enable)
+    enable = writing(_enable, lock=lambda collection, on: collection)

@@ -39,7 +39,7 @@ from conspectus.model.ids import SourceId
 from conspectus.ports.graphs import Adding
 from conspectus.records.core.changes import allocate
 from conspectus.records.core.rows import blocks, to_moment
-from conspectus.records.core.transactions import FEW, SqlStore, Transactions, reading, writing
+from conspectus.records.core.transactions import FEW, SqlStore, Transactions, only, reading, writing_at
 from conspectus.records.graph import reads, writes
 from conspectus.records.graph.reads import (
     at,
@@ -54,6 +54,7 @@ from conspectus.records.graph.reads import (
 )
 from conspectus.records.graph.rows import HERE, event_values, prove
 from conspectus.records.graph.writes import delete_edges, delete_nodes
+from conspectus.records.tables.core import sources
 from conspectus.records.tables.graph import graph_edges as edges
 from conspectus.records.tables.graph import graph_events as events
 from conspectus.records.tables.graph import graph_evidence as evidence
@@ -268,7 +269,8 @@ class SqlGraphs(SqlStore):
     async def add(self, adding: Adding) -> Sequence[GraphWritten]:
         """Store nodes, then edges, all or none. Raises NotFound and DanglingEdges."""
         long = len(adding.nodes) + len(adding.edges) > FEW
-        return await self.transactions.write(partial(writes.add, adding=adding), long=long)
+        lock = only(each.graph.collection for each in (*adding.nodes, *adding.edges))
+        return await self.transactions.write(partial(writes.add, adding=adding), lock=lock, long=long)
 
     nodes_by_id = reading(nodes_by_id)
     nodes = reading(node_page)
@@ -291,10 +293,10 @@ class SqlGraphs(SqlStore):
             partial(reads.walk, graphs=graphs, starts=starts, traversal=walk, bounds=bounds)
         )
 
-    delete_nodes = writing(delete_nodes, long=True)
-    delete_edges = writing(delete_edges)
+    delete_nodes = writing_at(delete_nodes, rows=lambda graph, ids: (sources, [graph]), long=True)
+    delete_edges = writing_at(delete_edges, rows=lambda graph, ids: (sources, [graph]))
     summary = reading(summary)
     at = reading(at)
-    merge = writing(merge)
-    split = writing(split)
+    merge = writing_at(merge, rows=lambda graph, *_: (sources, [graph]))
+    split = writing_at(split, rows=lambda graph, *_: (sources, [graph]))
     events = reading(event_list)

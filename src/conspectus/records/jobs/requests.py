@@ -133,6 +133,10 @@ PLAIN: Final = 3
 """The response contains no text, so purges keep it."""
 
 
+_OTHERS: Final = "idempotency keys of others"
+"""The lock of work on rows that their claims may change meanwhile."""
+
+
 class SqlIdempotencyStore:
     """The methods of the port `IdempotencyStore`, each as one transaction.
 
@@ -183,11 +187,11 @@ class SqlIdempotencyStore:
             {"of": person, "named": key, "at": created} for (person, key), created in self._claims.items()
         ]
         if claims:
-            await self._write(partial(_renew, claims=claims, seconds=self._seconds))
+            await self._write(partial(_renew, claims=claims, seconds=self._seconds), lock=_OTHERS)
 
     async def forget(self, before: datetime) -> int:
         """Delete older responses. Returns their number."""
-        return await self._write(partial(_forget, before=before))
+        return await self._write(partial(_forget, before=before), lock=_OTHERS)
 
     async def give_back(self) -> int:
         """Release the claims of requests that no process handles any more. Returns their number."""

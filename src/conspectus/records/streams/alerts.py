@@ -30,7 +30,7 @@ from conspectus.records.core.changes import allocate
 from conspectus.records.core.collections import state
 from conspectus.records.core.dialects import MICROSECONDS
 from conspectus.records.core.rows import blocks, insert_rows, to_number
-from conspectus.records.core.transactions import SqlStore, reading, writing
+from conspectus.records.core.transactions import SqlStore, only, reading, writing
 from conspectus.records.tables.core import collections, counters, documents
 from conspectus.records.tables.streams import alert_events as events
 from conspectus.records.tables.streams import alerts
@@ -272,6 +272,10 @@ def _to_match(row: Row[*tuple[Any, ...]]) -> AlertMatch:
     )
 
 
+def _checked_in(checked: Sequence[Checked], *, now: datetime) -> str | None:
+    return only(each.alert.collection for each in checked)
+
+
 class SqlAlerts(SqlStore):
     """The methods of the port `Alerts`, each as one transaction."""
 
@@ -280,9 +284,9 @@ class SqlAlerts(SqlStore):
     owned = reading(_owned)
     delete = writing(_delete)
     behind = reading(_behind)
-    record = writing(_record)
+    record = writing(_record, lock=_checked_in)
     events = reading(_events)
     newest = reading(_newest)
     waiting = reading(_waiting)
     due = reading(_due)
-    set_delivery = writing(_set_delivery)
+    set_delivery = writing(_set_delivery, lock=lambda number, delivery: f"alert event {number}")

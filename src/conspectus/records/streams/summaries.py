@@ -4,14 +4,14 @@ import json
 from collections.abc import Collection, Sequence
 from typing import Any
 
-from sqlalchemy import BindParameter, Connection, bindparam, delete, insert, select
+from sqlalchemy import BindParameter, Connection, Table, bindparam, delete, insert, select
 
 from conspectus.errors import NotFound, PreconditionFailed
 from conspectus.model.ids import DocumentId, SourceId, UserId
 from conspectus.model.records import EmbeddingSpace
 from conspectus.ports.streams import NewSummary, SavedSummary, SummaryBounds
 from conspectus.records.core.rows import blocks, insert_rows
-from conspectus.records.core.transactions import SqlStore, reading, writing
+from conspectus.records.core.transactions import SqlStore, reading, writing_at
 from conspectus.records.tables.core import chunks, documents, sources, vectors
 from conspectus.records.tables.streams import (
     standing_summaries,
@@ -153,14 +153,18 @@ def _stand(connection: Connection, source: SourceId, standing: SavedSummary | No
     connection.execute(insert(standing_summaries), row)
 
 
+def _of_source(source: SourceId, *_: object) -> tuple[Table, Sequence[str]]:
+    return sources, [source]
+
+
 class SqlSummaries(SqlStore):
     """The methods of the port `Summaries`, each as one transaction; see the port for their docs."""
 
     text = reading(_text)
-    add = writing(_add)
+    add = writing_at(_add, rows=_of_source)
     borders = reading(_borders)
-    set_boundaries = writing(_set_boundaries)
-    tidy = writing(_tidy)
+    set_boundaries = writing_at(_set_boundaries, rows=_of_source)
+    tidy = writing_at(_tidy, rows=_of_source)
     vectors = reading(_vectors)
     standing = reading(_standing)
-    stand = writing(_stand)
+    stand = writing_at(_stand, rows=_of_source)
