@@ -13,5 +13,6 @@ def test_the_page_has_a_program_for_each_library() -> None:
         "langgraph",
         "llama_index",
         "haystack",
+        "pydantic_ai",
         "openai_agents",
     ]

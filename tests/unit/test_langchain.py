@@ -358,13 +358,15 @@ def test_a_message_that_is_not_json_is_refused(engine: BlockingEngine) -> None:
         ("langgraph_checkpoints", "langgraph", "langgraph"),
         ("llama_index", "llama_index", "llama-index"),
         ("openai_agents", "agents", "openai-agents"),
+        ("pydantic_ai", "pydantic_ai", "pydantic-ai"),
     ],
 )
 def test_without_the_library_the_extra_is_named(module: str, library: str, extra: str) -> None:
     program = f"""
 import sys
 import conspectus, conspectus.cli.main
-assert not {{"agents", "haystack", "langchain_core", "langgraph", "llama_index"}} & sys.modules.keys()
+libraries = {{"agents", "haystack", "langchain_core", "langgraph", "llama_index", "pydantic_ai"}}
+assert not libraries & sys.modules.keys()
 sys.modules["{library}"] = None
 try:
     import conspectus.integrations.{module}

@@ -88,6 +88,7 @@ FEATURES: Final[Mapping[str, str]] = {
     "openai-agents": "sessions for the OpenAI Agents SDK",
     "otel": "traces and metrics by OpenTelemetry",
     "postgresql": "data in PostgreSQL",
+    "pydantic-ai": "tools and histories for Pydantic AI",
     "spacy": "entities found by spaCy",
     "static": "model2vec embeddings",
     "testing": "test suites for your own adapters",
