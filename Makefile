@@ -3,6 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
+STORES := $(VENV)/stores/.ready
 UV_VERSION := 0.13.9
 PIP_VERSION := 26.3
 CYCLONEDX_VERSION := 7.5.0
@@ -59,7 +60,7 @@ style: $(READY)
 quick: $(READY)
 	nice -n 19 $(BIN)/python -m pytest -q -m "not slow" $(QUICK)
 
-patient: $(READY)
+patient: $(READY) $(STORES)
 	nice -n 19 $(BIN)/python -m pytest -q -n 2 --dist worksteal -m "not slow" $(PATIENT)
 
 # Playwright keeps an event loop of its own, which tests of coroutines cannot have beside theirs.
@@ -92,6 +93,7 @@ bench-peers: $(READY)  ## the same work beside other engines, which it installs 
 lock: $(VENV)/.lock  ## pin requirements/*.txt anew; UPGRADE=--upgrade takes the newest releases
 	$(call compile,requirements/dev.txt,pyproject.toml --group pyproject.toml:dev)
 	$(call compile,requirements/base.txt,pyproject.toml --constraint requirements/dev.txt)
+	$(call compile,requirements/stores.txt,pyproject.toml --group pyproject.toml:stores)
 	$(call compile,requirements/docs.txt,--constraint requirements/dev.txt --group pyproject.toml:docs)
 	$(call compile,requirements/server.txt,pyproject.toml --constraint requirements/dev.txt $(SERVER))
 	$(call compile,requirements/server-full.txt,pyproject.toml --constraint requirements/dev.txt $(SERVER) $(FULL))
@@ -120,6 +122,13 @@ $(READY): requirements/dev.txt pyproject.toml
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check pip==$(PIP_VERSION)
 	$(BIN)/python -m pip install --no-compile --quiet --disable-pip-version-check --require-hashes -r requirements/dev.txt
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
+	@touch $@
+
+# The products whose stores can be imported, beside the package itself, which is not installed a second time.
+$(STORES): requirements/stores.txt $(READY)
+	test -x $(VENV)/stores/bin/python || $(PYTHON) -m venv $(VENV)/stores
+	$(VENV)/stores/bin/python -m pip install --no-compile --quiet --disable-pip-version-check --require-hashes -r requirements/stores.txt
+	$(VENV)/stores/bin/python scripts/stores_environment.py
 	@touch $@
 
 $(PACKAGES): console/package.json console/package-lock.json $(READY)

@@ -248,12 +248,16 @@ class ServerUnavailable(ConspectusError):
 
 
 class MissingExtra(ConspectusError):
-    """An optional dependency is missing; the message is the line that installs it."""
+    """An optional dependency is missing; the message is the line that installs it.
+
+    Without an `extra` of ours, the package itself is installed.
+    """
 
     code = "missing_extra"
 
     def __init__(self, extra: str, package: str) -> None:
-        super().__init__(f"this needs {package}: pip install 'conspectus[{extra}]'")
+        wanted = f"'conspectus[{extra}]'" if extra else package
+        super().__init__(f"this needs {package}: pip install {wanted}")
         self.extra = extra
         self.package = package
 

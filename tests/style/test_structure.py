@@ -111,7 +111,7 @@ def test_the_notice_names_everything_that_is_installed() -> None:
         named.update(added)
 
 
-@pytest.mark.parametrize("name", (*LOCKS, "docs.txt"))
+@pytest.mark.parametrize("name", (*LOCKS, "docs.txt", "stores.txt"))
 def test_requirements_are_pinned_hashed_and_name_no_registry(name: str) -> None:
     text = (ROOT / "requirements" / name).read_text(encoding="utf-8")
     entries = re.split(r"\n(?=[a-z])", re.sub(r"^\s*#.*\n", "", text, flags=re.MULTILINE).strip())

@@ -12,9 +12,26 @@ from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
-from conspectus.bootstrap.components import local_archives, local_counter, local_files, now, parts_of, prepare
+from conspectus.bootstrap.components import (
+    foreign_reader,
+    local_archives,
+    local_counter,
+    local_files,
+    memory_files,
+    now,
+    parts_of,
+    prepare,
+)
 from conspectus.bootstrap.indexes import build, index_folder, milvus_captions
-from conspectus.bootstrap.models import GIVEN, Embedders, Models, Rerankers, checked_names, extractor_of
+from conspectus.bootstrap.models import (
+    GIVEN,
+    Embedders,
+    Models,
+    Rerankers,
+    checked_names,
+    embedding_model,
+    extractor_of,
+)
 from conspectus.bootstrap.store_address import absolute, place_of, require_store
 from conspectus.engine import Engine
 from conspectus.model.validation import checked_arguments
@@ -31,10 +48,13 @@ __all__ = [
     "Rerankers",
     "absolute",
     "build",
+    "embedding_model",
+    "foreign_reader",
     "index_folder",
     "local_archives",
     "local_counter",
     "local_files",
+    "memory_files",
     "milvus_captions",
     "now",
     "open",

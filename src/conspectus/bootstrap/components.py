@@ -5,7 +5,7 @@ import importlib.metadata
 import os
 import shutil
 import socket
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime
 from functools import cache, partial
@@ -23,6 +23,7 @@ from conspectus.model.connections import Connection
 from conspectus.ports import CountTokens
 from conspectus.ports.chat import ChatRegistry
 from conspectus.ports.graphs import Graphs
+from conspectus.ports.imports import ForeignPlace, ForeignReader
 from conspectus.ports.jobs import IdempotencyStore, JobFiles, Jobs, Lock, RateCounters, Turn, Turns
 from conspectus.ports.streams import CaptionReader, Poster
 from conspectus.ports.web import Connector, Fetcher
@@ -190,6 +191,20 @@ def local_archives(settings: Settings) -> "LocalArchives":
     from conspectus.sources.chats.archives import LocalArchives
 
     return LocalArchives.under(settings)
+
+
+def foreign_reader(kind: str, at: ForeignPlace) -> ForeignReader:
+    """Return the reader of a store of `chroma`, `langgraph`, `mem0` or `qdrant`."""
+    from conspectus.sources.foreign_stores import foreign_reader as reader_of
+
+    return reader_of(kind, at)
+
+
+def memory_files(paths: Sequence[str], settings: Settings) -> ForeignReader:
+    """Return the reader of files with memories, with the limits of the settings."""
+    from conspectus.sources.memory_files import memory_files as reader_of
+
+    return reader_of(paths, settings)
 
 
 def _turns(place: StoreAddress, settings: Settings, transactions: "Transactions") -> Turns:

@@ -153,6 +153,17 @@ def _setting(space: EmbeddingSpace) -> str:
     return space.model if space.model.startswith(STATIC) else f"{space.model}@{space.dimensions}"
 
 
+def embedding_model(setting: str) -> str:
+    """Return the name in the embedding space that a setting of an embedder has; it loads no model."""
+    named = {setting: model for model, setting in PACKAGED.items()}
+    vendor, _, _ = setting.partition(":")
+    if vendor == "vectors":
+        return vendor
+    return named.get(setting) or (
+        setting if setting.startswith(STATIC) else setting.rpartition("@")[0] or setting
+    )
+
+
 _RULES = "rules"
 _CHAT = "chat"
 _SPACY = "spacy:"

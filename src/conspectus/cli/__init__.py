@@ -1,4 +1,4 @@
 """Command line: each command calls the engine and prints the result.
 
-Imports bootstrap, client, engine, evals, mcp, memory, ports, streams, sync, text, web and window.
+Imports bootstrap, client, engine, evals, ingest, mcp, memory, ports, streams, sync, text, web and window.
 """

@@ -96,6 +96,10 @@ COMMANDS: Mapping[str, tuple[str, Mapping[str, str]]] = {
         "migrate": "maintenance.migrate", "backup": "maintenance.backup", "restore": "maintenance.restore",
         "ingest": "jobs.ingest",
     }),
+    "import": ("Import from mem0, LangGraph, Chroma, Qdrant and files.", {
+        "mem0": "imports.mem0", "langgraph": "imports.langgraph", "chroma": "imports.chroma",
+        "qdrant": "imports.qdrant", "memory-formats": "imports.memory_formats",
+    }),
     "eval": ("Measure quality on an evaluation set.", {
         "init": "eval.init", "compare": "eval.compare",
         "retrieval": "eval.retrieval", "evidence": "eval.evidence", "conversation": "eval.conversation",

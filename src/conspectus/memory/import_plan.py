@@ -48,10 +48,11 @@ class VersionStep:
 def merged(stored: Sequence[Memory], line: Line) -> list[VersionStep]:
     """Merge stored and imported states of a memory, oldest first.
 
-    Empty if the store already has all imported states. For equal times, the imported state comes last.
+    Empty if the store already has all imported states, whatever their vectors. For equal times, the imported
+    state comes last.
     """
     before = [(each.known_from, replace(as_input(each), key=line.key)) for each in stored]
-    fresh = [each for each in line.states if (each.known_from, each.new) not in before]
+    fresh = [each for each in line.states if (each.known_from, replace(each.new, vector=None)) not in before]
     if stored and not fresh:
         return []
     everything: list[Memory | MemoryVersionLine] = sorted([*stored, *fresh], key=lambda each: each.known_from)

@@ -13,7 +13,7 @@ from conspectus.memory.scopes import checked
 from conspectus.model.graph import Fact
 from conspectus.model.memory import CLASSES, Memory, NewMemory, Scope
 from conspectus.text.clean import clean
-from conspectus.text.times import canonical, parse_instant
+from conspectus.text.times import canonical, parse_instant, validity
 
 
 class Fields:
@@ -69,6 +69,13 @@ class Fields:
         if not all(isinstance(each, str) for each in found):
             raise InvalidInput(name, "must be a list of strings")
         return tuple(clean(each) for each in found)
+
+    def vector(self, name: str) -> tuple[float, ...] | None:
+        """Read a list of numbers."""
+        found = self._take(name, list, "a list of numbers")
+        if not all(isinstance(each, int | float) and not isinstance(each, bool) for each in found or ()):
+            raise InvalidInput(name, "must be a list of numbers")
+        return None if found is None else tuple(found)
 
     def values(self, name: str) -> Mapping[str, object]:
         """Read an object with arbitrary fields."""
@@ -150,9 +157,47 @@ def line_of(versions: Sequence[Memory], references: Mapping[str, Reference]) -> 
         **_state(memory, references),
         "versions": [_brief(_state(each, references)) for each in versions[:-1]],
     }
+    return _written(fields)
+
+
+def new_line(
+    new: NewMemory, scope: Scope, states: Sequence[tuple[datetime, str]], *, recorded: datetime
+) -> str:
+    """Return the line of a memory that was kept elsewhere, with its texts there, oldest first.
+
+    Each text has the time from which it held. All states but the last have no metadata and no vector.
+    """
+    since, text = states[-1]
+    shared = {"kind": new.kind, "role": new.role, "speaker": new.speaker}
+    shared |= {"at": None if new.at is None else canonical(parse_instant(new.at))}
+    begins, ends = validity(new.valid_from, new.valid_until)
+    fields = {
+        "format": FORMAT,
+        "key": new.key,
+        **asdict(scope),
+        "recorded": canonical(recorded),
+        **shared,
+        "text": text,
+        "known_from": canonical(since),
+        "pinned": new.pinned,
+        "fact": None if new.fact is None else asdict(new.fact),
+        "valid_from": None if begins is None else canonical(begins),
+        "valid_until": None if ends is None else canonical(ends),
+        "entities": list(new.entities),
+        "metadata": dict(new.metadata),
+        "vector": None if new.vector is None else list(new.vector),
+        "versions": [
+            _brief({**shared, "text": former, "known_from": canonical(known)})
+            for known, former in states[:-1]
+        ],
+    }
+    return _written(fields)
+
+
+def _written(fields: Mapping[str, object]) -> str:
     line = json.dumps(_brief(fields), ensure_ascii=False, allow_nan=False)
-    for end, written in _ENDS.items():
-        line = line.replace(end, written)
+    for end, escaped in _ENDS.items():
+        line = line.replace(end, escaped)
     return line
 
 
@@ -225,6 +270,7 @@ def _read_state(fields: Fields, key: str, user: str | None) -> MemoryVersionLine
         valid_until=fields.time("valid_until"),
         entities=fields.names("entities"),
         metadata=fields.values("metadata"),
+        vector=fields.vector("vector"),
     )
     closed_by = fields.inner("closed_by")
     state = MemoryVersionLine(

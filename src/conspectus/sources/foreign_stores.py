@@ -1,0 +1,452 @@
+"""Readers of the stores of mem0, LangGraph, Chroma and Qdrant."""
+
+import json
+import sqlite3
+import sys
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from functools import partial
+from pathlib import Path
+from typing import Any, Final, TypeAlias
+
+import numpy as np
+
+from conspectus.errors import ConspectusError, InvalidInput, UnreadableFile, optional
+from conspectus.model.memory import NewMemory, Scope
+from conspectus.model.records import NewDocument
+from conspectus.ports.imports import ForeignPlace, ForeignReader, ForeignRecord, LeftOut
+from conspectus.settings import vendor_variable
+from conspectus.sources.json_values import mapping, moment_in, moment_of, text_in
+
+PAGE: Final = 500
+TEXT_FIELDS: Final = ("document", "page_content", "text", "content", "memory", "data")
+NO_TEXT: Final = "records without text"
+WHOLE_VALUE: Final = "values without a text field; the text is the whole value as JSON"
+CHROMA_VENDORS: Final = {
+    "cohere": "cohere:",
+    "google_generative_ai": "google:",
+    "ollama": "ollama:",
+    "openai": "openai:",
+    "sentence_transformer": "",
+    "voyageai": "voyageai:",
+}
+"""What stands before the name of a model in an embedding space, by Chroma's name of its function."""
+MEM0_SCOPE: Final = ("user_id", "agent_id", "run_id")
+MEM0_DERIVED: Final = ("hash", "text_lemmatized")
+MEM0_READ: Final = {
+    "id", "data", "memory", "metadata", "created_at", "updated_at", "actor_id", "role", "expiration_date",
+    *MEM0_SCOPE, *MEM0_DERIVED,
+}  # fmt: skip
+TABLES: Final = "SELECT name FROM sqlite_master WHERE type = 'table'"
+ITEMS: Final = "SELECT * FROM store ORDER BY prefix, key"
+NO_STORE: Final = "is no store of LangGraph: it has no table `store`"
+_FAILURES: Final = (ValueError, RuntimeError, OSError, sqlite3.Error)
+_LIBRARIES: Final = (
+    ("chromadb.errors", "ChromaError"),
+    ("qdrant_client.http.exceptions", "ApiException"),
+    ("psycopg", "Error"),
+)
+ReadPlace: TypeAlias = Callable[[ForeignPlace, LeftOut], Iterator[ForeignRecord]]
+
+
+@dataclass(frozen=True, slots=True)
+class Point:
+    """An entry of a vector store: its fields, its text if that is not one of them, and one vector."""
+
+    key: str
+    fields: Mapping[str, object]
+    text: str | None = None
+    vector: tuple[float, ...] | None = None
+
+
+def foreign_reader(kind: str, at: ForeignPlace) -> ForeignReader:
+    """Return the reader of a store of `chroma`, `qdrant`, `mem0` or `langgraph`."""
+    return partial(_guarded, _READERS[kind], at)
+
+
+def _guarded(read: ReadPlace, at: ForeignPlace, left: LeftOut) -> Iterator[ForeignRecord]:
+    """Raise what the library of a store raises as UnreadableFile, without the password of a URL."""
+    try:
+        yield from read(at, left)
+    except ConspectusError:
+        raise
+    except _failures() as fault:
+        named = "database" if "@" in at.place else at.place
+        raise UnreadableFile(named, f"{type(fault).__name__}: {fault}") from fault
+
+
+def _failures() -> tuple[type[Exception], ...]:
+    """Return what the libraries that are loaded raise."""
+    loaded = ((sys.modules.get(module), name) for module, name in _LIBRARIES)
+    return (*_FAILURES, *(getattr(module, name) for module, name in loaded if module is not None))
+
+
+def _read_chroma(at: ForeignPlace, left: LeftOut) -> Iterator[ForeignRecord]:
+    """Read the collections of a folder as documents, a source for each."""
+    for collection in _chroma_collections(at.place, at.names):
+        if collection.metadata:
+            left.field("metadata of a collection", len(collection.metadata))
+        model = _chroma_model(collection)
+        for point in _chroma_points(collection, left):
+            if point.text is None or not point.text.strip():
+                left.skip(NO_TEXT, point.key)
+                continue
+            new = NewDocument(point.text, key=point.key, metadata=dict(point.fields), vector=point.vector)
+            yield ForeignRecord(f"chroma/{collection.name}", new, model=model)
+
+
+def _read_qdrant(at: ForeignPlace, left: LeftOut) -> Iterator[ForeignRecord]:
+    """Read the collections of a local folder or a server as documents, a source for each."""
+    with closing(_qdrant_client(at.place)) as client:
+        for name in _qdrant_collections(client, at.names):
+            points = _qdrant_points(client, name, left)
+            yield from _qdrant_documents(f"qdrant/{name}", points, at.text_fields or TEXT_FIELDS, left)
+
+
+def _qdrant_documents(
+    source: str, points: Iterable[Point], names: Sequence[str], left: LeftOut
+) -> Iterator[ForeignRecord]:
+    for point in points:
+        _, text, others = _text_in(point.fields, names)
+        if not text:
+            left.skip(NO_TEXT, point.key)
+            continue
+        # LangChain keeps the fields of a document in one of the payload.
+        inner = others.pop("metadata") if isinstance(others.get("metadata"), dict) else {}
+        metadata = {**mapping(inner), **others}
+        yield ForeignRecord(source, NewDocument(text, key=point.key, metadata=metadata, vector=point.vector))
+
+
+def _read_mem0(at: ForeignPlace, left: LeftOut) -> Iterator[ForeignRecord]:
+    """Read the memories of a vector store, with former texts from the history database."""
+    history = {} if at.history is None else _mem0_history(at.history, left)
+    if at.history is None:
+        left.remark("no --history; former texts are not imported")
+    points, entities = _mem0_store(at.place, at.names[0] if at.names else "mem0", left)
+    for point in points:
+        former = history.pop(point.key, [])
+        record = mem0_record(point, left, former=former, entities=entities.get(point.key, ()))
+        if record is not None:
+            yield record
+    for key in history:
+        left.skip("memories that were deleted in mem0", key)
+
+
+def mem0_record(
+    point: Point,
+    left: LeftOut,
+    *,
+    former: Sequence[tuple[datetime, str]] = (),
+    entities: Sequence[str] = (),
+) -> ForeignRecord | None:
+    """Return the memory of a payload or an exported entry of mem0; None, counted, without text."""
+    fields = point.fields
+    text = text_in(fields, "data", "memory")
+    if not text:
+        left.skip(NO_TEXT, point.key)
+        return None
+    for name in MEM0_DERIVED:
+        if fields.get(name) is not None:
+            left.field(name)
+    created = moment_in(fields, "created_at")
+    updated = moment_in(fields, "updated_at") or created
+    metadata = {name: each for name, each in fields.items() if name not in MEM0_READ and each is not None}
+    expires = moment_in(fields, "expiration_date")
+    new = NewMemory(
+        text,
+        key=point.key,
+        role=text_in(fields, "role") or None,
+        speaker=text_in(fields, "actor_id") or None,
+        at=created,
+        # It is hidden from the day after on.
+        valid_until=None if expires is None else expires + timedelta(days=1),
+        entities=tuple(entities),
+        metadata={**mapping(fields.get("metadata")), **metadata},
+        vector=point.vector,
+    )
+    scope = Scope(*(text_in(fields, name) or None for name in MEM0_SCOPE))
+    earlier = tuple(each for each in former if updated is not None and each[0] < updated)
+    return ForeignRecord(scope, new, created, updated, earlier)
+
+
+def _read_langgraph(at: ForeignPlace, left: LeftOut) -> Iterator[ForeignRecord]:
+    """Read the items of a store in SQLite or PostgreSQL as memories."""
+    opened = _postgres_items if at.place.startswith(("postgresql://", "postgres://")) else _sqlite_items
+    with opened(at.place) as items:
+        for item in items:
+            scope = _scope_in(str(item.row["prefix"]), at.namespace)
+            if scope is None:
+                left.skip("items in other namespaces than --namespace says", item.key)
+            elif not _has_expired(item, left):
+                yield _langgraph_record(item, scope, at.text_fields or TEXT_FIELDS, left)
+
+
+@dataclass(frozen=True, slots=True)
+class Item:
+    """An item of LangGraph: its row, and a function that returns its vectors by the fields they are of."""
+
+    row: Mapping[str, Any]
+    vectors: Callable[[], Mapping[str, tuple[float, ...]]]
+
+    @property
+    def key(self) -> str:
+        """Its namespace and its key."""
+        return f"{self.row['prefix']}/{self.row['key']}"
+
+
+def _has_expired(item: Item, left: LeftOut) -> bool:
+    expires = _moment(item.row.get("expires_at"))
+    if expires is None:
+        return False
+    if expires < datetime.now(UTC):
+        left.skip("items that have expired", item.key)
+        return True
+    left.field("expires_at")
+    return False
+
+
+def _langgraph_record(item: Item, scope: Scope, names: Sequence[str], left: LeftOut) -> ForeignRecord:
+    """Return an item as a memory: its text is a field, one in an object, or the whole value as JSON."""
+    row = item.row
+    value = _value(row["value"])
+    field, text, others = _text_in(value, names)
+    if not text:
+        left.remark(WHOLE_VALUE)
+        field, text, others = "$", json.dumps(value, ensure_ascii=False, sort_keys=True), {}
+    vectors = item.vectors()
+    if len(vectors) > (field in vectors):
+        left.field("vectors of other fields than the text", len(vectors) - (field in vectors))
+    created, updated = _moment(row["created_at"]), _moment(row["updated_at"])
+    metadata = {**others, "namespace": str(row["prefix"]).split(".")}
+    new = NewMemory(text, key=item.key, at=created, metadata=metadata, vector=vectors.get(field))
+    return ForeignRecord(scope, new, created, updated)
+
+
+def _value(given: object) -> Mapping[str, object]:
+    """Return the value of an item. Raises ValueError if it is no JSON object."""
+    value = given if isinstance(given, dict) else json.loads(given if isinstance(given, str | bytes) else "")
+    if not isinstance(value, dict):
+        raise ValueError("a value is no JSON object")
+    return value
+
+
+def _text_in(fields: Mapping[str, object], names: Sequence[str]) -> tuple[str, str, dict[str, object]]:
+    """Return the first of these fields with a text, also one level deeper, that text, and other fields."""
+    for name in names:
+        others = {each: value for each, value in fields.items() if each != name}
+        if found := text_in(fields, name):
+            return name, found, others
+        inner = mapping(fields.get(name))
+        for deeper in names:
+            if found := text_in(inner, deeper):
+                rest = {each: value for each, value in inner.items() if each != deeper}
+                return f"{name}.{deeper}", found, others | rest
+    return "", "", dict(fields)
+
+
+def _scope_in(prefix: str, pattern: str | None) -> Scope | None:
+    """Return the scope that a namespace names by the pattern; None if it does not match."""
+    if pattern is None:
+        return Scope()
+    parts, places = prefix.split("."), pattern.split(".")
+    found: dict[str, str] = {}
+    for part, place in zip(parts, places, strict=False):
+        name = place.removeprefix("{").removesuffix("}")
+        if place == f"{{{name}}}" and name in Scope.__dataclass_fields__:
+            found[name] = part
+        elif place not in {part, "*"}:
+            return None
+    return Scope(**found) if len(parts) == len(places) else None
+
+
+def _moment(value: object) -> datetime | None:
+    return moment_of(value.isoformat() if isinstance(value, datetime) else value)
+
+
+@contextmanager
+def _sqlite_items(path: str) -> Iterator[Iterator[Item]]:
+    with _sqlite(path) as database:
+        tables = {name for (name,) in database.execute(TABLES)}
+        if "store" not in tables:
+            raise UnreadableFile(path, NO_STORE)
+        asked = "SELECT field_name, embedding FROM store_vectors WHERE prefix = ? AND key = ?"
+
+        def vectors(row: Mapping[str, Any]) -> dict[str, tuple[float, ...]]:
+            place = (row["prefix"], row["key"])
+            rows = database.execute(asked, place) if "store_vectors" in tables else ()
+            return {name: tuple(np.frombuffer(each, "<f4").tolist()) for name, each in rows if each}
+
+        found = database.execute(ITEMS)
+        columns = [each[0] for each in found.description]
+        rows = (dict(zip(columns, row, strict=True)) for row in found)
+        yield (Item(row, partial(vectors, row)) for row in rows)
+
+
+@contextmanager
+def _postgres_items(url: str) -> Iterator[Iterator[Item]]:
+    driver = optional("psycopg", "postgresql", "psycopg")
+    as_dict = optional("psycopg.rows", "postgresql", "psycopg").dict_row
+    with driver.connect(url) as connection:
+        tables = connection.execute("SELECT to_regclass('store'), to_regclass('store_vectors')").fetchone()
+        if tables[0] is None:
+            raise UnreadableFile("database", NO_STORE)
+        asked = "SELECT field_name, embedding::text FROM store_vectors WHERE prefix = %s AND key = %s"
+
+        def vectors(row: Mapping[str, Any]) -> dict[str, tuple[float, ...]]:
+            rows = connection.execute(asked, (row["prefix"], row["key"])) if tables[1] is not None else ()
+            return {name: tuple(json.loads(each)) for name, each in rows if each}
+
+        with connection.cursor("conspectus_import", row_factory=as_dict) as cursor:
+            yield (Item(row, partial(vectors, row)) for row in cursor.execute(ITEMS))
+
+
+@contextmanager
+def _sqlite(path: str) -> Iterator[sqlite3.Connection]:
+    """A database that is only read. Raises UnreadableFile if there is none."""
+    if not Path(path).is_file():
+        raise UnreadableFile(path, "is no file")
+    with closing(sqlite3.connect(f"{Path(path).absolute().as_uri()}?mode=ro", uri=True)) as database:
+        yield database
+
+
+def _chroma_collections(place: str, names: Sequence[str]) -> list[Any]:
+    if not (Path(place) / "chroma.sqlite3").is_file():
+        raise UnreadableFile(place, "is no folder of Chroma: it has no chroma.sqlite3")
+    chroma = optional("chromadb", "", "chromadb")
+    chosen = optional("chromadb.config", "", "chromadb").Settings(anonymized_telemetry=False)
+    found = {each.name: each for each in chroma.PersistentClient(place, settings=chosen).list_collections()}
+    return [found[name] for name in _chosen(found, names)]
+
+
+def _chosen(known: Iterable[str], names: Sequence[str]) -> list[str]:
+    """Return these of the known names, or all. Raises InvalidInput for one that is not known."""
+    found = sorted(known)
+    if missing := [name for name in names if name not in found]:
+        raise InvalidInput("name", f"{missing[0]!r} is not one of {', '.join(found)}")
+    return list(names) or found
+
+
+def _chroma_model(collection: Any) -> str | None:
+    """Return the model that a collection names. Chroma's default is also named for vectors of the caller."""
+    function = mapping(mapping(collection.configuration_json).get("embedding_function"))
+    prefix = CHROMA_VENDORS.get(text_in(function, "name"))
+    model = text_in(function.get("config"), "model_name")
+    return f"{prefix}{model}" if prefix is not None and model else None
+
+
+def _chroma_points(collection: Any, left: LeftOut) -> Iterator[Point]:
+    parts = ("documents", "metadatas", "embeddings", "uris")
+    for start in range(0, collection.count(), PAGE):
+        page = collection.get(limit=PAGE, offset=start, include=list(parts))
+        columns = [[None] * len(page["ids"]) if page[each] is None else page[each] for each in parts]
+        for key, text, fields, vector, uri in zip(page["ids"], *columns, strict=True):
+            metadata = {name: each for name, each in (fields or {}).items() if _is_json(name, each, left)}
+            beside = {} if uri is None else {"uri": uri}
+            numbers = None if vector is None else tuple(map(float, vector))
+            yield Point(str(key), beside | metadata, text, numbers)
+
+
+def _is_json(name: str, value: object, left: LeftOut) -> bool:
+    kept = isinstance(value, str | int | float | bool | list | dict | None)
+    if not kept:
+        left.field(f"{type(value).__name__} in {name}")
+    return kept
+
+
+def _qdrant_client(place: str) -> Any:
+    is_server = place.startswith(("http://", "https://"))
+    if not is_server and not (Path(place) / "meta.json").is_file():
+        raise UnreadableFile(place, "is no local folder of Qdrant: it has no meta.json")
+    qdrant = optional("qdrant_client", "", "qdrant-client")
+    if is_server:
+        return qdrant.QdrantClient(url=place, api_key=vendor_variable("QDRANT_API_KEY"))
+    return qdrant.QdrantClient(path=place)
+
+
+def _qdrant_collections(client: Any, names: Sequence[str] = ()) -> list[str]:
+    return _chosen((each.name for each in client.get_collections().collections), names)
+
+
+def _qdrant_points(client: Any, name: str, left: LeftOut) -> Iterator[Point]:
+    after = None
+    while True:
+        page, after = client.scroll(name, limit=PAGE, offset=after, with_payload=True, with_vectors=True)
+        for each in page:
+            yield Point(str(each.id), each.payload or {}, vector=_dense(each.vector, left))
+        if after is None:
+            return
+
+
+def _dense(given: object, left: LeftOut) -> tuple[float, ...] | None:
+    """Return the one dense vector of a point. Others have no place."""
+    named = given if isinstance(given, dict) else {"": given}
+    dense = {name: each for name, each in named.items() if isinstance(each, list) and _is_row(each)}
+    for name, each in named.items():
+        if each is not None and name not in dense:
+            left.field(f"vector {name!r} that is not dense")
+    if len(dense) > 1 and "" not in dense:
+        left.field("several named vectors", len(dense))
+        return None
+    row = dense.get("") or next(iter(dense.values()), None)
+    return None if row is None else tuple(map(float, row))
+
+
+def _is_row(values: list[object]) -> bool:
+    return bool(values) and all(isinstance(each, int | float) for each in values)
+
+
+def _mem0_store(place: str, name: str, left: LeftOut) -> tuple[Iterator[Point], Mapping[str, Sequence[str]]]:
+    """Return the memories of mem0 in Qdrant or Chroma, and the entities of each by its id."""
+    named = f"{name}_entities"
+    if (Path(place) / "chroma.sqlite3").is_file():
+        found = {each.name: each for each in _chroma_collections(place, ())}
+        _chosen(found, (name,))
+        others = _chroma_points(found[named], LeftOut()) if named in found else ()
+        return _chroma_points(found[name], left), _mem0_entities(others)
+    client = _qdrant_client(place)
+    known = _qdrant_collections(client)
+    _chosen(known, (name,))
+    entities = _mem0_entities(_qdrant_points(client, named, LeftOut())) if named in known else {}
+    return _until_read(client, _qdrant_points(client, name, left)), entities
+
+
+def _until_read(client: Any, points: Iterator[Point]) -> Iterator[Point]:
+    with closing(client):
+        yield from points
+
+
+def _mem0_entities(points: Iterable[Point]) -> dict[str, list[str]]:
+    named: dict[str, list[str]] = {}
+    for point in points:
+        memories = point.fields.get("linked_memory_ids")
+        text = text_in(point.fields, "data")
+        for memory in memories if text and isinstance(memories, list) else ():
+            named.setdefault(str(memory), []).append(text)
+    return named
+
+
+def _mem0_history(path: str, left: LeftOut) -> dict[str, list[tuple[datetime, str]]]:
+    """Return the texts of each memory with the time from which each held, oldest first."""
+    asked = "SELECT memory_id, new_memory, COALESCE(updated_at, created_at) FROM history ORDER BY rowid"
+    found: dict[str, list[tuple[datetime, str]]] = {}
+    with _sqlite(path) as database:
+        for key, text, written in database.execute(asked):
+            since = moment_of(written)
+            states = found.setdefault(key, [])
+            if text and since is not None:
+                states.append((since, text))
+        if ("messages",) in database.execute(TABLES).fetchall():
+            [(count,)] = database.execute("SELECT COUNT(*) FROM messages")
+            if count:
+                left.skip("recent messages, which mem0 keeps for its own prompts", "messages", count)
+    return {key: sorted(states, key=lambda state: state[0]) for key, states in found.items()}
+
+
+_READERS: Final[Mapping[str, ReadPlace]] = {
+    "chroma": _read_chroma,
+    "langgraph": _read_langgraph,
+    "mem0": _read_mem0,
+    "qdrant": _read_qdrant,
+}

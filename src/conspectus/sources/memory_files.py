@@ -1,0 +1,298 @@
+"""Readers of files with memories: Markdown, the MCP memory server, mem0, ChatGPT, Claude and Letta."""
+
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from functools import partial
+from pathlib import Path
+from typing import Final, TypeAlias
+
+from conspectus.model.graph import Fact
+from conspectus.model.memory import NewMemory, Scope
+from conspectus.ports.imports import ForeignReader, ForeignRecord, LeftOut
+from conspectus.settings import Settings
+from conspectus.sources.chats.export_files import ArchiveLimits, Export, ExportFile, opened
+from conspectus.sources.foreign_stores import Point, mem0_record
+from conspectus.sources.json_values import (
+    EMPTY,
+    Notices,
+    NotJson,
+    items,
+    load,
+    mapping,
+    mappings,
+    moment_in,
+    text_in,
+    word_in,
+)
+from conspectus.text.hashing import content_hash
+from conspectus.text.positions import markdown_headings, path_of
+
+MARKDOWN: Final = (".md", ".markdown", ".mdc")
+JSON: Final = (".json", ".jsonl", ".ndjson", ".af")
+NAMES: Final = frozenset({"agents.md", "claude.md", "claude.local.md", "gemini.md", "memory.md"})
+FOLDERS: Final = frozenset({"memory", "memories", "rules"})
+"""Names of memory files anywhere, and of folders in which all Markdown files are memories."""
+ROLES: Final = {"user": "user", "human": "user", "assistant": "assistant"}
+HASHED: Final = 16
+_FRONT: Final = re.compile(r"\A---[ \t]*\n(.*?)\n---[ \t]*(?:\n|\Z)", re.DOTALL)
+_FIELD: Final = re.compile(r"^([A-Za-z][\w-]*):[ \t]+(\S.*)$", re.MULTILINE)
+Recognize: TypeAlias = Callable[[object, list[Mapping[str, object]]], bool]
+ReadValue: TypeAlias = Callable[[object, str, LeftOut], Iterator[ForeignRecord]]
+
+
+def memory_files(paths: Iterable[str], settings: Settings) -> ForeignReader:
+    """Return the reader of files, folders and ZIP archives, within the limits of the settings."""
+    return partial(_read, tuple(map(Path, paths)), settings)
+
+
+def _read(paths: Iterable[Path], settings: Settings, left: LeftOut) -> Iterator[ForeignRecord]:
+    sizes = (settings.max_file_bytes, settings.max_unpacked_bytes)
+    limits = ArchiveLimits(*sizes, settings.max_files, settings.max_folder_depth)
+    for path in paths:
+        notices = Notices()
+        with opened(path, limits, notices) as export:
+            for part in export.parts:
+                yield from _part(export, part, path.resolve(), left)
+        for sentence in notices.sentences():
+            left.remark(sentence)
+
+
+def _part(export: Export, part: ExportFile, path: Path, left: LeftOut) -> Iterator[ForeignRecord]:
+    """Read one file. Its name begins with that of the folder."""
+    base = part.base.lower()
+    root = path if path.is_dir() else path.parent
+    name = f"{root.name}/{part.name}"
+    if base.endswith(MARKDOWN) and not (path.is_file() or _is_memory(export, part, root.name)):
+        left.skip("Markdown files that are no memory files", name)
+    elif not base.endswith((*MARKDOWN, *JSON)):
+        left.skip("files of other kinds", name)
+    elif (decoded := export.text(part)) is not None:
+        if base.endswith(MARKDOWN):
+            yield from _sections(decoded.text, name)
+        else:
+            yield from _json(decoded.text, name, left)
+
+
+def _is_memory(export: Export, part: ExportFile, root: str) -> bool:
+    """Return whether a Markdown file is known by its name, its folder, or a MEMORY.md beside it."""
+    folder = part.folder.rpartition("/")[2] or root
+    index = f"{part.folder}/MEMORY.md".removeprefix("/")
+    known = any(each.name == index for each in export.parts)
+    return part.base.lower() in NAMES or folder.lower() in FOLDERS or known
+
+
+def _sections(text: str, name: str) -> Iterator[ForeignRecord]:
+    """Read a note for each section that has more than a heading, with the front matter as metadata."""
+    front = _FRONT.match(text)
+    fields = dict(_FIELD.findall(front[1])) if front else {}
+    places = list(markdown_headings(text))
+    starts = [front.end() if front else 0, *(each.start for each in places)]
+    paths = [None, *(path_of(each.headings) for each in places)]
+    seen: dict[str, int] = {}
+    for number, (start, path) in enumerate(zip(starts, paths, strict=True)):
+        section = text[start : starts[number + 1] if number < len(places) else len(text)].strip()
+        if not (section if path is None else section.partition("\n")[2].strip("\n=- \t")):
+            continue
+        place = f"{name}#{path or ''}"
+        seen[place] = seen.get(place, 0) + 1
+        key = place if seen[place] == 1 else f"{place}~{seen[place]}"
+        metadata = {**fields, "file": name, **({} if path is None else {"heading": path})}
+        yield ForeignRecord(Scope(), NewMemory(section, key=key, kind="note", metadata=metadata))
+
+
+def _json(text: str, name: str, left: LeftOut) -> Iterator[ForeignRecord]:
+    """Read a file of JSON, or of JSON Lines, by its content."""
+    try:
+        value = load(text)
+    except NotJson:
+        value = [_line(each) for each in text.split("\n") if each.strip()]
+    if isinstance(value, dict) and "type" in value:
+        value = [value]
+    entries = list(mappings(value))
+    for is_it, read in _FORMATS:
+        if is_it(value, entries):
+            yield from read(value, name, left)
+            return
+    left.skip("files in no known format", name)
+
+
+def _line(text: str) -> object:
+    try:
+        return load(text)
+    except NotJson:
+        return None
+
+
+def _is_graph(value: object, entries: list[Mapping[str, object]]) -> bool:
+    return any(each.get("type") in {"entity", "relation"} for each in entries)
+
+
+def _graph(value: object, name: str, left: LeftOut) -> Iterator[ForeignRecord]:
+    """Read the graph of the MCP memory server: an observation is a memory, a relation one with a fact."""
+    for number, each in enumerate(items(value), 1):
+        if text_in(each, "type") == "entity":
+            yield from _observations(mapping(each), left)
+        elif text_in(each, "type") == "relation":
+            one, kind, other = (text_in(each, field) for field in ("from", "relationType", "to"))
+            if one and kind and other:
+                fact = Fact(one, kind, other, single=False)
+                yield ForeignRecord(
+                    Scope(), NewMemory(f"{one} {kind} {other}", key=f"{one}/{kind}/{other}", fact=fact)
+                )
+            else:
+                left.skip("relations without both ends and a type", f"{name}:{number}")
+        else:
+            left.skip("lines that are neither entities nor relations", f"{name}:{number}")
+
+
+def _observations(entity: Mapping[str, object], left: LeftOut) -> Iterator[ForeignRecord]:
+    name, kind = text_in(entity, "name"), text_in(entity, "entityType")
+    texts = [each for each in items(entity.get("observations")) if isinstance(each, str) and each.strip()]
+    if not texts:
+        left.skip("entities without observations", name)
+    for text in texts:
+        key = f"{name}/{content_hash(text)[:HASHED]}"
+        metadata = {"entity_type": kind} if kind else {}
+        new = NewMemory(text, key=key, entities=(name,) if name else (), metadata=metadata)
+        yield ForeignRecord(Scope(), new)
+
+
+def _is_mem0(value: object, entries: list[Mapping[str, object]]) -> bool:
+    found = list(mappings(mapping(value).get("results"))) or entries
+    return bool(found) and all("memory" in each and "id" in each for each in found)
+
+
+def _mem0(value: object, name: str, left: LeftOut) -> Iterator[ForeignRecord]:
+    """Read the answer of mem0's `get_all`."""
+    for each in mappings(mapping(value).get("results") or value):
+        record = mem0_record(Point(word_in(each, "id"), each), left)
+        if record is not None:
+            yield record
+
+
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """A message of a conversation; `key` may be empty."""
+
+    key: str
+    role: str
+    text: str
+    at: datetime | None
+
+
+def _turns(turns: Iterable[Turn], scope: Scope, title: str, left: LeftOut) -> Iterator[ForeignRecord]:
+    """Return the messages of users and assistants as turns."""
+    for turn in turns:
+        key = turn.key or content_hash(f"{turn.at} {turn.role} {turn.text}")[:HASHED]
+        if turn.role not in ROLES:
+            left.skip("messages that are neither of a user nor of an assistant", key)
+        elif not turn.text.strip():
+            left.skip("messages without text", key)
+        else:
+            metadata = {"title": title} if title else {}
+            new = NewMemory(turn.text, key=key, role=ROLES[turn.role], at=turn.at, metadata=metadata)
+            yield ForeignRecord(scope, new, turn.at, turn.at)
+
+
+def _is_chatgpt(value: object, entries: list[Mapping[str, object]]) -> bool:
+    return bool(entries) and all(isinstance(each.get("mapping"), dict) for each in entries)
+
+
+def _chatgpt(value: object, name: str, left: LeftOut) -> Iterator[ForeignRecord]:
+    """Read `conversations.json` of ChatGPT: the branch of each conversation that ends at its current node."""
+    for talk in mappings(value):
+        scope = Scope(conversation=word_in(talk, "conversation_id", "id") or None)
+        nodes = mapping(talk["mapping"])
+        branch: dict[str, object] = {}
+        current = text_in(talk, "current_node")
+        while current in nodes and current not in branch:
+            branch[current] = mapping(nodes[current]).get("message")
+            current = text_in(nodes[current], "parent")
+        others = [each for key, each in nodes.items() if key not in branch and mapping(each).get("message")]
+        if others:
+            left.skip("messages of other branches", scope.conversation or name, len(others))
+        messages = [each for each in reversed(branch.values()) if isinstance(each, dict)]
+        turns = (_chatgpt_turn(each, moment_in(talk, "create_time"), left) for each in messages)
+        yield from _turns(turns, scope, text_in(talk, "title"), left)
+
+
+def _chatgpt_turn(message: Mapping[str, object], began: datetime | None, left: LeftOut) -> Turn:
+    parts = items(mapping(message.get("content")).get("parts"))
+    texts = [each for each in parts if isinstance(each, str)]
+    if len(texts) < len(parts):
+        left.field("images and files", len(parts) - len(texts))
+    role = text_in(message.get("author"), "role")
+    return Turn(text_in(message, "id"), role, "\n".join(texts), moment_in(message, "create_time") or began)
+
+
+def _is_claude(value: object, entries: list[Mapping[str, object]]) -> bool:
+    return bool(entries) and all(isinstance(each.get("chat_messages"), list) for each in entries)
+
+
+def _claude(value: object, name: str, left: LeftOut) -> Iterator[ForeignRecord]:
+    """Read `conversations.json` of Claude."""
+    for talk in mappings(value):
+        scope = Scope(conversation=text_in(talk, "uuid") or None)
+        if text_in(talk, "summary"):
+            left.field("summaries of conversations")
+        turns = (_claude_turn(each, left) for each in mappings(talk["chat_messages"]))
+        yield from _turns(turns, scope, text_in(talk, "name"), left)
+
+
+def _claude_turn(message: Mapping[str, object], left: LeftOut) -> Turn:
+    if files := [*items(message.get("attachments")), *items(message.get("files"))]:
+        left.field("attachments and files", len(files))
+    text = text_in(message, "text") or _joined(message.get("content"))
+    return Turn(text_in(message, "uuid"), text_in(message, "sender"), text, moment_in(message, "created_at"))
+
+
+def _joined(content: object) -> str:
+    """Return the texts in blocks of content, or content that is text."""
+    blocks = [text_in(each, "text") for each in mappings(content) if text_in(each, "type") == "text"]
+    return content if isinstance(content, str) else "\n".join(filter(None, blocks))
+
+
+def _is_letta(value: object, entries: list[Mapping[str, object]]) -> bool:
+    found = mapping(value)
+    return isinstance(found.get("agents"), list) and isinstance(found.get("blocks"), list)
+
+
+def _letta(value: object, name: str, left: LeftOut) -> Iterator[ForeignRecord]:
+    """Read an agent file of Letta: its memory blocks as pinned notes, and its messages as turns."""
+    whole = mapping(value)
+    for field in ("files", "groups", "mcp_servers", "skills", "sources", "tools"):
+        if count := len(items(whole.get(field))):
+            left.field(field, count)
+    blocks = {text_in(each, "id"): each for each in mappings(whole["blocks"])}
+    for agent in mappings(whole["agents"]):
+        scope = Scope(agent=text_in(agent, "name") or None)
+        if text_in(agent, "system"):
+            left.field("system prompts")
+        for block in (blocks.get(str(each), EMPTY) for each in items(agent.get("block_ids"))):
+            yield from _block(block, scope, left)
+        turns = (
+            Turn("", text_in(each, "role"), _joined(each.get("content")), moment_in(each, "created_at"))
+            for each in mappings(agent.get("messages"))
+        )
+        yield from _turns(turns, scope, "", left)
+
+
+def _block(block: Mapping[str, object], scope: Scope, left: LeftOut) -> Iterator[ForeignRecord]:
+    label, text = text_in(block, "label"), text_in(block, "value")
+    if not text:
+        left.skip("memory blocks without text", label)
+        return
+    metadata = {name: text_in(block, name) for name in ("label", "description") if text_in(block, name)}
+    new = NewMemory(text, key=f"block/{label}", kind="note", pinned=True, metadata=metadata)
+    yield ForeignRecord(scope, new)
+
+
+_FORMATS: Final[tuple[tuple[Recognize, ReadValue], ...]] = (
+    (_is_graph, _graph),
+    (_is_mem0, _mem0),
+    (_is_chatgpt, _chatgpt),
+    (_is_claude, _claude),
+    (_is_letta, _letta),
+)
