@@ -17,7 +17,7 @@ from conspectus.ports import Index, Reader
 from conspectus.records.core.changes import changes_since, known_updates, made_by
 from conspectus.records.core.collections import all_collections
 from conspectus.records.core.database import guarded, transact
-from conspectus.records.core.dialects import as_list, given, plain_rows
+from conspectus.records.core.dialects import as_list, given, pipelined, plain_rows
 from conspectus.records.core.reads import chunks_between
 from conspectus.records.core.rows import COLLECTION_COLUMNS, to_collection
 from conspectus.records.core.transactions import Transactions
@@ -27,7 +27,7 @@ from conspectus.text.analyzer import Analyzer
 
 if TYPE_CHECKING:
     from conspectus.index.pgvector.database import PgvectorOptions, PgvectorState, Run
-    from conspectus.index.pgvector.store import TransactionalIndex
+    from conspectus.index.pgvector.store import Taken, TransactionalIndex
 
 Result = TypeVar("Result")
 _SPACES = (
@@ -204,29 +204,45 @@ class PgvectorSync:
         if not made:
             return
         known = known_updates(connection)
-        for collection in map(to_collection, plain_rows(connection, _CHOSEN, {"ids": as_list(made)})):
-            index = self._open(collection)
-            state = index.state(connection)
+        found = [to_collection(row) for row in plain_rows(connection, _CHOSEN, {"ids": as_list(made)})]
+        indexes = [self._open(each) for each in found]
+        with pipelined(connection):
+            asked = [each.ask(connection) for each in indexes]
+        updates: list[IndexUpdate | None] = []
+        taken: list[Taken] = []
+        for collection, index, ask in zip(found, indexes, asked, strict=True):
+            state, update = ask(), known.get(collection.id)
             if state is None:
                 continue
-            update, chunks = known.get(collection.id), None
-            # A work that was rolled back leaves its update, which does not match the records.
-            if update is not None and update.before == state.applied and _is_of(update, collection):
-                chunks = update.chunks
-            if update is not None and chunks is not None and _count(update.changes) <= MAX_CHUNKS:
-                update.indexed = index.take_in(connection, state, update.changes, chunks(), fresh=True)
-            else:
-                self._take(connection, collection, index, state, begun=made[collection.id])
+            draft = None if update is None else _draft(update, collection, index, state)
+            known_draft = draft is not None
+            draft = draft or self._read(connection, collection, index, state, begun=made[collection.id])
+            if draft is not None:
+                taken.append(draft)
+                updates.append(update if known_draft else None)
+        self._take(connection, updates, taken)
 
+    @staticmethod
     def _take(
-        self,
+        connection: Connection, updates: Sequence[IndexUpdate | None], taken: "Sequence[Taken]"
+    ) -> None:
+        if not taken:
+            return
+        from conspectus.index.pgvector.store import take_in
+
+        for update, done in zip(updates, take_in(connection, taken), strict=True):
+            if update is not None:
+                update.indexed = done
+
+    @staticmethod
+    def _read(
         connection: Connection,
         collection: Collection,
         index: "TransactionalIndex",
         state: "PgvectorState",
         *,
         begun: int,
-    ) -> None:
+    ) -> "Taken | None":
         space = collection.space
         changes = changes_since(
             connection,
@@ -236,13 +252,24 @@ class PgvectorSync:
             limit=MAX_CHUNKS,
         )
         if not changes or changes[0].sequence < begun or _count(changes) > MAX_CHUNKS:
-            return
+            return None
         chunks = [
             chunk
             for first, last in index.chunks_to_read(changes)
             for chunk in chunks_between(connection, collection.id, space=space, first=first, last=last)
         ]
-        index.take_in(connection, state, changes, chunks)
+        return index.taken(state, changes, chunks)
+
+
+def _draft(
+    update: IndexUpdate, collection: Collection, index: "TransactionalIndex", state: "PgvectorState"
+) -> "Taken | None":
+    """Return the draft of an update that continues the state, from the chunks at hand."""
+    # A work that was rolled back leaves its update, which does not match the records.
+    continues = update.before == state.applied and _is_of(update, collection)
+    if not continues or update.chunks is None or _count(update.changes) > MAX_CHUNKS:
+        return None
+    return index.taken(state, update.changes, update.chunks(), fresh=True)
 
 
 def _is_of(update: IndexUpdate, collection: Collection) -> bool:

@@ -299,7 +299,7 @@ class SqlAccounts(SqlStore):
     members = reading(members_of)
     join = writing(join, lock=lambda group, user: f"group {group}")
     leave = writing(leave, lock=lambda group, user: f"group {group}")
-    add_key = writing(add_key, lock=lambda key, _: f"key {key.id}")
+    add_key = writing(add_key, lock=lambda key, secret_hash: f"key {key.id}")
     key = cached(find_key)
     keys = reading(keys_of)
     revoke_key = writing(revoke_key, lock=lambda key, at: f"key {key}")

@@ -256,8 +256,8 @@ class SqlRecords(SqlStore):
     hydrate = cached_rows(chunks_by_id)
     count_unembedded = reading(count_unembedded)
     put_vectors = writing(put_vectors, lock=lambda collection, *_: collection)
-    fail = writing_at(fail, rows=lambda document, _: (documents, [document]))
-    switch_space = writing(switch_space, lock=lambda collection, _: collection, long=True)
+    fail = writing_at(fail, rows=lambda document, error: (documents, [document]))
+    switch_space = writing(switch_space, lock=lambda collection, space: collection, long=True)
 
     def reader(self, collection: CollectionId, space: EmbeddingSpace | None) -> Reader:
         """Return the restricted interface for an index."""

@@ -137,15 +137,21 @@ def read_state(cursor: Rows, index: str, identity: str) -> PgvectorState:
     return _state_of(row, index, identity)
 
 
-def read_free_state(cursor: Rows, index: str, identity: str, *, is_there: bool) -> PgvectorState | None:
-    """Return the state, locked for writing, in one round trip if `is_there`; None if the lock is not free."""
+def ask_free_state(
+    cursor: Rows, index: str, identity: str, *, is_there: bool
+) -> Callable[[], PgvectorState | None]:
+    """Ask for the state, locked for writing, in the open pipeline if `is_there`; None if another holds it."""
     what = f"write {index}"
     if not is_there:
-        return read_state(cursor, index, identity) if is_free(cursor, what) else None
-    with cursor.connection.pipeline():
-        locking = cursor.connection.cursor(binary=True).execute(_TRY, (f"conspectus {what}",))
-        cursor.execute(_READ, (index,))
-    return _state_of(cursor.fetchone(), index, identity) if locking.fetchone() == (True,) else None
+        found = read_state(cursor, index, identity) if is_free(cursor, what) else None
+        return lambda: found
+    locking = cursor.connection.cursor(binary=True).execute(_TRY, (f"conspectus {what}",))
+    cursor.execute(_READ, (index,))
+
+    def state() -> PgvectorState | None:
+        return _state_of(cursor.fetchone(), index, identity) if locking.fetchone() == (True,) else None
+
+    return state
 
 
 def _state_of(row: tuple[Any, ...] | None, index: str, identity: str) -> PgvectorState:

@@ -5,7 +5,7 @@ import time
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from contextlib import nullcontext, suppress
 from functools import partial
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 import psycopg
@@ -21,8 +21,8 @@ from conspectus.index.pgvector.database import (
     PgvectorState,
     Result,
     Rows,
+    ask_free_state,
     lock,
-    read_free_state,
     read_state,
     rows_of,
     write_state,
@@ -360,42 +360,59 @@ class TransactionalIndex:
         self._drafting = Drafting(analyse, place.dimensions)
         self._is_there = False
 
-    def state(self, connection: Connection) -> PgvectorState | None:
-        """Return the position of the index, locked until the transaction ends; None if it has none."""
-        cursor = rows_of(connection)
-        found = read_free_state(cursor, self._place.name, self._identity, is_there=self._is_there)
-        if found is None or not found.generation:
-            return None
-        self._is_there = True
-        return found
+    def ask(self, connection: Connection) -> Callable[[], PgvectorState | None]:
+        """Ask for the position of the index, locked until the transaction ends. None if it has none.
+
+        It is there when the open pipeline ends, so that many indexes are asked in one round trip.
+        """
+        found = ask_free_state(rows_of(connection), self._place.name, self._identity, is_there=self._is_there)
+
+        def state() -> PgvectorState | None:
+            known = found()
+            self._is_there = self._is_there or (known is not None and known.generation > 0)
+            return known if known is not None and known.generation else None
+
+        return state
 
     def chunks_to_read(self, changes: Sequence[Change]) -> list[Range]:
         """Return the ids of the chunks to read for these changes."""
         return put_ranges(changes)
 
-    def take_in(
+    def taken(
         self,
-        connection: Connection,
         state: PgvectorState,
         changes: Sequence[Change],
         chunks: Sequence[IndexedChunk],
         *,
         fresh: bool = False,
-    ) -> bool:
-        """Write changes after a state with the chunks that they added. Returns whether nothing is left to do.
+    ) -> "Taken":
+        """Prepare changes after a state with the chunks that they added; `fresh` ones are in no index."""
+        return Taken(self._place, state, self._drafting.draft(changes, chunks, fresh=fresh))
 
-        No index has chunks that are `fresh`. On failure nothing of the index is written, and the records are
-        written nevertheless: a later update of the index meets the error again and reports it.
-        """
-        draft = self._drafting.draft(changes, chunks, fresh=fresh)
-        cursor = rows_of(connection)
-        few = len(draft.rows) <= FEW
-        try:
-            with cursor.connection.pipeline() if few else nullcontext():
-                cursor.execute("SAVEPOINT index_update")
-                state = write_draft(cursor, self._place, state, draft)
-                cursor.execute("RELEASE SAVEPOINT index_update")
-        except psycopg.Error:
-            cursor.execute("ROLLBACK TO SAVEPOINT index_update")
-            return False
-        return state.version % MERGED_FROM > 0
+
+class Taken(NamedTuple):
+    """A draft that continues the state of an index."""
+
+    place: PgvectorOptions
+    state: PgvectorState
+    draft: PgvectorDraft
+
+
+def take_in(connection: Connection, taken: Sequence[Taken]) -> list[bool]:
+    """Write drafts to their indexes. Returns for each whether nothing is left to do.
+
+    One that fails writes nothing of its index, and the records are written nevertheless: a later update of
+    the index meets the error again and reports it.
+    """
+    cursor = rows_of(connection)
+    few = all(len(each.draft.rows) <= FEW for each in taken)
+    try:
+        with cursor.connection.pipeline() if few else nullcontext():
+            cursor.execute("SAVEPOINT index_update")
+            states = [write_draft(cursor, *each) for each in taken]
+            cursor.execute("RELEASE SAVEPOINT index_update")
+    except psycopg.Error:
+        cursor.execute("ROLLBACK TO SAVEPOINT index_update")
+        alone = [take_in(connection, [each]) for each in taken] if len(taken) > 1 else [[False]]
+        return [done for (done,) in alone]
+    return [state.version % MERGED_FROM > 0 for state in states]

@@ -4,6 +4,7 @@ import hashlib
 import json
 import sqlite3
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
 from functools import cache
 from typing import Any, ClassVar, Final, NamedTuple
 
@@ -235,6 +236,13 @@ def run_all(connection: Connection, statements: Sequence[Ready]) -> list[list[Ro
     with driver.pipeline():
         cursors = [driver.execute(*each) for each in statements]
     return list(map(_rows, cursors))
+
+
+def pipelined(connection: Connection) -> AbstractContextManager[object]:
+    """Return a block whose statements PostgreSQL receives before it answers."""
+    driver: Any = connection.connection.driver_connection
+    pipeline: AbstractContextManager[object] = driver.pipeline()
+    return pipeline
 
 
 def sqlite_driver(connection: Connection) -> sqlite3.Connection:

@@ -269,7 +269,10 @@ class SqlGraphs(SqlStore):
     async def add(self, adding: Adding) -> Sequence[GraphWritten]:
         """Store nodes, then edges, all or none. Raises NotFound and DanglingEdges."""
         long = len(adding.nodes) + len(adding.edges) > FEW
-        lock = only(each.graph.collection for each in (*adding.nodes, *adding.edges))
+        lock = only(
+            graph.collection
+            for graph in (*(each.graph for each in adding.nodes), *(each.graph for each in adding.edges))
+        )
         return await self.transactions.write(partial(writes.add, adding=adding), lock=lock, long=long)
 
     nodes_by_id = reading(nodes_by_id)
