@@ -73,7 +73,13 @@ export function App() {
     resume().catch((error: unknown) => failed(asProblem(error)));
   };
   useEffect(connect, []);
-  if (problem !== undefined) return <Failed problem={problem} what="the console" retry={connect} />;
+  if (problem !== undefined) {
+    return (
+      <main>
+        <Failed problem={problem} what="the console" retry={connect} />
+      </main>
+    );
+  }
   if (person.value === undefined) return null;
   if (person.value === null) return <Login />;
   return (

@@ -102,6 +102,26 @@ def test_a_failure_is_shown_where_the_answer_would_be(
     expect(page.get_by_role("button", name="Send")).to_be_visible()
 
 
+HOSTILE_PIECES = [
+    "<img src=x onerror='window.owned = 1'> ",
+    "<script>window.owned = 1</script>",
+    "\u202e [1] " + "x" * 9_000,
+]
+
+
+def test_a_hostile_answer_is_only_text(visit: Opened, talking: Site, model: ChatServer) -> None:
+    model.says = HOSTILE_PIECES
+    page = visit(talking, "/chat", narrow=True)
+    page.get_by_label("Message").fill("When does the backup run?")
+    page.keyboard.press("Enter")
+    answer = page.get_by_role("article").first
+    expect(answer).to_contain_text("<script>window.owned = 1</script>")
+    expect(answer.locator("[aria-busy=false]")).to_be_visible()
+    assert page.locator("main img, main script").count() == 0
+    assert page.evaluate("window.owned") is None
+    assert not scrolls_sideways(page)
+
+
 def test_without_a_model_it_says_how_to_set_one(visit: Opened, empty: Site) -> None:
     page = visit(empty, "/chat")
     expect(page.get_by_role("heading", name="No chat model is set")).to_be_visible()

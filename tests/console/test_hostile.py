@@ -11,6 +11,7 @@ import pytest
 from playwright.sync_api import Page, expect
 
 import conspectus
+from conspectus.model.access import Principal
 from conspectus.model.graph import NewEdge, NewNode
 from conspectus.model.memory import NewMemory, Scope
 from conspectus.sync import Engine
@@ -41,6 +42,8 @@ SCREENS = {
     "/graph?collection=hostile": ".graph-canvas[data-drawn=true]",
     "/operations": ".stored",
     "/operations?part=people": ".operations-key",
+    "/operations?part=grants&collection=hostile": ".grant-row",
+    "/operations?part=audit": ".audit-row",
     "/see-as?collection=hostile&user=bob&query=backups": ".slope-title",
     "/chat": "h1",
 }
@@ -107,6 +110,10 @@ def fill(engine: Engine) -> None:
     engine.graph.add_edges(edges, graph="facts", collection="hostile")
     engine.people.create_user("bob")
     engine.people.create_key("bob", label=LABELS[1])
+    engine.people.create_group(HOSTILE[1])
+    engine.people.grant("hostile", Principal("group", HOSTILE[1]), "viewer")
+    for text in HOSTILE:
+        engine.search.explain_as(text[:1000], 500, user="bob", collection="hostile")
 
 
 @pytest.fixture(scope="module")
@@ -128,6 +135,22 @@ def test_hostile_text_is_only_text_on_every_screen(visit: Opened, filled: Site, 
     page.set_viewport_size(NARROW)
     expect(page.locator(SCREENS[path]).first).to_be_visible()
     assert not scrolls_sideways(page)
+    assert page.evaluate("window.owned") is None
+    assert page.locator("main img, main iframe, main script").count() == 0
+
+
+def test_a_hostile_result_file_is_only_text(visit: Opened, empty: Site, tmp_path: Path) -> None:
+    page = visit(empty, "/evaluation")
+    for share, name in enumerate(('<img src=x onerror="window.owned = 1">', "second")):
+        by_question = {label: {"128": float(share)} for label in LABELS}
+        report = {SCRIPT: {"asked": len(LABELS), "by_question": by_question}}
+        path = tmp_path / f"{name}.json"
+        path.write_text(json.dumps(report), encoding="utf-8")
+        page.get_by_label("Result files").set_input_files(path)
+        expect(page.get_by_text(f"{name}: counted on the rendered window")).to_be_visible()
+    for cell in page.locator(".cells button").all():
+        cell.click()
+        assert not scrolls_sideways(page)
     assert page.evaluate("window.owned") is None
     assert page.locator("main img, main iframe, main script").count() == 0
 

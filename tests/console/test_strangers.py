@@ -2,11 +2,13 @@
 
 import re
 
-from playwright.sync_api import expect
+import pytest
+from playwright.sync_api import Page, expect
 
 from conspectus.sync import connect
-from tests.console.conftest import Opened, Site, scrolls_sideways
+from tests.console.conftest import Opened, Site, scrolls_sideways, violations
 
+SCHEMES = ("light", "dark")
 SCREENS = {
     "/playground?collection=default&query=backup": "Nothing is stored yet",
     "/see-as?collection=default&user=bob&query=backup": "Nothing|see|may",
@@ -52,6 +54,29 @@ def test_a_document_of_others_is_as_one_that_does_not_exist(visit: Opened, chang
     shown = hidden.inner_text()
     page.goto(f"{changeable.address}/console/documents/no-such-document")
     expect(hidden).to_have_text(shown, use_inner_text=True)
+
+
+@pytest.mark.parametrize("narrow", [False, True], ids=["wide", "narrow"])
+def test_what_strangers_see_is_accessible(visit: Opened, locked: Site, narrow: bool) -> None:
+    page = visit(locked, "/", narrow=narrow)
+    page.get_by_label("API key").fill("csp_wrong")
+    page.get_by_role("button", name="Log in").click()
+    expect(page.get_by_role("alert")).to_contain_text("not valid")
+    found = themed(page)
+    page.route("**/api/v1/me", lambda route: route.abort())
+    page.reload()
+    expect(page.get_by_role("alert")).to_contain_text("The server does not answer")
+    assert (found, themed(page)) == ([], [])
+    assert not scrolls_sideways(page)
+
+
+def themed(page: Page) -> list[str]:
+    """What axe-core finds in a page that has no keys, in both themes."""
+    found = []
+    for scheme in SCHEMES:
+        page.evaluate("theme => { document.documentElement.dataset.theme = theme; }", scheme)
+        found += violations(page)
+    return found
 
 
 def test_live_captions_end_when_the_key_of_the_session_is_revoked(visit: Opened, changeable: Site) -> None:
