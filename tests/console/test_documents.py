@@ -9,6 +9,7 @@ from playwright.sync_api import Page, expect
 
 import conspectus
 from tests.console.conftest import Opened, Site, scrolls_sideways, served, violations
+from tests.support.embedders import POISON, PickyEmbedder
 
 TEXT = "# Keys\n\nThe keys are in the vault. " + "The vault is in the cellar. " * 200
 
@@ -108,6 +109,21 @@ def test_scrolling_loads_the_next_pages(visit: Opened, tmp_path: Path) -> None:
             assert page.locator(".document-row").count() < 50
             page.get_by_role("list", name="Documents").evaluate("list => list.scrollTo(0, 1e6)")
         expect(page.locator("[aria-setsize='1100']").first).to_be_visible()
+
+
+def test_what_needs_you_leads_to_the_documents_that_failed(visit: Opened, tmp_path: Path) -> None:
+    with conspectus.open(tmp_path, embedder=PickyEmbedder()) as engine:
+        texts = [conspectus.NewDocument(text=text, key=text) for text in ("good", POISON, "fine")]
+        engine.add(texts, collection="notes", wait=True)
+    with served(tmp_path, "--no-auth") as site:
+        page = visit(site, "/operations")
+        page.get_by_role("link", name="1 document of notes failed").click()
+        heading = page.get_by_role("heading", level=1)
+        expect(heading).to_have_text("1 failed document in 1 source of notes")
+        expect(page.locator(".document-row")).to_have_text([re.compile(f"{POISON}.*failed")])
+        page.get_by_label("Only those that failed").uncheck()
+        expect(heading).to_have_text("3 documents in 1 source of notes")
+        assert violations(page) == []
 
 
 def test_a_document_that_is_not_there_says_no_more(visit: Opened, notes: Site) -> None:

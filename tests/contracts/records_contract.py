@@ -230,6 +230,10 @@ class RecordsContract(HistoryContract, ThreadsContract, TimelineContract):
         rest, end = await records.list(SHELF, rare, after=cursor, limit=2)
         assert [document.key for document in (*first, *rest)] == ["0399", "0799", "1199"]
         assert (end, await records.count(SHELF, rare)) == (None, 3)
+        assert await records.list(SHELF, rare, status="pending", limit=2) == (first, cursor)
+        assert await records.list(SHELF, rare, status="error") == ([], None)
+        counted = [await records.count(SHELF, each, status="embedded") for each in (rare, EVERYTHING)]
+        assert (await records.count(SHELF, EVERYTHING, status="pending") > 3, counted) == (True, [0, 0])
 
     async def test_filters_of_every_kind(self, records: Records, stocked: None) -> None:
         """Also deep, wide and huge ones."""

@@ -169,7 +169,10 @@ async def test_a_poisoned_text_does_not_hold_up_the_others(tmp_path: Path) -> No
         status = (await engine.maintenance.status()).collections[0]
         assert (status.vectors, status.pending, status.errors) == (2, 0, 1)
         assert (await engine.documents.get(written[1].id)).status == "error"
-        assert "refused" in str((await engine.documents.get(written[1].id)).error)
+        [failed] = (await engine.documents.list(status="error")).documents
+        assert (failed.id, "refused" in str(failed.error)) == (written[1].id, True)
+        assert await engine.documents.count(status="embedded") == 2
+        assert await engine.documents.count(status="pending", filter=Eq("kind", "page")) == 0
         assert len((await engine.retrieve("poison", retrievers=("keyword",))).hits) == 1
 
 

@@ -30,6 +30,7 @@ from conspectus.model.records import (
     EmbeddingSpace,
     Kind,
     Source,
+    Status,
     StoredChunk,
     StoredThread,
 )
@@ -334,15 +335,21 @@ class AuthorizedReader:
         return read
 
     async def list(
-        self, place: SourceRef, where: Filter, *, after: str | None, limit: int
+        self,
+        place: SourceRef,
+        where: Filter,
+        *,
+        after: str | None,
+        limit: int,
+        status: Status | None = None,
     ) -> tuple[Sequence[Document], str | None]:
         """Return a page of readable documents that match, and the cursor of the next page."""
         allowed = place.narrowed(where)
-        return await self._records.list(place.collection.id, allowed, after=after, limit=limit)
+        return await self._records.list(place.collection.id, allowed, after=after, limit=limit, status=status)
 
-    async def count(self, place: SourceRef, where: Filter) -> int:
+    async def count(self, place: SourceRef, where: Filter, *, status: Status | None = None) -> int:
         """Return the number of readable documents that match."""
-        return await self._records.count(place.collection.id, place.narrowed(where))
+        return await self._records.count(place.collection.id, place.narrowed(where), status=status)
 
     async def has_pending(self, place: SourceRef, space: EmbeddingSpace, where: Filter) -> bool:
         """Return whether any readable text that matches is pending; it checks the oldest MAX_CHECKED."""

@@ -15,7 +15,7 @@ from conspectus.cli.output import cell, progress, rows_table
 from conspectus.cli.session import NewSession, Session
 from conspectus.errors import InvalidInput
 from conspectus.model.filter import EVERYTHING, And, Filter, In
-from conspectus.model.records import Document, Receipt, Written
+from conspectus.model.records import Document, Receipt, Status, Written
 from conspectus.model.reports import FilesReport
 
 STDIN = "-"
@@ -51,12 +51,17 @@ def add(
 
 
 def list_documents(
-    session: Session, chosen: Selection, *, limit: PageLimit = 100, after: After = None
+    session: Session,
+    chosen: Selection,
+    *,
+    status: Annotated[Status | None, typer.Option(help="pending, embedded or error.")] = None,
+    limit: PageLimit = 100,
+    after: After = None,
 ) -> None:
     """List documents in the order they were added."""
     where = session.where(chosen)
     page = session.engine.documents.list(
-        collection=session.collection, filter=where, after=after, limit=limit
+        collection=session.collection, filter=where, status=status, after=after, limit=limit
     )
     session.show_page(page, documents_table(page.documents))
 

@@ -25,6 +25,7 @@ from conspectus.model.records import (
     NewDocument,
     Receipt,
     Source,
+    Status,
     TextPosition,
     Written,
 )
@@ -151,18 +152,27 @@ class DocumentService(Service):
         *,
         collection: str = "default",
         filter: Filter = EVERYTHING,
+        status: Status | None = None,
         after: str | None = None,
         limit: int = 100,
     ) -> Page:
-        """List a page of documents that match, in the order in which they were added; `after` is a cursor."""
+        """List a page of documents that match, in the order in which they were added; `after` is a cursor.
+
+        `status` keeps those that are `pending`, `embedded`, or in `error` because they could not be embedded.
+        """
         require_range("limit", limit, 1, LIST_LIMIT)
         place = await self._authorized.place(collection)
-        documents, cursor = await self._authorized.list(place, filter, after=after, limit=limit)
+        documents, cursor = await self._authorized.list(
+            place, filter, after=after, limit=limit, status=status
+        )
         return Page(tuple(documents), cursor)
 
-    async def count(self, *, collection: str = "default", filter: Filter = EVERYTHING) -> int:
+    async def count(
+        self, *, collection: str = "default", filter: Filter = EVERYTHING, status: Status | None = None
+    ) -> int:
         """Count the documents that match."""
-        return await self._authorized.count(await self._authorized.place(collection), filter)
+        place = await self._authorized.place(collection)
+        return await self._authorized.count(place, filter, status=status)
 
     async def update(
         self, /, document: str, *, if_match: str | None = None, **changes: Unpack[DocumentChanges]

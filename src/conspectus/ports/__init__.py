@@ -33,6 +33,7 @@ from conspectus.model.records import (
     PreparedDocument,
     Receipt,
     Source,
+    Status,
     StoredChunk,
     StoredThread,
 )
@@ -258,15 +259,21 @@ class Records(Timelines, Protocol):
         ...
 
     async def list(
-        self, collection: CollectionId, where: Filter, *, after: str | None = None, limit: int = 100
+        self,
+        collection: CollectionId,
+        where: Filter,
+        *,
+        after: str | None = None,
+        limit: int = 100,
+        status: Status | None = None,
     ) -> tuple[Sequence[Document], str | None]:
         """A page of documents that match, in order of recording, and the cursor of the next page.
 
-        The filter is applied before the limit; `position` does not exist for a document.
+        The filter and the status are applied before the limit; `position` does not exist for a document.
         """
         ...
 
-    async def count(self, collection: CollectionId, where: Filter) -> int:
+    async def count(self, collection: CollectionId, where: Filter, *, status: Status | None = None) -> int:
         """How many documents match."""
         ...
 

@@ -4,8 +4,11 @@ import { api } from "../../api/client";
 export const only = (source: string) => (source === "" ? undefined : { field: "source", eq: source });
 
 /** How many documents there are in a source, or in all. */
-export async function counting(collection: string, source: string, signal?: AbortSignal): Promise<number> {
-  const body = { filter: only(source) ?? null };
-  const found = await api.countDocuments({ collection, ...body }, { signal });
+export async function counting(
+  collection: string,
+  source: string,
+  { status, signal }: { status?: "error" | undefined; signal?: AbortSignal } = {},
+): Promise<number> {
+  const found = await api.countDocuments({ collection, status, filter: only(source) ?? null }, { signal });
   return found.count;
 }

@@ -17,6 +17,7 @@ import "./documents.css";
 type Document = Schemas["Document"];
 type Source = Schemas["Source"];
 type Page = Schemas["Page"];
+type Status = "error" | undefined;
 
 const PAGE = 500;
 
@@ -50,7 +51,9 @@ function Overview() {
             name={collection}
             names={found.map((each) => each.name)}
             source={fields.get("source") ?? ""}
-            onCollection={(name) => setFields({ collection: name, source: undefined })}
+            status={fields.get("status") === "error" ? "error" : undefined}
+            onStatus={(status) => setFields({ status })}
+            onCollection={(name) => setFields({ collection: name, source: undefined, status: undefined })}
             onSource={(source) => setFields({ source })}
           />
         );
@@ -93,6 +96,8 @@ function Collection({
   source,
   onCollection,
   onSource,
+  status,
+  onStatus,
 }: {
   name: string;
   names: readonly string[];
@@ -100,9 +105,12 @@ function Collection({
   source: string;
   onCollection: (name: string) => void;
   onSource: (id: string) => void;
+  /** Whether only documents are shown that could not be embedded. */
+  status: Status;
+  onStatus: (status: Status) => void;
 }) {
   const sources = useLoad((signal) => api.listSources({ collection: name }, { signal }), [name]);
-  const documents = usePages(name, source);
+  const documents = usePages(name, source, status);
   const [adding, add] = useState(false);
   const [deleting, remove] = useState(false);
   const chosen = sources.data?.find((each) => each.id === source);
@@ -117,7 +125,7 @@ function Collection({
           <h1>
             {documents.count === undefined || sources.data === undefined
               ? name
-              : `${counted(documents.count, "document")} in ${counted(sources.data.length, "source")} of ${name}`}
+              : `${counted(documents.count, status === undefined ? "document" : "failed document")} in ${counted(sources.data.length, "source")} of ${name}`}
           </h1>
         </div>
         <div class="cluster">
@@ -146,6 +154,14 @@ function Collection({
         {(found) => (
           <>
             <SourceChips sources={found} chosen={source} onChoose={onSource} />
+            <label class="small after">
+              <input
+                type="checkbox"
+                checked={status !== undefined}
+                onChange={(event) => onStatus(event.currentTarget.checked ? "error" : undefined)}
+              />{" "}
+              Only those that failed
+            </label>
             <Show of={documents} what="the documents">
               {(rows) => (
                 <Rows
@@ -208,16 +224,17 @@ function SourceChips({
   );
 }
 
-function page(collection: string, source: string, after: string | null, signal?: AbortSignal) {
+function page(collection: string, source: string, status: Status, after: string | null, signal?: AbortSignal) {
   const filter = only(source);
-  const query = { limit: PAGE, after, filter: filter === undefined ? null : [JSON.stringify(filter)] };
+  const query = { limit: PAGE, after, status, filter: filter === undefined ? null : [JSON.stringify(filter)] };
   return api.listDocuments({ collection, ...query }, { signal });
 }
 
 /** The first page of the documents and their number; `more` adds the next page to those that are there. */
-function usePages(collection: string, source: string) {
-  const first = useLoad((signal) => page(collection, source, null, signal), [collection, source]);
-  const count = useLoad((signal) => counting(collection, source, signal), [collection, source]);
+function usePages(collection: string, source: string, status: Status) {
+  const chosen = [collection, source, status];
+  const first = useLoad((signal) => page(collection, source, status, null, signal), chosen);
+  const count = useLoad((signal) => counting(collection, source, { status, signal }), chosen);
   const [later, add] = useState<{ to: Page | undefined; pages: readonly Page[] }>({ to: undefined, pages: [] });
   const [error, fail] = useState("");
   const asked = useRef<string | null>(null);
@@ -227,7 +244,7 @@ function usePages(collection: string, source: string) {
     if (next === null || asked.current === next || first.busy) return;
     asked.current = next;
     try {
-      const found = await page(collection, source, next);
+      const found = await page(collection, source, status, next);
       add((before) => ({ to: first.data, pages: [...(before.to === first.data ? before.pages : []), found] }));
       fail("");
     } catch (problem) {

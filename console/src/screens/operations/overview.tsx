@@ -77,7 +77,7 @@ function Needs({ collections, failed }: { collections: readonly Collection[]; fa
   for (const { name, errors, lag, pending } of collections) {
     const documents = `/documents?collection=${encodeURIComponent(name)}`;
     const stored = `#${rowId(name)}`;
-    if (errors > 0) needs.push([`${counted(errors, "document")} of ${name} failed`, documents]);
+    if (errors > 0) needs.push([`${counted(errors, "document")} of ${name} failed`, `${documents}&status=error`]);
     if (lag > 0) needs.push([`the index of ${name} is ${counted(lag, "change")} behind`, stored]);
     if (pending > 0) {
       needs.push([`${counted(pending, "passage")} of ${name} ${pending === 1 ? "waits" : "wait"} for vectors`, stored]);

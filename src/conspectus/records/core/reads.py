@@ -20,6 +20,7 @@ from sqlalchemy import (
     null,
     or_,
     select,
+    true,
     tuple_,
 )
 
@@ -27,7 +28,7 @@ from conspectus.errors import InvalidInput, NotFound, RecordsDamaged
 from conspectus.model.filter import Filter, document_row, matches
 from conspectus.model.ids import ChunkId, CollectionId, DocumentId, SourceId
 from conspectus.model.index import IndexedChunk
-from conspectus.model.records import Document, EmbeddingSpace, StoredChunk, StoredThread
+from conspectus.model.records import Document, EmbeddingSpace, Status, StoredChunk, StoredThread
 from conspectus.records.core.collections import state
 from conspectus.records.core.dialects import listed, plain_rows
 from conspectus.records.core.filters import compile_filter
@@ -158,6 +159,7 @@ def list_documents(
     *,
     after: str | None = None,
     limit: int = 100,
+    status: Status | None = None,
 ) -> tuple[list[Document], str | None]:
     """Return a page of matching documents in recording order, and the cursor of the next page."""
     if limit < 1:
@@ -165,7 +167,7 @@ def list_documents(
     state(connection, collection)
     found: list[tuple[Any, Document]] = []
     for row, document in _matching(
-        connection, collection, where=where, after=after, page=min(limit + 1, PAGE)
+        connection, collection, where=where, after=after, page=min(limit + 1, PAGE), status=status
     ):
         if len(found) == limit:
             return [each for _, each in found], to_cursor(found[-1][0].recorded, found[-1][0].id)
@@ -173,14 +175,17 @@ def list_documents(
     return [each for _, each in found], None
 
 
-def count_documents(connection: Connection, collection: CollectionId, where: Filter) -> int:
+def count_documents(
+    connection: Connection, collection: CollectionId, where: Filter, *, status: Status | None = None
+) -> int:
     """Return the number of matching documents."""
     state(connection, collection)
     condition = compile_filter(where)
     if not condition.exact:
-        return sum(1 for _ in _matching(connection, collection, where=where, after=None, page=PAGE))
+        found = _matching(connection, collection, where=where, after=None, page=PAGE, status=status)
+        return sum(1 for _ in found)
     counted = select(func.count()).select_from(documents)
-    chosen = counted.where(documents.c.collection == collection, condition.sql)
+    chosen = counted.where(documents.c.collection == collection, condition.sql, _of_status(status))
     total: int = connection.execute(chosen).scalar_one()
     return total
 
@@ -261,13 +266,25 @@ def scan(
     return _indexed_chunks(connection, _SCANS[space is not None], space, {"of": collection, "after": after})
 
 
+def _of_status(status: Status | None) -> ColumnElement[bool]:
+    return true() if status is None else documents.c.status == status
+
+
 def _matching(
-    connection: Connection, collection: CollectionId, *, where: Filter, after: str | None, page: int
+    connection: Connection,
+    collection: CollectionId,
+    *,
+    where: Filter,
+    after: str | None,
+    page: int,
+    status: Status | None,
 ) -> Iterator[tuple[Sequence[Any], Document]]:
     """Yield every matching document in recording order, reading `page` rows at first and then more."""
     condition = compile_filter(where)
     place = None if after is None else tuple(from_cursor(after, (int, str)))
-    chosen = select(*DOCUMENT_COLUMNS).where(documents.c.collection == collection, condition.sql)
+    chosen = select(*DOCUMENT_COLUMNS).where(
+        documents.c.collection == collection, condition.sql, _of_status(status)
+    )
     key = (documents.c.recorded, documents.c.id)
     while True:
         following = chosen if place is None else chosen.where(tuple_(*key) > place)
