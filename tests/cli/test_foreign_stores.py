@@ -117,6 +117,7 @@ def test_memories_of_mem0_keep_scope_times_metadata_and_former_texts(
     ann = memories(shell, "ann")["Ann likes green tea."]
     assert ann["scope"] == {"user": "ann", "agent": "waiter", "conversation": "monday"}
     assert ann["metadata"] == {"topic": "food", "stars": 4}
+    assert ann["document"]["status"] == "embedded"
     versions = shell("memory", "versions", ann["id"], "--user", "ann", "--json").json
     assert [each["text"] for each in versions] == ["Ann likes tea.", "Ann likes green tea."]
     with sqlite3.connect(stores.folder / place / "history.db") as history:

@@ -1,11 +1,14 @@
 """What every engine must do with vectors that callers hand in."""
 
 import math
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
 
 from conspectus.errors import InvalidInput
+from conspectus.memory.jsonl import new_line
+from conspectus.model.memory import NewMemory, Scope
 from conspectus.model.query import Query
 from conspectus.model.records import NewDocument
 from tests.support.engine_samples import AnyEngine
@@ -46,6 +49,22 @@ class VectorsContract:
         await engine.add(halves, collection="ours")
         asked = Query("", vector=(0.0, 0.0, 1.0), retrievers=("vector",), collection="ours")
         assert [hit.chunk.position for hit in (await engine.retrieve(asked)).hits] == [0, 1]
+
+    async def test_an_imported_line_may_have_one(self, engine: AnyEngine) -> None:
+        """It is stored with the memory, and another import of the line changes nothing."""
+        await engine.collections.create("ours", embedder=OURS)
+        at = datetime(2026, 3, 1, tzinfo=UTC)
+
+        def line(*vector: float) -> str:
+            memory = NewMemory("a red apple", key="apple", vector=vector)
+            return new_line(memory, Scope(user="ann"), [(at, memory.text)], recorded=at)
+
+        done = [await engine.memory.import_lines([line(9.0, 0.0, 0.0)], collection="ours") for _ in range(2)]
+        assert [written.outcome for [written] in done] == ["added", "unchanged"]
+        assert await nearest(engine, 1.0, 0.0, 0.0, collection="ours") == {"apple": 1.0}
+        for refused in (line(1.0), line(7.0, 0.0, 0.0).replace("7.0", '"x"'), line(0.0, 0.0, 0.0)):
+            with pytest.raises(InvalidInput, match="vector"):
+                await engine.memory.import_lines([refused.replace("apple", "pear")], collection="ours")
 
     async def test_another_vector_takes_the_place_of_the_first(self, engine: AnyEngine) -> None:
         """With the same text by adding or changing; without one it stays, another text takes it away."""

@@ -134,7 +134,7 @@ def _reader(kind: str, at: ForeignPlace) -> ForeignReader:
 
 def _import(session: Session, read: ForeignReader, how: Importing, scope: InScope | None = None) -> None:
     left = LeftOut()
-    into = Scope() if scope is None else scope.scope()
+    into = None if scope is None else scope.scope()
     with progress() as bars:
         importer = Importer(session, how, into, left)
         for batch in _batches(read(left)):
@@ -159,9 +159,12 @@ def _batches(records: Iterable[ForeignRecord]) -> Iterator[list[ForeignRecord]]:
 
 
 class Importer:
-    """Writes records through the services of an engine. Records that are stored just so change nothing."""
+    """Writes records through the services of an engine. Records that are stored just so change nothing.
 
-    def __init__(self, session: Session, how: Importing, into: Scope, left: LeftOut) -> None:
+    `into` is the scope of memories that name none (None: the records are documents).
+    """
+
+    def __init__(self, session: Session, how: Importing, into: Scope | None, left: LeftOut) -> None:
         self._session = session
         self._how = how
         self._into = into
@@ -210,7 +213,9 @@ class Importer:
             if self._how.preview:
                 return None
         made = engine.collections.create(name)
-        engine.graph.set_entity_extraction(True, collection=name)
+        if self._into is not None:
+            # As in every collection that memories make.
+            engine.graph.set_entity_extraction(True, collection=name)
         return made.space
 
     @cached_property
@@ -230,7 +235,7 @@ class Importer:
         new, place = replace(record.new, vector=None), record.place
         try:
             if isinstance(place, Scope):
-                place = checked(_joined(place, self._into))
+                place = checked(_joined(place, self._into or Scope()))
             if isinstance(new, NewMemory):
                 document = document_of(new, Scope(), now=self._limits.now, beside={})
                 own = describe(document, self._limits)[0].metadata.get(OWN)

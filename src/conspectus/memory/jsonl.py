@@ -166,10 +166,11 @@ def new_line(
     """Return the line of a memory that was kept elsewhere, with its texts there, oldest first.
 
     Each text has the time from which it held. All states but the last have no metadata and no vector.
+    Without `at`, it was said when it was `recorded`.
     """
     since, text = states[-1]
     shared = {"kind": new.kind, "role": new.role, "speaker": new.speaker}
-    shared |= {"at": None if new.at is None else canonical(parse_instant(new.at))}
+    shared |= {"at": canonical(recorded if new.at is None else parse_instant(new.at))}
     begins, ends = validity(new.valid_from, new.valid_until)
     fields = {
         "format": FORMAT,
