@@ -131,6 +131,9 @@ class Settings:
     chat_context_tokens: Annotated[int, "context length of the model, query and answer together"] = 8_192
     chat_tokenizer: Annotated[str, "tokenizer of the chat model"] = "o200k_base"
     chat_use_context: Annotated[str, "`off`: no context unless a request asks for it"] = "on"
+    chat_feedback: Annotated[str, "`on`: passages that an answer cites count as feedback on its query"] = (
+        "off"
+    )
     chat_form: Annotated[str, "default `format` of the context: `passages` or `tasks`"] = "passages"
     chat_events: Annotated[
         str, "default `events` of `/chat`: `all`, or `text` for text and `[DONE]` only"
@@ -246,10 +249,16 @@ class Settings:
         """Refuse words that nobody else looks at, or only after there is a log."""
         chosen = {
             "log_level": self.log_level.lower(),
+            "chat_feedback": self.chat_feedback,
             "chat_form": self.chat_form,
             "chat_events": self.chat_events,
         }
-        known = {"log_level": LEVELS, "chat_form": ("passages", "tasks"), "chat_events": ("all", "text")}
+        known = {
+            "log_level": LEVELS,
+            "chat_feedback": ("on", "off"),
+            "chat_form": ("passages", "tasks"),
+            "chat_events": ("all", "text"),
+        }
         for name, value in chosen.items():
             if value not in known[name]:
                 raise InvalidInput(name, f"{getattr(self, name)!r} must be one of {', '.join(known[name])}")

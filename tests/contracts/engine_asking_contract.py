@@ -53,6 +53,52 @@ class AskingContract:
         for where in FILTERS:
             assert (await engine.retrieve("the backup", filter=where)).hits
 
+    async def test_feedback_is_given_listed_and_revoked(self, engine: AnyEngine, local: AnyEngine) -> None:
+        """On the passages of a window by number, or on chunks; the answer is the same afterwards."""
+        await filled(engine)
+        before = await local.retrieve("the tests")
+        window = await engine.window("the tests", 200)
+        first, last = window.citations[0], window.citations[-1]
+        given = await engine.search.feedback(window, used=[last.number], wrong=[first.number])
+        assert [(each.chunk, each.used) for each in given] == [
+            *((chunk, True) for chunk in last.chunks),
+            *((chunk, False) for chunk in first.chunks),
+        ]
+        after = await engine.retrieve("the tests")
+        assert untimed(after) == untimed(await local.retrieve("the tests"))
+        parts = {int(hit.chunk.id): hit.parts["feedback"] for hit in after.hits}
+        assert (parts[last.chunks[0]], parts[first.chunks[0]]) == (0.15, -0.15)
+        page = await engine.search.list_feedback(limit=1)
+        rest = await engine.search.list_feedback(after=page.next)
+        assert sorted(each.id for each in (*page.feedback, *rest.feedback)) == sorted(x.id for x in given)
+        for each in given:
+            await engine.search.revoke_feedback(each.id)
+        assert untimed(await engine.retrieve("the tests")) == untimed(before)
+
+    async def test_what_is_no_feedback(self, engine: AnyEngine) -> None:
+        """Each refusal names what is wrong."""
+        await filled(engine)
+        window = await engine.window("the tests", 200)
+        chunk = window.citations[0].chunks[0]
+        for call in (
+            engine.search.feedback(window, used=[99]),
+            engine.search.feedback(window),
+            engine.search.add_feedback("  ", used=[chunk]),
+            engine.search.add_feedback("q", used=[chunk], wrong=[chunk]),
+            engine.search.list_feedback(limit=0),
+            engine.search.list_feedback(after="nonsense"),
+        ):
+            with pytest.raises(InvalidInput):
+                await call
+        for unknown in (
+            engine.search.add_feedback("q", used=[chunk, 987_654]),
+            engine.search.revoke_feedback("nonsense"),
+            engine.search.list_feedback(collection="nowhere"),
+        ):
+            with pytest.raises(NotFound):
+                await unknown
+        assert (await engine.search.list_feedback()).feedback == ()
+
     async def test_walks_are_the_same(self, engine: AnyEngine, local: AnyEngine) -> None:
         """With the names that led to each hit, and the same words of refusal."""
         await filled(engine)

@@ -19,7 +19,8 @@ MOMENT = "2026-03-02T08:00:00Z"
 FIXED: Mapping[str, Any] = {
     **dict.fromkeys(("where", "filter", "schema", "range", "vector", "places", "spans", "headers"), OMITTED),
     **dict.fromkeys(
-        ("retrievers", "syntax", "language", "embedder", "tokenizer", "time_zone", "start_time"), OMITTED
+        ("retrievers", "syntax", "language", "embedder", "tokenizer", "time_zone", "start_time", "previous"),
+        OMITTED,
     ),
     **dict.fromkeys(("valid_from", "valid_until", "occurred", "role", "webhook", "graphs"), OMITTED),
     **dict.fromkeys(("parent", "evidence", "if_match", "document", "rerank", "model", "method"), OMITTED),
@@ -72,6 +73,8 @@ class Planter:
         self.known["source"] = (await self.post(f"/collections/{SHELF}/sources", {"name": "zqxsqz"}))["id"]
         seed = {"documents": [{"text": "zqxseedqz", "title": "zqxtitleqz"}]}
         self.known["document"] = (await self.post(f"/collections/{SHELF}/documents", seed))[0]["id"]
+        chunks = await self.client.get(f"/documents/{self.known['document']}/chunks")
+        self.known["chunk"] = chunks.json()[0]["id"]
         said = [{"text": "zqxquestionqz", "author": "zqxannqz"}]
         await self.post("/messages", {"channel": CHANNEL, "collection": SHELF, "messages": said})
         nodes = [{"id": f"zqx{each}qz", "name": f"zqx{each}qz name"} for each in range(4)]
@@ -143,6 +146,7 @@ class Planter:
             "connections": {"name": self.known["name"], **wiki},
             "merge": {"into": "zqx0qz", "nodes": ["zqx3qz"]},
             "edges": {"edges": [edge]},
+            "feedback": {"used": [self.known["chunk"]]},
             "chat": {"budget": {}, "history": said},
             "completions": {"messages": said, "stream": False},
             "import": {"lines": self.known["lines"].splitlines()},
@@ -187,8 +191,8 @@ class Planter:
 
 
 def order(path: str) -> tuple[int, str]:
-    """Tasks come before their attachments, and what renames comes last."""
-    late = 2 * path.endswith(("/{collection}", "/{source}"))
+    """Feedback comes before its text changes, tasks before their attachments, and what renames comes last."""
+    late = 2 * path.endswith(("/{collection}", "/{source}")) - path.endswith("/feedback")
     return late or int("/attachments" in path or "/merge" in path), path
 
 

@@ -244,6 +244,19 @@ async def split(api: httpx.AsyncClient) -> None:
     assert (answer.status_code, {each["id"] for each in answer.json()}) == (200, {"a", "b"})
 
 
+async def judge(api: httpx.AsyncClient) -> None:
+    """Feedback on a passage, given, listed and revoked."""
+    [hit, *_] = (await api.post("/search", json=ASKED)).json()["hits"]
+    body = {"query": "backups", "used": [hit["chunk"]["id"]]}
+    given = await api.post("/feedback", json=body)
+    assert given.status_code == 201, given.text
+    listed = await api.get("/feedback", params={"collection": "wiki"})
+    assert listed.json() == {"feedback": given.json(), "next": None}
+    for status in (204, 404):
+        gone = await api.delete(f"/feedback/{given.json()[0]['id']}")
+        assert gone.status_code == status
+
+
 async def ingest(api: httpx.AsyncClient, folder: str, page: str) -> None:
     """The routes that hand work to jobs."""
     files = [("files", ("a.md", b"# A\n\nText.")), ("files", ("b.txt", b"More."))]
@@ -291,6 +304,7 @@ async def test_every_route_does_what_it_promises(open_site: OpenSite, tmp_path: 
         await walk(api, STREAMS, names)
         await walk(api, MEMORIES, names)
         await split(api)
+        await judge(api)
         await walk(api, GRAPHS, names)
         await import_captions(api)
         await walk(api, SUMMARIES, names)

@@ -216,6 +216,18 @@ class AuthorizedReader:
         shown = {document.id for document, _ in seen}
         return [each for each in found if each.document.id in shown]
 
+    async def editable(self, chunks: Sequence[int], action: str) -> list[StoredChunk]:
+        """Return chunks of sources that the person may edit. Raises NotFound or PermissionDenied."""
+        rows = {int(each.chunk.id): each for each in await self.passages(chunks)}
+        ids = dict.fromkeys(str(each.document.id) for each in rows.values())
+        places = {document.id: place for document, place in await self.documents(list(ids))}
+        for chunk in chunks:
+            place = places.get(rows[chunk].document.id) if chunk in rows else None
+            if place is None:
+                raise NotFound("chunk", str(chunk))
+            place.require("editor", action, source=rows[chunk].document.source)
+        return [rows[chunk] for chunk in chunks]
+
     async def thread(self, document: Document, *, limit: int) -> tuple[list[StoredChunk], int]:
         """Return the first chunks of the messages in a document's thread, and their total number.
 

@@ -20,12 +20,12 @@ from conspectus.engine import EngineComponents
 from conspectus.engine.components import AlertParts, EmbeddingParts, NameParts, WorkParts
 from conspectus.errors import InvalidInput, StorageError, optional
 from conspectus.model.connections import Connection
-from conspectus.ports import CountTokens
+from conspectus.ports import CountTokens, FeedbackStore
 from conspectus.ports.chat import ChatRegistry
 from conspectus.ports.graphs import Graphs
 from conspectus.ports.imports import ForeignPlace, ForeignReader
 from conspectus.ports.jobs import IdempotencyStore, JobFiles, Jobs, Lock, RateCounters, Turn, Turns
-from conspectus.ports.streams import CaptionReader, Poster
+from conspectus.ports.streams import CaptionReader, Poster, Summaries
 from conspectus.ports.web import Connector, Fetcher
 from conspectus.private import make_folder
 from conspectus.settings import Settings
@@ -51,7 +51,6 @@ async def parts_of(place: StoreAddress, settings: Settings, models: Models) -> E
     from conspectus.records.accounts import SqlAccounts
     from conspectus.records.jobs.requests import SqlRequestLog
     from conspectus.records.memories import SqlMemories
-    from conspectus.records.streams.summaries import SqlSummaries
 
     records = await _opened(place, settings)
     turns = _turns(place, settings, records.transactions)
@@ -78,7 +77,8 @@ async def parts_of(place: StoreAddress, settings: Settings, models: Models) -> E
         idempotency=_idempotency(place, settings, records.transactions),
         rate_counters=_rate_counters(records.transactions),
         chat_registry=_chat_registry(place, settings, records.transactions),
-        summaries=SqlSummaries(records.transactions),
+        summaries=_summaries(records.transactions),
+        feedback=_feedback(records.transactions),
         memories=SqlMemories(records.transactions),
         graphs=_graphs(settings, records.transactions),
         keeping=partial(turns, KEEPING),
@@ -121,6 +121,18 @@ def _idempotency(place: StoreAddress, settings: Settings, transactions: "Transac
 
     alone = not _others_answer(place, settings)
     return SqlIdempotencyStore(transactions, seconds=float(settings.lease_seconds), alone=alone)
+
+
+def _summaries(transactions: "Transactions") -> Summaries:
+    from conspectus.records.streams.summaries import SqlSummaries
+
+    return SqlSummaries(transactions)
+
+
+def _feedback(transactions: "Transactions") -> FeedbackStore:
+    from conspectus.records.feedback import SqlFeedback
+
+    return SqlFeedback(transactions)
 
 
 def _graphs(settings: Settings, transactions: "Transactions") -> Graphs:

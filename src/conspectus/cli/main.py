@@ -109,6 +109,9 @@ COMMANDS: Mapping[str, tuple[str, Mapping[str, str]]] = {
         "list": "collections.list_collections", "create": "collections.create_collection",
         "rename": "collections.rename_collection", "delete": "collections.delete_collection",
     }),
+    "feedback": ("Manage feedback on search results.", {
+        "add": "search.add_feedback", "list": "search.list_feedback", "revoke": "search.revoke_feedback",
+    }),
     "sources": ("Manage the sources of a collection.", {
         "list": "collections.list_sources", "get": "collections.get_source",
         "create": "collections.create_source", "rename": "collections.rename_source",

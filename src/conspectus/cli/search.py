@@ -1,4 +1,4 @@
-"""search, context and explain."""
+"""search, context, explain and feedback."""
 
 from bisect import bisect_left
 from collections.abc import Callable, Mapping, Sequence
@@ -10,13 +10,13 @@ from rich.console import Group, RenderableType
 from rich.padding import Padding
 from rich.text import Text
 
-from conspectus.cli.options import Connected, Format, Limit, MaxTokens, Query, Tokenizer
+from conspectus.cli.options import After, Connected, Format, Limit, MaxTokens, PageLimit, Query, Tokenizer
 from conspectus.cli.output import cell, dump, plain_table, rows_table, write
 from conspectus.cli.session import Session
 from conspectus.errors import InvalidInput
 from conspectus.model.ids import is_uuid
 from conspectus.model.query import EVERYWHERE, Budget
-from conspectus.model.results import ContextWindow, Hit, QueryTerms, Retrieval, WindowPart
+from conspectus.model.results import ContextWindow, Feedback, Hit, QueryTerms, Retrieval, WindowPart
 
 if TYPE_CHECKING:
     from conspectus.window.cost_estimate import Focus
@@ -124,6 +124,40 @@ def explain(
     if more > 0:
         session.note(f"{more} more candidates: --limit {len(window.trace)}")
     _finish(session, window)
+
+
+def add_feedback(
+    query: Query,
+    session: Session,
+    *,
+    used: Annotated[list[int] | None, typer.Option(help="Chunk that answers the query (id).")] = None,
+    wrong: Annotated[list[int] | None, typer.Option(help="Chunk that does not (id).")] = None,
+) -> None:
+    """Say which chunks answer a query, and which do not."""
+    given = session.engine.search.add_feedback(query, used=used or (), wrong=wrong or ())
+    session.show(given, _feedback_table(given))
+
+
+def list_feedback(session: Session, *, limit: PageLimit = 20, after: After = None) -> None:
+    """List your feedback, newest first; managers see everyone's."""
+    page = session.engine.search.list_feedback(collection=session.collection, after=after, limit=limit)
+    session.show_page(page, _feedback_table(page.feedback))
+
+
+def revoke_feedback(
+    feedback: Annotated[str, typer.Argument(metavar="FEEDBACK", help="Id of feedback.")], session: Session
+) -> None:
+    """Delete feedback."""
+    session.engine.search.revoke_feedback(feedback)
+    session.show({"revoked": feedback}, f"revoked {feedback}")
+
+
+def _feedback_table(given: Sequence[Feedback]) -> RenderableType:
+    rows = (
+        (each.id, "used" if each.used else "wrong", str(each.chunk), each.query, str(each.user))
+        for each in given
+    )
+    return rows_table(("id", "judgment", "chunk", "query", "user"), rows)
 
 
 def _explain_as(

@@ -28,7 +28,7 @@ from conspectus.model.jobs import (
     Upload,
 )
 from conspectus.model.reports import Status
-from conspectus.model.results import Hit, Reranking
+from conspectus.model.results import ContextWindow, Feedback, Hit, Reranking
 from conspectus.model.streams import AlertEvent
 from conspectus.ports import Progress
 
@@ -43,6 +43,11 @@ class RemoteSearch(RemoteService, SearchService):
         answer = await self._channel.one(Reranking, ask("/rerank", encoded(body)))
         judged = [replace(each, hit=given[each.hit.chunk.id]) for each in answer.results]
         return replace(answer, results=tuple(judged))
+
+    async def feedback(
+        self, window: ContextWindow, *, used: Sequence[int] = (), wrong: Sequence[int] = ()
+    ) -> Sequence[Feedback]:
+        return await SearchService.feedback(self, window, used=used, wrong=wrong)
 
 
 ALERT: Final = "alert"

@@ -3,7 +3,7 @@
 import logging
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from functools import partial
 from uuid import uuid4
@@ -17,7 +17,7 @@ from conspectus.engine.context import EngineContext, Service
 from conspectus.engine.search import SearchService
 from conspectus.errors import ConspectusError, InvalidInput, NotFound, PermissionDenied, as_field
 from conspectus.model.channels import NewMessage
-from conspectus.model.chat import ChatEvent, ChatRequest, ChatSource, Failure, Sources
+from conspectus.model.chat import ChatEvent, ChatRequest, ChatSource, Citations, Failure, Sources
 from conspectus.model.filter import And, Eq
 from conspectus.model.query import EVERYWHERE, Budget, Query
 from conspectus.model.records import Source
@@ -42,6 +42,7 @@ class _PromptContext:
 
     context: str
     sources: Sources
+    window: ContextWindow | None = None
 
 
 class ChatService(Service):
@@ -95,7 +96,19 @@ class ChatService(Service):
         )
         async with aclosing(stream_answer(model, call, count)) as events:
             async for event in events:
+                if isinstance(event, Citations) and settings.chat_feedback == "on":
+                    await self._give_feedback(given.window, event)
                 yield event
+
+    async def _give_feedback(self, window: ContextWindow | None, citations: Citations) -> None:
+        """Give feedback on the cited passages of an answer whose citations all exist."""
+        numbers = [each.number for each in citations.cited]
+        if window is None or not numbers or citations.unknown:
+            return
+        try:
+            await self._search.feedback(window, used=numbers)
+        except ConspectusError as fault:
+            logger.info("chat_feedback_failed code=%(code)s", {"code": fault.code})
 
     async def _store(
         self,
@@ -161,7 +174,8 @@ class ChatService(Service):
         texts = dict(passages(window.text))
         sources = tuple(_passage(each, texts[each.number]) for each in window.citations)
         remark = _remark(request, window)
-        return _prompt_context(draft, window.text, sources, found=window.outcome == "found", remark=remark)
+        given = _prompt_context(draft, window.text, sources, found=window.outcome == "found", remark=remark)
+        return replace(given, window=window)
 
     async def _tasks(self, request: ChatRequest, draft: PreparedChat) -> _PromptContext:
         query = _query(request, draft)

@@ -9,7 +9,7 @@ from conspectus.ingest.job_execution import OpenJobs
 from conspectus.ingest.open_indexes import IndexOpener
 from conspectus.model.connections import Connection
 from conspectus.model.records import Collection, EmbeddingSpace
-from conspectus.ports import Archives, Clock, CountTokens, Embedder, Files, Records
+from conspectus.ports import Archives, Clock, CountTokens, Embedder, FeedbackStore, Files, Records
 from conspectus.ports.accounts import Accounts
 from conspectus.ports.chat import ChatModel, ChatRegistry
 from conspectus.ports.graphs import EntityExtractor, Graphs, MentionStore
@@ -133,6 +133,7 @@ class EngineComponents:
     chat_registry: ChatRegistry | None
     rate_counters: RateCounters
     summaries: Summaries
+    feedback: FeedbackStore
     memories: Memories
     graphs: Graphs
     keeping: Turn

@@ -36,6 +36,7 @@ from conspectus.model.records import (
     SOURCE_KINDS,
     Collection,
     Document,
+    EmbeddingSpace,
     Metadata,
     NewDocument,
     Source,
@@ -43,10 +44,11 @@ from conspectus.model.records import (
     Written,
 )
 from conspectus.model.validation import check_methods
-from conspectus.ports import Embedder, Progress
+from conspectus.ports import Embedder, FeedbackStore, Progress
 from conspectus.ports.memories import Memories
 from conspectus.ports.streams import Poster
 from conspectus.ports.web import Fetcher
+from conspectus.retrieval.feedback import MAX_JUDGMENTS, PastFeedback
 from conspectus.text.hashing import stable_id
 
 if TYPE_CHECKING:
@@ -77,6 +79,24 @@ class Versions:
         return found
 
 
+class Feedbacks:
+    """The feedback of collections, cached per state of a collection and embedding model."""
+
+    def __init__(self, store: FeedbackStore) -> None:
+        self._store = store
+        self._known: dict[str, tuple[int, PastFeedback | None]] = {}
+
+    async def on(self, collection: Collection, space: EmbeddingSpace | None) -> PastFeedback | None:
+        """Return the feedback on a collection as of its newest change; None if there is none."""
+        sequence, past = self._known.get(collection.id, (None, None))
+        if sequence != collection.sequence or (past is not None and past.space != space):
+            found = await self._store.judgments(collection.id, limit=MAX_JUDGMENTS)
+            if past is None or (past.judgments, past.space) != (found, space):
+                past = PastFeedback(found, collection.language, space) if found else None
+            self._known[collection.id] = (collection.sequence, past)
+        return past
+
+
 Worker: TypeAlias = "Followers | AlertWorker | RetentionWorker"
 
 
@@ -88,6 +108,7 @@ class EngineCore:
         self.records = parts.records
         self.keys = Keys(parts.accounts, parts.clock)
         self.versions = Versions(parts.memories)
+        self.feedback = Feedbacks(parts.feedback)
         self.open_indexes = OpenIndexes(parts.records, parts.open_index)
         turn, portions = parts.embedding.turn, parts.embedding.portions
         self.backfill = Backfill(parts.records, turn, portions, follow=self.open_indexes.follow)

@@ -11,22 +11,32 @@ from uuid import uuid4
 import numpy as np
 
 from conspectus.access.graph_reader import visible_graphs
-from conspectus.access.policy import require_scope
+from conspectus.access.policy import at_least, require_scope
 from conspectus.access.reader import SourceRef
 from conspectus.engine.context import STOPPED, EngineContext, Service
 from conspectus.engine.graph_access import connections
-from conspectus.errors import Conflict, NotFound, ProviderError
+from conspectus.errors import Conflict, InvalidInput, NotFound, ProviderError, require_range
 from conspectus.graph.expansion import GraphCandidates
 from conspectus.memory.documents import as_of_filter
 from conspectus.model.access import AuditEntry, User
 from conspectus.model.filter import And, Filter, document_row, matches
-from conspectus.model.ids import ChunkId, SourceId, UserId
+from conspectus.model.ids import ChunkId, CollectionId, SourceId, UserId
 from conspectus.model.query import EVERYWHERE, Budget, Query, QueryContext, QueryOptions
 from conspectus.model.records import Document, EmbeddingSpace, StoredChunk
-from conspectus.model.results import ContextWindow, ExplanationAs, Hit, MissingGrant, Reranking, Retrieval
+from conspectus.model.results import (
+    ContextWindow,
+    ExplanationAs,
+    Feedback,
+    FeedbackPage,
+    Hit,
+    MissingGrant,
+    Reranking,
+    Retrieval,
+)
 from conspectus.ports import Embedder, Index
 from conspectus.ports.jobs import on_behalf_of
 from conspectus.retrieval.chains import ChainReader, with_chains
+from conspectus.retrieval.feedback import feedback_on
 from conspectus.retrieval.pipeline import checked_query, merged, search
 from conspectus.retrieval.ranking import SearchContext, reordered, reranked
 from conspectus.retrieval.scoring import RankingContext, profile_by_name
@@ -49,6 +59,8 @@ MAX_SENTENCES = 64
 
 FITTED = 20
 """Maximum number of candidates for which the necessary budget is computed."""
+MAX_JUDGED = 1_000
+"""Maximum number of chunks in a call, and of feedback in a page."""
 SEE_AS = "see as another user"
 PENDING = "vector search is incomplete: some texts are not embedded yet"
 
@@ -113,6 +125,7 @@ class Searcher:
             query=query.query,
             graph=query.graph,
             connections=await self._connections(query, place, graphs, where=filter),
+            feedback=await self._core.feedback.on(place.collection, opened.space),
         )
         found = await search(query, context, also=await self._chunks(place, also))
         found = replace(found, timings={**updated, **found.timings})
@@ -347,7 +360,8 @@ class SearchService(Service):
 
         shown = WindowOptions(parts=parts, previous=before)
         how = WindowBuilder(once="limit" in options or bool(before and before.hits), options=shown)
-        return await self._searcher.fill_window(search, budget, format, how)
+        window = await self._searcher.fill_window(search, budget, format, how)
+        return replace(window, query=query.query if isinstance(query, Query) else query)
 
     async def explain(
         self,
@@ -405,6 +419,71 @@ class SearchService(Service):
         grants = await self._missing_grants(place, seen, own)
         return ExplanationAs(whom.id, self._explained(found, max_tokens), own, grants)
 
+    async def feedback(
+        self, window: ContextWindow, *, used: Sequence[int] = (), wrong: Sequence[int] = ()
+    ) -> Sequence[Feedback]:
+        """Judge passages of a window by their numbers, as `add_feedback` does.
+
+        Raises InvalidInput for a number that the window does not have.
+        """
+        chunks = {each.number: each.chunks for each in window.citations}
+        judged: dict[str, list[int]] = {"used": [], "wrong": []}
+        for name, numbers in (("used", used), ("wrong", wrong)):
+            for number in numbers:
+                if number not in chunks:
+                    raise InvalidInput(name, f"the window has no passage [{number}]")
+                judged[name] += chunks[number]
+        return await self.add_feedback(window.query, used=judged["used"], wrong=judged["wrong"])
+
+    async def add_feedback(
+        self, query: str, *, used: Sequence[int] = (), wrong: Sequence[int] = ()
+    ) -> Sequence[Feedback]:
+        """Say which chunks were used to answer a query, and which were wrong, to move similar queries.
+
+        The part `feedback` of later scores follows from it, for everyone. It replaces your earlier feedback
+        on the same chunk and query. It needs the role editor on the source of each chunk. Raises NotFound for
+        a chunk.
+        """
+        require_scope(self._person, "write", "give feedback")
+        asked = checked_query(query, {}, self._parts.settings).query.strip()
+        if not asked:
+            raise InvalidInput("query", "has no text")
+        require_range("used and wrong", len({*used, *wrong}), 1, MAX_JUDGED)
+        if both := {*used} & {*wrong}:
+            raise InvalidInput("wrong", f"chunk {min(both)} is also in `used`")
+        rows = await self._authorized.editable(list(dict.fromkeys((*used, *wrong))), "give feedback")
+        user, now = self._person.id, self._parts.clock()
+        given = [feedback_on(row, asked, user, used=row.chunk.id in used, now=now) for row in rows]
+        for collection in dict.fromkeys(each.collection for each in given):
+            space, vector = await self._query_vector(asked, collection)
+            mine = [each for each in given if each.collection == collection]
+            await self._parts.feedback.add(mine, space=space, vector=vector)
+        return given
+
+    async def list_feedback(
+        self, *, collection: str = "default", after: str | None = None, limit: int = 100
+    ) -> FeedbackPage:
+        """List your feedback in a collection, newest first; managers of all of it see everyone's."""
+        require_range("limit", limit, 1, MAX_JUDGED)
+        place = await self._authorized.place(collection)
+        return await self._parts.feedback.list(
+            place.collection.id,
+            user=None if _manages(place) else self._person.id,
+            sources=None if place.sees_all else tuple(place.access.sources),
+            after=after,
+            limit=limit,
+        )
+
+    async def revoke_feedback(self, feedback: str) -> None:
+        """Delete your feedback; managers of the whole collection may delete anyone's. Raises NotFound."""
+        require_scope(self._person, "write", "revoke feedback")
+        found = await self._parts.feedback.get(feedback)
+        place = None if found is None else await self._authorized.find(found.collection)
+        own = found is not None and found.user == self._person.id
+        if not own and (place is None or not _manages(place)):
+            raise NotFound("feedback", feedback)
+        await self._parts.feedback.delete(feedback)
+
     async def get_hits(self, chunks: Sequence[int]) -> Sequence[Hit]:
         """Return chunks by id as hits without scores; unknown ids are left out."""
         found = await self._authorized.passages(chunks)
@@ -434,6 +513,14 @@ class SearchService(Service):
         """Build a window from all collections, of hits with at least `min_similarity`, by default 0.25."""
         given: QueryOptions = {"collection": EVERYWHERE, "min_similarity": MIN_SIMILARITY, **options}
         return await self.window(query, max_tokens, **given)
+
+    async def _query_vector(self, query: str, collection: CollectionId) -> tuple[str | None, bytes | None]:
+        """Return the space and the vector of a query; None without an embedding model, or if it fails."""
+        space = (await self._authorized.place_of(collection)).collection.space
+        asked = await self._searcher.embed_query(Query(query), space)
+        if space is None or asked.vector is None:
+            return None, None
+        return space.name, np.asarray(asked.vector, dtype="<f2").tobytes()
 
     def _max_query(self, query: str | Query, options: QueryOptions) -> Query:
         """Return the query with the highest limit, unless one is given."""
@@ -470,6 +557,11 @@ class SearchService(Service):
         return tuple(
             sorted(grants, key=lambda grant: (-grant.passages, -grant.candidates, grant.source_name))
         )
+
+
+def _manages(place: SourceRef) -> bool:
+    """Return whether the user manages the whole collection."""
+    return at_least(place.access.collection, "manager")
 
 
 def _sure_enough(query: Query, found: Retrieval) -> Retrieval:

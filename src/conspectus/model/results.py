@@ -2,10 +2,11 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from datetime import datetime
 from typing import Literal
 
 from conspectus.model.access import Role
-from conspectus.model.ids import SourceId, UserId
+from conspectus.model.ids import ChunkId, CollectionId, DocumentId, SourceId, UserId
 from conspectus.model.records import Chunk, Document, EmbeddingSpace
 
 Outcome = Literal["found", "no_match"]
@@ -218,7 +219,7 @@ class ContextWindow:
     `parts`, set by `explain` and on request, divide the whole budget: their tokens add up to it.
     `confidence` is the probability (0 to 1) that the best hits hold the answer, `signals` what it follows
     from. `state` names the chunks of the window and no text: given as `previous`, the next window begins with
-    them. Such a window has a `cache_plan`.
+    them. Such a window has a `cache_plan`. `query` is the text that was searched for.
     """
 
     outcome: Outcome
@@ -236,6 +237,7 @@ class ContextWindow:
     parts: tuple[WindowPart, ...] = ()
     state: str = ""
     cache_plan: CachePlan | None = None
+    query: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -264,6 +266,29 @@ class ExplanationAs:
     window: ContextWindow
     own: ContextWindow
     missing_grants: tuple[MissingGrant, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Feedback:
+    """The judgment of a user whether a chunk answers a query: it was `used` for the answer, or is wrong."""
+
+    id: str
+    collection: CollectionId
+    source: SourceId
+    document: DocumentId
+    chunk: ChunkId
+    user: UserId
+    query: str
+    used: bool
+    created: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class FeedbackPage:
+    """Feedback, newest first; `next` is the cursor of the page after this one, if any."""
+
+    feedback: tuple[Feedback, ...]
+    next: str | None
 
 
 @dataclass(frozen=True, slots=True)

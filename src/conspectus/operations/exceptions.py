@@ -49,5 +49,6 @@ METHODS: Final[Mapping[str, str]] = {
         Documents.delete_by_filter Documents.update Jobs.get Maintenance.reindex
         """,
     "hits are sent as ids of their chunks": "Search.rerank",
+    "calls another operation": "Search.feedback",
 }
 """Methods of the client, by service."""

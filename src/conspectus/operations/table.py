@@ -83,6 +83,9 @@ SEARCH_OPERATIONS: Final = (
         fields_of=Query,
         defaults=_AS_IT_TAKES,
     ),
+    Operation(SearchService.add_feedback, "POST", "/feedback", status=201),
+    Operation(SearchService.list_feedback, "GET", "/feedback"),
+    Operation(SearchService.revoke_feedback, "DELETE", "/feedback/{feedback}", status=204),
 )
 
 

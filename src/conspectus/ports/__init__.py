@@ -37,6 +37,7 @@ from conspectus.model.records import (
     StoredChunk,
     StoredThread,
 )
+from conspectus.model.results import Feedback, FeedbackPage
 from conspectus.ports.streams import Timelines
 
 Floats: TypeAlias = NDArray[np.float64]
@@ -426,6 +427,61 @@ class ParsedFile:
     documents: tuple[NewDocument, ...]
     encoding: str | None = None
     notice: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Judgment:
+    """Feedback for ranking. `vector` is that of the query (float16) in the embedding model `space`."""
+
+    chunk: ChunkId
+    user: UserId
+    query: str
+    used: bool
+    space: str | None = None
+    vector: bytes | None = None
+
+
+class FeedbackStore(Protocol):
+    """Judgments of chunks for queries. They end with the chunk, the collection or the user.
+
+    Adding and deleting is a change of the collection: its `sequence` grows.
+    """
+
+    async def add(
+        self, feedback: Sequence[Feedback], *, space: str | None = None, vector: bytes | None = None
+    ) -> None:
+        """Store feedback on one query in one collection, in place of feedback with the same ids.
+
+        Raises NotFound for a chunk that the collection does not have.
+        """
+        ...
+
+    async def get(self, feedback: str) -> Feedback | None:
+        """The feedback of that id."""
+        ...
+
+    async def list(
+        self,
+        collection: CollectionId,
+        *,
+        user: UserId | None,
+        sources: Sequence[SourceId] | None,
+        after: str | None,
+        limit: int,
+    ) -> FeedbackPage:
+        """A page, newest first, of one user or of all, and of some sources or of all.
+
+        Raises InvalidInput for a broken cursor.
+        """
+        ...
+
+    async def delete(self, feedback: str) -> bool:
+        """Delete it; whether it existed."""
+        ...
+
+    async def judgments(self, collection: CollectionId, *, limit: int) -> Sequence[Judgment]:
+        """The newest feedback of a collection, newest first."""
+        ...
 
 
 class Archives(Protocol):

@@ -20,7 +20,7 @@ class Accounts(Protocol):
         ...
 
     async def delete_user(self, user: UserId, *, transfer_to: UserId | None = None) -> None:
-        """Delete it with its keys, grants, memberships and entries of the audit log.
+        """Delete it with its keys, grants, memberships, feedback and entries of the audit log.
 
         Its collections and jobs go to `transfer_to`.
 

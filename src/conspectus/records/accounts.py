@@ -14,6 +14,7 @@ from conspectus.model.ids import CollectionId, GroupId, KeyId, SourceId, UserId
 from conspectus.records.core.collections import state
 from conspectus.records.core.rows import from_cursor, to_cursor, to_moment, to_number
 from conspectus.records.core.transactions import SqlStore, cached, reading, writing
+from conspectus.records.feedback import forget_feedback
 from conspectus.records.tables.core import audit, collections, grants, groups, keys, members, sources, users
 from conspectus.records.tables.jobs import connections, jobs
 from conspectus.records.tables.streams import alerts
@@ -110,7 +111,7 @@ def set_user_disabled(connection: Connection, user: UserId, *, disabled: bool) -
 
 
 def delete_user(connection: Connection, user: UserId, *, transfer_to: UserId | None = None) -> None:
-    """Delete a user with keys, grants, memberships, alerts and audit log entries.
+    """Delete a user with keys, grants, memberships, alerts, feedback and audit log entries.
 
     Collections and jobs go to `transfer_to`.
 
@@ -129,6 +130,7 @@ def delete_user(connection: Connection, user: UserId, *, transfer_to: UserId | N
         for table in (jobs, connections):
             connection.execute(update(table).where(table.c.owner == user).values(owner=follower.id))
     connection.execute(delete(alerts).where(alerts.c.owner == user))
+    forget_feedback(connection, user)
     connection.execute(delete(audit).where(or_(audit.c.actor == user, audit.c.viewed_as == user)))
     connection.execute(delete(users).where(users.c.id == user))
 

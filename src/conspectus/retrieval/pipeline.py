@@ -104,9 +104,14 @@ async def search(query: Query, context: SearchContext, *, also: Sequence[ChunkId
     watch.lap("embed_query")
     more = decided.min_similarity is not None or context.standing is not None
     keep = CandidateSelection(query.limit, tuple(also), more=more)
+    judged = context.feedback.parts(query.query, request.vector) if context.feedback is not None else {}
     index = context.index
     for _ in range(ATTEMPTS):
-        union = await collect(index, request, also, language=context.collection.language)
+        union = await collect(
+            index, request, (*also, *map(ChunkId, judged)), language=context.collection.language
+        )
+        if judged:
+            context, keep = _with_feedback(context, keep, judged, union)
         watch.lap("index_search")
         ranked = await rank(context, index, request, union, keep=keep)
         watch.lap("rank")
@@ -119,6 +124,17 @@ async def search(query: Query, context: SearchContext, *, also: Sequence[ChunkId
         index = await context.refreshed()
         watch.lap("index_catch_up")
     raise StorageBusy("documents changed while they were read; try again")
+
+
+def _with_feedback(
+    context: SearchContext, keep: CandidateSelection, judged: Mapping[int, float], union: Candidates
+) -> tuple[SearchContext, CandidateSelection]:
+    """Rank the candidates that have feedback. Nothing depends on that of chunks outside of the filter."""
+    among = set(union.ids.tolist())
+    found = {chunk: part for chunk, part in judged.items() if chunk in among}
+    if found:
+        keep = replace(keep, also=tuple(dict.fromkeys((*keep.also, *map(ChunkId, found)))), more=True)
+    return replace(context, judged=found), keep
 
 
 def checked_query(query: str | Query, options: QueryOptions, settings: Settings) -> Query:

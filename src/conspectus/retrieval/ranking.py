@@ -18,6 +18,7 @@ from conspectus.model.results import Hit, RankedHit, Reranking, Retrieval
 from conspectus.ports import Candidates, Embedder, Floats, Ids, Index, Probe
 from conspectus.ports.web import Reranker
 from conspectus.retrieval.dates import from_dates
+from conspectus.retrieval.feedback import FEEDBACK, PastFeedback
 from conspectus.retrieval.scoring import (
     CONVERSATION,
     PLAIN,
@@ -73,7 +74,8 @@ class SearchContext:
     the permissions of the user. The term frequencies of `sources` count beside those of the collection.
     `standing` has the place and time of the query, if given. `fusion` replaces the default weights of
     keywords and vectors. `alone` disables the scores from neighbors in threads. With `graph`, connections
-    of the `query` and of the hits add to the scores.
+    of the `query` and of the hits add to the scores. `feedback` is that of the collection, and `judged` are
+    the parts of chunks that follow from it.
     """
 
     collection: Collection
@@ -89,6 +91,8 @@ class SearchContext:
     query: str = ""
     graph: GraphExpansion | None = None
     connections: GraphCandidates | None = None
+    feedback: PastFeedback | None = None
+    judged: Mapping[int, float] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,7 +181,9 @@ async def rank(
             ranked = await _rank_threads(context, index, probe, union, rows=rows, links=links)
         else:
             ranked = _added(_ranked(union, fused, rows), standing)
-    return None if ranked is None else _with_phrases(ranked, quoted)
+    if ranked is None:
+        return None
+    return _with_part(_with_part(ranked, QUOTED, quoted), FEEDBACK, context.judged)
 
 
 def phrase_words(question: str) -> tuple[str, ...]:
@@ -240,13 +246,12 @@ def _quoted(probe: Probe, rows: Sequence[StoredChunk]) -> dict[int, float]:
     return dict(zip((row.chunk.id for row in rows), shares, strict=True))
 
 
-def _with_phrases(ranked: Ranked, quoted: Mapping[int, float]) -> Ranked:
-    """Add a part for texts that quote the query."""
-    if not any(quoted.values()):
+def _with_part(ranked: Ranked, name: str, values: Mapping[int, float]) -> Ranked:
+    """Add a part with the values of some candidates, if any of these is ranked and has one."""
+    if not any(values.values()):
         return ranked
-    part = np.zeros(len(ranked.candidates.ids))
-    part[np.searchsorted(ranked.candidates.ids, list(quoted))] = list(quoted.values())
-    return replace(ranked, parts={**ranked.parts, QUOTED: part})
+    part = np.array([values.get(each, 0.0) for each in ranked.candidates.ids.tolist()], dtype=np.float64)
+    return replace(ranked, parts={**ranked.parts, name: part}) if part.any() else ranked
 
 
 async def _rank_threads(

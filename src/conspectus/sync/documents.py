@@ -52,3 +52,7 @@ class BlockingSearch(BlockingService[SearchService]):
     rerank = blocking(SearchService.rerank)
     search_and_rerank = blocking(SearchService.search_and_rerank)
     augment = blocking(SearchService.augment)
+    feedback = blocking(SearchService.feedback)
+    add_feedback = blocking(SearchService.add_feedback)
+    list_feedback = blocking(SearchService.list_feedback)
+    revoke_feedback = blocking(SearchService.revoke_feedback)

@@ -265,6 +265,24 @@ users = Table(
     UniqueConstraint("name"),
 )
 
+feedback = Table(
+    "feedback",
+    metadata,
+    Column("id", String, primary_key=True),
+    Column("collection", ForeignKey("collections.id", ondelete="CASCADE"), nullable=False),
+    Column("chunk", ForeignKey("chunks.id", ondelete="CASCADE"), nullable=False),
+    Column("user", String, nullable=False),
+    Column("query", Text, nullable=False),
+    Column("used", Number, nullable=False),
+    Column("space", String),
+    Column("vector", LargeBinary),
+    Column("created", Number, nullable=False),
+    Index(None, "collection", "created", "id"),
+    Index(None, "chunk"),
+    Index(None, "user"),
+)
+"""Judgments of chunks for queries; `vector` is that of the query in the embedding model `space`."""
+
 groups = Table(
     "groups",
     metadata,

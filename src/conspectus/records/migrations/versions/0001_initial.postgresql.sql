@@ -476,6 +476,23 @@ CREATE TABLE summary_parts (
 	CONSTRAINT fk_summary_parts_part_summaries FOREIGN KEY(part) REFERENCES summaries (id) ON DELETE CASCADE
 );
 CREATE INDEX ix_summary_parts_part ON summary_parts (part);
+CREATE TABLE feedback (
+	id VARCHAR COLLATE "C" NOT NULL, 
+	collection VARCHAR COLLATE "C" NOT NULL, 
+	chunk BIGINT NOT NULL, 
+	"user" VARCHAR COLLATE "C" NOT NULL, 
+	query TEXT COLLATE "C" NOT NULL, 
+	used BIGINT NOT NULL, 
+	space VARCHAR COLLATE "C", 
+	vector BYTEA, 
+	created BIGINT NOT NULL, 
+	CONSTRAINT pk_feedback PRIMARY KEY (id), 
+	CONSTRAINT fk_feedback_collection_collections FOREIGN KEY(collection) REFERENCES collections (id) ON DELETE CASCADE, 
+	CONSTRAINT fk_feedback_chunk_chunks FOREIGN KEY(chunk) REFERENCES chunks (id) ON DELETE CASCADE
+);
+CREATE INDEX ix_feedback_chunk ON feedback (chunk);
+CREATE INDEX ix_feedback_collection_created_id ON feedback (collection, created, id);
+CREATE INDEX ix_feedback_user ON feedback ("user");
 CREATE TABLE graph_evidence (
 	number BIGINT NOT NULL, 
 	edge BIGINT NOT NULL, 

@@ -478,6 +478,23 @@ CREATE TABLE summary_parts (
 	CONSTRAINT fk_summary_parts_part_summaries FOREIGN KEY(part) REFERENCES summaries (id) ON DELETE CASCADE
 );
 CREATE INDEX ix_summary_parts_part ON summary_parts (part);
+CREATE TABLE feedback (
+	id VARCHAR NOT NULL, 
+	collection VARCHAR NOT NULL, 
+	chunk INTEGER NOT NULL, 
+	user VARCHAR NOT NULL, 
+	"query" TEXT NOT NULL, 
+	used INTEGER NOT NULL, 
+	space VARCHAR, 
+	vector BLOB, 
+	created INTEGER NOT NULL, 
+	CONSTRAINT pk_feedback PRIMARY KEY (id), 
+	CONSTRAINT fk_feedback_collection_collections FOREIGN KEY(collection) REFERENCES collections (id) ON DELETE CASCADE, 
+	CONSTRAINT fk_feedback_chunk_chunks FOREIGN KEY(chunk) REFERENCES chunks (id) ON DELETE CASCADE
+);
+CREATE INDEX ix_feedback_chunk ON feedback (chunk);
+CREATE INDEX ix_feedback_collection_created_id ON feedback (collection, created, id);
+CREATE INDEX ix_feedback_user ON feedback (user);
 CREATE TABLE graph_evidence (
 	number INTEGER NOT NULL, 
 	edge INTEGER NOT NULL, 

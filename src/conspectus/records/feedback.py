@@ -1,0 +1,154 @@
+"""Feedback: judgments of chunks for queries."""
+
+from collections.abc import Sequence
+from functools import partial
+from typing import Any
+
+from sqlalchemy import Connection, Row, delete, select, tuple_
+
+from conspectus.errors import NotFound
+from conspectus.model.ids import CollectionId, SourceId, UserId
+from conspectus.model.results import Feedback, FeedbackPage
+from conspectus.ports import Judgment
+from conspectus.records.core.changes import ChangeRange, append
+from conspectus.records.core.rows import NO_CHUNK, blocks, from_cursor, insert_rows, to_cursor
+from conspectus.records.core.transactions import SqlStore, only, reading, writing, writing_at
+from conspectus.records.tables.core import chunks, documents, feedback
+from conspectus.text.times import from_microseconds, to_microseconds
+
+_JOINED = feedback.join(chunks, chunks.c.id == feedback.c.chunk).join(
+    documents, documents.c.number == chunks.c.document
+)
+_COLUMNS = (
+    feedback.c.id,
+    feedback.c.collection,
+    documents.c.source,
+    documents.c.id.label("document"),
+    feedback.c.chunk,
+    feedback.c.user,
+    feedback.c.query,
+    feedback.c.used,
+    feedback.c.created,
+)
+_WHOLE = select(*_COLUMNS).select_from(_JOINED)
+_JUDGED = (feedback.c.chunk, feedback.c.user, feedback.c.query, feedback.c.used)
+_NEWEST = (feedback.c.created.desc(), feedback.c.id.desc())
+
+
+def forget_feedback(connection: Connection, user: UserId) -> None:
+    """Delete the feedback of a user."""
+    gone = delete(feedback).where(feedback.c.user == user).returning(feedback.c.collection)
+    _changed(connection, set(connection.execute(gone).scalars()))
+
+
+def _changed(connection: Connection, collections: set[CollectionId]) -> None:
+    """Append a change of no chunk, so that processes read the feedback again."""
+    steps = [ChangeRange(each, "put", NO_CHUNK, NO_CHUNK) for each in sorted(collections)]
+    append(connection, steps)
+
+
+def _add(
+    connection: Connection,
+    given: Sequence[Feedback],
+    *,
+    space: str | None = None,
+    vector: bytes | None = None,
+) -> None:
+    """Store feedback, in place of feedback with the same ids. Raises NotFound for an unknown chunk."""
+    homes = {each.chunk: each.collection for each in given}
+    for block in blocks(list(homes)):
+        found = select(chunks.c.id, documents.c.collection).where(chunks.c.id.in_(block))
+        joined = found.join(documents, documents.c.number == chunks.c.document)
+        there = {row.id: row.collection for row in connection.execute(joined)}
+        for each in block:
+            if there.get(each) != homes[each]:
+                raise NotFound("chunk", str(each))
+    for ids in blocks([each.id for each in given]):
+        connection.execute(delete(feedback).where(feedback.c.id.in_(ids)))
+    rows = [
+        {
+            "id": each.id,
+            "collection": each.collection,
+            "chunk": each.chunk,
+            "user": each.user,
+            "query": each.query,
+            "used": int(each.used),
+            "space": space,
+            "vector": vector,
+            "created": to_microseconds(each.created),
+        }
+        for each in given
+    ]
+    insert_rows(connection, feedback, rows)
+    _changed(connection, set(homes.values()))
+
+
+def _get(connection: Connection, wanted: str) -> Feedback | None:
+    row = connection.execute(_WHOLE.where(feedback.c.id == wanted)).first()
+    return None if row is None else _to_feedback(row)
+
+
+def _delete(connection: Connection, wanted: str) -> bool:
+    gone = delete(feedback).where(feedback.c.id == wanted).returning(feedback.c.collection)
+    collections = set(connection.execute(gone).scalars())
+    _changed(connection, collections)
+    return bool(collections)
+
+
+def _judgments(connection: Connection, collection: CollectionId, *, limit: int) -> Sequence[Judgment]:
+    chosen = select(*_JUDGED, feedback.c.space, feedback.c.vector)
+    chosen = chosen.where(feedback.c.collection == collection).order_by(*_NEWEST).limit(limit)
+    return [
+        Judgment(row.chunk, row.user, row.query, bool(row.used), row.space, row.vector)
+        for row in connection.execute(chosen)
+    ]
+
+
+def _page(
+    connection: Connection,
+    *,
+    collection: CollectionId,
+    user: UserId | None,
+    sources: Sequence[SourceId] | None,
+    after: tuple[Any, ...] | None,
+    limit: int,
+) -> FeedbackPage:
+    chosen = _WHOLE.where(feedback.c.collection == collection)
+    if user is not None:
+        chosen = chosen.where(feedback.c.user == user)
+    if sources is not None:
+        chosen = chosen.where(documents.c.source.in_(sources))
+    if after is not None:
+        chosen = chosen.where(tuple_(feedback.c.created, feedback.c.id) < after)
+    rows = connection.execute(chosen.order_by(*_NEWEST).limit(limit + 1)).all()
+    following = to_cursor(rows[limit - 1].created, rows[limit - 1].id) if len(rows) > limit else None
+    return FeedbackPage(tuple(map(_to_feedback, rows[:limit])), following)
+
+
+def _to_feedback(row: Row[*tuple[Any, ...]]) -> Feedback:
+    collection, source, document = row.collection, row.source, row.document
+    judged = (row.chunk, row.user, row.query, bool(row.used), from_microseconds(row.created))
+    return Feedback(row.id, collection, source, document, *judged)
+
+
+class SqlFeedback(SqlStore):
+    """The methods of the port `FeedbackStore`, each as one transaction; see the port for their docs."""
+
+    add = writing(_add, lock=lambda given, **_: only(each.collection for each in given))
+    get = reading(_get)
+    delete = writing_at(_delete, rows=lambda wanted: (feedback, [wanted]))
+    judgments = reading(_judgments)
+
+    async def list(
+        self,
+        collection: CollectionId,
+        *,
+        user: UserId | None,
+        sources: Sequence[SourceId] | None,
+        after: str | None,
+        limit: int,
+    ) -> FeedbackPage:
+        """Return a page, newest first. Raises InvalidInput for an invalid cursor."""
+        place = None if after is None else tuple(from_cursor(after, (int, str)))
+        read = partial(_page, collection=collection, user=user, sources=sources, after=place, limit=limit)
+        return await self.transactions.read(read)
