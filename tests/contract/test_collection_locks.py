@@ -48,9 +48,9 @@ async def forget(records: SqlRecords, home: CollectionId) -> object:
     return await memories.forget([document(home)], pinned=True, now=NOW)
 
 
-async def summarize(records: SqlRecords, home: CollectionId) -> object:
+async def summarize(records: SqlRecords, home: CollectionId) -> None:
     summary = NewSummary(f"summary of {home}", "recipe", "text", (), ())
-    return await SqlSummaries(records.transactions).add(source(home), summary)
+    await SqlSummaries(records.transactions).add(source(home), summary)
 
 
 WORKS: dict[str, Work] = {

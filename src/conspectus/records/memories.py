@@ -425,7 +425,7 @@ def _ran(connection: Connection, id: str, at: datetime) -> None:
 class SqlMemories(SqlStore):
     """The methods of the port `Memories`, each as one transaction; see the port for their docs."""
 
-    memory_sources = cached(_memory_sources)
+    memory_sources = cached(_memory_sources, single=True)
 
     async def newest(self, sources: Sequence[SourceId], *, limit: int) -> Texts:
         """Return the last stored turns, newest first, with their texts."""

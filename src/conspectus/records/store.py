@@ -224,7 +224,7 @@ class SqlRecords(SqlStore):
         return self if seen is self.transactions else SqlRecords(seen)
 
     create_collection = writing(create_collection)
-    collection = cached(find_collection)
+    collection = cached(find_collection, single=True)
     change_collection = writing(change_collection)
     collections = reading(all_collections)
     delete_collection = writing(delete_collection, long=True)

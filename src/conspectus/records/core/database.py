@@ -42,9 +42,9 @@ class Database(Protocol):
 
     Transactions of `reading` are snapshots. Those of `writing` also hold the write lock, so that they are
     serialized among all processes. `beside` is for statements that need neither: each is a transaction of its
-    own, and does not wait for writers if the database allows that. `readers` and `writers` are the maximum
-    numbers of concurrent transactions of this process; `locks_parts` tells whether there are locks of parts;
-    `inline` reads without a thread, if the database allows that.
+    own, and does not wait for writers if the database allows that. `single` is for reads of one statement.
+    `readers` and `writers` are the maximum numbers of concurrent transactions of this process; `locks_parts`
+    tells whether there are locks of parts; `inline` reads without a thread, if the database allows that.
     """
 
     name: str
@@ -54,6 +54,7 @@ class Database(Protocol):
     reading: Engine
     writing: Engine
     autocommitted: Engine
+    single: Engine
     inline: InlineReads | None
 
     def writing_to(self, locks: Set[str | None]) -> Engine:
@@ -108,7 +109,7 @@ def transact(database: Database, engine: Engine, work: Callable[[Connection], Re
             with database.translated(), engine.begin() as connection:
                 undone = engine is not database.autocommitted
                 result = work(connection)
-                undone = engine is database.reading
+                undone = engine in {database.reading, database.single}
             return result
         except StorageError as fault:
             if attempt == ATTEMPTS or not database.may_repeat(fault, attempt=attempt, undone=undone):

@@ -34,7 +34,9 @@ from conspectus.records.core.inline import InlineReads
 WRITES = "conspectus_writes"
 """The execution option of connections that take locks at the start: the expressions that take them."""
 _BEGINS: Final = "conspectus_begins"
-"""The option with the statement that begins transactions; without it, statements are transactions."""
+"""The option with the statement that begins transactions; if it is empty, statements are transactions."""
+_CHECKED: Final = "SELECT 1"
+"""Statements are transactions after this one, or it is unknown whether one failed on a dead connection."""
 _SNAPSHOT: Final = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
 _LATEST: Final = "BEGIN ISOLATION LEVEL READ COMMITTED"
 
@@ -71,7 +73,8 @@ class PostgresDatabase:
         engine = self._engine = _engine(url, busy_seconds, self.readers + self.writers + 1)
         self.reading: Engine = engine.execution_options(**{_BEGINS: _SNAPSHOT})
         self.writing: Engine = engine.execution_options(**{WRITES: (_WHOLE,)})
-        self.autocommitted: Engine = engine.execution_options(**{_BEGINS: ""})
+        self.autocommitted: Engine = engine.execution_options(**{_BEGINS: _CHECKED})
+        self.single: Engine = engine.execution_options(**{_BEGINS: ""})
         self.inline: InlineReads | None = None
         address = engine.url
         host, database = address.host or "its socket", address.database or ""
@@ -203,9 +206,9 @@ def _begin(settings: str, connection: Connection) -> None:
     """Begin a transaction with its locks in one round trip: the driver would need one for each statement."""
     options = connection.get_execution_options()
     begins = options.get(_BEGINS, _LATEST)
-    if not begins:
-        # Otherwise it is unknown whether a statement failed on a dead connection or after its execution.
-        connection.exec_driver_sql("SELECT 1")
+    if begins in {"", _CHECKED}:
+        if begins:
+            connection.exec_driver_sql(begins)
         return
     # The timeouts come first, because they apply to the locks.
     first = () if _DIRECT in connection.info else (settings,)
@@ -217,7 +220,7 @@ def _begin(settings: str, connection: Connection) -> None:
     except psycopg.Error:
         if driver.closed:
             # SQLAlchemy then drops all connections that it holds, as the others are likely to be dead too.
-            connection.exec_driver_sql("SELECT 1")
+            connection.exec_driver_sql(_CHECKED)
         raise
 
 

@@ -54,6 +54,7 @@ class SqliteDatabase:
         self.reading = sqlite_engine(path, busy_seconds=busy_seconds, connections=readers + 2)
         self.writing: Engine = self.reading.execution_options(**{WRITES: True})
         self.autocommitted: Engine = self.writing
+        self.single: Engine = self.reading
         self.name = str(path)
         self.inline: InlineReads | None = InlineReads(
             path, partial(sqlite_engine, path, busy_seconds=0, connections=1)

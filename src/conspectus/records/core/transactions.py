@@ -284,16 +284,20 @@ class Transactions:
         view._person = person
         return view
 
-    async def read(self, work: Callable[[Connection], Result]) -> Result:
-        """Run a function in a snapshot of the data."""
+    async def read(self, work: Callable[[Connection], Result], *, single: bool = False) -> Result:
+        """Run a function in a snapshot of the data; of a `single` statement, the snapshot is its own."""
         seen = work if self._person is None else partial(_as_person, self._person, work)
-        job = partial(transact, self.database, self.database.reading, seen)
+        is_single = single and self._person is None
+        engine = self.database.single if is_single else self.database.reading
+        job = partial(transact, self.database, engine, seen)
         return await self._answer(partial(self._readers.submit, job))
 
     async def lookup(
         self,
         keys: Sequence[Key],
         find: Callable[[Connection, Sequence[Key]], Mapping[Key, Result]],
+        *,
+        single: bool = False,
     ) -> Mapping[Key, Result]:
         """Return the values of the keys in one consistent snapshot; few keys are read without a thread.
 
@@ -304,7 +308,7 @@ class Transactions:
         inline = self.database.inline
         version = None if inline is None else inline.version()
         if inline is None or version is None:
-            return await self.read(lambda connection: find(connection, keys))
+            return await self.read(lambda connection: find(connection, keys), single=single)
         held: dict[Key, Result] = inline.cached(version, keys)
         missing = [key for key in keys if key not in held]
         if not missing:
@@ -422,14 +426,19 @@ def reading(
 
 def cached(
     work: Callable[Concatenate[Connection, P], Result],
+    *,
+    single: bool = False,
 ) -> Callable[Concatenate[Any, P], Coroutine[Any, Any, Result]]:
-    """Make a method that caches a few frequently requested rows by key; see `Transactions.lookup`."""
+    """Make a method that caches a few frequently requested rows by key; see `Transactions.lookup`.
+
+    With `single`, they are read by one statement.
+    """
 
     @wraps(work)
     async def method(self: SqlStore, /, *args: P.args, **kwargs: P.kwargs) -> Result:
         key = (work, args, *kwargs.items())
         found = await self.transactions.lookup(
-            [key], lambda connection, _: {key: work(connection, *args, **kwargs)}
+            [key], lambda connection, _: {key: work(connection, *args, **kwargs)}, single=single
         )
         return found[key]
 
