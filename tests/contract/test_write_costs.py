@@ -27,8 +27,8 @@ async def test_a_text_that_is_waited_for_is_written_with_its_vector(place: str) 
         assert (await engine.maintenance.status()).collections[0].vectors == 2
         found = await engine.retrieve("the tides turn in the harbour", retrievers=("vector",), limit=1)
         assert found.hits[0].similarity == pytest.approx(1.0, abs=1e-3)
-    # The index in PostgreSQL is written in the same transaction, and looked at once more.
-    maximum = Counted(15, 3) if place.startswith("postgresql") else Counted(12, 1)
+    # The index in PostgreSQL is written in the same transaction.
+    maximum = Counted(12, 2) if place.startswith("postgresql") else Counted(12, 1)
     assert counted.transactions <= maximum.transactions
     assert counted.statements <= maximum.statements
 
@@ -42,7 +42,7 @@ async def test_a_memory_is_written_in_few_statements(place: str) -> None:
             await engine._context.core.open_indexes.followed()
         found = await engine.memory.recall("Rome again", scope=ANN)
         assert found.memories[0].memory.text == "Ann lives in Rome again"
-    maximum = Counted(16, 6) if place.startswith("postgresql") else Counted(12, 1)
+    maximum = Counted(12, 6) if place.startswith("postgresql") else Counted(12, 1)
     assert counted.transactions <= maximum.transactions
     assert counted.statements <= maximum.statements
 
