@@ -48,6 +48,7 @@ async def serving(folder: Path) -> AsyncIterator[dict[str, str]]:
     async with chats(folder, ScriptedChatModel(ANSWER), chat_disconnect_grace_seconds=60) as server:
         owner = await server.engine.people.create_owner()
         assert owner is not None
+        await server.engine.add("The backup runs every night at two.", wait=True)
         yield {"CONSPECTUS_URL": server.url, "CONSPECTUS_API_KEY": owner.secret}
 
 
