@@ -14,7 +14,7 @@ from conspectus.errors import MissingExtra, optional
 
 ROOT = Path(__file__).resolve().parents[2]
 EXTRAS = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]["optional-dependencies"]
-LEFT_OUT = {"all", "gliner", "multilingual", "testing"}
+LEFT_OUT = {"all", "gliner", "google-adk", "multilingual", "testing"}
 LIBRARIES = (
     *("dbos", "jsonschema_rs", "lxml_html_clean", "mcp", "mcp_types", "model2vec", "psycopg", "pydantic_ai"),
     *("pymilvus", "spacy", "trafilatura"),

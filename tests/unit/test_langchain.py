@@ -353,6 +353,7 @@ def test_a_message_that_is_not_json_is_refused(engine: BlockingEngine) -> None:
     ("module", "library", "extra"),
     [
         ("langchain", "langchain_core", "langchain"),
+        ("google_adk", "google.adk", "google-adk"),
         ("haystack", "haystack", "haystack"),
         ("langgraph", "langgraph", "langgraph"),
         ("langgraph_checkpoints", "langgraph", "langgraph"),

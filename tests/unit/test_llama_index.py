@@ -14,11 +14,11 @@ import conspectus
 from conspectus import Eq, NewDocument, Settings
 from conspectus.errors import InvalidInput, NotFound
 from conspectus.integrations.llama_index import (
+    Ask,
     ConspectusAsyncChatStore,
     ConspectusMemoryBlock,
     ConspectusRetriever,
 )
-from conspectus.integrations.passages import Ask
 from conspectus.model.memory import NewMemory, Scope
 from conspectus.sync import BlockingEngine
 from conspectus.testing.embedders import HashedEmbedder

@@ -74,6 +74,7 @@ FEATURES: Final[Mapping[str, str]] = {
     "cohere": "models of Cohere",
     "gliner": "entities found by GLiNER",
     "google": "models of Google",
+    "google-adk": "memory service for Google ADK",
     "haystack": "document store and retriever for Haystack",
     "hosted": "embeddings from services with OpenAI's API",
     "html": "the main part of web pages",

@@ -17,8 +17,7 @@ from conspectus.errors import InvalidInput, MissingExtra
 from conspectus.integrations.chat_messages import Item, Turns
 from conspectus.integrations.event_loop import Calls, Closing, Given, both, calls_to
 from conspectus.integrations.langchain_vectors import ConspectusVectorStore
-from conspectus.integrations.passages import Ask
-from conspectus.integrations.texts import Value, Values
+from conspectus.integrations.texts import Ask, Value, Values
 from conspectus.model.filter import EVERYTHING, Filter
 from conspectus.model.memory import MEMORY, Scope
 from conspectus.model.query import QueryOptions

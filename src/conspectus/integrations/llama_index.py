@@ -17,7 +17,7 @@ from conspectus.errors import InvalidInput, MissingExtra
 from conspectus.integrations.chat_messages import Item, Turns, conversations, nothing_yet
 from conspectus.integrations.event_loop import Closing, Given, Work, calls_to
 from conspectus.integrations.llama_index_vectors import ConspectusVectorStore, OnEngine
-from conspectus.integrations.passages import Ask, RetrievedPassage
+from conspectus.integrations.texts import Ask, RetrievedPassage
 from conspectus.model.memory import MEMORY, Memory, Scope
 
 try:
@@ -30,6 +30,7 @@ except ImportError as missing:
     raise MissingExtra("llama-index", "llama-index-core") from missing
 
 __all__ = [
+    "Ask",
     "ConspectusAsyncChatStore",
     "ConspectusMemoryBlock",
     "ConspectusRetriever",
