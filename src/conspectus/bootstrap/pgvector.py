@@ -27,7 +27,7 @@ from conspectus.text.analyzer import Analyzer
 
 if TYPE_CHECKING:
     from conspectus.index.pgvector.database import PgvectorOptions, PgvectorState, Run
-    from conspectus.index.pgvector.store import Taken, TransactionalIndex
+    from conspectus.index.pgvector.store import IndexWrite, TransactionalIndex
 
 Result = TypeVar("Result")
 _SPACES = (
@@ -209,7 +209,7 @@ class PgvectorSync:
         with pipelined(connection):
             asked = [each.ask(connection) for each in indexes]
         updates: list[IndexUpdate | None] = []
-        taken: list[Taken] = []
+        prepared: list[IndexWrite] = []
         for collection, index, ask in zip(found, indexes, asked, strict=True):
             state, update = ask(), known.get(collection.id)
             if state is None:
@@ -218,19 +218,19 @@ class PgvectorSync:
             known_draft = draft is not None
             draft = draft or self._read(connection, collection, index, state, begun=made[collection.id])
             if draft is not None:
-                taken.append(draft)
+                prepared.append(draft)
                 updates.append(update if known_draft else None)
-        self._take(connection, updates, taken)
+        self._take(connection, updates, prepared)
 
     @staticmethod
     def _take(
-        connection: Connection, updates: Sequence[IndexUpdate | None], taken: "Sequence[Taken]"
+        connection: Connection, updates: Sequence[IndexUpdate | None], prepared: "Sequence[IndexWrite]"
     ) -> None:
-        if not taken:
+        if not prepared:
             return
         from conspectus.index.pgvector.store import take_in
 
-        for update, done in zip(updates, take_in(connection, taken), strict=True):
+        for update, done in zip(updates, take_in(connection, prepared), strict=True):
             if update is not None:
                 update.indexed = done
 
@@ -242,7 +242,7 @@ class PgvectorSync:
         state: "PgvectorState",
         *,
         begun: int,
-    ) -> "Taken | None":
+    ) -> "IndexWrite | None":
         space = collection.space
         changes = changes_since(
             connection,
@@ -258,18 +258,18 @@ class PgvectorSync:
             for first, last in index.chunks_to_read(changes)
             for chunk in chunks_between(connection, collection.id, space=space, first=first, last=last)
         ]
-        return index.taken(state, changes, chunks)
+        return index.prepare_write(state, changes, chunks)
 
 
 def _draft(
     update: IndexUpdate, collection: Collection, index: "TransactionalIndex", state: "PgvectorState"
-) -> "Taken | None":
+) -> "IndexWrite | None":
     """Return the draft of an update that continues the state, from the chunks at hand."""
     # A work that was rolled back leaves its update, which does not match the records.
     continues = update.before == state.applied and _is_of(update, collection)
     if not continues or update.chunks is None or _count(update.changes) > MAX_CHUNKS:
         return None
-    return index.taken(state, update.changes, update.chunks(), fresh=True)
+    return index.prepare_write(state, update.changes, update.chunks(), fresh=True)
 
 
 def _is_of(update: IndexUpdate, collection: Collection) -> bool:

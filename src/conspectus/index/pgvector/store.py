@@ -378,19 +378,19 @@ class TransactionalIndex:
         """Return the ids of the chunks to read for these changes."""
         return put_ranges(changes)
 
-    def taken(
+    def prepare_write(
         self,
         state: PgvectorState,
         changes: Sequence[Change],
         chunks: Sequence[IndexedChunk],
         *,
         fresh: bool = False,
-    ) -> "Taken":
+    ) -> "IndexWrite":
         """Prepare changes after a state with the chunks that they added; `fresh` ones are in no index."""
-        return Taken(self._place, state, self._drafting.draft(changes, chunks, fresh=fresh))
+        return IndexWrite(self._place, state, self._drafting.draft(changes, chunks, fresh=fresh))
 
 
-class Taken(NamedTuple):
+class IndexWrite(NamedTuple):
     """A draft that continues the state of an index."""
 
     place: PgvectorOptions
@@ -398,21 +398,21 @@ class Taken(NamedTuple):
     draft: PgvectorDraft
 
 
-def take_in(connection: Connection, taken: Sequence[Taken]) -> list[bool]:
+def take_in(connection: Connection, prepared: Sequence[IndexWrite]) -> list[bool]:
     """Write drafts to their indexes. Returns for each whether nothing is left to do.
 
     One that fails writes nothing of its index, and the records are written nevertheless: a later update of
     the index meets the error again and reports it.
     """
     cursor = rows_of(connection)
-    few = all(len(each.draft.rows) <= FEW for each in taken)
+    few = all(len(each.draft.rows) <= FEW for each in prepared)
     try:
         with cursor.connection.pipeline() if few else nullcontext():
             cursor.execute("SAVEPOINT index_update")
-            states = [write_draft(cursor, *each) for each in taken]
+            states = [write_draft(cursor, *each) for each in prepared]
             cursor.execute("RELEASE SAVEPOINT index_update")
     except psycopg.Error:
         cursor.execute("ROLLBACK TO SAVEPOINT index_update")
-        alone = [take_in(connection, [each]) for each in taken] if len(taken) > 1 else [[False]]
+        alone = [take_in(connection, [each]) for each in prepared] if len(prepared) > 1 else [[False]]
         return [done for (done,) in alone]
     return [state.version % MERGED_FROM > 0 for state in states]
