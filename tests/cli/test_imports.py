@@ -191,9 +191,9 @@ def test_what_cannot_be_stored_is_skipped_with_the_reason(shell: Shell) -> None:
     assert done.json["added"] == 0
 
 
-def test_a_preview_writes_nothing(shell: Shell) -> None:
+def test_a_dry_run_writes_nothing(shell: Shell) -> None:
     path = written(shell, "AGENTS.md", "# Style\n\nShort.\n")
-    done = shell("import", "memory-formats", path, "--preview")
+    done = shell("import", "memory-formats", path, "--dry-run")
     assert (done.code, "1 read: 0 added" in done.out) == (0, True)
     assert shell("memory", "list").code == 3
 

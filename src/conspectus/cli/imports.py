@@ -49,7 +49,7 @@ class Importing:
         str | None,
         typer.Option(help="Embedding model of the stored vectors (default: the one that the store names)."),
     ] = None
-    preview: Annotated[bool, typer.Option("--preview", help="Read and report, but write nothing.")] = False
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Read and report, but write nothing.")] = False
     wait: Wait = True
 
 
@@ -181,7 +181,7 @@ class Importer:
         """Write a batch; what cannot be stored is skipped."""
         fitting = [each for each in map(self._fitted, batch) if each is not None]
         self._accepted += len(fitting)
-        if not self._how.preview:
+        if not self._how.dry_run:
             for outcome in self._written(fitting):
                 self._outcomes[outcome] += 1
         if bars is not None:
@@ -210,7 +210,7 @@ class Importer:
         try:
             return engine.collections.get(name).space
         except NotFound:
-            if self._how.preview:
+            if self._how.dry_run:
                 return None
         made = engine.collections.create(name)
         if self._into is not None:
