@@ -92,6 +92,7 @@ class AskingContract:
                 await call
         for unknown in (
             engine.search.add_feedback("q", used=[chunk, 987_654]),
+            engine.search.add_feedback("q", wrong=[2**62, -(2**62)]),
             engine.search.revoke_feedback("nonsense"),
             engine.search.list_feedback(collection="nowhere"),
         ):

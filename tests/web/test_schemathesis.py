@@ -113,6 +113,8 @@ RULES = {
     "tags": "have visible characters",
     "last": "-1, or an index",
     "query": "has a visible character",
+    "used": "names chunks, or `wrong` does",
+    "wrong": "has none of the chunks that were used",
     "occurred": "dates in their order",
     "metadata": "has none of the names that tasks use",
     "source": "has visible characters",

@@ -40,7 +40,7 @@ from conspectus.retrieval.feedback import feedback_on
 from conspectus.retrieval.pipeline import checked_query, merged, search
 from conspectus.retrieval.ranking import SearchContext, reordered, reranked
 from conspectus.retrieval.scoring import RankingContext, profile_by_name
-from conspectus.text.clean import sentences
+from conspectus.text.clean import clean, sentences
 from conspectus.window.build import WindowOptions, build_window
 from conspectus.window.cost_estimate import Focus
 from conspectus.window.render import renderer_by_name
@@ -361,7 +361,7 @@ class SearchService(Service):
         shown = WindowOptions(parts=parts, previous=before)
         how = WindowBuilder(once="limit" in options or bool(before and before.hits), options=shown)
         window = await self._searcher.fill_window(search, budget, format, how)
-        return replace(window, query=query.query if isinstance(query, Query) else query)
+        return replace(window, query=clean(query.query if isinstance(query, Query) else query))
 
     async def explain(
         self,
@@ -448,7 +448,8 @@ class SearchService(Service):
         asked = checked_query(query, {}, self._parts.settings).query.strip()
         if not asked:
             raise InvalidInput("query", "has no text")
-        require_range("used and wrong", len({*used, *wrong}), 1, MAX_JUDGED)
+        if not 1 <= len({*used, *wrong}) <= MAX_JUDGED:
+            raise InvalidInput("used", f"must name from 1 to {MAX_JUDGED} chunks, together with `wrong`")
         if both := {*used} & {*wrong}:
             raise InvalidInput("wrong", f"chunk {min(both)} is also in `used`")
         rows = await self._authorized.editable(list(dict.fromkeys((*used, *wrong))), "give feedback")
