@@ -1,8 +1,8 @@
 """Sessions whose windows begin with the previous one: python benchmarks/cache.py DIR… --max-tokens 16000.
 
-Each set of conversations is asked in sessions of 50 turns. Half of the messages are stored before the first
-turn, the others between the turns; a question is asked after its evidence was stored. Sets with few questions
-put several conversations into one session, and fill it with messages, whose windows have no evidence to find.
+Each conversation is a session of 50 turns. Half of its messages are stored before the first turn, the others
+between the turns. A turn asks one of the questions, in an order by chance and after its evidence was stored,
+or where there are too few questions, the newest message; its window has no evidence to find.
 What is measured are the bytes of a window that stand unchanged at the beginning of the next one, and the
 evidence in windows that were built with and without the previous one.
 """
@@ -25,17 +25,15 @@ from conspectus.model.records import NewDocument
 from conspectus.model.results import ContextWindow
 
 TURNS = 50
-Key = tuple[str, str]
-"""A conversation and the key of a message in it."""
 
 
 @dataclass(frozen=True)
 class Turn:
     """The messages that were stored before a turn, its query, and the evidence that answers it."""
 
-    stored: Sequence[tuple[str, NewDocument]]
+    stored: Sequence[NewDocument]
     query: str
-    evidence: frozenset[Key] = frozenset()
+    evidence: frozenset[str] = frozenset()
 
 
 @dataclass
@@ -66,64 +64,45 @@ class Figures:
 
 
 def sessions(data: ConversationSet, limit: int) -> Iterator[Sequence[Turn]]:
-    """Sessions of 50 turns, over as many conversations as have enough questions."""
-    pool: list[str] = []
-    asked: list[CitedQuestion] = []
-    made = 0
-    names = list(data.conversations)
-    for name in names:
-        pool.append(name)
-        asked += [each for each in data.questions if each.conversation == name and each.evidence]
-        if len(asked) >= TURNS or name == names[-1]:
-            yield session(data, pool, asked)
-            made += 1
-            if made == limit:
-                return
-            pool, asked = [], []
+    """A session of 50 turns in each conversation that has questions, or in so many."""
+    names = [name for name in data.conversations if asked(data, name)]
+    for name in names[: limit or None]:
+        yield session(name, data.conversations[name], asked(data, name))
 
 
-def session(data: ConversationSet, pool: Sequence[str], asked: Sequence[CitedQuestion]) -> Sequence[Turn]:
+def asked(data: ConversationSet, name: str) -> list[CitedQuestion]:
+    """The questions of a conversation that have evidence."""
+    return [each for each in data.questions if each.conversation == name and each.evidence]
+
+
+def session(name: str, messages: Sequence[NewDocument], asked: Sequence[CitedQuestion]) -> Sequence[Turn]:
     """One session: questions in an order by chance, each as soon as its evidence is stored."""
-    messages = [(name, each) for name in pool for each in data.conversations[name]]
-    places = {
-        (name, each.key): at / len(data.conversations[name])
-        for name in pool
-        for at, each in enumerate(data.conversations[name])
-    }
-    messages.sort(key=lambda pair: places[pair[0], pair[1].key])
-    left = random.Random(pool[0]).sample(list(asked), len(asked))
-    known: set[Key] = set()
+    left = random.Random(name).sample(list(asked), len(asked))
+    known: set[str] = set()
     turns: list[Turn] = []
     done = 0
     for number in range(TURNS):
         until = len(messages) * (TURNS + number) // (2 * TURNS - 1)
         new = messages[done:until]
-        known |= {(name, each.key or "") for name, each in new}
+        known |= {each.key or "" for each in new}
         done = until
-        due = len(left) >= TURNS - number or number % max(TURNS // max(len(asked), 1), 1) == 0
-        ready = [each for each in left if evidence(each) <= known] if due else []
+        due = len(left) >= TURNS - number or number % (TURNS // min(len(asked), TURNS)) == 0
+        ready = [each for each in left if each.evidence <= known] if due else []
         if ready:
             left.remove(ready[0])
-        query = ready[0].text if ready else messages[until - 1][1].text
-        turns.append(Turn(new, query[:1_000], evidence(ready[0]) if ready else frozenset()))
+        query = ready[0].text if ready else messages[until - 1].text
+        turns.append(Turn(new, query[:1_000], ready[0].evidence if ready else frozenset()))
     return turns
-
-
-def evidence(question: CitedQuestion) -> frozenset[Key]:
-    """The messages that answer a question."""
-    return frozenset((question.conversation, key) for key in question.evidence)
 
 
 async def run(engine: Engine, name: str, turns: Sequence[Turn], tokens: int, figures: Figures) -> None:
     """One session in a collection of its own."""
     await engine.collections.create(name)
-    keys: dict[str, Key] = {}
+    keys: dict[str, str] = {}
     before: ContextWindow | None = None
     for turn in turns:
-        for source in dict.fromkeys(source for source, _ in turn.stored):
-            new = [each for of, each in turn.stored if of == source]
-            stored = await engine.add(new, source=source, collection=name)
-            keys |= {each.id: (source, of.key or "") for each, of in zip(stored, new, strict=True)}
+        stored = await engine.add(turn.stored, collection=name) if turn.stored else []
+        keys |= {each.id: of.key or "" for each, of in zip(stored, turn.stored, strict=True)}
         await engine.documents.wait_until_embedded(collection=name)
         state = before.state if before else None
         window = await engine.window(turn.query, tokens, collection=name, previous=state)
@@ -151,7 +130,7 @@ def size(text: str) -> int:
     return len(text.encode())
 
 
-def share(window: ContextWindow, wanted: frozenset[Key], keys: Mapping[str, Key]) -> float:
+def share(window: ContextWindow, wanted: frozenset[str], keys: Mapping[str, str]) -> float:
     """The share of the evidence that the window cites."""
     cited = {keys[each.document] for each in window.citations}
     return len(wanted & cited) / len(wanted)

@@ -5,11 +5,12 @@ from dataclasses import dataclass, replace
 
 from conspectus.chat.query_rewriting import standalone
 from conspectus.errors import InvalidInput, TooLarge
-from conspectus.model.chat import Allocation, ChatRequest, Turn
+from conspectus.model.chat import Allocation, CachedMessage, ChatRequest, Turn
 from conspectus.model.results import Message
 from conspectus.ports import CountTokens
 from conspectus.settings import Settings
 from conspectus.text.clean import clean
+from conspectus.text.hashing import NAME_BYTES, fitting
 from conspectus.text.prompt_escaping import RETRIEVED, USER_MESSAGE, without_delimiters
 from conspectus.text.tokens import TOKENS_PER_MESSAGE
 
@@ -32,6 +33,8 @@ class Prompt:
     history: tuple[Message, ...]
     message: str
     since: tuple[Message, ...] = ()
+    leads: bool = False
+    """Whether context stands in the first user message, so that what follows it may change."""
 
     @classmethod
     def of(
@@ -59,19 +62,33 @@ class Prompt:
         """Return the prompt with other earlier turns."""
         return replace(self, history=tuple(history))
 
-    def with_context(self, context: str) -> tuple[Message, ...]:
-        """Return the messages to send: instructions, history, the last message, tool calls and results."""
-        return (*self.instructions, *self.history, self.last(context), *self.since)
+    def with_context(self, context: str, cached: tuple[int, ...] = ()) -> tuple[Message, ...]:
+        """Return the messages to send: instructions, history, the last message, tool calls and results.
+
+        The message with the context may be cached up to each of these characters of the context.
+        """
+        turns = [*self.history, Message("user", self.message)]
+        place = 0 if self.leads else -1
+        if context:
+            bearer = _with_context(turns[place], context)
+            turns[place] = CachedMessage(bearer.role, bearer.content, cached) if cached else bearer
+        return (*self.instructions, *turns, *self.since)
 
     def last(self, context: str) -> Message:
-        """Return the last message: the context, if any, then the marked message of the user."""
-        if not context:
-            return Message("user", self.message)
-        return Message("user", f"{context}\n\n{USER_MESSAGE}\n{self.message}")
+        """Return the last message, after the context if there is any."""
+        return _with_context(Message("user", self.message), context)
 
     def added_by(self, context: str, count: CountTokens) -> int:
         """Return the tokens that a context adds to the prompt."""
-        return cost([self.last(context)], count) - cost([self.last("")], count)
+        bearer = self.history[0] if self.leads and self.history else self.last("")
+        return cost([_with_context(bearer, context)], count) - cost([bearer], count)
+
+
+def _with_context(message: Message, context: str) -> Message:
+    """Return the context, if any, then the marked message of the user."""
+    if not context:
+        return message
+    return Message(message.role, f"{context}\n\n{USER_MESSAGE}\n{message.content}")
 
 
 def _disarmed(turns: Sequence[Message]) -> tuple[Message, ...]:
@@ -169,6 +186,7 @@ def drafted(request: ChatRequest, settings: Settings, *, window: int, count: Cou
     prompt = Prompt.of(
         "" if silent else request.instructions, history, message, rules=look and shares.system > 0
     ).with_since(since)
+    prompt = replace(prompt, leads=request.session is not None)
     left = room(
         shares,
         window=window,
@@ -187,6 +205,7 @@ def _checked(request: ChatRequest, settings: Settings) -> tuple[str, Sequence[Me
         raise InvalidInput("message", "is empty")
     if len(message) > settings.max_chat_characters:
         raise TooLarge("message", size=len(message), limit=settings.max_chat_characters, unit="characters")
+    fitting("session", request.session or "", NAME_BYTES)
     turns = (*request.history, *request.since)
     if len(turns) > settings.max_history_turns:
         raise TooLarge("history", size=len(turns), limit=settings.max_history_turns, unit="turns")

@@ -46,6 +46,16 @@ class Reserve:
 
 
 @dataclass(frozen=True, slots=True)
+class Shown:
+    """Options of the text of a window."""
+
+    form: Format = "text"
+    previous: Annotated[
+        str | None, typer.Option(help="The `state` of an earlier window (--json), to begin with it.")
+    ] = None
+
+
+@dataclass(frozen=True, slots=True)
 class Listed:
     """Options that select the listed candidates."""
 
@@ -81,7 +91,7 @@ def context(
     *,
     max_tokens: MaxTokens,
     reserve: Reserve,
-    form: Format = "text",
+    text: Shown,
 ) -> None:
     """Print the context window for a query."""
     scope = _scope(session, searched)
@@ -90,15 +100,16 @@ def context(
         return session.engine.window(
             query,
             Budget(maximum, reserve.tokenizer, reserve.system, reserved_tokens=reserve.reserve_tokens),
-            format=form,
+            format=text.form,
             parts=session.json,
+            previous=text.previous,
             **scope,
         )
 
     window = filled(max_tokens)
     if window.outcome == "found":
         require_nonempty(max_tokens, lambda maximum: filled(maximum).tokens > 0, shown=window.tokens > 0)
-    print_window(session, window, window, form)
+    print_window(session, window, window, text.form)
     _finish(session, window)
 
 

@@ -23,9 +23,11 @@ from conspectus.model.query import EVERYWHERE, Budget, Query
 from conspectus.model.records import Source
 from conspectus.model.results import Citation, ContextWindow, Hit, Retrieval
 from conspectus.text.clean import clean, graphemes_prefix
-from conspectus.text.prompt_escaping import disarm, framed, marks, passages
+from conspectus.text.prompt_escaping import FRAME, disarm, framed, marks, passages
 
 MAX_TASKS = 20
+MAX_SESSIONS = 1_000
+"""Sessions of chats whose last window is known; older ones begin anew."""
 SNIPPET = 200
 FAILED = "The stored documents could not be searched; the answer does without them."
 PARTLY = "Not everything that is stored could be looked at; the answer may miss something."
@@ -43,6 +45,8 @@ class _PromptContext:
     context: str
     sources: Sources
     window: ContextWindow | None = None
+    cached: tuple[int, ...] = ()
+    """Where a provider may cache it, in characters."""
 
 
 class ChatService(Service):
@@ -87,7 +91,7 @@ class ChatService(Service):
         given = await self._prompt_context(request, draft)
         yield given.sources
         call = ModelRequest(
-            messages=draft.prompt.with_context(given.context),
+            messages=draft.prompt.with_context(given.context, given.cached),
             sources=given.sources.sources,
             max_tokens=request.allocation.answer,
             temperature=request.temperature,
@@ -166,8 +170,10 @@ class ChatService(Service):
         model, query = self._parts.chat_model, _query(request, draft)
         tokenizer = model.tokenizer if model else self._parts.settings.chat_tokenizer
         tokens = draft.room.context - draft.frame
+        before = self._state(request)
         while True:
-            window = await self._search.window(query, Budget(max(tokens, 0), tokenizer), format="guarded")
+            budget = Budget(max(tokens, 0), tokenizer)
+            window = await self._search.window(query, budget, format="guarded", previous=before)
             if draft.fits(window.text):
                 break
             tokens -= draft.added_by(window.text) - draft.room.context
@@ -175,7 +181,28 @@ class ChatService(Service):
         sources = tuple(_passage(each, texts[each.number]) for each in window.citations)
         remark = _remark(request, window)
         given = _prompt_context(draft, window.text, sources, found=window.outcome == "found", remark=remark)
-        return replace(given, window=window)
+        given = replace(given, window=window)
+        return given if request.session is None else self._in_session(request.session, given, window)
+
+    def _state(self, request: ChatRequest) -> str | None:
+        """The state of the window before in the session."""
+        if request.session is None:
+            return None
+        return self._context.core.chat_states.get((self._person.id, request.session))
+
+    def _in_session(self, session: str, given: _PromptContext, window: ContextWindow) -> _PromptContext:
+        """Keep the window for the next message, and say what may be cached of it."""
+        states = self._context.core.chat_states
+        states.pop((self._person.id, session), None)
+        states[self._person.id, session] = window.state
+        if len(states) > MAX_SESSIONS:
+            del states[next(iter(states))]
+        if not window.citations:
+            return given
+        plan, end = window.cache_plan, len(window.text) - len(FRAME[1])
+        stable = min(plan.stable_characters, end) if plan else 0
+        sources = replace(given.sources, stable_tokens=plan.stable_tokens if plan else 0)
+        return replace(given, sources=sources, cached=tuple(sorted({stable, end} - {0})))
 
     async def _tasks(self, request: ChatRequest, draft: PreparedChat) -> _PromptContext:
         query = _query(request, draft)
@@ -218,7 +245,7 @@ def _query(request: ChatRequest, draft: PreparedChat) -> Query:
 def _prompt_context(
     draft: PreparedChat, context: str, sources: tuple[ChatSource, ...], *, found: bool, remark: str | None
 ) -> _PromptContext:
-    if not found and draft.fits(NOTHING_FOUND):
+    if not found and not sources and draft.fits(NOTHING_FOUND):
         context = NOTHING_FOUND
     reported = Sources(
         outcome="found" if found else "no_match",

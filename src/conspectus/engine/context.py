@@ -115,6 +115,8 @@ class EngineCore:
         self.names = NameReader(parts.names.rows, parts.names.turn, parts.names.make_extractor)
         self.summary_turns = asyncio.Semaphore(max(1, parts.settings.summary_concurrency))
         self.summary_locks: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
+        self.chat_states: dict[tuple[UserId, str], str] = {}
+        """The last windows of sessions of chats, by user: what a window was made of, and no text."""
         self._fetcher: Fetcher | None = None
         self._workers: dict[type[Worker], Worker] = {}
         self._poster: Poster | None = None

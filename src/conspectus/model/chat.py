@@ -42,6 +42,13 @@ class Turn(Message):
 
 
 @dataclass(frozen=True, slots=True)
+class CachedMessage(Message):
+    """A message that a provider may cache up to each of these characters; they are where its context ends."""
+
+    cached: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class JsonForm(Checked):
     """An answer that is JSON, of a schema (None: any object)."""
 
@@ -84,7 +91,8 @@ class ChatRequest(Validated):
     `instructions` replace the default ones. `collection`, `filter`, `min_similarity`, `min_confidence` and
     `query_context` are those of Query. `store_in` is a channel of the collection (for `*`, of the default
     collection), in which message and answer are stored when the answer is complete. `since` are the tool
-    calls after the message with their results; the last one is to be answered.
+    calls after the message with their results; the last one is to be answered. Messages of one `session`, an
+    id of a conversation, begin with the same context for as long as it is allowed, and new passages follow.
     """
 
     message: str
@@ -102,6 +110,7 @@ class ChatRequest(Validated):
     store_in: str | None = None
     since: tuple[Turn, ...] = ()
     options: ModelOptions = field(default_factory=ModelOptions)
+    session: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,7 +139,8 @@ class Sources:
     """The first event: the query, and the context that the model is given.
 
     `question` is the rewritten query; `notice` says why retrieval failed, if `outcome` is failed, or what the
-    context does not cover.
+    context does not cover. Of the context, the first `stable_tokens` are those of the last message of the
+    session.
     """
 
     outcome: Looked
@@ -138,6 +148,7 @@ class Sources:
     question: str = ""
     tokens: int = 0
     notice: str | None = None
+    stable_tokens: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,6 +2,7 @@
 
 import asyncio
 import importlib
+import re
 from collections.abc import AsyncGenerator, AsyncIterator, Iterator, Mapping, Sequence
 from contextlib import AsyncExitStack, aclosing, asynccontextmanager, contextmanager
 from dataclasses import dataclass
@@ -21,7 +22,7 @@ from conspectus.errors import (
     MissingExtra,
     ProviderError,
 )
-from conspectus.model.chat import Delta, JsonForm, ModelOptions, ToolCall, Turn, Usage
+from conspectus.model.chat import CachedMessage, Delta, JsonForm, ModelOptions, ToolCall, Turn, Usage
 from conspectus.model.results import Message
 from conspectus.providers.bedrock import runtime_client
 from conspectus.providers.vendor_api import Calls, Note, drop, sendable
@@ -94,6 +95,8 @@ VENDORS: Final = {
     "bedrock": Vendor("bedrock", "boto3", "AWS_BEARER_TOKEN_BEDROCK"),
     "ollama": Vendor("openai", "openai", "OLLAMA_API_KEY"),
 }
+EXPLICIT_CACHES: Final = frozenset({"anthropic", "bedrock"})
+_PASSAGE_END: Final = re.compile("</passage>")
 OLLAMA: Final = "http://localhost:11434/v1"
 NO_KEY: Final = "none"
 WHOLE: Final = {"openai_chat_streaming_requires_finish_reason": True}
@@ -136,6 +139,11 @@ class Choice:
         """Return the connection arguments of the model; for another server, those of the OpenAI protocol."""
         vendor = VENDORS[self.vendor]
         return Vendor("openai", "openai", vendor.key) if self.url else vendor
+
+    @property
+    def caches(self) -> bool:
+        """Whether the vendor caches what a request marks; others cache by themselves, or not at all."""
+        return self.vendor in EXPLICIT_CACHES and not self.url
 
     @property
     def transport_error(self) -> type[Exception]:
@@ -196,15 +204,18 @@ def sayable(message: Message) -> bool:
     return message.role in ROLES or (message.role == "tool" and answers)
 
 
-def as_sent(messages: Sequence[Message]) -> list[Any]:
-    """Return the messages as objects of the library, grouped into requests and responses."""
+def as_sent(messages: Sequence[Message], *, cached: bool = False) -> list[Any]:
+    """Return the messages as objects of the library, grouped into requests and responses.
+
+    With `cached`, those that may be cached say up to where.
+    """
     words = library("messages")
     sent: list[Any] = []
     for message in messages:
         if message.role == "assistant":
             sent.append(words.ModelResponse(parts=_contents(message)))
             continue
-        part = _request(message)
+        part = _cached(message) if cached and isinstance(message, CachedMessage) else _request(message)
         if sent and isinstance(sent[-1], words.ModelRequest):
             sent[-1] = words.ModelRequest(parts=[*sent[-1].parts, part])
         else:
@@ -225,6 +236,24 @@ def _request(message: Message) -> Any:
         called = message.answers
         return words.ToolReturnPart(tool_name=called.name, content=content, tool_call_id=called.id)
     return {"system": words.SystemPromptPart, "user": words.UserPromptPart}[message.role](content=content)
+
+
+def _cached(message: CachedMessage) -> Any:
+    """Return a message in blocks, one for each passage, with a marker after those that may be cached.
+
+    The blocks are the same when other passages follow, so a provider finds again what it cached.
+    """
+    words, content = library("messages"), message.content
+    last = max(message.cached)
+    ends = {each.end() for each in _PASSAGE_END.finditer(content, 0, last)}
+    begins = 0
+    parts: list[Any] = []
+    for end in sorted({*ends, *message.cached, len(content)}):
+        parts.append(sendable(content[begins:end]))
+        begins = end
+        if end in message.cached:
+            parts.append(words.CachePoint())
+    return words.UserPromptPart(content=parts)
 
 
 def parameters_of(options: ModelOptions) -> Any:
@@ -415,7 +444,7 @@ class HostedChatModel:
         """Open the library's stream of a response."""
         opening = library("direct").model_request_stream(
             self._model,
-            as_sent(request.messages),
+            as_sent(request.messages, cached=self._choice.caches),
             model_settings={**request.settings, **choice_of(request.options)},
             model_request_parameters=parameters_of(request.options),
         )

@@ -67,6 +67,10 @@ class ChatBody(RequestModel):
     )
     temperature: Temperature | None = None
     store_in: Name | None = Field(None, description="A channel to store message and answer in.")
+    session: Name | None = Field(
+        None,
+        description="An id of the conversation, whose messages begin with the same context.",
+    )
     stream: bool = Field(True, description="Answer with events as they come, not with one object at the end.")
     events: ChatEvents | None = Field(
         None, description="`text`: events with text only, and `[DONE]`; by default as the server is set."
@@ -88,6 +92,7 @@ class ChatBody(RequestModel):
             format=self.format,
             temperature=self.temperature,
             store_in=self.store_in,
+            session=self.session,
         )
 
 
@@ -115,6 +120,7 @@ class SourcesAnswer(ResponseModel):
     question: str
     tokens: Count
     notice: str | None
+    stable_tokens: Count
 
 
 class CitationsAnswer(ResponseModel):

@@ -183,6 +183,7 @@ class ContextOptionsBody(RequestModel):
     filter: Where | None = None
     use_context: bool | None = None
     context: ContextTokens = USUAL.context
+    session: Name | None = None
 
 
 class CompletionBody(BaseModel):
@@ -235,6 +236,7 @@ class CompletionBody(BaseModel):
             collection=looking.collection,
             filter=EVERYTHING if looking.filter is None else filter_from_json(looking.filter),
             use_context=looking.use_context,
+            session=looking.session,
             instructions=instructions or None,
             allocation=self.allocation(settings.chat_context_tokens, own_instructions=bool(instructions)),
             temperature=self.temperature,
