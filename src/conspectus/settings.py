@@ -93,6 +93,10 @@ class Settings:
     max_document_characters: Annotated[int, "maximum characters of a document"] = 50_000_000
     max_metadata_bytes: Annotated[int, "maximum metadata of a document, as JSON"] = 65_536
     max_metadata_depth: Annotated[int, "maximum nesting of metadata"] = 16
+    sensitive: Annotated[
+        str,
+        "secrets and personal data: `CATEGORY=ACTION` or `COLLECTION:CATEGORY=ACTION`, separated by commas",
+    ] = ""
     parse_timeout_seconds: Annotated[int, "timeout for reading a PDF, Office file or e-book"] = 120
     parse_max_memory_bytes: Annotated[int, "maximum memory of the process that reads it"] = 2_000_000_000
 

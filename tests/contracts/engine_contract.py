@@ -9,6 +9,7 @@ from tests.contracts.engine_alerting_contract import AlertingContract
 from tests.contracts.engine_asking_contract import AskingContract, UpkeepContract
 from tests.contracts.engine_conversing_contract import ConversingContract
 from tests.contracts.engine_documents_contract import CatalogContract, DocumentsContract
+from tests.contracts.engine_files_contract import FilesContract
 from tests.contracts.engine_graphing_contract import GraphingContract
 from tests.contracts.engine_keeping_contract import KeepingContract
 from tests.contracts.engine_naming_contract import NamingContract
@@ -32,6 +33,7 @@ class EngineContract(
     WorkContract,
     SummarisingContract,
     AlertingContract,
+    FilesContract,
     GraphingContract,
     NamingContract,
     RememberingContract,

@@ -219,6 +219,18 @@ class RecordsContract(HistoryContract, ThreadsContract, TimelineContract):
         with pytest.raises(InvalidInput):
             await records.list(SHELF, EVERYTHING, limit=0)
 
+    async def test_a_range_of_keys(self, records: Records, stocked: None) -> None:
+        """By code point, of one source, from the first key to before the last."""
+        for key in ("a/1", "a/2", "a", "a0", "B", "ä"):
+            await put(records, prepared(key, "x"))
+        [home] = {document.source for document in (await records.list(SHELF, EVERYTHING))[0]}
+        found = await records.list_by_key(home, limit=10)
+        assert [each.key for each in found] == ["B", "a", "a/1", "a/2", "a0", "ä"]
+        found = await records.list_by_key(home, start="a/", end="a0", limit=10)
+        assert [each.key for each in found] == ["a/1", "a/2"]
+        assert [each.key for each in await records.list_by_key(home, start="a0", limit=1)] == ["a0"]
+        assert not await records.list_by_key(SourceId("other"), limit=10)
+
     async def test_a_filter_is_applied_before_the_limit(self, records: Records, stocked: None) -> None:
         """Also where only Python can say whether it matches."""
         batch = [

@@ -91,6 +91,20 @@ async def test_a_long_document_is_read_in_pieces_that_join(engine: Engine) -> No
         )
 
 
+async def test_documents_are_files(engine: Engine, shelf: dict[str, str]) -> None:
+    """Listed, found, searched by line and read within a budget, by one tool."""
+    async with client(engine) as asked:
+        assert await said(asked, "list_files", path="/default") == "/default/handbook/"
+        assert await said(asked, "find_files", name="f") == "/default/handbook/f (Ferry)"
+        found = await said(asked, "grep", pattern="friday|noon", ignore_case=True, context=1, max_tokens=300)
+        assert engine.tokenizer()(found) <= 300
+        assert "/default/handbook/f (Ferry)\n1:The ferry leaves at noon" in found
+        text = await said(asked, "read_file", path="/default/handbook/b", first_line=2, max_tokens=200)
+        assert text.startswith(f"Backups (lines 2 to 6 of 6; document {shelf['Backups']}, characters")
+        assert (await refused(asked, "read_file", path="/default/secret/x")).startswith("not_found")
+        assert (await refused(asked, "grep", pattern="(")).startswith("invalid_input")
+
+
 async def test_collections_are_listed_with_their_sources(engine: Engine, shelf: dict[str, str]) -> None:
     async with client(engine) as asked:
         assert (await told(asked, "list_collections"))["collections"] == [{"name": "default"}]

@@ -2,6 +2,7 @@
 
 import json
 from typing import Any
+from urllib.parse import quote
 
 import pytest
 
@@ -24,12 +25,20 @@ STRANGERS = [ANN, Scope("ann"), Scope(None, "other"), Scope(None, None, "c1")]
 async def secret(engine: Engine) -> str:
     """The id of what Bob has told in confidence; names are kept of all that is remembered."""
     fact = Fact("Bob", "hides_in", SECRET)
-    told = NewMemory(f"Bob hides in {SECRET}.", fact=fact, entities=(SECRET,))
+    told = NewMemory(f"Bob hides in {SECRET}.", key=SECRET, fact=fact, entities=(SECRET,))
     (done,) = await engine.memory.add([told], scope=BOB, wait=True)
     await engine.memory.add("Ann likes tea.", scope=ANN, wait=True)
     await engine.graph.set_entity_extraction(collection=MEMORY)
     await engine.graph.wait_until_extracted(collection=MEMORY)
     return done.id
+
+
+FILES: dict[str, list[dict[str, Any]]] = {
+    "list_files": [{"path": f"/{MEMORY}{each}"} for each in ("", f"/{quote(source_name(BOB), safe='')}")],
+    "read_file": [{"path": f"/{MEMORY}/{quote(source_name(BOB), safe='')}/{SECRET}"}],
+    "find_files": [{"path": "/"}, {"path": f"/{MEMORY}"}],
+    "grep": [{"pattern": f"hides|{SECRET}"}, {"pattern": "hides", "path": f"/{MEMORY}"}],
+}
 
 
 def attempts(secret: str) -> dict[str, list[dict[str, Any]]]:
@@ -48,6 +57,7 @@ def attempts(secret: str) -> dict[str, list[dict[str, Any]]]:
         "search_tasks": [{"query": SECRET, "collection": MEMORY}],
         "read_document": [{"document": secret}],
         "list_collections": [{"collection": MEMORY}],
+        **FILES,
         "recall": [
             {"query": SECRET},
             {"query": SECRET, "window": True},
@@ -78,7 +88,8 @@ async def test_no_tool_reaches_what_lies_outside(engine: Engine, secret: str, fi
                 result = await called(asked, tool, arguments)
                 shown = json.dumps([each.model_dump() for each in result.content])
                 assert "hides" not in shown and f"{SECRET} (" not in shown, (tool, arguments)
-                assert "bob/helper" not in shown or result.is_error, (tool, arguments)
+                told = "bob/helper" in shown or "bob%2Fhelper" in shown
+                assert not told or result.is_error, (tool, arguments)
 
 
 async def test_names_of_memories_are_not_told_where_there_is_a_wall(engine: Engine, secret: str) -> None:

@@ -31,6 +31,7 @@ _POSTS: Final = {"file": ("posts.jsonl", b'{"channel": "garden", "text": "Quince
 _CAPTIONS: Final = [{"text": "A car stops.", "start": 0, "end": 9, "entities": ["car"]}]
 _GRANT: Final = {"grantee": {"kind": "user", "id": "{user}"}, "role": "viewer"}
 _WIKI: Final = {"connector": "mediawiki", "options": {"address": "https://wiki.example/api.php"}}
+_THIS: Final = '{{"field": "document", "eq": "{document}"}}'
 _LINE: Final = (
     '{{"format": 1, "key": "{fresh}", "user": "ann", "text": "Ann likes quinces.", "kind": "turn",'
     ' "known_from": "2026-01-05T14:30:00Z"}}'
@@ -42,6 +43,7 @@ MAKERS: Final[Mapping[str, tuple[str, Parts, str]]] = {
     "source": ("POST /collections/{collection}/sources", {"json": {"name": "{fresh}"}}, "id"),
     "document": ("POST /sources/{source}/documents", {"json": {"documents": _DOCUMENTS}}, "0.id"),
     "chunk": ("GET /documents/{document}/chunks", {}, "0.id"),
+    "path": ("GET /files/find", {"params": {"filter": _THIS}}, "entries.0.path"),
     "user": ("POST /users", {"json": {"name": "{fresh}"}}, "id"),
     "group": ("POST /groups", {"json": {"name": "{fresh}"}}, "id"),
     "member": ("PUT /groups/{group}/members/{user}", {}, ""),
@@ -191,6 +193,11 @@ READS: Final[Mapping[str, Parts]] = {
     "GET /documents/{document}/text": {},
     "POST /documents/texts": {"json": {"ids": ["{document}"]}},
     "GET /documents/{document}/chunks": {},
+    "GET /files": {},
+    "GET /files/text": {"params": {"path": "{path}", "max_tokens": 100}},
+    "GET /files/find": {"params": {"name": "*.md"}},
+    "POST /files/grep": {"json": {"pattern": "quinces?", "ignore_case": True, "context": 1}},
+    "POST /collections/{collection}/scan": {"json": {"categories": ["emails"]}},
     "POST /search": {"json": _QUERY},
     "POST /context": {"json": {**_QUERY, "max_tokens": 200}},
     "POST /explain": {"json": {**_QUERY, "max_tokens": 200, "document": "{document}"}},

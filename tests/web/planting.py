@@ -25,7 +25,7 @@ FIXED: Mapping[str, Any] = {
     **dict.fromkeys(("valid_from", "valid_until", "occurred", "role", "webhook", "graphs"), OMITTED),
     **dict.fromkeys(("parent", "evidence", "if_match", "document", "rerank", "model", "method"), OMITTED),
     **dict.fromkeys(("profile", "chunk_size", "overlap", "stop", "tool_calls", "function_call"), OMITTED),
-    **dict.fromkeys(("tools", "tool_choice", "response_format", "tool_call_id"), OMITTED),
+    **dict.fromkeys(("tools", "tool_choice", "response_format", "tool_call_id", "path"), OMITTED),
     **{
         "collection": SHELF,
         "channel": CHANNEL,

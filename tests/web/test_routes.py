@@ -49,6 +49,12 @@ CATALOG: Sequence[Step] = [
     ("GET", "/documents/{document}/chunks", None, 200),
     ("POST", "/collections/wiki/wait", None, 200),
     ("GET", "/collections/wiki/status", None, 200),
+    ("GET", "/files?path=/wiki", None, 200),
+    ("GET", "/files/find?path=/wiki&name=*.md", None, 200),
+    ("GET", "/files/text?path=/wiki/none/x", None, 404),
+    ("POST", "/files/grep", {"pattern": "x", "path": "/wiki"}, 200),
+    ("POST", "/files/grep", {"pattern": "("}, 422),
+    ("POST", "/collections/wiki/scan", {"categories": ["emails", "cards"]}, 200),
     ("POST", "/collections/wiki/reindex", None, 200),
     ("POST", "/collections/wiki/reembed", {"embedder": "given"}, 200),
 ]

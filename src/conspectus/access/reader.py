@@ -359,6 +359,13 @@ class AuthorizedReader:
         allowed = place.narrowed(where)
         return await self._records.list(place.collection.id, allowed, after=after, limit=limit, status=status)
 
+    async def list_by_key(
+        self, place: SourceRef, source: Source, *, start: str = "", end: str | None = None, limit: int
+    ) -> Sequence[Document]:
+        """Return the first documents of a readable source with start ≤ key < end, by key."""
+        self._require_visible(place, source)
+        return await self._records.list_by_key(source.id, start=start, end=end, limit=limit)
+
     async def count(self, place: SourceRef, where: Filter, *, status: Status | None = None) -> int:
         """Return the number of readable documents that match."""
         return await self._records.count(place.collection.id, place.narrowed(where), status=status)

@@ -19,6 +19,7 @@ from conspectus.bootstrap.store_address import StoreAddress, place_of
 from conspectus.engine import EngineComponents
 from conspectus.engine.components import AlertParts, EmbeddingParts, NameParts, WorkParts
 from conspectus.errors import InvalidInput, StorageError, optional
+from conspectus.ingest.sensitive import screens
 from conspectus.model.connections import Connection
 from conspectus.ports import CountTokens, FeedbackStore
 from conspectus.ports.chat import ChatRegistry
@@ -105,6 +106,7 @@ async def _opened(place: StoreAddress, settings: Settings) -> "SqlRecords":
     from conspectus.records.store import open_records
 
     chosen_index(place, settings)
+    screens(settings.sensitive)
     await asyncio.to_thread(_make, place.folder)
     busy, connections = settings.lock_timeout_seconds, settings.database_connections
     wall = _has_wall(settings)

@@ -1,9 +1,9 @@
-"""add, list and delete."""
+"""add, list and delete, and ls, cat, head, find and grep."""
 
 import sys
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
-from typing import Annotated
+from dataclasses import dataclass, field, fields, replace
+from typing import Annotated, Any
 
 import typer
 from rich.console import Group, RenderableType
@@ -11,10 +11,12 @@ from rich.text import Text
 
 from conspectus.cli.errors import PARTIAL, confirm
 from conspectus.cli.options import After, PageLimit, Purge, Selection, Wait, Yes
-from conspectus.cli.output import cell, progress, rows_table
+from conspectus.cli.options import Filter as FilterOption
+from conspectus.cli.output import cell, progress, rows_table, write
 from conspectus.cli.session import NewSession, Session
 from conspectus.errors import InvalidInput
-from conspectus.model.filter import EVERYTHING, And, Filter, In
+from conspectus.model.files import FilePage, FileText, path_of
+from conspectus.model.filter import EVERYTHING, And, Filter, In, parse_filters
 from conspectus.model.records import Document, Receipt, Status, Written
 from conspectus.model.reports import FilesReport
 
@@ -80,6 +82,131 @@ def delete(
     confirm(f"Delete {count} documents?", yes=yes or not count)
     receipt = session.engine.documents.delete_by_filter(where, collection=session.collection, purge=purge)
     session.show(receipt, receipt_line(receipt), found=receipt.documents)
+
+
+FilePath = Annotated[
+    str,
+    typer.Argument(metavar="PATH", help="/COLLECTION/SOURCE/KEY; without the first slash, in --collection."),
+]
+MaxTokens = Annotated[int | None, typer.Option(help="Maximum number of tokens.")]
+Glob = Annotated[str | None, typer.Option("--name", help="Glob of the file's name, or with / of its key.")]
+
+
+@dataclass(frozen=True, slots=True)
+class FilterChoice:
+    """The filters of a command."""
+
+    filter: FilterOption = field(default_factory=list)
+
+
+@dataclass(frozen=True, slots=True)
+class GrepChoice:
+    """What is searched for, and how much is shown."""
+
+    literal: Annotated[bool, typer.Option("--literal", "-F", help="The pattern is a text.")] = False
+    ignore_case: Annotated[bool, typer.Option("--ignore-case", "-i", help="Ignore upper and lower case.")] = (
+        False
+    )
+    context: Annotated[int, typer.Option("--context", "-C", min=0, max=20, help="Lines around a match.")] = 0
+    name: Glob = None
+    filter: FilterOption = field(default_factory=list)
+    limit: PageLimit = 100
+    max_tokens: MaxTokens = None
+
+    def fields(self) -> dict[str, Any]:
+        """Return keyword arguments of the engine. Raises InvalidInput."""
+        return {each.name: getattr(self, each.name) for each in fields(self)} | {
+            "filter": parse_filters(self.filter)
+        }
+
+
+def list_files(
+    session: Session, path: FilePath = "/", *, limit: PageLimit = 1_000, after: After = None
+) -> None:
+    """List files and folders."""
+    _show_files(session, session.engine.files.list(_path(session, path), after=after, limit=limit))
+
+
+def find_files(
+    path: FilePath,
+    session: Session,
+    *,
+    name: Glob = None,
+    chosen: FilterChoice,
+    limit: PageLimit = 1_000,
+    after: After = None,
+) -> None:
+    """List the files below a path, by name or filter."""
+    page = session.engine.files.find(
+        _path(session, path), name=name, filter=parse_filters(chosen.filter), after=after, limit=limit
+    )
+    _show_files(session, page)
+
+
+def read_file(
+    path: FilePath,
+    session: Session,
+    *,
+    first_line: Annotated[int, typer.Option(min=1, help="First line.")] = 1,
+    last_line: Annotated[int | None, typer.Option(min=1, help="Last line.")] = None,
+    start: Annotated[int, typer.Option(min=0, help="First character.")] = 0,
+    max_tokens: MaxTokens = None,
+) -> None:
+    """Print a file, or some of its lines."""
+    found = session.engine.files.read(
+        _path(session, path), first_line=first_line, last_line=last_line, start=start, max_tokens=max_tokens
+    )
+    _show_text(session, found)
+
+
+def head(
+    path: FilePath,
+    session: Session,
+    *,
+    lines: Annotated[int, typer.Option("--lines", "-n", min=1, help="Number of lines.")] = 10,
+) -> None:
+    """Print the first lines of a file."""
+    _show_text(session, session.engine.files.read(_path(session, path), last_line=lines))
+
+
+def grep(
+    pattern: Annotated[str, typer.Argument(metavar="PATTERN", help="Regular expression (syntax of RE2).")],
+    session: Session,
+    *,
+    path: FilePath = "/",
+    looked: GrepChoice,
+) -> None:
+    """Print the lines of files that match a pattern."""
+    found = session.engine.files.grep(pattern, _path(session, path), **looked.fields())
+    session.note(*found.notices)
+    if session.json or found.files:
+        session.show(found, Text(found.text))
+    if not found.files:
+        session.end_with_nothing("no line matches")
+
+
+def _path(session: Session, path: str) -> str:
+    """Return a whole path; one without a leading slash is in the collection of the command."""
+    return path if path.startswith("/") else f"{path_of(session.collection)}/{path}"
+
+
+def _show_files(session: Session, page: FilePage) -> None:
+    if not session.json:
+        for each in page.entries:
+            write(each.path)
+        session.note_next(page)
+    else:
+        session.show(page, Text())
+    if not page.entries:
+        session.end_with_nothing()
+
+
+def _show_text(session: Session, found: FileText) -> None:
+    if session.json:
+        session.show(found, Text())
+    else:
+        write(found.text.removesuffix("\n"))
+        session.note(*[] if found.next is None else [f"goes on: --start {found.next}"])
 
 
 def documents_table(documents: Iterable[Document]) -> RenderableType:

@@ -89,7 +89,10 @@ COMMANDS: Mapping[str, tuple[str, Mapping[str, str]]] = {
     "": ("The context engine for language models.", {
         "add": "documents.add", "ask": "ask.ask", "search": "search.search", "context": "search.context",
         "explain": "search.explain", "list": "documents.list_documents", "delete": "documents.delete",
-        "status": "maintenance.status", "check": "maintenance.check", "reindex": "maintenance.reindex",
+        "ls": "documents.list_files", "cat": "documents.read_file", "head": "documents.head",
+        "find": "documents.find_files", "grep": "documents.grep",
+        "status": "maintenance.status", "check": "maintenance.check", "scan": "maintenance.scan",
+        "reindex": "maintenance.reindex",
         "reembed": "maintenance.reembed", "serve": "serve.serve", "console": "serve.console",
         "demo": "demo.demo", "worker": "serve.worker", "mcp": "serve.mcp",
         "version": "maintenance.show_version",

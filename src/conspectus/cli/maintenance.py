@@ -5,7 +5,7 @@ import re
 from collections.abc import Iterator, Mapping
 from importlib.metadata import PackageNotFoundError, requires, version
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Final
+from typing import TYPE_CHECKING, Annotated, Final, cast
 
 import typer
 from rich.console import Group, RenderableType
@@ -25,7 +25,7 @@ from conspectus.cli.output import (
 )
 from conspectus.cli.session import Session
 from conspectus.model.records import Json
-from conspectus.model.reports import CheckReport, Status
+from conspectus.model.reports import CATEGORIES, CheckReport, SensitiveCategory, Status
 from conspectus.settings import Settings
 
 if TYPE_CHECKING:
@@ -90,6 +90,7 @@ FEATURES: Final[Mapping[str, str]] = {
     "otel": "traces and metrics by OpenTelemetry",
     "postgresql": "data in PostgreSQL",
     "pydantic-ai": "tools and histories for Pydantic AI",
+    "secrets": "secrets and phone numbers found in what is written",
     "spacy": "entities found by spaCy",
     "static": "model2vec embeddings",
     "testing": "test suites for your own adapters",
@@ -136,6 +137,26 @@ def _missing(package: str, extra: str) -> Iterator[str]:
             continue
         for further in filter(None, (given[2] or "").split(",")):
             yield from _missing(given[1], further)
+
+
+def scan(
+    session: Session,
+    *,
+    category: Annotated[
+        list[str] | None, typer.Option(help="secrets, cards, accounts, emails or phones; repeatable.")
+    ] = None,
+    limit: Annotated[int, typer.Option("--limit", "-n", min=0, max=1_000, help="Places to list.")] = 100,
+) -> None:
+    """Search stored documents for secrets and personal data."""
+    wanted = cast(list[SensitiveCategory], category or list(CATEGORIES))
+    report = session.engine.maintenance.scan(collection=session.collection, categories=wanted, limit=limit)
+    rows = ((one.category, one.kind, one.document, one.title, one.start, one.end) for one in report.places)
+    counts = [
+        f"{number} {name} in {report.documents[name]} documents" for name, number in report.found.items()
+    ]
+    heading = f"{report.scanned} documents: {', '.join(counts) or 'nothing found'}"
+    columns = ("category", "kind", "document", "title", "start", "end")
+    session.show(report, Group(heading, rows_table(columns, rows)) if report.places else heading)
 
 
 def reindex(session: Session) -> None:

@@ -9,6 +9,7 @@ from conspectus.client.memory import RemoteMemory, RemoteRetention
 from conspectus.client.services import (
     RemoteAlerts,
     RemoteConnections,
+    RemoteFiles,
     RemoteGraph,
     RemoteJobs,
     RemoteMaintenance,
@@ -49,6 +50,7 @@ class RemoteEngine:
         self.people = RemotePeople(*given)
         self.jobs = RemoteJobs(*given)
         self.connections = RemoteConnections(*given)
+        self.files = RemoteFiles(*given)
         self.maintenance = RemoteMaintenance(*given)
 
     add = short("documents", DocumentService.add)

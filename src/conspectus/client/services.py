@@ -15,6 +15,7 @@ from conspectus.client.service import RemoteService
 from conspectus.client.subscriptions import live, read_event
 from conspectus.engine.alerts import AlertService
 from conspectus.engine.connections import ConnectionService
+from conspectus.engine.files import FileService
 from conspectus.engine.graph import GraphService
 from conspectus.engine.jobs import JobService
 from conspectus.engine.maintenance import MaintenanceService
@@ -136,6 +137,11 @@ class RemotePeople(RemoteService, PeopleService):
 @derived
 class RemoteConnections(RemoteService, ConnectionService):
     """Connections of a server."""
+
+
+@derived
+class RemoteFiles(RemoteService, FileService):
+    """Documents of a server as files."""
 
 
 @derived

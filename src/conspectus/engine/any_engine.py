@@ -7,6 +7,7 @@ from conspectus.engine.channels import ChannelService
 from conspectus.engine.chat import ChatService
 from conspectus.engine.connections import ConnectionService
 from conspectus.engine.events import EventService
+from conspectus.engine.files import FileService
 from conspectus.engine.graph import GraphService
 from conspectus.engine.jobs import JobService
 from conspectus.engine.maintenance import MaintenanceService
@@ -84,6 +85,11 @@ class AnyEngine(TaskEngine, Protocol):
     @property
     def connections(self) -> ConnectionService:
         """See ConnectionService."""
+        ...
+
+    @property
+    def files(self) -> FileService:
+        """See FileService."""
         ...
 
     @property

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from conspectus.engine.chat import ChatService
     from conspectus.engine.connections import ConnectionService
     from conspectus.engine.events import EventService
+    from conspectus.engine.files import FileService
     from conspectus.engine.graph import GraphService
     from conspectus.engine.graph_access import GraphAccess
     from conspectus.engine.jobs import JobQueue, JobService
@@ -186,6 +187,13 @@ class Engine:
             self._queue,
             lambda person: self.as_person(person).connections,
         )
+
+    @cached_property
+    def files(self) -> "FileService":
+        """Documents as files: list, read, find, and search lines for a pattern."""
+        from conspectus.engine.files import FileService
+
+        return FileService(self._context, self.search)
 
     @cached_property
     def maintenance(self) -> MaintenanceService:

@@ -1,14 +1,32 @@
 """The maintenance service."""
 
+import asyncio
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from typing import Final
 
 from conspectus.access.policy import require_embedder, require_owner, require_scope
 from conspectus.engine.context import EngineContext, Service
 from conspectus.engine.documents import DocumentService
-from conspectus.errors import InvalidInput, PermissionDenied
+from conspectus.errors import InvalidInput, PermissionDenied, require_range
 from conspectus.ingest.maintenance import check, collection_status, move
-from conspectus.model.reports import CheckReport, Status
+from conspectus.ingest.sensitive import find_sensitive
+from conspectus.model.filter import EVERYTHING
+from conspectus.model.ids import DocumentId
+from conspectus.model.records import Document
+from conspectus.model.reports import (
+    CATEGORIES,
+    CheckReport,
+    SensitiveCategory,
+    SensitivePlace,
+    SensitiveReport,
+    Status,
+)
 from conspectus.ports import Progress
+
+SCANNED: Final = 200
+MAX_PLACES: Final = 1_000
 
 
 class MaintenanceService(Service):
@@ -32,6 +50,34 @@ class MaintenanceService(Service):
         if not self._person.owner:
             return Status("", self._parts.version(), 0, tuple(found))
         return Status(self._parts.path, self._parts.version(), await self._parts.size(), tuple(found))
+
+    async def scan(
+        self,
+        *,
+        collection: str = "default",
+        categories: Sequence[SensitiveCategory] = CATEGORIES,
+        limit: int = 100,
+    ) -> SensitiveReport:
+        """Search the stored documents that you may read for secrets and personal data, and count them.
+
+        The report has the first `limit` places, but none of the texts. Raises MissingExtra.
+        """
+        require_range("limit", limit, 0, MAX_PLACES)
+        place = await self._authorized.place(collection)
+        scanned, places = 0, list[SensitivePlace]()
+        counts, documents = Counter[SensitiveCategory](), Counter[SensitiveCategory]()
+        more: str | None = None
+        while True:
+            page, more = await self._authorized.list(place, EVERYTHING, after=more, limit=SCANNED)
+            texts = await self._authorized.texts(page)
+            found = await asyncio.to_thread(_places, page, texts, categories)
+            for each in found:
+                counts.update(one.category for one in each)
+                documents.update({one.category for one in each})
+                places += each[: max(0, limit - len(places))]
+            scanned += len(page)
+            if more is None:
+                return SensitiveReport(scanned, documents, counts, tuple(places))
 
     async def check(self) -> CheckReport:
         """Check the indexes against the records, and the database itself; nothing is repaired."""
@@ -83,3 +129,16 @@ class MaintenanceService(Service):
         """Finish purges in the background that an earlier process did not complete."""
         if self._context.does_background_work and await self._core.records.unfinished_purges():
             self._core.finish_purges()
+
+
+def _places(
+    page: Sequence[Document], texts: Mapping[DocumentId, str], categories: Sequence[SensitiveCategory]
+) -> list[list[SensitivePlace]]:
+    """Return what each document has in its text."""
+    return [
+        [
+            SensitivePlace(document.id, document.title, one.category, one.kind, one.start, one.end)
+            for one in find_sensitive(texts.get(document.id, ""), categories)
+        ]
+        for document in page
+    ]

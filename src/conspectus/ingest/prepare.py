@@ -13,6 +13,7 @@ from uuid import uuid4
 import numpy as np
 
 from conspectus.errors import ConspectusError, InvalidInput, ProviderError, TooLarge, as_field
+from conspectus.ingest.sensitive import Screen, screen_of
 from conspectus.model.channels import NewMessage
 from conspectus.model.ids import DocumentId, SourceId
 from conspectus.model.index import WriteResult, passage
@@ -69,6 +70,7 @@ class Preparation:
     chunk_overlap: int
     count: CountTokens
     now: datetime
+    screen: Screen | None = None
 
     @classmethod
     def under(cls, settings: Settings, source: Source, *, count: CountTokens, now: datetime) -> "Preparation":
@@ -80,6 +82,7 @@ class Preparation:
             chunk_overlap=settings.chunk_overlap,
             count=count,
             now=now,
+            screen=screen_of(settings.sensitive, source.collection),
         )
 
 
@@ -315,6 +318,8 @@ async def write(
     it fails. Raises InvalidInput, TooLarge, NotFound or PreconditionFailed, with the document's place as a
     note; then nothing is written.
     """
+    if by.screen is not None:
+        batch = await asyncio.to_thread(by.screen.all, batch)
     is_short = sum(len(each.text) for each in batch) <= SHORT
     described = _describe_all(batch, by) if is_short else await asyncio.to_thread(_describe_all, batch, by)
     if stored is None:

@@ -16,9 +16,13 @@ from conspectus.mcp.memory_tools import add_facts, forget, history, update_memor
 from conspectus.mcp.search_tools import (
     channel_context,
     explain,
+    find_files,
+    grep,
     known_document,
     list_collections,
+    list_files,
     read_document,
+    read_file,
     search_streams,
     search_tasks,
 )
@@ -52,6 +56,7 @@ TEXT_OPERATIONS: Final[Mapping[str, ToolSpec[Any]]] = {
     for each in (
         *(read_document, list_collections, explain, history, update_memory, forget, add_facts),
         *(search_streams, channel_context, search_tasks),
+        *(list_files, read_file, find_files, grep),
     )
 }
 TABLE_OPERATIONS: Final[Mapping[str, Operation]] = {
@@ -93,8 +98,8 @@ def invalid(error: ValidationError) -> InvalidInput:
 @tool("deletes")
 async def operations(call: ToolCall, given: OperationArguments) -> str:
     """All other operations: read_document, history, update_memory, forget, add_facts, explain, and those on
-    streams, channels, tasks, documents, collections, alerts, jobs. Without arguments it lists or describes
-    them; with arguments ({} if there are none) it calls one.
+    streams, channels, tasks, documents, files, collections, alerts, jobs. Without arguments it lists or
+    describes them; with arguments ({} if there are none) it calls one.
     """
     offered = offered_operations(call)
     if given.arguments is None:

@@ -2,7 +2,9 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Literal, get_args
 
+from conspectus.model.ids import DocumentId
 from conspectus.model.index import Disagreement, IndexStatus
 from conspectus.model.records import Document
 from conspectus.model.results import Similarity
@@ -84,3 +86,35 @@ class FilesReport:
     chunks: int = 0
     failures: tuple[FileFailure, ...] = ()
     notices: Mapping[str, str] = field(default_factory=dict)
+
+
+SensitiveCategory = Literal["secrets", "cards", "accounts", "emails", "phones"]
+CATEGORIES: tuple[SensitiveCategory, ...] = get_args(SensitiveCategory)
+
+
+@dataclass(frozen=True, slots=True)
+class SensitivePlace:
+    """Characters [start, end) of a document with a secret or personal data, which it does not repeat.
+
+    `kind` is the kind of secret.
+    """
+
+    document: DocumentId
+    title: str
+    category: SensitiveCategory
+    kind: str
+    start: int
+    end: int
+
+
+@dataclass(frozen=True, slots=True)
+class SensitiveReport:
+    """How many documents were read, and in how many of them and how often each category was found.
+
+    `places` are the first ones, at most as many as were asked for.
+    """
+
+    scanned: int
+    documents: Mapping[SensitiveCategory, int]
+    found: Mapping[SensitiveCategory, int]
+    places: tuple[SensitivePlace, ...] = ()

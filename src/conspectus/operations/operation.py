@@ -29,6 +29,7 @@ SERVICES: Final = {
     "ConnectionService": "connections",
     "DocumentService": "documents",
     "EventService": "events",
+    "FileService": "files",
     "GraphService": "graph",
     "JobService": "jobs",
     "MaintenanceService": "maintenance",

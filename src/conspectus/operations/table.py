@@ -8,6 +8,7 @@ from conspectus.engine.collections import CollectionService
 from conspectus.engine.connections import ConnectionService
 from conspectus.engine.documents import DocumentService
 from conspectus.engine.events import EventService
+from conspectus.engine.files import FileService
 from conspectus.engine.graph import GraphService
 from conspectus.engine.jobs import JobService
 from conspectus.engine.maintenance import MaintenanceService
@@ -18,6 +19,7 @@ from conspectus.engine.search import SearchService
 from conspectus.engine.streams import StreamService
 from conspectus.engine.summaries import SummaryService
 from conspectus.model.channels import ChannelQuery, NewMessage
+from conspectus.model.files import Grep
 from conspectus.model.filter import EVERYTHING
 from conspectus.model.memory import MemoryQuery, NewMemory
 from conspectus.model.query import Query
@@ -140,6 +142,10 @@ DOCUMENT_OPERATIONS: Final = (
     Operation(DocumentService.get_texts, "POST", "/documents/texts", reads=True, wrapped="texts"),
     Operation(DocumentService.list_chunks, "GET", _CHUNKS),
     Operation(DocumentService.delete_chunks, "DELETE", _CHUNKS, wrapped="deleted"),
+    Operation(FileService.list, "GET", "/files", id="list_files"),
+    Operation(FileService.read, "GET", "/files/text", id="read_file"),
+    Operation(FileService.find, "GET", "/files/find", id="find_files"),
+    Operation(FileService.grep, "POST", "/files/grep", reads=True, unhurried=True, fields_of=Grep),
 )
 
 
@@ -391,6 +397,14 @@ INGEST_OPERATIONS: Final = (
 )
 MAINTENANCE_OPERATIONS: Final = (
     Operation(MaintenanceService.status, "GET", "/status", local=("collection",)),
+    Operation(
+        MaintenanceService.scan,
+        "POST",
+        f"{_COLLECTION}/scan",
+        reads=True,
+        unhurried=True,
+        id="scan_collection",
+    ),
     Operation(MaintenanceService.check, "GET", "/check", unhurried=True),
 )
 

@@ -274,6 +274,12 @@ class Records(Timelines, Protocol):
         """
         ...
 
+    async def list_by_key(
+        self, source: SourceId, *, start: str = "", end: str | None = None, limit: int
+    ) -> Sequence[Document]:
+        """The first documents of a source with start ≤ key < end, by key in the order of code points."""
+        ...
+
     async def count(self, collection: CollectionId, where: Filter, *, status: Status | None = None) -> int:
         """How many documents match."""
         ...

@@ -44,6 +44,7 @@ from conspectus.records.core.reads import (
     document_chunks,
     documents_by_id,
     latest,
+    list_by_key,
     list_documents,
     read_thread,
     scan,
@@ -236,6 +237,7 @@ class SqlRecords(SqlStore):
     write = joining(write, lock=lambda batch: only(each.document.collection for each in batch))
     documents = reading(documents_by_id)
     list = reading(list_documents)
+    list_by_key = reading(list_by_key)
     count = reading(count_documents)
     text = reading(text_of)
     texts = reading(texts_of)

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from conspectus.client import RemoteEngine
     from conspectus.sync.administration import (
         BlockingConnections,
+        BlockingFiles,
         BlockingJobs,
         BlockingMaintenance,
         BlockingPeople,
@@ -159,6 +160,13 @@ class BlockingEngine:
         from conspectus.sync.administration import BlockingConnections
 
         return BlockingConnections(self._engine.connections, self._bridge)
+
+    @cached_property
+    def files(self) -> "BlockingFiles":
+        """Documents as files: list, read, find, and search lines for a pattern."""
+        from conspectus.sync.administration import BlockingFiles
+
+        return BlockingFiles(self._engine.files, self._bridge)
 
     @cached_property
     def maintenance(self) -> "BlockingMaintenance":

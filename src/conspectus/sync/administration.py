@@ -1,6 +1,7 @@
-"""People, jobs, connections and maintenance, blocking."""
+"""People, jobs, connections, files and maintenance, blocking."""
 
 from conspectus.engine.connections import ConnectionService
+from conspectus.engine.files import FileService
 from conspectus.engine.jobs import JobService
 from conspectus.engine.maintenance import MaintenanceService
 from conspectus.engine.people import PeopleService
@@ -63,10 +64,20 @@ class BlockingConnections(BlockingService[ConnectionService]):
     start = blocking(ConnectionService.start)
 
 
+class BlockingFiles(BlockingService[FileService]):
+    """Documents as files: list, read, find, and search lines for a pattern."""
+
+    list = blocking(FileService.list)
+    read = blocking(FileService.read)
+    find = blocking(FileService.find)
+    grep = blocking(FileService.grep)
+
+
 class BlockingMaintenance(BlockingService[MaintenanceService]):
     """Status, consistency checks, and rebuilding."""
 
     status = blocking(MaintenanceService.status)
+    scan = blocking(MaintenanceService.scan)
     check = blocking(MaintenanceService.check)
     reindex = blocking(MaintenanceService.reindex)
     reembed = blocking(MaintenanceService.reembed)

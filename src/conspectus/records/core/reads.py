@@ -175,6 +175,16 @@ def list_documents(
     return [each for _, each in found], None
 
 
+def list_by_key(
+    connection: Connection, source: SourceId, *, start: str = "", end: str | None = None, limit: int
+) -> list[Document]:
+    """Return the first documents of a source with start ≤ key < end, by key."""
+    chosen = select(*DOCUMENT_COLUMNS).where(documents.c.source == source, documents.c.key >= start)
+    if end is not None:
+        chosen = chosen.where(documents.c.key < end)
+    return [to_document(row) for row in connection.execute(chosen.order_by(documents.c.key).limit(limit))]
+
+
 def count_documents(
     connection: Connection, collection: CollectionId, where: Filter, *, status: Status | None = None
 ) -> int:

@@ -1,0 +1,269 @@
+"""Find evidence as a coding agent does: python benchmarks/files.py DIR DIR --limit 100.
+
+A scripted agent takes the words of a question, greps for them, and reads lines around the matches. It does
+so in real files with ripgrep (`rg`, or grep where that is missing), and in the same documents with
+`engine.files`; `context` is one call. What counts is the share of the evidence (spans that answer) of which
+at least half was shown within N calls and M tokens.
+"""
+
+import argparse
+import asyncio
+import re
+import shutil
+import subprocess
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import product
+from pathlib import Path
+from statistics import fmean
+from tempfile import TemporaryDirectory
+from typing import Protocol
+
+from packing import asked, facts
+
+from conspectus import NewDocument, Query, Settings
+from conspectus.engine import Engine
+from conspectus.evals.datasets import read_retrieval_set, spread
+from conspectus.evals.run import fresh_engine
+from conspectus.model.files import parsed_path
+from conspectus.providers.tokenizers import counter
+from conspectus.text.analyzer import STOP_WORDS
+
+CALLS = (1, 3, 6)
+TOKENS = (1_000, 2_000, 4_000)
+GREP_TOKENS, READ_TOKENS = 700, 500
+AROUND = 10
+WORDS = 6
+COUNT = counter("o200k_base")
+Line = tuple[str, int, str]
+"""Key, number and text of a line."""
+
+
+@dataclass(frozen=True)
+class Shown:
+    """What one call showed: characters of documents, and its size in tokens."""
+
+    spans: Sequence[tuple[str, int, int]]
+    tokens: int
+    lines: Sequence[Line] = ()
+
+
+class Tools(Protocol):
+    """What the agent works with."""
+
+    async def grep(self, words: Sequence[str]) -> Shown:
+        """Lines with any of the words."""
+        ...
+
+    async def read(self, key: str, line: int) -> Shown:
+        """The lines around a line."""
+        ...
+
+
+class RealFiles:
+    """Files in a folder, with ripgrep or grep."""
+
+    def __init__(self, folder: Path, texts: Mapping[str, str]) -> None:
+        self._folder, self._texts = folder, texts
+        self._keys = {str(number): key for number, key in enumerate(texts)}
+        self._starts = {key: starts(text) for key, text in texts.items()}
+        for number, key in self._keys.items():
+            (folder / number).write_text(texts[key], encoding="utf-8", newline="")
+
+    async def grep(self, words: Sequence[str]) -> Shown:
+        """The first lines of the output that fit."""
+        pattern = "|".join(map(re.escape, words))
+        rg = [
+            "rg",
+            "-in",
+            "--no-heading",
+            "--sort",
+            "path",
+            "-M",
+            "400",
+            "--max-columns-preview",
+            "-e",
+            pattern,
+        ]
+        plain = ["grep", "-rinE", "-e", pattern]
+        command = [*(rg if shutil.which("rg") else plain), "."]
+        done = await asyncio.to_thread(
+            subprocess.run, command, cwd=self._folder, capture_output=True, text=True, check=False
+        )
+        lines, size = [], 0
+        for row in done.stdout.split("\n"):
+            found = re.match(r"\./(\d+):(\d+):(.*)", row)
+            if found is None:
+                continue
+            key, text = self._keys[found[1]], found[3][:400]
+            size += COUNT(f"{key}:{found[2]}:{text}\n")
+            if size > GREP_TOKENS:
+                break
+            lines.append((key, int(found[2]), text))
+        spans = [(key, at := self._starts[key][number - 1], at + len(text)) for key, number, text in lines]
+        return Shown(spans, min(size, GREP_TOKENS), lines)
+
+    async def read(self, key: str, line: int) -> Shown:
+        """As much as fits."""
+        begins = self._starts[key]
+        start = begins[max(0, line - 1 - AROUND)]
+        end = begins[min(len(begins) - 1, line + AROUND)] if line + AROUND < len(begins) else None
+        text = self._texts[key][start:end]
+        while COUNT(text) > READ_TOKENS:
+            text = text[: len(text) * 9 // 10]
+        return Shown([(key, start, start + len(text))], COUNT(text))
+
+
+class OurFiles:
+    """The same documents in a store."""
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+
+    async def grep(self, words: Sequence[str]) -> Shown:
+        """Likely files first."""
+        pattern = "|".join(map(re.escape, words))
+        found = await self._engine.files.grep(pattern, ignore_case=True, limit=300, max_tokens=GREP_TOKENS)
+        lines = [
+            (parsed_path(each.path).key, line.number, line.text)
+            for each in found.files
+            for line in each.lines
+        ]
+        spans = [
+            (parsed_path(each.path).key, line.start, line.end) for each in found.files for line in each.lines
+        ]
+        return Shown(spans, found.tokens, lines)
+
+    async def read(self, key: str, line: int) -> Shown:
+        """As much as fits."""
+        path = f"/default/default/{key.replace('%', '%25')}"
+        first = max(1, line - AROUND)
+        found = await self._engine.files.read(
+            path, first_line=first, last_line=line + AROUND, max_tokens=READ_TOKENS
+        )
+        return Shown([(key, found.start, found.end)], found.tokens)
+
+
+def starts(text: str) -> list[int]:
+    """Where the lines of a text begin."""
+    return [0, *(found.end() for found in re.finditer("\n", text))]
+
+
+def words_of(question: str) -> list[str]:
+    """The words that an agent would look for: names and numbers first, then the longest."""
+    words = re.findall(r"\w[\w'-]*\w", question)
+    known = [each for each in words if each.lower() not in STOP_WORDS["english"] and len(each) > 2]
+    marked = sorted(dict.fromkeys(known), key=lambda each: (not re.search(r"[A-Z0-9_]", each), -len(each)))
+    return marked[:WORDS]
+
+
+async def looked(tools: Tools, question: str, *, at_once: bool) -> list[Shown]:
+    """A grep for all words, or one for each of three; then reads around the matches."""
+    words = words_of(question)
+    calls = [await tools.grep(group) for group in ([words] if at_once else [[each] for each in words[:3]])]
+    held: dict[str, set[str]] = {}
+    first: dict[str, int] = {}
+    for key, number, text in (line for call in calls for line in call.lines):
+        held.setdefault(key, set()).update(each for each in words if each.lower() in text.lower())
+        first.setdefault(key, number)
+    order = sorted(held, key=lambda key: -len(held[key]))
+    return calls + [await tools.read(key, first[key]) for key in order[: max(CALLS)]]
+
+
+def share(
+    evidence: Sequence[tuple[str, tuple[int, int]]], calls: Sequence[Shown], number: int, tokens: int
+) -> float:
+    """The share of the evidence that the first calls showed by half, within the tokens."""
+    spans: list[tuple[str, int, int]] = []
+    for call in calls[:number]:
+        tokens -= call.tokens
+        if tokens < 0:
+            break
+        spans += call.spans
+    return fmean(shown(key, span, spans) for key, span in evidence)
+
+
+def shown(key: str, span: tuple[int, int], spans: Sequence[tuple[str, int, int]]) -> bool:
+    """Whether half of a span was shown."""
+    seen = Counter(
+        place
+        for name, start, end in spans
+        if name == key
+        for place in range(max(start, span[0]), min(end, span[1]))
+    )
+    return 2 * len(seen) >= span[1] - span[0]
+
+
+async def windows(engine: Engine, question: str, keys: Mapping[str, str]) -> dict[int, Shown]:
+    """One call of `context` for each budget."""
+    made = {}
+    for tokens in TOKENS:
+        window = await engine.window(question, tokens)
+        spans = [(keys[each.document], each.start, each.end) for each in window.citations]
+        made[tokens] = Shown(spans, window.tokens)
+    return made
+
+
+Case = tuple[Query, Sequence[tuple[str, tuple[int, int]]]]
+Shares = dict[str, dict[str, list[float]]]
+
+
+async def compared(engine: Engine, ways: Mapping[str, Tools], case: Case, keys: Mapping[str, str]) -> Shares:
+    """The shares of one question by way and limits."""
+    query, evidence = case
+    found: Shares = {}
+    for (name, tools), at_once in product(ways.items(), (False, True)):
+        calls = await looked(tools, query.query, at_once=at_once)
+        found[f"{name}, {'all words in one grep' if at_once else 'a grep for each word'}"] = {
+            f"{number} calls, {tokens} tokens": [share(evidence, calls, number, tokens)]
+            for number, tokens in product(CALLS, TOKENS)
+        }
+    made = await windows(engine, query.query, keys)
+    found["context"] = {
+        f"1 calls, {tokens} tokens": [share(evidence, [window], 1, tokens)] for tokens, window in made.items()
+    }
+    return found
+
+
+async def measured(directory: Path, cases: Sequence[Case]) -> None:
+    """Print the shares of one set."""
+    texts = {each.key or "": each.text for each in read_retrieval_set(directory).documents}
+    totals: Shares = {}
+    with TemporaryDirectory() as folder:
+        async with fresh_engine(Settings.from_environment()) as engine:
+            written = await engine.add((NewDocument(text, key=key) for key, text in texts.items()), wait=True)
+            keys = {str(done.id): key for done, key in zip(written, texts, strict=True)}
+            real = "ripgrep" if shutil.which("rg") else "grep"
+            ways: Mapping[str, Tools] = {
+                real: RealFiles(Path(folder), texts),
+                "engine.files": OurFiles(engine),
+            }
+            found = [await compared(engine, ways, case, keys) for case in cases]
+    for (label, row), name in ((each, name) for one in found for each in one.items() for name in each[1]):
+        totals.setdefault(label, {}).setdefault(name, []).extend(row[name])
+    for label, row in totals.items():
+        print(
+            directory.name,
+            len(cases),
+            label,
+            {name: round(100 * fmean(each), 1) for name, each in row.items()},
+        )
+
+
+def main() -> None:
+    """Print the shares of each set."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("sets", nargs="+", type=Path, help="directories of sets")
+    parser.add_argument("--limit", type=int, default=100, help="questions of each set (0: all)")
+    given = parser.parse_args()
+    for directory in given.sets:
+        cases = [
+            (each.query, [(key, span) for key, span in each.evidence if span is not None])
+            for each in facts(directory) or asked(directory)
+        ]
+        asyncio.run(measured(directory, spread([each for each in cases if each[1]], given.limit or None)))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,522 @@
+"""The files service: documents as files, with paths, lines and patterns."""
+
+import asyncio
+import re
+from collections import Counter
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from fnmatch import fnmatchcase
+from pathlib import PurePosixPath, PureWindowsPath
+from time import monotonic
+from typing import Final, Unpack
+
+from conspectus.access.reader import SourceRef
+from conspectus.engine.context import EngineContext, Service
+from conspectus.engine.search import SearchService
+from conspectus.errors import InvalidInput, NotFound, require_range
+from conspectus.ingest.prepare import message_id
+from conspectus.model.files import (
+    FileEntry,
+    FileLine,
+    FileMatches,
+    FilePage,
+    FileText,
+    Grep,
+    GrepOptions,
+    GrepResult,
+    PathParts,
+    parsed_path,
+    path_of,
+)
+from conspectus.model.filter import EVERYTHING, And, Eq, Filter, document_row, matches
+from conspectus.model.ids import DocumentId
+from conspectus.model.query import EVERYWHERE
+from conspectus.model.records import Document, Source
+from conspectus.ports import CountTokens
+from conspectus.text.clean import last_border
+from conspectus.text.lines import LinePattern, MatchedLine, shown
+
+MAX_ENTRIES: Final = 1_000
+MAX_CONTEXT: Final = 20
+MAX_SECONDS: Final = 60.0
+MAX_GLOB: Final = 200
+BATCH: Final = 200
+BATCH_CHARACTERS: Final = 2_000_000
+LIKELY: Final = 200
+"""Number of passages in whose documents a pattern is searched for first."""
+MIN_TOKENS: Final = 16
+"""The smallest budget of a text: a character has fewer tokens."""
+MAX_TOKENS: Final = 1_000_000
+MAX_TOKEN_LENGTH: Final = 16
+"""At most this number of characters for each token is examined."""
+_WORD = re.compile(r"\w{3,}")
+_ESCAPE = re.compile(r"\\.")
+
+
+@dataclass(frozen=True, slots=True)
+class Folder:
+    """A source, with what a path names in it: a key, the keys below it, or everything."""
+
+    place: SourceRef
+    source: Source
+    name: str
+    """The name of the source in paths."""
+    key: str = ""
+
+    @property
+    def prefix(self) -> str:
+        """The prefix of the keys below."""
+        return self.key if not self.key or self.key.endswith("/") else f"{self.key}/"
+
+    @property
+    def end(self) -> str | None:
+        """The end of the keys below."""
+        return _after(self.prefix) if self.prefix else None
+
+    def holds(self, document: Document) -> bool:
+        """Whether a document is at or below the path."""
+        below = document.key == self.key or document.key.startswith(self.prefix)
+        return below and document.source == self.source.id
+
+    def path(self, key: str) -> str:
+        """The path of a key."""
+        return path_of(self.place.collection.name, self.name, key)
+
+    def entry(self, document: Document) -> FileEntry:
+        """A document as a file."""
+        return FileEntry(
+            self.path(document.key),
+            document=document.id,
+            title=document.title,
+            kind=document.kind,
+            characters=document.characters,
+            updated=document.updated,
+        )
+
+
+class FileService(Service):
+    """Documents as files: list, read, find, and search lines for a pattern.
+
+    A path is `/collection/source/key`; the slashes of a key make folders.
+    """
+
+    def __init__(self, context: EngineContext, search: SearchService) -> None:
+        super().__init__(context)
+        self._search = search
+
+    async def list(self, path: str = "/", *, after: str | None = None, limit: int = 100) -> FilePage:
+        """List the files and folders at a path, as `ls` does. Collections and sources are folders.
+
+        `after` is a cursor. Raises NotFound.
+        """
+        require_range("limit", limit, 1, MAX_ENTRIES)
+        parts, begin = parsed_path(path), None if after is None else parsed_path(after)
+        if parts.source:
+            found = await self._entries(await self._folder(path, parts), begin, limit)
+            if not found and parts.key and after is None:
+                raise NotFound("file", path)
+            return _page(found, limit)
+        if parts.collection:
+            folders = await self._folders(path)
+            found = [FileEntry(f"{each.path('')}/", folder=True, kind=each.source.kind) for each in folders]
+        else:
+            places = await self._authorized.places()
+            found = [FileEntry(f"{path_of(each.collection.name)}/", folder=True) for each in places]
+        ordered = sorted(found, key=lambda each: each.path)
+        return _page([each for each in ordered if after is None or each.path > after], limit)
+
+    async def read(
+        self,
+        path: str,
+        *,
+        first_line: int = 1,
+        last_line: int | None = None,
+        start: int = 0,
+        max_tokens: int | None = None,
+    ) -> FileText:
+        """Read lines of a file, as `cat` and `head` do, at most `max_tokens` of o200k_base.
+
+        With `start`, the text begins at that character if it is after the first line. Raises NotFound.
+        """
+        parts = parsed_path(path)
+        document = await self._file(await self._folder(path, parts)) if parts.source else None
+        if document is None:
+            raise NotFound("file", path)
+        if max_tokens is not None:
+            require_range("max_tokens", max_tokens, MIN_TOKENS, MAX_TOKENS)
+        text = await self._authorized.text(document)
+        begin, end = _range(text, first_line, last_line, start)
+        count = self._parts.counter("o200k_base")
+        cut, tokens = await asyncio.to_thread(_fitting, text[begin:end], max_tokens, count)
+        close = begin + len(cut)
+        return FileText(
+            path,
+            document.id,
+            document.title,
+            cut,
+            begin,
+            close,
+            first_line=text.count("\n", 0, begin) + 1,
+            last_line=text.count("\n", 0, max(begin, close - 1)) + 1,
+            lines=_lines(text),
+            characters=len(text),
+            tokens=tokens,
+            next=close if close < end else None,
+        )
+
+    async def find(
+        self,
+        path: str = "/",
+        *,
+        name: str | None = None,
+        filter: Filter = EVERYTHING,
+        after: str | None = None,
+        limit: int = 100,
+    ) -> FilePage:
+        """List the files at and below a path, as `find` does, by path.
+
+        `name` is a glob of the file's name, such as `*.md`, or of the whole key if it has a slash. Raises
+        NotFound.
+        """
+        require_range("limit", limit, 1, MAX_ENTRIES)
+        chosen = Chosen(_glob(name), filter)
+        begin = None if after is None else parsed_path(after)
+        found: list[FileEntry] = []
+        async for folder, documents in self._below(await self._folders(path), begin):
+            found += [folder.entry(each) for each in documents if chosen.has(each)]
+            if len(found) > limit:
+                break
+        return _page(found, limit)
+
+    async def grep(self, /, pattern: str, path: str = "/", **options: Unpack[GrepOptions]) -> GrepResult:
+        """Search the lines of files for a pattern, as `grep -r` does. Lines have their place in the document.
+
+        The options are the fields of Grep. Raises InvalidInput for a pattern that is not supported, and
+        NotFound.
+        """
+        asked = Grep(pattern, path, **options)
+        require_range("context", asked.context, 0, MAX_CONTEXT)
+        require_range("limit", asked.limit, 1, MAX_ENTRIES)
+        require_range("max_seconds", asked.max_seconds, 0, MAX_SECONDS)
+        scan, folders = Scan(asked), await self._folders(path)
+        for stage in (self._likely(asked, folders), self._below(folders)):
+            async for folder, documents in stage:
+                await self._scan(scan, folder, documents)
+                if scan.stopped:
+                    break
+        return await asyncio.to_thread(scan.result, self._parts.counter("o200k_base"))
+
+    async def _scan(self, scan: "Scan", folder: Folder, documents: Sequence[Document]) -> None:
+        for batch in _batches(scan.fresh(documents)):
+            if not scan.stopped:
+                texts = await self._authorized.texts(batch)
+                named = [(folder.path(each.key), each) for each in batch]
+                await asyncio.to_thread(scan.run, named, texts)
+
+    async def _place(self, path: str, parts: PathParts) -> SourceRef:
+        """Return the collection. Raises NotFound, alike for what does not exist and is not readable."""
+        place = await self._authorized.find(parts.collection)
+        if place is None:
+            raise NotFound("file", path)
+        return place
+
+    async def _folder(self, path: str, parts: PathParts) -> Folder:
+        """Return the source and key of a path. Raises NotFound."""
+        place = await self._place(path, parts)
+        source = await self._authorized.source(place, parts.source)
+        if source is not None and not _is_folder(source):
+            return Folder(place, source, source.name, parts.key)
+        for each, name in _in_paths(await self._authorized.sources(place)):
+            if name == parts.source or each == source:
+                return Folder(place, each, name, parts.key)
+        raise NotFound("file", path)
+
+    async def _file(self, folder: Folder) -> Document | None:
+        """Return the document whose key the path has."""
+        found = await self._authorized.inside(folder.place, [message_id(folder.source.id, folder.key)])
+        return found[0] if found and found[0].key == folder.key else None
+
+    async def _entries(self, folder: Folder, after: PathParts | None, limit: int) -> Sequence[FileEntry]:
+        """Return the entries of a folder, more than `limit` if there are, and a file of its name."""
+        found: dict[str, FileEntry] = {}
+        start = folder.prefix
+        if after is not None:
+            start = max(start, _after(after.key))
+        elif folder.key and (own := await self._file(folder)) is not None:
+            found[own.key] = folder.entry(own)
+        while len(found) <= limit:
+            documents = await self._keyed(folder, start)
+            for each in documents:
+                name, slash, _ = each.key[len(folder.prefix) :].partition("/")
+                key = folder.prefix + name + slash
+                is_file = key == each.key
+                found.setdefault(
+                    key, folder.entry(each) if is_file else FileEntry(folder.path(key), folder=True)
+                )
+                start = _after(key)
+            if len(documents) < BATCH:
+                break
+        return list(found.values())
+
+    async def _keyed(self, folder: Folder, start: str) -> Sequence[Document]:
+        return await self._authorized.list_by_key(
+            folder.place, folder.source, start=start, end=folder.end, limit=BATCH
+        )
+
+    async def _folders(self, path: str) -> Sequence[Folder]:
+        """Return the sources at a path, with the key that it names. Raises NotFound."""
+        parts = parsed_path(path)
+        if parts.source:
+            return [await self._folder(path, parts)]
+        homes = [await self._place(path, parts)] if parts.collection else await self._authorized.places()
+        named = [(home, _in_paths(await self._authorized.sources(home))) for home in homes]
+        found = [Folder(home, source, name) for home, inside in named for source, name in inside]
+        return sorted(found, key=lambda each: (each.place.collection.name, each.name))
+
+    async def _below(
+        self, folders: Sequence[Folder], after: PathParts | None = None
+    ) -> AsyncIterator[tuple[Folder, Sequence[Document]]]:
+        """Yield all documents at and below folders in batches, by path."""
+        for folder in folders:
+            at = (folder.place.collection.name, folder.name)
+            if after is None or at >= (after.collection, after.source):
+                key = after.key if after is not None and at == (after.collection, after.source) else None
+                async for documents in self._in_folder(folder, key):
+                    yield folder, documents
+
+    async def _in_folder(self, folder: Folder, after: str | None) -> AsyncIterator[Sequence[Document]]:
+        start = folder.prefix if after is None else max(folder.prefix, _after(after))
+        if folder.key and after is None and (own := await self._file(folder)) is not None:
+            yield [own]
+        while True:
+            documents = await self._keyed(folder, start)
+            yield [each for each in documents if each.key != folder.key]
+            if len(documents) < BATCH:
+                return
+            start = _after(documents[-1].key)
+
+    async def _likely(
+        self, asked: Grep, folders: Sequence[Folder]
+    ) -> AsyncIterator[tuple[Folder, Sequence[Document]]]:
+        """Yield the documents in which keyword search finds the words of a pattern, best first."""
+        words = _WORD.findall(asked.pattern if asked.literal else _ESCAPE.sub(" ", asked.pattern))
+        known = {str(each.source.id): each for each in folders}
+        homes = {str(each.source.collection) for each in folders}
+        if not words or not folders:
+            return
+        here = Eq("source", str(folders[0].source.id)) if len(folders) == 1 else EVERYTHING
+        found = await self._search.retrieve(
+            " ".join(words),
+            collection=homes.pop() if len(homes) == 1 else EVERYWHERE,
+            filter=And((asked.filter, here)),
+            retrievers=("keyword",),
+            limit=LIKELY,
+            rerank=False,
+        )
+        for document in {hit.document.id: hit.document for hit in found.hits}.values():
+            folder = known.get(document.source)
+            if folder is not None and folder.holds(document):
+                yield folder, [document]
+
+
+@dataclass(frozen=True, slots=True)
+class Chosen:
+    """The files that a glob of the name and a filter choose."""
+
+    name: str | None
+    filter: Filter
+
+    def has(self, document: Document) -> bool:
+        """Whether a document is one of them."""
+        return self._fits(document.key) and matches(self.filter, document_row(document))
+
+    def _fits(self, key: str) -> bool:
+        if self.name is None:
+            return True
+        return fnmatchcase(key if "/" in self.name else key.rpartition("/")[2], self.name)
+
+
+class Scan:
+    """A search of texts for a pattern, until one of its limits. Raises InvalidInput."""
+
+    def __init__(self, asked: Grep) -> None:
+        self._asked = asked
+        self._lines = LinePattern(asked.pattern, literal=asked.literal, ignore_case=asked.ignore_case)
+        self._chosen = Chosen(_glob(asked.name), asked.filter)
+        self._end = monotonic() + asked.max_seconds
+        self._seen: set[DocumentId] = set()
+        self._files: list[FileMatches] = []
+        self._matches = 0
+        self._searched = 0
+        self._notice = ""
+
+    @property
+    def stopped(self) -> bool:
+        """Whether a limit was reached."""
+        return bool(self._notice)
+
+    def fresh(self, documents: Sequence[Document]) -> Sequence[Document]:
+        """Return the chosen documents among those that were not given before."""
+        found = [each for each in documents if each.id not in self._seen and self._chosen.has(each)]
+        self._seen.update(each.id for each in found)
+        return found
+
+    def run(self, named: Sequence[tuple[str, Document]], texts: Mapping[DocumentId, str]) -> None:
+        """Search documents with their paths."""
+        for path, document in named:
+            if self.stopped:
+                return
+            self._searched += 1
+            text = texts.get(document.id, "")
+            found = list(self._matching(text))
+            if found:
+                lines = tuple(_with_context(text, found, self._asked.context))
+                self._files.append(FileMatches(path, document.id, document.title, lines))
+
+    def _matching(self, text: str) -> Iterator[MatchedLine]:
+        for line in self._lines.matches(text):
+            if line is None:
+                if monotonic() >= self._end:
+                    self._notice = f"the search ended after {self._asked.max_seconds:g} seconds"
+                    return
+            elif self._matches == self._asked.limit:
+                self._notice = f"the search ended after {self._matches} lines; use a narrower pattern or path"
+                return
+            else:
+                self._matches += 1
+                yield line
+
+    def result(self, count: CountTokens) -> GrepResult:
+        """Return what was found, as much as fits into the token budget."""
+        notices = (self._notice,) if self._notice else ()
+        whole = GrepResult(tuple(self._files), self._matches, self._searched, not notices, notices)
+        limit = self._asked.max_tokens
+        if limit is None or _holds(whole.text, limit, count):
+            return replace(whole, tokens=count(whole.text))
+        low, high = 0, sum(len(each.lines) for each in self._files)
+        while low < high:
+            middle = (low + high + 1) // 2
+            fits = _holds(_first(whole, middle).text, limit, count)
+            low, high = (middle, high) if fits else (low, middle - 1)
+        cut = _first(whole, low)
+        told = (*notices, f"{_left_out(whole, cut)} of {whole.matches} lines are left out: raise max_tokens")
+        return replace(cut, complete=False, notices=told, tokens=count(cut.text))
+
+
+def _left_out(whole: GrepResult, cut: GrepResult) -> int:
+    """Return how many matching lines a budget left out."""
+    kept = sum(each.matched for found in cut.files for each in found.lines)
+    return whole.matches - kept
+
+
+def _first(result: GrepResult, number: int) -> GrepResult:
+    """Return a result with only its first lines."""
+    files: list[FileMatches] = []
+    for each in result.files:
+        if number <= 0:
+            break
+        files.append(replace(each, lines=each.lines[:number]))
+        number -= len(each.lines)
+    return replace(result, files=tuple(files))
+
+
+def _with_context(text: str, found: Sequence[MatchedLine], context: int) -> Iterator[FileLine]:
+    """Yield matching lines with the lines around them, each once."""
+    last, matching = 0, {each.number for each in found}
+    for each in found:
+        for line in (*_beside(text, each, -context), each, *_beside(text, each, context)):
+            if line.number > last and (line is each or line.number not in matching):
+                start, end = shown(line)
+                yield FileLine(line.number, text[start:end], start, end, line is each)
+                last = line.number
+
+
+def _beside(text: str, line: MatchedLine, context: int) -> Sequence[MatchedLine]:
+    """Return lines before a line, or after it, in order."""
+    found: list[MatchedLine] = []
+    number, start, end = line.number, line.start, line.end
+    for _ in range(abs(context)):
+        if context < 0 and start > 0:
+            number, start, end = number - 1, text.rfind("\n", 0, start - 1) + 1, start - 1
+        elif context > 0 and end + 1 < len(text):
+            number, start, end = number + 1, end + 1, text.find("\n", end + 1)
+            end = len(text) if end < 0 else end
+        else:
+            break
+        found.append(MatchedLine(number, start, end, start))
+    return found[::-1] if context < 0 else found
+
+
+def _is_folder(source: Source) -> bool:
+    """Whether a source has the name of a folder of a disk, as those that files are added to."""
+    return PurePosixPath(source.name).is_absolute() or PureWindowsPath(source.name).is_absolute()
+
+
+def _in_paths(sources: Sequence[Source]) -> Sequence[tuple[Source, str]]:
+    """Return sources with their names in paths: of a folder its last part, if no other source has it."""
+    short = {each.id: PureWindowsPath(each.name).name for each in sources if _is_folder(each)}
+    used = Counter([*short.values(), *(each.name for each in sources)])
+    own = {name: each for name, each in short.items() if each and used[each] == 1}
+    return [(each, own.get(each.id, each.name)) for each in sources]
+
+
+def _after(key: str) -> str:
+    """Return the first possible key after a key, or after all that begin with a folder."""
+    return f"{key[:-1]}0" if key.endswith("/") else f"{key}\x01"
+
+
+def _page(found: Sequence[FileEntry], limit: int) -> FilePage:
+    entries = tuple(found[:limit])
+    return FilePage(entries, entries[-1].path if len(found) > limit else None)
+
+
+def _glob(name: str | None) -> str | None:
+    if name is not None and not 0 < len(name) <= MAX_GLOB:
+        raise InvalidInput("name", f"must have 1 to {MAX_GLOB} characters")
+    return name
+
+
+def _batches(documents: Sequence[Document]) -> Iterator[Sequence[Document]]:
+    """Yield documents in batches bounded by the size of their texts."""
+    batch: list[Document] = []
+    for each in documents:
+        if batch and sum(one.characters for one in batch) + each.characters > BATCH_CHARACTERS:
+            yield batch
+            batch = []
+        batch.append(each)
+    if batch:
+        yield batch
+
+
+def _lines(text: str) -> int:
+    return text.count("\n") + (not text.endswith("\n")) if text else 0
+
+
+def _range(text: str, first_line: int, last_line: int | None, start: int) -> tuple[int, int]:
+    """Return the characters of a range of lines, from `start` on. Raises InvalidInput."""
+    if first_line < 1 or (last_line is not None and last_line < first_line):
+        raise InvalidInput("first_line" if first_line < 1 else "last_line", "lines count from 1, in order")
+    if not 0 <= start <= len(text):
+        raise InvalidInput("start", f"the file has {len(text)} characters")
+    borders = [0, *(found.end() for found in re.finditer("\n", text)), len(text)]
+    begin = max(start, borders[min(first_line, len(borders)) - 1])
+    end = len(text) if last_line is None else borders[min(last_line, len(borders) - 1)]
+    return begin, max(begin, end)
+
+
+def _holds(text: str, limit: int, count: CountTokens) -> bool:
+    return len(text) <= limit * MAX_TOKEN_LENGTH and count(text) <= limit
+
+
+def _fitting(text: str, limit: int | None, count: CountTokens) -> tuple[str, int]:
+    """Return as much of a text as fits, to the end of a line if it has one, and its tokens."""
+    if limit is None or _holds(text, limit, count):
+        return text, count(text)
+    low, high = 0, min(len(text), max(0, limit) * MAX_TOKEN_LENGTH)
+    while low < high:
+        middle = (low + high + 1) // 2
+        low, high = (middle, high) if _holds(text[:middle], limit, count) else (low, middle - 1)
+    end = text.rfind("\n", 0, low) + 1 or last_border(text, low)
+    while end and not _holds(text[:end], limit, count):
+        end = last_border(text, end - 1)
+    return text[:end], count(text[:end])

@@ -1,0 +1,191 @@
+"""Documents as files: paths, and the results of `ls`, `cat`, `grep` and `find`.
+
+A path is `/collection/source/key`. The slashes of a key make folders. A slash in the name of a collection or
+source is written `%2F`, and a percent sign `%25`; control characters are escaped likewise.
+"""
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import datetime
+from itertools import pairwise
+from typing import Final, NamedTuple, TypedDict
+from urllib.parse import unquote
+
+from conspectus.errors import InvalidInput
+from conspectus.model.filter import EVERYTHING, Filter
+from conspectus.model.ids import DocumentId
+from conspectus.model.validation import Validated
+
+MAX_PATH: Final = 4_000
+MAX_TITLE: Final = 200
+_ESCAPED = re.compile(r"[%\x00-\x1f\x7f\x85\u2028\u2029]")
+_ESCAPED_NAME = re.compile(r"[%/\x00-\x1f\x7f\x85\u2028\u2029]")
+
+
+class PathParts(NamedTuple):
+    """A parsed path. Without a collection it is the root, without a source a collection."""
+
+    collection: str = ""
+    source: str = ""
+    key: str = ""
+
+
+def path_of(collection: str, source: str = "", key: str = "") -> str:
+    """Return the path of a collection, source or key."""
+    names = [_ESCAPED_NAME.sub(_escape, each) for each in (collection, source) if each]
+    return "/" + "/".join([*names, _ESCAPED.sub(_escape, key)] if key else names)
+
+
+def parsed_path(path: str) -> PathParts:
+    """Parse a path. Raises InvalidInput."""
+    if not path.startswith("/") or len(path) > MAX_PATH:
+        raise InvalidInput("path", f"must be /COLLECTION/SOURCE/KEY, of at most {MAX_PATH} characters")
+    collection, _, rest = path[1:].partition("/")
+    source, _, key = rest.partition("/")
+    if (not collection and rest) or (not source and key):
+        raise InvalidInput(
+            "path", "must be /COLLECTION/SOURCE/KEY; the name of a collection or source is empty"
+        )
+    return PathParts(*(unquote(each, errors="surrogateescape") for each in (collection, source, key)))
+
+
+def _escape(found: re.Match[str]) -> str:
+    return "".join(f"%{byte:02X}" for byte in found[0].encode())
+
+
+@dataclass(frozen=True, slots=True)
+class FileEntry:
+    """A file or a folder. The path of a folder ends with a slash; the other fields are those of a document.
+
+    Collections and sources are folders. `kind` is that of the document or source.
+    """
+
+    path: str
+    folder: bool = False
+    document: DocumentId | None = None
+    title: str = ""
+    kind: str | None = None
+    characters: int = 0
+    updated: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class FilePage:
+    """Files and folders by path; `next` is the cursor of the page after this one, if any."""
+
+    entries: tuple[FileEntry, ...]
+    next: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class FileText:
+    """Lines of a file: `text` is the document's text[start:end], with its lines from 1.
+
+    `lines` and `characters` are those of the whole file, `tokens` those of `text`. `next` is the character at
+    which to go on after a budget ended the text; None if all that was asked for is in it.
+    """
+
+    path: str
+    document: DocumentId
+    title: str
+    text: str
+    start: int
+    end: int
+    first_line: int
+    last_line: int
+    lines: int
+    characters: int
+    tokens: int
+    next: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class FileLine:
+    """A line that matches, or one beside it: `text` is the document's text[start:end].
+
+    Of a long line it has the part around the match.
+    """
+
+    number: int
+    text: str
+    start: int
+    end: int
+    matched: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class FileMatches:
+    """The matching lines of one file, with the lines around them."""
+
+    path: str
+    document: DocumentId
+    title: str
+    lines: tuple[FileLine, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class GrepResult:
+    """Matching lines by file: first the files in which keyword search finds the words of the pattern, best
+    first, then the others by path.
+
+    `matches` counts the matching lines, `searched` the files that were read. Unless `complete`, more lines
+    may match, and a notice says which limit ended the search. `tokens` is the size of `text`.
+    """
+
+    files: tuple[FileMatches, ...]
+    matches: int
+    searched: int
+    complete: bool
+    notices: tuple[str, ...] = ()
+    tokens: int = 0
+
+    @property
+    def text(self) -> str:
+        """The lines under the path of their file: `12:` is a match, `11-` a line beside it."""
+        return "\n".join(line for each in self.files for line in _shown(each))
+
+
+def _shown(found: FileMatches) -> Iterator[str]:
+    title = " ".join(found.title.split())[:MAX_TITLE]
+    yield f"{found.path} ({title})" if title else found.path
+    gaps = {after.number for before, after in pairwise(found.lines) if after.number > before.number + 1}
+    beside = any(not each.matched for each in found.lines)
+    for each in found.lines:
+        if beside and each.number in gaps:
+            yield "--"
+        yield f"{each.number}{':' if each.matched else '-'}{each.text}"
+
+
+class GrepOptions(TypedDict, total=False):
+    """The fields of a Grep besides `pattern` and `path`, as keyword arguments."""
+
+    literal: bool
+    ignore_case: bool
+    context: int
+    name: str | None
+    filter: Filter
+    limit: int
+    max_tokens: int | None
+    max_seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class Grep(Validated):
+    """A search for lines.
+
+    `pattern` is a regular expression with the syntax of RE2, which has no backreferences or lookarounds and
+    takes linear time, or a `literal` text. `name` is a glob of file names, such as `*.md`; `context` the
+    number of lines shown before and after a match. It ends after `limit` matching lines or `max_seconds`.
+    """
+
+    pattern: str
+    path: str = "/"
+    literal: bool = False
+    ignore_case: bool = False
+    context: int = 0
+    name: str | None = None
+    filter: Filter = EVERYTHING
+    limit: int = 100
+    max_tokens: int | None = None
+    max_seconds: float = 10.0

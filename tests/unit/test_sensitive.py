@@ -1,0 +1,175 @@
+"""Secrets and personal data: found in any text, and refused, masked or tagged before it is stored."""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+
+import conspectus
+from conspectus import Engine, Settings
+from conspectus.errors import InvalidInput
+from conspectus.ingest.sensitive import find_sensitive, screen_of, screens
+from conspectus.model.channels import NewMessage
+from conspectus.model.filter import Eq
+from conspectus.model.memory import Scope
+from conspectus.model.records import NewDocument, TextPosition
+from conspectus.model.reports import CATEGORIES
+from conspectus.model.streams import NewCaption
+from conspectus.text.hashing import stable_id
+
+TOKEN = "ghp_" + "bA16J7PglOU3shVv5UTG79BG16QmtsL4F28G"
+CARD, ACCOUNT = "4111 1111 1111 1111", "DE89 3704 0044 0532 0130 00"
+EMAIL, PHONE = "ann.ö@example.com", "+49 30 901820"
+EVERYTHING = f"Grüße 🎉 {TOKEN}; {CARD}, {ACCOUNT}, {EMAIL} or {PHONE}."
+
+
+def found(text: str, *categories: str) -> list[tuple[str, str]]:
+    """The categories with the texts."""
+    return [
+        (each.category, text[each.start : each.end])
+        for each in find_sensitive(text, categories or CATEGORIES)
+    ]
+
+
+def test_each_category_is_found_where_it_stands() -> None:
+    expected = [
+        ("secrets", TOKEN),
+        ("cards", CARD),
+        ("accounts", ACCOUNT),
+        ("emails", EMAIL),
+        ("phones", PHONE),
+    ]
+    assert found(EVERYTHING) == expected
+    assert find_sensitive(EVERYTHING)[0].name == "secret: github pat"
+    assert find_sensitive("") == []
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "4111 1111 1111 1112", "1234567890123456", "41111111111111111111111", "DE89 3704 0044 0532 0130 01",
+        "ann@localhost", "@ann", "a@b", "+1 2", "2026-11-26 22:37:43.123456", "1764196663123456",
+        "5d41402abc4b2a76b9719d911017c592", "version 1.2.3+4567890123",
+    ],
+)  # fmt: skip
+def test_what_only_looks_like_it_is_not_found(text: str) -> None:
+    assert found(text) == []
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        *("1 " * 100_000, "4" * 200_000, "a@a." * 50_000, "+4" * 60_000, "AB12 " * 40_000),
+        *("\ud800ghp_" * 20_000, "@" * 200_000),
+    ],
+    ids=["digits", "one number", "addresses", "phones", "accounts", "surrogates", "signs"],
+)  # fmt: skip
+def test_huge_and_hostile_texts_are_read(text: str) -> None:
+    assert all(0 <= each.start < each.end <= len(text) for each in find_sensitive(text))
+
+
+def test_overlapping_findings_are_one() -> None:
+    text = f"x {ACCOUNT} 4111 1111 1111 1111 {TOKEN}@example.com"
+    spans = find_sensitive(text)
+    assert all(before.end <= after.start for before, after in pairwise(spans))
+    assert spans[-1].category == "secrets"
+    assert spans[-1].end == len(text)
+
+
+def test_settings_name_categories_and_collections() -> None:
+    home, other = (stable_id("collection", name) for name in ("team/notes", "other"))
+    setting = "secrets=mask, team/notes:secrets=off, team/notes:emails=tag"
+    assert dict(screen_of(setting, home).actions) == {"emails": "tag"}
+    assert dict(screen_of(setting, other).actions) == {"secrets": "mask"}
+    assert screen_of("", home) is None
+    assert screen_of("secrets=off", home) is None
+    for wrong in ("secrets", "secrets=delete", "names=mask", "=", "notes:=mask"):
+        with pytest.raises(InvalidInput):
+            screens(wrong)
+
+
+@asynccontextmanager
+async def opened(path: Path, sensitive: str) -> AsyncIterator[Engine]:
+    """An engine with rules for secrets and personal data."""
+    settings = Settings(embedder="none", sensitive=sensitive, log_level="critical")
+    async with conspectus.open(path, settings=settings) as engine:
+        yield engine
+
+
+async def test_a_wrong_setting_is_an_error_when_the_store_is_opened(tmp_path: Path) -> None:
+    with pytest.raises(InvalidInput):
+        async with opened(tmp_path, "secrets=delete"):
+            pass
+
+
+async def test_what_is_refused_is_named_but_not_repeated(tmp_path: Path) -> None:
+    async with opened(tmp_path, "secrets=refuse, free:secrets=off") as engine:
+        for new in (
+            NewDocument(f"a {TOKEN}"),
+            NewDocument("a", f"a {TOKEN}"),
+            NewDocument("a", metadata={"x": [{"y": f"a {TOKEN}"}]}),
+        ):
+            with pytest.raises(InvalidInput, match=r"characters 2 to 42 .*github pat") as caught:
+                await engine.add(["fine", new])
+            assert TOKEN not in "".join([str(caught.value), *caught.value.__notes__])
+        assert await engine.documents.count() == 0
+        await engine.add(f"a {TOKEN}", collection="free")
+
+
+async def test_masks_are_stored_everywhere_and_positions_follow(tmp_path: Path) -> None:
+    async with opened(tmp_path, ",".join(f"{each}=mask" for each in CATEGORIES)) as engine:
+        text = f"{EVERYTHING} End."
+        places = (TextPosition(0, 1), TextPosition(text.index("End"), 2))
+        (done,) = await engine.add(NewDocument(text, EMAIL, places=places, metadata={"by": [PHONE]}))
+        await engine.channels.add_messages([NewMessage(f"call {PHONE}", "ann")], channel="c")
+        await engine.streams.add_captions([NewCaption(f"card {CARD}", 0, 1)], stream="s")
+        await engine.memory.add(f"Mail {EMAIL}.", scope=Scope("ann"))
+        masked = "Grüße 🎉 [secret: github pat]; [card], [account], [email] or [phone]. End."
+        stored = await engine.documents.get(done.id)
+        assert (await engine.documents.get_text(done.id), stored.title, stored.metadata) == (
+            masked,
+            "[email]",
+            {"by": ["[phone]"]},
+        )
+        (hit,) = (await engine.retrieve("End")).hits
+        assert hit.chunk.page == 1
+        for wanted in ("call [phone]", "card [card]", "Mail [email]."):
+            assert (await engine.files.grep(wanted, literal=True)).matches == 1
+        await engine.documents.update(done.id, text=f"now {EMAIL}")
+        assert await engine.documents.get_text(done.id) == "now [email]"
+    stored_bytes = [each.read_bytes() for each in tmp_path.rglob("*") if each.is_file()]
+    assert any(b"call [phone]" in each for each in stored_bytes)
+    assert not any(TOKEN.encode() in each for each in stored_bytes)
+
+
+async def test_chunks_given_by_the_caller_follow_the_mask(tmp_path: Path) -> None:
+    async with opened(tmp_path, "cards=mask") as engine:
+        text = f"ab {CARD} cd"
+        cut = text.index(CARD) + 5
+        (done,) = await engine.add(NewDocument(text, spans=((0, cut), (cut, cut + 3), (cut + 3, len(text)))))
+        assert [each.text for each in await engine.documents.list_chunks(done.id)] == ["ab ", "[card] cd"]
+
+
+async def test_tags_can_be_filtered(tmp_path: Path) -> None:
+    async with opened(tmp_path, "emails=tag,phones=tag") as engine:
+        await engine.add([NewDocument(EVERYTHING, metadata={"sensitive": ["own"]}), NewDocument("nothing")])
+        (tagged,) = (await engine.documents.list(filter=Eq(("sensitive",), "emails"))).documents
+        assert tagged.metadata["sensitive"] == ["emails", "own", "phones"]
+        assert await engine.documents.get_text(tagged.id) == EVERYTHING
+
+
+async def test_a_scan_counts_what_is_stored(tmp_path: Path) -> None:
+    """It says where, and repeats nothing."""
+    async with opened(tmp_path, "") as engine:
+        await engine.add([NewDocument(EVERYTHING, "one"), f"{EMAIL} {EMAIL}", *map(str, range(300))])
+        report = await engine.maintenance.scan()
+        assert (report.scanned, report.found["emails"], report.documents["emails"]) == (302, 3, 2)
+        assert dict(report.documents) == {**dict.fromkeys(CATEGORIES, 1), "emails": 2}
+        (secret,) = (each for each in report.places if each.category == "secrets")
+        assert (secret.title, secret.kind) == ("one", "github pat")
+        assert EVERYTHING[secret.start : secret.end] == TOKEN
+        assert (len(report.places), len((await engine.maintenance.scan(limit=2)).places)) == (7, 2)
+        assert TOKEN not in str(report)
+        assert dict((await engine.maintenance.scan(categories=["cards"])).found) == {"cards": 1}
