@@ -27,7 +27,7 @@ from conspectus.window.packer import (
 )
 from conspectus.window.passages import SelectedChunk, WindowPassage, in_reading_order, joined
 
-NEEDED: Final = 0.15
+NEEDED: Final = 0.2
 """The share of a budget whose best hits a window must hold."""
 FILLED: Final = 0.5
 """The share of a budget up to which a window is filled with more hits."""
