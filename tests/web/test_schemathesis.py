@@ -273,7 +273,7 @@ def described(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Described]:
     folder: Path = tmp_path_factory.mktemp("store")
     chosen = Settings(embedder="none", job_grace_seconds=1, subscription_seconds=1)
     with Live(folder, chosen, chat_model=ScriptedChatModel()) as live:
-        document = httpx.get(f"{live.address}/openapi.json").json()
+        document = httpx.get(f"{live.address}/openapi.json", timeout=60).json()
         schema = schemathesis.openapi.from_dict(document)
         schema.config.update(base_url=live.address)
         schema.config.generation.update(with_security_parameters=False)
