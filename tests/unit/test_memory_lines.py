@@ -52,7 +52,7 @@ def test_all_that_a_memory_is_comes_back() -> None:
     )  # fmt: skip
     memory = remembered(new, closed_by="o", closes=("o", "gone"), near=("o",))
     line = read_again(memory, known={"o": OTHER})
-    state = MemoryVersionLine(new, BEGIN, OTHER, (OTHER,), (OTHER,))
+    state = MemoryVersionLine(replace(new, origin="user", trust="trusted"), BEGIN, OTHER, (OTHER,), (OTHER,))
     assert line == Line(ANN, "k", BEGIN, (state,))
 
 

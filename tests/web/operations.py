@@ -28,6 +28,7 @@ _TALK: Final = {"channel": "{fresh}", **_HERE, "messages": [{"text": "Are quince
 _FILES: Final = {"files": ("quinces.md", b"# Quinces\n\nThey ripen in October.", "text/markdown")}
 _SUBTITLES: Final = {"files": ("gate.srt", b"1\n00:00:01,000 --> 00:00:02,000\nA car stops.\n")}
 _POSTS: Final = {"file": ("posts.jsonl", b'{"channel": "garden", "text": "Quinces are ripe."}\n')}
+_HELD: Final = [{"key": "{fresh}", "text": "Quinces wait for a review.", "trust": "quarantined"}]
 _CAPTIONS: Final = [{"text": "A car stops.", "start": 0, "end": 9, "entities": ["car"]}]
 _GRANT: Final = {"grantee": {"kind": "user", "id": "{user}"}, "role": "viewer"}
 _WIKI: Final = {"connector": "mediawiki", "options": {"address": "https://wiki.example/api.php"}}
@@ -44,6 +45,7 @@ MAKERS: Final[Mapping[str, tuple[str, Parts, str]]] = {
     "document": ("POST /sources/{source}/documents", {"json": {"documents": _DOCUMENTS}}, "0.id"),
     "chunk": ("GET /documents/{document}/chunks", {}, "0.id"),
     "path": ("GET /files/find", {"params": {"filter": _THIS}}, "entries.0.path"),
+    "held": ("POST /sources/{source}/documents", {"json": {"documents": _HELD}}, "0.id"),
     "user": ("POST /users", {"json": {"name": "{fresh}"}}, "id"),
     "group": ("POST /groups", {"json": {"name": "{fresh}"}}, "id"),
     "member": ("PUT /groups/{group}/members/{user}", {}, ""),
@@ -110,6 +112,8 @@ WRITES: Final[Mapping[str, Parts]] = {
     "PATCH /documents/{document}": {"json": {"title": "{fresh}"}},
     "DELETE /documents/{document}": {},
     "DELETE /documents/{document}/chunks": {},
+    "POST /documents/{held}/release": {},
+    "POST /documents/quarantined/delete": {"json": {"ids": ["{held}"]}},
     "POST /tasks": {**_IN, "json": {"id": "{fresh}", "title": "Pick quinces"}},
     "POST /tasks/bulk": {**_IN, "json": {"tasks": [{"id": "{fresh}", "title": "Pick quinces"}]}},
     "PUT /tasks/{task}/attachments/{attachment}": {**_IN, "json": {"text": "{fresh}"}},
@@ -198,6 +202,7 @@ READS: Final[Mapping[str, Parts]] = {
     "GET /files/find": {"params": {"name": "*.md"}},
     "POST /files/grep": {"json": {"pattern": "quinces?", "ignore_case": True, "context": 1}},
     "POST /collections/{collection}/scan": {"json": {"categories": ["emails"]}},
+    "GET /collections/{collection}/quarantined": {},
     "POST /search": {"json": _QUERY},
     "POST /context": {"json": {**_QUERY, "max_tokens": 200}},
     "POST /explain": {"json": {**_QUERY, "max_tokens": 200, "document": "{document}"}},

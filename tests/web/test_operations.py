@@ -30,7 +30,10 @@ OTHER_IDS = {
 def test_every_operation_of_the_document_has_a_request(site: Site) -> None:
     paths = site.app.openapi()["paths"]
     described = {f"{method.upper()} {path}" for path in paths for method in paths[path]}
-    asked = {label.replace(" ", f" {PREFIX}").replace("{ended}", "{job}") for label in WRITES | READS}
+    asked = {
+        label.replace(" ", f" {PREFIX}").replace("{ended}", "{job}").replace("{held}", "{document}")
+        for label in WRITES | READS
+    }
     assert asked == {each for each in described if PREFIX in each}
 
 

@@ -8,6 +8,7 @@ export const STATUSES: readonly (readonly [Status, string])[] = [
   ["over_budget", "Over budget"],
   ["below_min_similarity", "Below threshold"],
   ["below_min_confidence", "Below confidence"],
+  ["below_min_trust", "Below trust"],
 ];
 
 const NAMES = new Map<string, string>(STATUSES);

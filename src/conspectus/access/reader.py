@@ -21,7 +21,7 @@ from conspectus.access.policy import (
 from conspectus.errors import NotFound
 from conspectus.model.access import Access, Grant, Person, Role
 from conspectus.model.connections import Connection
-from conspectus.model.filter import EVERYTHING, Filter, document_row, matches
+from conspectus.model.filter import EVERYTHING, And, Eq, Filter, Not, document_row, matches
 from conspectus.model.ids import ChunkId, CollectionId, DocumentId, JobId, SourceId
 from conspectus.model.jobs import IngestReport, Job, JobPage, JobState
 from conspectus.model.records import (
@@ -39,6 +39,7 @@ from conspectus.ports.accounts import Accounts
 from conspectus.ports.jobs import JobScope, JobStore
 from conspectus.ports.streams import EntityOccurrence, Extent, Span, Spot, TimelinePage
 
+QUARANTINED = Eq("kind", "quarantined")
 MAX_CHECKED = 1_000
 """Maximum number of pending texts that are checked for a readable one."""
 
@@ -70,7 +71,7 @@ class SourceRef:
 
     def shows(self, document: Document) -> bool:
         """Return whether the person may read a document of this collection."""
-        return matches(self.narrowed(), document_row(document))
+        return document.kind != "quarantined" and matches(self.narrowed(), document_row(document))
 
     def visible(self, sources: Sequence[Source]) -> list[Source]:
         """Return the readable sources among these sources of the collection."""
@@ -173,6 +174,11 @@ class AuthorizedReader:
 
     async def documents(self, ids: Sequence[str]) -> list[tuple[Document, SourceRef]]:
         """Return the readable documents in the order of `ids`, with their collections."""
+        return await self._documents(ids, lambda place, each: place.shows(each))
+
+    async def _documents(
+        self, ids: Sequence[str], shows: Callable[[SourceRef, Document], bool]
+    ) -> list[tuple[Document, SourceRef]]:
         require_scope(self.person, "read", "read")
         found = await self._records.documents([DocumentId(each) for each in ids])
         held = await self._grants()
@@ -183,7 +189,7 @@ class AuthorizedReader:
             for name, collection in collections.items()
         }
         pairs = [(each, places[each.collection]) for each in found if each.collection in places]
-        return [(each, place) for each, place in pairs if sees(place.access) and place.shows(each)]
+        return [(each, place) for each, place in pairs if sees(place.access) and shows(place, each)]
 
     async def inside(self, place: SourceRef, ids: Sequence[str]) -> list[Document]:
         """Return the readable documents of a collection in the order of `ids`."""
@@ -356,7 +362,7 @@ class AuthorizedReader:
         status: Status | None = None,
     ) -> tuple[Sequence[Document], str | None]:
         """Return a page of readable documents that match, and the cursor of the next page."""
-        allowed = place.narrowed(where)
+        allowed = And((Not(QUARANTINED), place.narrowed(where)))
         return await self._records.list(place.collection.id, allowed, after=after, limit=limit, status=status)
 
     async def list_by_key(
@@ -364,11 +370,26 @@ class AuthorizedReader:
     ) -> Sequence[Document]:
         """Return the first documents of a readable source with start ≤ key < end, by key."""
         self._require_visible(place, source)
-        return await self._records.list_by_key(source.id, start=start, end=end, limit=limit)
+        found = await self._records.list_by_key(source.id, start=start, end=end, limit=limit)
+        return [each for each in found if each.kind != "quarantined"]
+
+    async def quarantined(
+        self, place: SourceRef, *, after: str | None, limit: int
+    ) -> tuple[Sequence[Document], str | None]:
+        """Return a page of the quarantined documents that the person may read, if they were released."""
+        allowed = place.narrowed(QUARANTINED)
+        return await self._records.list(place.collection.id, allowed, after=after, limit=limit)
+
+    async def quarantined_documents(self, ids: Sequence[str]) -> Sequence[tuple[Document, SourceRef]]:
+        """Return quarantined documents with their collections, without unreadable and unknown ones."""
+        return await self._documents(
+            ids, lambda place, each: matches(place.narrowed(QUARANTINED), document_row(each))
+        )
 
     async def count(self, place: SourceRef, where: Filter, *, status: Status | None = None) -> int:
         """Return the number of readable documents that match."""
-        return await self._records.count(place.collection.id, place.narrowed(where), status=status)
+        allowed = And((Not(QUARANTINED), place.narrowed(where)))
+        return await self._records.count(place.collection.id, allowed, status=status)
 
     async def has_pending(self, place: SourceRef, space: EmbeddingSpace, where: Filter) -> bool:
         """Return whether any readable text that matches is pending; it checks the oldest MAX_CHECKED."""

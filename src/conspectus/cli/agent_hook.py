@@ -43,10 +43,11 @@ NOTES_SQL = """
         coalesce(documents.author, documents.role, '')
     from sources join collections on collections.id = sources.collection and collections.name = 'memory'
     join documents on documents.source = sources.id and documents.kind = 'memory' and documents.thread is null
+        and documents.trust in ('trusted', 'standard')
     join chunks on chunks.document = documents.number and chunks.position = 0
     where sources.name = :source order by documents.number desc limit :limit
 """
-"""The newest notes of a project, read without the engine, which takes too long to open."""
+"""The newest notes of a project that are not untrusted. Opening the engine takes too long."""
 RESPONSES_SQL = {
     "SessionStart": """
         select json_object('hookSpecificOutput',

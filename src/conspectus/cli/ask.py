@@ -76,6 +76,7 @@ def ask(
         filter=session.where(searched),
         min_similarity=FLOOR if searched.min_similarity is None else searched.min_similarity,
         min_confidence=searched.min_confidence,
+        min_trust=searched.min_trust,
         use_context=not no_context,
         allocation=Allocation(context=max_tokens, answer=max_answer_tokens),
     )
@@ -146,6 +147,7 @@ def _passages(session: Session, request: ChatRequest, sources: Sources) -> None:
         filter=request.filter,
         min_similarity=request.min_similarity,
         min_confidence=request.min_confidence,
+        min_trust=request.min_trust,
     )
     if session.json:
         dump({"answer": None, "sources": sources, "citations": None, "usage": None, "passages": window.text})

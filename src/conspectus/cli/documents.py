@@ -209,6 +209,37 @@ def _show_text(session: Session, found: FileText) -> None:
         session.note(*[] if found.next is None else [f"goes on: --start {found.next}"])
 
 
+def list_quarantined(session: Session, *, limit: PageLimit = 100, after: After = None) -> None:
+    """List quarantined documents, for managers of the collection."""
+    page = session.engine.documents.list_quarantined(collection=session.collection, after=after, limit=limit)
+    rows = (
+        (one.id, one.pattern, one.origin, cell(one.title or one.key, limit=40), cell(one.text, limit=120))
+        for one in page.documents
+    )
+    session.show_page(page, rows_table(("id", "pattern", "origin", "title", "text"), rows))
+
+
+def release_quarantined(
+    document: Annotated[str, typer.Argument(metavar="ID", help="Id of the document.")], session: Session
+) -> None:
+    """Release a quarantined document after review."""
+    written = session.engine.documents.release_quarantined(document)
+    session.show(written, f"released {written.id}")
+
+
+def delete_quarantined(
+    ids: Annotated[list[str], typer.Argument(metavar="ID...", help="Ids of documents.")],
+    session: Session,
+    *,
+    purge: Purge = False,
+    yes: Yes = False,
+) -> None:
+    """Delete quarantined documents after review."""
+    confirm(f"Delete {len(ids)} quarantined documents?", yes=yes)
+    receipt = session.engine.documents.delete_quarantined(ids, purge=purge)
+    session.show(receipt, receipt_line(receipt), found=receipt.documents)
+
+
 def documents_table(documents: Iterable[Document]) -> RenderableType:
     """Documents, one per line."""
     rows = (

@@ -1,4 +1,4 @@
-"""eval init, compare, retrieval, evidence, conversation, turns, moments and similarity."""
+"""eval init, compare, retrieval, evidence, conversation, turns, moments, similarity and trust."""
 
 import asyncio
 import json
@@ -23,6 +23,8 @@ from conspectus.evals.compare import BY_QUESTION, compared, too_low
 from conspectus.evals.evidence import BUDGETS, questions_about, write_evidence_set
 from conspectus.evals.evidence import evidence as measure_evidence
 from conspectus.evals.moments import moments as measure_moments
+from conspectus.evals.trust import failed as broken
+from conspectus.evals.trust import trust as measure_trust
 from conspectus.evals.turns import turns as measure_turns
 from conspectus.model.filter import Filter
 from conspectus.model.graph import GraphExpansion
@@ -166,6 +168,19 @@ def similarity(
     session.require_here()
     figures = asyncio.run(measure_similarity(directories))
     session.show(figures, similarity_table(figures))
+
+
+def trust(
+    session: Session,
+    *,
+    histories: Annotated[int, typer.Option(min=1, help="Number of generated histories.")] = 10_000,
+    seed: Annotated[int, typer.Option(help="Seed of the histories.")] = 0,
+) -> None:
+    """Check trust levels on generated attack histories."""
+    figures = _measured(session, lambda bars: measure_trust(histories=histories, seed=seed, progress=bars))
+    session.show(figures, figures_table(figures))
+    if broken(figures):
+        raise typer.Exit(FAILED)
 
 
 def _stored(session: Session, where: Filter) -> Iterator[NewDocument]:

@@ -279,9 +279,9 @@ class Importer:
                     states = (*each.earlier, (each.updated, new.text))
                     lines.append(new_line(new, scope, states, recorded=each.created))
                 case NewMemory() as new, Scope() as scope:
-                    memories.setdefault(scope, []).append(new)
+                    memories.setdefault(scope, []).append(replace(new, origin="import"))
                 case NewDocument() as new, str() as source:
-                    documents.setdefault(source, []).append(new)
+                    documents.setdefault(source, []).append(replace(new, origin="import"))
         if lines:
             yield from (each.outcome for each in engine.memory.import_lines(lines, collection=collection))
         for scope, given in memories.items():

@@ -107,6 +107,7 @@ COMMANDS: Mapping[str, tuple[str, Mapping[str, str]]] = {
         "init": "eval.init", "compare": "eval.compare",
         "retrieval": "eval.retrieval", "evidence": "eval.evidence", "conversation": "eval.conversation",
         "turns": "eval.turns", "moments": "eval.moments", "similarity": "eval.similarity",
+        "trust": "eval.trust",
     }),
     "collections": ("Manage collections.", {
         "list": "collections.list_collections", "create": "collections.create_collection",
@@ -123,6 +124,10 @@ COMMANDS: Mapping[str, tuple[str, Mapping[str, str]]] = {
     "jobs": ("Manage background jobs.", {
         "list": "jobs.list_jobs", "get": "jobs.get_job", "cancel": "jobs.cancel_job",
         "retry": "jobs.retry_job", "report": "jobs.report_jobs",
+    }),
+    "quarantine": ("Review documents that match attack patterns.", {
+        "list": "documents.list_quarantined", "release": "documents.release_quarantined",
+        "delete": "documents.delete_quarantined",
     }),
     "requests": ("Log of model provider requests.", {
         "list": "jobs.list_requests", "summary": "jobs.summarize_requests",

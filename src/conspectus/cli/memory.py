@@ -17,6 +17,7 @@ from conspectus.cli.options import (
     MaxTokens,
     MinConfidence,
     MinSimilarity,
+    MinTrust,
     ProjectPath,
     Query,
     Wait,
@@ -125,6 +126,7 @@ class Recalling:
     limit: Limit = 10
     min_similarity: MinSimilarity = None
     min_confidence: MinConfidence = 0.0
+    min_trust: MinTrust = None
     alpha: Annotated[float, typer.Option(help="Weight of the graph, 0 to 1.")] = GraphExpansion().alpha
     hops: Annotated[int, typer.Option(help="Number of graph hops; 0 is off.")] = GraphExpansion().hops
     all_conversations: Annotated[
@@ -140,6 +142,7 @@ class Recalling:
             "graph": GraphExpansion(self.alpha, self.hops) if self.hops else None,
             "min_similarity": self.min_similarity,
             "min_confidence": self.min_confidence,
+            "min_trust": self.min_trust,
             "all_conversations": self.all_conversations,
         }
 

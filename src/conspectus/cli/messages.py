@@ -15,6 +15,7 @@ from conspectus.cli.options import (
     MaxTokens,
     MinConfidence,
     MinSimilarity,
+    MinTrust,
     PageLimit,
     Query,
     Wait,
@@ -47,6 +48,7 @@ class WindowLimits:
     related: Annotated[bool, typer.Option("--related", help="Include related channels.")] = False
     min_similarity: MinSimilarity = None
     min_confidence: MinConfidence = 0.0
+    min_trust: MinTrust = None
     at: Instant = None
 
 
@@ -131,6 +133,7 @@ def context(channel: Channel, query: Query, session: Session, limits: WindowLimi
         related=limits.related,
         min_similarity=limits.min_similarity,
         min_confidence=limits.min_confidence,
+        min_trust=limits.min_trust,
     )
     found = window(limits.max_tokens)
     if found.window.outcome == "found":

@@ -225,7 +225,7 @@ def list_readers(
 
 
 def list_audit(session: Session, *, limit: PageLimit = 20) -> None:
-    """List queries that were asked as another user, newest first."""
+    """List queries asked as another user, and reviews, newest first."""
     found = session.engine.people.list_audit(limit=limit)
     names = _names(session)
     collections = {str(each.id): each.name for each in session.engine.collections.list()}
@@ -235,11 +235,12 @@ def list_audit(session: Session, *, limit: PageLimit = 20) -> None:
             names.get(each.actor, each.actor),
             names.get(each.viewed_as, each.viewed_as),
             collections.get(each.collection, each.collection),
+            each.action,
             each.query,
         )
         for each in found.entries
     )
-    session.show(found, rows_table(("at", "user", "as", "collection", "query"), rows))
+    session.show(found, rows_table(("at", "user", "as", "collection", "action", "query"), rows))
 
 
 def _because(origins: Sequence[RoleOrigin]) -> str:

@@ -32,6 +32,7 @@ FATES = {
     "near_duplicate": "dim",
     "below_min_similarity": "red",
     "below_min_confidence": "red",
+    "below_min_trust": "red",
     "over_budget": "cyan",
 }
 
@@ -280,6 +281,7 @@ def _scope(session: Session, searched: Connected) -> dict[str, Any]:
         "filter": session.where(searched),
         "min_similarity": searched.min_similarity,
         "min_confidence": searched.min_confidence,
+        "min_trust": searched.min_trust,
         "query_context": searched.query_context(),
         **searched.fields(),
     }

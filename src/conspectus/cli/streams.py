@@ -20,6 +20,7 @@ from conspectus.cli.options import (
     MaxTokens,
     MinConfidence,
     MinSimilarity,
+    MinTrust,
     Purge,
     Query,
     Wait,
@@ -79,6 +80,7 @@ class SearchFilters:
     limit: Limit = 5
     min_similarity: MinSimilarity = None
     min_confidence: MinConfidence = 0.0
+    min_trust: MinTrust = None
     parse_time: Annotated[
         bool,
         typer.Option("--parse-time/--ignore-time", help="Use times in the query, such as 'around 12:30'."),
@@ -93,6 +95,7 @@ class SearchFilters:
             "read_times": self.parse_time,
             "min_similarity": self.min_similarity,
             "min_confidence": self.min_confidence,
+            "min_trust": self.min_trust,
             "limit": self.limit,
         }
 

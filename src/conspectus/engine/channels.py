@@ -139,6 +139,7 @@ class ChannelService(Service):
             min_confidence=asked.min_confidence,
             query_context=QueryContext(here.id, asked.thread, asked.at, asked.profile),
             thread_messages=asked.thread_messages,
+            min_trust=asked.min_trust,
         )
         window = await self._search.window(wanted, max_tokens)
         shown = list(dict.fromkeys(each.document for each in window.citations))

@@ -22,6 +22,7 @@ from conspectus.model.filter import And, Eq
 from conspectus.model.query import EVERYWHERE, Budget, Query
 from conspectus.model.records import Source
 from conspectus.model.results import Citation, ContextWindow, Hit, Retrieval
+from conspectus.model.trust import least
 from conspectus.text.clean import clean, graphemes_prefix
 from conspectus.text.prompt_escaping import FRAME, disarm, framed, marks, passages
 
@@ -134,6 +135,7 @@ class ChatService(Service):
             role="assistant",
             reply_to=asked.key,
             metadata=answer_metadata(answer, sources),
+            trust=least(*(each.trust for each in sources)),
         )
         try:
             place = await self._authorized.place(channel.collection)
@@ -239,6 +241,7 @@ def _query(request: ChatRequest, draft: PreparedChat) -> Query:
         min_similarity=request.min_similarity,
         min_confidence=request.min_confidence,
         query_context=request.query_context,
+        min_trust=request.min_trust,
     )
 
 
@@ -274,6 +277,7 @@ def _passage(citation: Citation, text: str) -> ChatSource:
         page=citation.page,
         heading=citation.heading,
         location=citation.location,
+        trust=citation.trust,
     )
 
 
@@ -307,6 +311,7 @@ def _task(line: TaskLine, hit: Hit) -> ChatSource:
         end=hit.chunk.end,
         snippet=graphemes_prefix(disarm(hit.chunk.text), SNIPPET),
         location=hit.document.location,
+        trust=hit.document.trust,
     )
 
 

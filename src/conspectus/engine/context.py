@@ -5,6 +5,7 @@ import functools
 import logging
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
+from dataclasses import replace
 from datetime import datetime
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Concatenate, Final, ParamSpec, TypeAlias, TypeVar, cast
@@ -280,6 +281,14 @@ class EngineContext:
         if collection is not None and collection.names and self.does_background_work:
             self.core.names.wake(collection.id)
         return done.written
+
+    async def release(self, document: NewDocument, source: Source, *, if_match: str) -> Written:
+        """Write a quarantined document that a manager has reviewed."""
+        by = replace(self.preparation(source), reviewed=True)
+        done = await write(self.core.records, [document], by, if_match=if_match)
+        self.core.backfill.wrote(source.collection, lacks_vectors=done.lacks_vectors)
+        await self.core.open_indexes.catch_up(source.collection, done.update)
+        return done.written[0]
 
     def preparation(self, source: Source) -> Preparation:
         """Return the settings and functions that prepare documents of a source."""

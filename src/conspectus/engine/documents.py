@@ -5,8 +5,10 @@ from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Unpack
+from uuid import uuid4
 
 from conspectus.access.policy import require_scope
+from conspectus.access.reader import SourceRef
 from conspectus.engine.context import Service
 from conspectus.errors import (
     NotFound,
@@ -16,7 +18,8 @@ from conspectus.errors import (
     require_range,
 )
 from conspectus.ingest.files import Intake, KnownFile, Root, placed, take_in
-from conspectus.ingest.prepare import batches, message_id, own_spans
+from conspectus.ingest.prepare import batches, given_before, message_id, own_spans, quarantined
+from conspectus.model.access import AuditAction, AuditEntry
 from conspectus.model.filter import EVERYTHING, Filter
 from conspectus.model.records import (
     Chunk,
@@ -29,10 +32,12 @@ from conspectus.model.records import (
     TextPosition,
     Written,
 )
-from conspectus.model.reports import FilesReport, Page
+from conspectus.model.reports import FilesReport, Page, QuarantinePage
+from conspectus.model.trust import least, least_trusted
 from conspectus.ports import Progress
 
 LIST_LIMIT = 1_000
+REVIEW = "review quarantined documents"
 FIELDS = DocumentChanges.__annotations__.keys()
 TEXT = {"text", "places", "spans", "vector"}
 
@@ -187,7 +192,7 @@ class DocumentService(Service):
             if if_match not in {None, stored.fingerprint}:
                 raise PreconditionFailed("document", document)
             source = Source(stored.source, stored.collection, name="")
-            current = replace(await self._as_input(stored, source, changes), **changes)
+            current = replace(await self._as_input(stored, source, changes), **_lowered(stored, changes))
             try:
                 written = await self._context.write([current], source, if_match=stored.fingerprint)
             except PreconditionFailed:
@@ -232,6 +237,59 @@ class DocumentService(Service):
                 )
         return replace(total, purged=purge)
 
+    async def list_quarantined(
+        self, *, collection: str = "default", after: str | None = None, limit: int = 100
+    ) -> QuarantinePage:
+        """List the quarantined documents of a collection with their texts, for its managers."""
+        require_range("limit", limit, 1, LIST_LIMIT)
+        place = await self._authorized.place(collection)
+        place.require("manager", REVIEW)
+        found, cursor = await self._authorized.quarantined(place, after=after, limit=limit)
+        return QuarantinePage(tuple(map(quarantined, found)), cursor)
+
+    async def release_quarantined(self, document: str) -> Written:
+        """Release a quarantined document after review: from now on it is in results, at its own level.
+
+        Only managers may. It is noted in the audit log. The fact of a memory is not added to a graph. Raises
+        NotFound or PermissionDenied.
+        """
+        ((stored, place),) = await self._quarantined([document])
+        source = await self._authorized.require_source(place, stored.source)
+        await self._note("release", place, [stored])
+        written = await self._context.release(given_before(stored), source, if_match=stored.fingerprint)
+        await self._context.embed(place.collection, wait=False)
+        return written
+
+    async def delete_quarantined(self, ids: Sequence[str], *, purge: bool = False) -> Receipt:
+        """Delete quarantined documents after review; return how many. Only managers may.
+
+        It is noted in the audit log. Raises NotFound or PermissionDenied.
+        """
+        found = await self._quarantined(ids)
+        for place in {each.collection.id: each for _, each in found}.values():
+            inside = [each for each, where in found if where.collection.id == place.collection.id]
+            await self._note("delete_quarantined", place, inside)
+        async with self._context.purging(purge, *{each.collection for each, _ in found}):
+            receipt = await self._core.records.delete([each.id for each, _ in found], now=self._parts.clock())
+        return replace(receipt, purged=purge)
+
+    async def _quarantined(self, ids: Sequence[str]) -> Sequence[tuple[Document, SourceRef]]:
+        """Return quarantined documents that the person may review. Raises NotFound or PermissionDenied."""
+        require_scope(self._person, "write", REVIEW)
+        found = await self._authorized.quarantined_documents(ids)
+        if missing := set(ids) - {each.id for each, _ in found}:
+            raise NotFound("quarantined document", min(missing))
+        for _, place in found:
+            place.require("manager", REVIEW)
+        return found
+
+    async def _note(self, action: AuditAction, place: SourceRef, documents: Sequence[Document]) -> None:
+        """Add a review to the audit log."""
+        actor, home, now = self._person.id, place.collection.id, self._parts.clock()
+        named = " ".join(each.id for each in documents)
+        entry = AuditEntry(str(uuid4()), actor, actor, home, named, now, action)
+        await self._parts.accounts.add_audit(entry)
+
     async def _as_input(self, stored: Document, source: Source, changes: DocumentChanges) -> NewDocument:
         """Return a stored document as it was given; without the text if that cannot be reproduced."""
         fields = {name: getattr(stored, name) for name in (*FIELDS - TEXT, "key")}
@@ -242,6 +300,15 @@ class DocumentService(Service):
         has_places = stored.syntax not in {"markdown", "rst"} or any(each.page is not None for each in chunks)
         spans = own_spans(chunks, new, self._context.preparation(source))
         return replace(new, places=_places(chunks) if has_places else (), spans=spans)
+
+
+def _lowered(stored: Document, changes: DocumentChanges) -> DocumentChanges:
+    """Return changes that leave a document at most at its level."""
+    lower: DocumentChanges = {
+        "origin": least_trusted(stored.origin, changes.get("origin")),
+        "trust": least(stored.trust, changes.get("trust")),
+    }
+    return {**changes, **lower}
 
 
 def _places(chunks: Sequence[Chunk]) -> tuple[TextPosition, ...]:

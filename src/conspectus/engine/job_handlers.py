@@ -109,7 +109,7 @@ class JobHandlers:
         found = FoundFile(path, name, (await asyncio.to_thread(path.stat)).st_size)
         parsed = await asyncio.to_thread(self._parts.make_files().parse, found)
         documents = [
-            replace(each, key=each.key or name, metadata={**each.metadata, "path": name})
+            replace(each, key=each.key or name, metadata={**each.metadata, "path": name}, origin="import")
             for each in parsed.documents
         ]
         return await self._replace(job, source, documents, Eq(("path",), name))
@@ -229,6 +229,7 @@ def _page_documents(parsed: ParsedFile, fetched: Fetched, key: str) -> list[NewD
                 key=key if whole else f"{key}#{each.key}",
                 title=title_of(key) if each.title in {"", nameless} else each.title,
                 metadata={**facts, "url": key, "content_type": fetched.content_type},
+                origin="web",
             )
         )
     return documents
@@ -320,7 +321,7 @@ class ConnectionSources:
 
     async def write(self, source: Source, documents: Sequence[NewDocument]) -> Sequence[Written]:
         """Write documents to a source, all or none."""
-        return await self._write(source, documents)
+        return await self._write(source, [replace(each, origin="import") for each in documents])
 
     async def delete(self, documents: Sequence[DocumentId]) -> None:
         """Delete these pages. Their children only lose their parent."""

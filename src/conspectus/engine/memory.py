@@ -45,6 +45,7 @@ from conspectus.model.memory import (
 )
 from conspectus.model.query import Budget
 from conspectus.model.records import Source, Written
+from conspectus.model.trust import least, least_trusted
 from conspectus.ports import Progress
 from conspectus.text.hashing import stable_id
 
@@ -124,7 +125,7 @@ class MemoryService(Service):
             before = await self._reader.memory(memory_sources, memory)
             if if_match not in {None, before.document.fingerprint}:
                 raise PreconditionFailed("memory", memory)
-            new = replace(as_input(before), **changes)
+            new = _lowered(replace(as_input(before), **changes), before)
             if before.closed_by is not None and new.fact != before.fact and "valid_until" not in changes:
                 new = replace(new, valid_until=None)
             source = memory_sources.by_id[before.document.source]
@@ -135,7 +136,7 @@ class MemoryService(Service):
             except PreconditionFailed:
                 continue
             if changes.keys() & OF_FACTS:
-                done = MemoryWritten(written.id, "updated")
+                done = MemoryWritten(written.id, "updated", quarantined=written.quarantined)
                 await self._facts.stated(source, memory_sources.place, new, done, before)
             await self._context.embed(memory_sources.place.collection, wait=False)
             return written
@@ -310,6 +311,13 @@ class MemoryService(Service):
         return await self._transfer.take_in(lines, collection, scope=scope, progress=progress)
 
 
+def _lowered(new: NewMemory, before: Memory) -> NewMemory:
+    """Return a changed memory at most at the level that it had."""
+    document = before.document
+    origin, trust = least_trusted(document.origin, new.origin), least(document.trust, new.trust)
+    return replace(new, origin=origin, trust=trust)
+
+
 NOWHERE = Source(SourceId(""), CollectionId(""), "")
 """The limits that a memory is checked against before its source exists."""
 Stored = Mapping[str, Sequence[Memory]]
@@ -399,10 +407,12 @@ class MemoryTransfer:
             except PreconditionFailed:
                 continue
             await self._core.open_indexes.catch_up(place.collection.id)
+            hidden = {each.id for each in done if each.quarantined is not None}
             facts = [
                 line
                 for line in batch
                 if is_newest(line, stored.get(ids[Reference(line.scope, line.key)], ()))
+                and ids[Reference(line.scope, line.key)] not in hidden
             ]
             await self._state_facts(facts, place, memory_sources, ids)
             return done

@@ -12,21 +12,22 @@ from conspectus.engine.search import Searcher, WindowBuilder
 from conspectus.errors import require_range
 from conspectus.memory.documents import as_of_filter, ended, memory_filter, recent, validity_remark
 from conspectus.memory.scopes import reaches, scope_of
-from conspectus.model.filter import And, document_row, matches
+from conspectus.model.filter import And, document_row, matches, with_min_trust
 from conspectus.model.ids import DocumentId
 from conspectus.model.memory import (
+    FoundAs,
     Memory,
     MemoryHit,
     MemoryQuery,
     MemoryRetrieval,
     MemoryWindow,
-    Origin,
     RecentMemory,
     Scope,
 )
 from conspectus.model.query import Budget, Query
 from conspectus.model.records import StoredChunk
 from conspectus.model.results import Hit, Retrieval
+from conspectus.model.trust import least
 from conspectus.retrieval.pipeline import checked_query
 from conspectus.text.times import render
 from conspectus.window.build import WindowOptions
@@ -147,7 +148,7 @@ class MemorySearch:
     async def _previous(self, state: str, resolved: ResolvedMemoryQuery, first: Sequence[Hit]) -> Previous:
         """Return the window with a state, with those of its memories that the query may show."""
         query, memory_sources = resolved.query, resolved.memory_sources
-        filter = And((as_of_filter(query.as_of), memory_filter()))
+        filter = with_min_trust(And((as_of_filter(query.as_of), memory_filter())), query.min_trust)
         known = {hit.chunk.id: hit for hit in first}
 
         def allowed(found: StoredChunk) -> bool:
@@ -186,6 +187,7 @@ class MemorySearch:
             vector=resolved.vector,
             as_of=query.as_of,
             graph=graph,
+            min_trust=query.min_trust,
         )
         index_query = checked_query(index_query, {}, self._parts.settings)
         if not memory_sources.sources:
@@ -202,12 +204,14 @@ class MemorySearch:
         """Return the newest turns of the conversation; none without one, or as of another time."""
         if query.scope.conversation is None or query.as_of is not None or not memory_sources.sources:
             return []
-        return await self._reader.recent(
+        found = await self._reader.recent(
             scope=query.scope,
             collection=query.collection,
             limit=query.recent,
             max_tokens=query.recent_tokens,
         )
+        lowest = query.min_trust or "untrusted"
+        return [each for each in found if least(each.memory.document.trust, lowest) == lowest]
 
     async def _fixed_part(self, resolved: ResolvedMemoryQuery, budget: Budget) -> PinnedNotes:
         query = resolved.query
@@ -228,12 +232,12 @@ class MemorySearch:
         return PinnedNotes(tuple(notes), tuple(last))
 
     async def _notes(self, resolved: ResolvedMemoryQuery) -> list[Memory]:
-        """Return the notes of the scope: those relevant to the query first, then the newest."""
+        """Return the trusted notes of the scope: those relevant to the query first, then the newest."""
         query, place = resolved.query, resolved.memory_sources.place
         wide = await self._reader.memory_sources(Scope(query.scope.user), query.collection)
         own = {each.id for each in wide.sources if reaches(scope_of(each.name), query.scope)}
         rows = await wide.notes(own, limit=MAX_NOTES)
-        now = [memory_in(wide, each, text) for each, text in rows]
+        now = [memory_in(wide, each, text) for each, text in rows if each.trust == "trusted"]
         there = now if query.as_of is None else await _then(wide, now, query.as_of)
         seen = {each.document.id: each for each in await self._reader.present(wide, there)}
         if not seen or not query.query.strip():
@@ -278,7 +282,7 @@ async def _then(memory_sources: MemorySources, notes: Sequence[Memory], instant:
 
 
 def _recalled(memory: Memory, hit: Hit, is_last: bool, at: datetime) -> MemoryHit:
-    origins: list[Origin] = ["note" if memory.kind == "note" else "long_term"]
+    origins: list[FoundAs] = ["note" if memory.kind == "note" else "long_term"]
     if is_last:
         origins.insert(0, "recent")
     return MemoryHit(

@@ -43,7 +43,7 @@ MemoryChange = Callable[[Memory], Awaitable[Memory]]
 
 
 class MemoryFacts:
-    """Facts of memories as edges of their scope's graph."""
+    """Facts of memories as edges of their scope's graph; that of a quarantined memory is none."""
 
     def __init__(self, context: EngineContext, reader: MemoryReader, graphs: GraphAccess) -> None:
         self._context = context
@@ -75,6 +75,8 @@ class MemoryFacts:
     ) -> MemoryWritten:
         """Store the fact of a memory in the graph, and end its former fact. Returns the memory."""
         closed: tuple[str, ...] = ()
+        if done.quarantined is not None:
+            return done
         if new.fact is not None:
             edge = edge_of_fact(new, done.id, self._parts.clock())
             where = {"graph": graph_name(scope_of(source.name)), "collection": place.collection.id}
@@ -265,7 +267,9 @@ class MemoryWriter:
         if fresh:
             put = await self._context.write(fresh, source, stored=(), collection=behind, embedder=embedder)
         for number, written in zip(places, put, strict=True):
-            done[number] = MemoryWritten(written.id, written.outcome, near[number])
+            done[number] = MemoryWritten(
+                written.id, written.outcome, near[number], quarantined=written.quarantined
+            )
         return [
             await self._facts.stated(
                 source, place, inputs[number], done[number], stored.get(inputs[number].key or "")
@@ -302,10 +306,10 @@ class MemoryWriter:
             except PreconditionFailed:
                 found = await self._reader.keyed(memory_sources, source, [stored.document.key])
                 continue
-            return MemoryWritten(written.id, written.outcome, stored.near)
+            return MemoryWritten(written.id, written.outcome, stored.near, quarantined=written.quarantined)
         fresh = document_of(new, stored.scope, now=self._parts.clock(), beside={})
         written = (await self._context.write([fresh], source))[0]
-        return MemoryWritten(written.id, written.outcome)
+        return MemoryWritten(written.id, written.outcome, quarantined=written.quarantined)
 
     async def _near_duplicates(
         self, source: Source, place: SourceRef, batch: Sequence[NewMemory], stored: dict[str, Memory]

@@ -268,7 +268,10 @@ class PeopleService(Service):
         return readers
 
     async def list_audit(self, *, after: str | None = None, limit: int = AUDIT) -> AuditPage:
-        """List the queries that were asked as another user, newest first. Only the owner account may."""
+        """List queries asked as another user and reviews of quarantined documents, newest first.
+
+        Only the owner account may.
+        """
         require_owner(self._person, "see the audit log")
         require_range("limit", limit, 1, AUDIT)
         return await self._parts.accounts.audit(after=after, limit=limit)

@@ -19,7 +19,7 @@ from conspectus.errors import Conflict, InvalidInput, NotFound, ProviderError, r
 from conspectus.graph.expansion import GraphCandidates
 from conspectus.memory.documents import as_of_filter
 from conspectus.model.access import AuditEntry, User
-from conspectus.model.filter import And, Filter, document_row, matches
+from conspectus.model.filter import EVERYTHING, And, Filter, Not, document_row, matches, with_min_trust
 from conspectus.model.ids import ChunkId, CollectionId, SourceId, UserId
 from conspectus.model.query import EVERYWHERE, Budget, Query, QueryContext, QueryOptions
 from conspectus.model.records import Document, EmbeddingSpace, StoredChunk
@@ -33,6 +33,7 @@ from conspectus.model.results import (
     Reranking,
     Retrieval,
 )
+from conspectus.model.trust import MinTrust
 from conspectus.ports import Embedder, Index
 from conspectus.ports.jobs import on_behalf_of
 from conspectus.retrieval.chains import ChainReader, with_chains
@@ -90,6 +91,12 @@ class Searcher:
         with on_behalf_of(self._asker):
             found = await self._find(query, also)
             return await self.finish(query, _with_highest(query, found))
+
+    async def with_below_min_trust(self, found: Retrieval, query: Query, level: MinTrust) -> Retrieval:
+        """Add the hits that only the minimum level excludes."""
+        below = And((Not(with_min_trust(EVERYTHING, level)), query.filter))
+        hits = (await self._find(replace(query, filter=below), None)).hits
+        return replace(found, below_min_trust=hits, plan={**found.plan, "min_trust": level})
 
     async def finish(self, query: Query, found: Retrieval) -> Retrieval:
         """Apply the minimum confidence, rerank, and add reply chains, as the query asks."""
@@ -160,7 +167,7 @@ class Searcher:
     async def previous(self, state: str, query: Query) -> Previous:
         """Return the window with a state, with those of its chunks that the query allows."""
         home = None if query.collection == EVERYWHERE else await self._authorized.place(query.collection)
-        filter = And((as_of_filter(query.as_of), query.filter))
+        filter = with_min_trust(And((as_of_filter(query.as_of), query.filter)), query.min_trust)
 
         def allowed(found: StoredChunk) -> bool:
             document = found.document
@@ -379,15 +386,16 @@ class SearchService(Service):
         budget leaves out or cuts, or those of the document, say from which budget on they are in it.
         """
         stored = None if document is None else (await self._authorized.document(document))[0]
-        found = await self._searcher.search(self._max_query(query, options), also=stored)
-        below = (*found.below_min_confidence, *found.below_min_similarity)
-        ranked = {hit.document.id for hit in (*found.hits, *below)}
-        if stored is not None and stored.id not in ranked:
+        asked = self._max_query(query, options)
+        found = await self._searcher.search(asked, also=stored)
+        if asked.min_trust is not None:
+            wide = self._max_query(query, {**options, "min_trust": None})
+            found = await self._searcher.with_below_min_trust(found, wide, asked.min_trust)
+        below = (*found.below_min_confidence, *found.below_min_similarity, *found.below_min_trust)
+        if stored is not None and stored.id not in {hit.document.id for hit in (*found.hits, *below)}:
             why = "the filter leaves it out" if stored.chunks else "it has no text"
             found = replace(found, notices=(*found.notices, f"{stored.id} was not ranked: {why}"))
-        fitted = FITTED if fits_from else 0
-        only = None if stored is None else stored.id
-        shown = WindowOptions(parts=True, fits_from=fitted, document=only)
+        shown = WindowOptions(parts=True, fits_from=FITTED * fits_from, document=document)
         return await asyncio.to_thread(self._explained, found, max_tokens, shown)
 
     async def explain_as(
@@ -525,8 +533,8 @@ class SearchService(Service):
 
     def _max_query(self, query: str | Query, options: QueryOptions) -> Query:
         """Return the query with the highest limit, unless one is given."""
-        everything: QueryOptions = {"limit": self._parts.settings.max_limit, **options}
-        return checked_query(query, everything, self._parts.settings)
+        settings = self._parts.settings
+        return checked_query(query, {"limit": settings.max_limit, **options}, settings)
 
     def _explained(
         self, found: Retrieval, max_tokens: int | Budget, options: WindowOptions | None = None

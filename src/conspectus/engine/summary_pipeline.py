@@ -32,6 +32,7 @@ from conspectus.model.jobs import Job
 from conspectus.model.records import Json, Source
 from conspectus.model.retry_policy import RetryPolicy
 from conspectus.model.streams import BatchSummary, Caption, Summary, SummaryRequest
+from conspectus.model.trust import Trust, least
 from conspectus.ports import Progress, Vectors
 from conspectus.ports.chat import ChatModel
 from conspectus.ports.streams import NewSummary, Span, Summaries
@@ -273,6 +274,7 @@ class SummaryPipeline:
         if not how.reading and not how.filling and finished.fault is None:
             await store.tidy(request.source.id, name, scribe.used)
         made = reported(finished, model.name, request.form, calls=scribe.calls)
+        made = replace(made, trust=_lowest(captions, "standard"))
         return replace(made, batches=tuple(timed(each, clock_of(request.source)) for each in made.batches))
 
     async def _batches(
@@ -340,7 +342,7 @@ class SummaryPipeline:
         text = "\n".join(lines)
         start, end = Batch(0, tuple(captions), full=True).times
         only = BatchSummary(0, start, end, len(captions), "done", text)
-        return Summary("complete", text, EXTRACTIVE, (timed(only, clock),))
+        return Summary("complete", text, EXTRACTIVE, (timed(only, clock),), trust=_lowest(captions))
 
     async def _caption_vectors(self, place: SourceRef, captions: Sequence[Caption]) -> Vectors | None:
         """Return one row per caption; None if any has no vector."""
@@ -353,6 +355,10 @@ class SummaryPipeline:
             return None
         joined = b"".join(found[each] for each in ids)
         return np.frombuffer(joined, "<f2").astype(np.float32).reshape(len(ids), -1)
+
+
+def _lowest(captions: Sequence[Caption], *levels: Trust) -> Trust:
+    return least(*levels, *(each.document.trust for each in captions))
 
 
 def timed(batch: BatchSummary, clock: StreamClock) -> BatchSummary:

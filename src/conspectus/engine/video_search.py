@@ -25,6 +25,7 @@ from conspectus.model.filter import (
     Overlaps,
     document_row,
     matches,
+    with_min_trust,
 )
 from conspectus.model.query import Budget, Query
 from conspectus.model.records import Document, Source
@@ -321,6 +322,7 @@ class VideoSearch:
             },
             self._parts.settings,
         )
+        query = replace(query, filter=with_min_trust(query.filter, query.min_trust))
         place = await self._authorized.place(query.collection)
         if query.streams:
             names = dict.fromkeys(query.streams)

@@ -160,10 +160,15 @@ class _Answer:
     session_hit: float
 
 
+def fresh_folder() -> tempfile.TemporaryDirectory[str]:
+    """Return a folder for a store that is deleted afterwards."""
+    return tempfile.TemporaryDirectory(prefix="conspectus-eval-")
+
+
 @asynccontextmanager
 async def fresh_engine(settings: Settings) -> AsyncIterator[Engine]:
     """Open an engine on an empty store that is deleted afterwards."""
-    with tempfile.TemporaryDirectory(prefix="conspectus-eval-") as folder:
+    with fresh_folder() as folder:
         async with bootstrap.open(folder, settings=settings) as engine:
             yield engine
 

@@ -10,7 +10,16 @@ from conspectus.model.filter import Field, FieldName, instant
 from conspectus.model.index import IndexedChunk
 from conspectus.text.times import to_microseconds
 
-TEXTS: Final[tuple[FieldName, ...]] = ("source", "document", "kind", "author", "role", "thread", "parent")
+TEXTS: Final[tuple[FieldName, ...]] = (
+    "source",
+    "document",
+    "kind",
+    "author",
+    "role",
+    "thread",
+    "parent",
+    "trust",
+)
 NUMBERS: Final[tuple[FieldName, ...]] = ("sequence", "position", "recorded")
 assert {*TEXTS, *NUMBERS, "occurred"} == set(get_args(FieldName))
 

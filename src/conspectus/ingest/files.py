@@ -123,7 +123,7 @@ class Intake:
         root.keys.add(key)
         thread = None if document.thread is None else root.prefix + document.thread
         metadata = {**document.metadata, "path": name}
-        self.buffer.append(replace(document, key=key, thread=thread, metadata=metadata))
+        self.buffer.append(replace(document, key=key, thread=thread, metadata=metadata, origin="import"))
         self.buffered += len(document.text)
         if len(self.buffer) >= BATCH_DOCUMENTS or self.buffered >= BATCH_CHARACTERS:
             await self.flush(root)

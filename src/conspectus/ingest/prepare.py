@@ -7,12 +7,12 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from itertools import islice
-from typing import TypeVar
+from typing import Any, TypeVar
 from uuid import uuid4
 
 import numpy as np
 
-from conspectus.errors import ConspectusError, InvalidInput, ProviderError, TooLarge, as_field
+from conspectus.errors import ConspectusError, InvalidInput, NotFound, ProviderError, TooLarge, as_field
 from conspectus.ingest.sensitive import Screen, screen_of
 from conspectus.model.channels import NewMessage
 from conspectus.model.ids import DocumentId, SourceId
@@ -31,10 +31,13 @@ from conspectus.model.records import (
     TextPosition,
     Written,
 )
+from conspectus.model.reports import Quarantined
 from conspectus.model.streams import NewCaption
+from conspectus.model.trust import HIGHEST, highest_in, least, least_trusted, origin_in
 from conspectus.ports import CountTokens, Embedder, Records
 from conspectus.ports.jobs import on_behalf_of
 from conspectus.settings import Settings
+from conspectus.text.attack_patterns import attack_pattern
 from conspectus.text.clean import clean
 from conspectus.text.hashing import KEY_BYTES, NAME_BYTES, content_hash, fitting, stable_id
 from conspectus.text.positions import checked, combined, headings_in, path_of, place_at
@@ -71,6 +74,8 @@ class Preparation:
     count: CountTokens
     now: datetime
     screen: Screen | None = None
+    reviewed: bool = False
+    """Whether a manager releases the text: attack patterns are not looked for."""
 
     @classmethod
     def under(cls, settings: Settings, source: Source, *, count: CountTokens, now: datetime) -> "Preparation":
@@ -97,6 +102,7 @@ def describe(new: NewDocument, by: Preparation) -> tuple[Document, bytes | None]
     if len(text) > by.limits.characters:
         raise TooLarge("text", size=len(text), limit=by.limits.characters, unit="characters")
     key = fitting("key", clean(new.key), KEY_BYTES) if new.key is not None else str(uuid4())
+    origin = least_trusted(new.origin, origin_in(by.source.kind, new.role))
     described = Document(
         id=DocumentId(stable_id("document", by.source.id, key)),
         collection=by.source.collection,
@@ -117,12 +123,109 @@ def describe(new: NewDocument, by: Preparation) -> tuple[Document, bytes | None]
         thread=None if new.thread is None else fitting("thread", clean(new.thread), KEY_BYTES),
         syntax=new.syntax,
         characters=len(text),
+        origin=origin,
+        trust=least(HIGHEST[origin], highest_in(by.source.kind), new.trust),
     )
+    pattern = None if by.reviewed else _attack(new, described)
+    if pattern is not None:
+        return _quarantined(new, described, pattern), None
     places = checked(new.places, new.text)
     vector = None if new.vector is None else packed(unit(new.vector)[None])[0]
     has_sections = new.syntax != "plain" or any(place.headings for place in new.places)
     beside = [places, new.spans, vector, has_sections and SECTIONS]
     return replace(described, fingerprint=_fingerprint(described, beside, by)), vector
+
+
+QUARANTINE = "quarantine"
+"""Metadata of a quarantined document: the pattern, and all that was given."""
+BY_WRITER = "by_writer"
+
+
+def _attack(new: NewDocument, described: Document) -> str | None:
+    """Return the attack pattern of a document that is not trusted."""
+    if new.kind == "quarantined":
+        raise InvalidInput("kind", "is set by the store")
+    if described.trust == "quarantined":
+        return BY_WRITER
+    if described.trust == "trusted":
+        return None
+    return attack_pattern(new.text, new.title, new.author or "")
+
+
+def _quarantined(new: NewDocument, described: Document, pattern: str) -> Document:
+    """Return a document without anything that could be in a result. Its metadata hold what was given."""
+    occurred = described.occurred
+    given: dict[str, Json] = {
+        "text": clean(new.text),
+        "title": described.title,
+        "kind": described.kind,
+        "metadata": dict(described.metadata),
+        "author": described.author,
+        "role": described.role,
+        "occurred": None if occurred is None else [canonical(occurred.start), canonical(occurred.end)],
+        "sequence": described.sequence,
+        "thread": described.thread,
+        "syntax": described.syntax,
+        "spans": [list(each) for each in new.spans],
+        "places": [[each.start, each.page, list(each.headings)] for each in new.places],
+        "trust": described.trust,
+    }
+    hidden = replace(
+        described,
+        kind="quarantined",
+        title="",
+        metadata={QUARANTINE: {"pattern": pattern, "given": given}},
+        author=None,
+        role=None,
+        occurred=None,
+        sequence=None,
+        thread=None,
+        trust="quarantined",
+    )
+    return replace(hidden, fingerprint=content_hash(json.dumps([pattern, given], sort_keys=True)))
+
+
+def quarantine_pattern(document: Document) -> str | None:
+    """Return the pattern of a quarantined document."""
+    match document.metadata.get(QUARANTINE):
+        case {"pattern": str(pattern)} if document.kind == "quarantined":
+            return pattern
+        case _:
+            return None
+
+
+def given_before(document: Document) -> NewDocument:
+    """Return what was given for a quarantined document, at its level. Raises NotFound for another one."""
+    held: Any = document.metadata.get(QUARANTINE)
+    if document.kind != "quarantined":
+        raise NotFound("quarantined document", document.id)
+    fields: dict[str, Any] = dict(held["given"])
+    if fields["occurred"] is not None:
+        fields["occurred"] = Period(*map(parse_instant, fields["occurred"]))
+    fields["spans"] = tuple((start, end) for start, end in fields["spans"])
+    fields["places"] = tuple(TextPosition(at, page, tuple(names)) for at, page, names in fields["places"])
+    if fields["trust"] == "quarantined":
+        fields["trust"] = "untrusted"
+    parent = None if document.parent is None else str(document.parent)
+    return NewDocument(**fields, key=document.key, parent=parent, origin=document.origin)
+
+
+def quarantined(document: Document) -> Quarantined:
+    """Return a quarantined document for review. Raises NotFound for another one."""
+    new = given_before(document)
+    return Quarantined(
+        id=document.id,
+        source=document.source,
+        pattern=quarantine_pattern(document) or "",
+        kind=new.kind,
+        key=document.key,
+        title=new.title,
+        text=new.text,
+        author=new.author,
+        origin=document.origin,
+        trust=new.trust or "untrusted",
+        recorded=document.recorded,
+    )
 
 
 def prepare(
@@ -137,6 +240,8 @@ def prepare(
 
     `document` and `vector` are what `describe` gave.
     """
+    if document.kind == "quarantined":
+        return PreparedDocument(document, (), if_match)
     text = clean(new.text)
     places = _places(new, text)
     pieces = _pieces(new, text, places, by)
@@ -215,6 +320,8 @@ def _fingerprint(document: Document, beside: Sequence[object], by: Preparation) 
     parts += [document.metadata, by.chunk_size, by.chunk_overlap]
     if document.occurred is not None:
         parts += [canonical(document.occurred.start), canonical(document.occurred.end)]
+    if (document.origin, document.trust) != ("user", "trusted"):
+        parts += [document.origin, document.trust]
     parts += [repr(each) for each in beside if each]
     return content_hash(json.dumps(parts, sort_keys=True))
 
@@ -327,6 +434,7 @@ async def write(
         keyed = [each.id for new, (each, _) in zip(batch, described, strict=True) if new.key is not None]
         stored = await records.documents(keyed) if keyed else ()
     before = {document.id: document for document in stored}
+    described = [_unless_seen(*each, before, by) for each in zip(batch, described, strict=True)]
     fresh = [
         (new, document, vector)
         for new, (document, vector) in zip(batch, described, strict=True)
@@ -342,8 +450,25 @@ async def write(
         prepared = await _embedded(prepared, embedder)
     result = await records.write(prepared) if prepared else WriteResult(())
     written = {each.id: each for each in result.written}
-    done = [written.get(document.id) or _unchanged(document.id, before) for document, _ in described]
+    done = [
+        _reported(written.get(document.id) or _unchanged(document.id, before), document)
+        for document, _ in described
+    ]
     return replace(result, written=done)
+
+
+def _unless_seen(
+    new: NewDocument,
+    described: tuple[Document, bytes | None],
+    before: Mapping[DocumentId, Document],
+    by: Preparation,
+) -> tuple[Document, bytes | None]:
+    """Describe a document anew, without looking for attacks, if results have the same text of it already."""
+    document, known = described[0], before.get(described[0].id)
+    if document.kind != "quarantined" or known is None or known.kind == "quarantined":
+        return described
+    seen = (known.content_hash, known.title) == (document.content_hash, clean(new.title))
+    return describe(new, replace(by, reviewed=True)) if seen and new.trust != "quarantined" else described
 
 
 def _describe_all(batch: Sequence[NewDocument], by: Preparation) -> list[tuple[Document, bytes | None]]:
@@ -386,6 +511,11 @@ async def _embedded(batch: list[PreparedDocument], embedder: Embedder) -> list[P
     rows, space = iter(packed(vectors)), embedder.space.name
     own = [(space, tuple(islice(rows, len(chunks)))) if chunks else None for chunks in wanting]
     return [replace(each, embedded=given) for each, given in zip(batch, own, strict=True)]
+
+
+def _reported(written: Written, document: Document) -> Written:
+    pattern = quarantine_pattern(document)
+    return written if pattern is None else replace(written, quarantined=pattern)
 
 
 def _unchanged(document: DocumentId, stored: dict[DocumentId, Document]) -> Written:

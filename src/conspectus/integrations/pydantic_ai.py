@@ -88,7 +88,7 @@ class ConspectusToolset(Closing, FunctionToolset[Any]):
         """Remember an instruction, a preference or a fact for later conversations."""
 
         async def work(engine: AnyEngine) -> str:
-            await engine.memory.add(NewMemory(text, kind="note"), scope=self._scope)
+            await engine.memory.add(NewMemory(text, kind="note", origin="agent"), scope=self._scope)
             return "Remembered."
 
         return await self._answer(work)

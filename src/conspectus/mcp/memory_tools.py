@@ -15,6 +15,7 @@ from conspectus.mcp.tool import (
     Identifier,
     Instant,
     MinConfidence,
+    MinTrust,
     Name,
     Question,
     ResultPage,
@@ -100,7 +101,8 @@ class MemoryPart(ArgumentModel):
     def memory(self) -> NewMemory:
         """The memory to add."""
         given = self.model_dump(exclude={"fact", "entities"})
-        return NewMemory(**given, fact=fact_of(self.fact), entities=tuple(self.entities))
+        entities = tuple(self.entities)
+        return NewMemory(**given, fact=fact_of(self.fact), entities=entities, origin="agent")
 
 
 class RememberArguments(ScopedArguments):
@@ -123,12 +125,14 @@ class UpdateArguments(ScopedArguments):
     def changes(self) -> dict[str, Any]:
         """The changed fields. Raises InvalidInput if there are none."""
         names = ("text", "kind", "pinned", "valid_from", "valid_until")
-        given = {name: getattr(self, name) for name in names if getattr(self, name) is not None}
+        given: dict[str, Any] = {
+            name: getattr(self, name) for name in names if getattr(self, name) is not None
+        }
         if self.fact is not None:
             given["fact"] = fact_of(self.fact)
         if not given:
             raise InvalidInput("text", "give at least one thing to change")
-        return given
+        return {**given, "origin": "agent"}
 
 
 class ForgetArguments(ScopedArguments):
@@ -202,6 +206,7 @@ class RecallArguments(ScopedArguments):
     limit: int = Field(10, ge=1, le=MAX_MEMORIES, description="Maximum memories.")
     as_of: Instant | None = Field(None, description=f"State known at this time ({ISO}).")
     min_confidence: MinConfidence = 0.0
+    min_trust: MinTrust = None
     window: bool = Field(
         False, description="Context for the next turn: notes, relevant memories, last turns."
     )
@@ -214,6 +219,7 @@ class RecallArguments(ScopedArguments):
             "as_of": None if self.as_of is None else parse_instant(self.as_of),
             "graph": GraphExpansion(GRAPH_WEIGHT),
             "min_confidence": self.min_confidence,
+            "min_trust": self.min_trust,
         }
 
 

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import MISSING, fields, is_dataclass
+from dataclasses import MISSING, fields, is_dataclass, replace
 from functools import reduce
 from operator import or_
 from types import GenericAlias, NoneType, UnionType
@@ -36,8 +36,12 @@ from conspectus.mcp.tool import (
     schema_of,
     tool,
 )
+from conspectus.model.channels import NewMessage
 from conspectus.model.checks import hints
 from conspectus.model.filter import EVERYTHING, Filter, filter_from_json, parse_filters
+from conspectus.model.memory import NewMemory
+from conspectus.model.records import NewDocument
+from conspectus.model.trust import least_trusted
 from conspectus.operations import OPERATIONS, Operation, Parameter
 from conspectus.operations.operation import OMITTED, REQUIRED, default_of, member_of, record_of
 from conspectus.operations.table import GRANT_OPERATIONS, PEOPLE_OPERATIONS
@@ -47,7 +51,10 @@ MAX_ROWS = 200
 """Largest `limit` of an operation."""
 _OUTGOING: Final = frozenset({"create_connection", "ingest_url", "put_alert"})
 """Operations that name an address for the server to contact: quoted text must not lead a model to one."""
+_REVIEW: Final = frozenset({"list_quarantined", "release_quarantined", "delete_quarantined"})
+"""Operations for people: quoted text must not lead a model to them."""
 _ACCOUNTS: Final = frozenset(each.name for each in (*PEOPLE_OPERATIONS, *GRANT_OPERATIONS)) - {"whoami"}
+_LEFT_OUT: Final = _OUTGOING | _REVIEW | _ACCOUNTS
 _CHECKED: Final = frozenset({"stream", "document"})
 """Path parameters that are checked against the scope that the server fixes."""
 
@@ -62,7 +69,7 @@ TEXT_OPERATIONS: Final[Mapping[str, ToolSpec[Any]]] = {
 TABLE_OPERATIONS: Final[Mapping[str, Operation]] = {
     each.name: each
     for each in OPERATIONS.values()
-    if each.name not in TEXT_OPERATIONS and not each.secret and each.name not in _OUTGOING | _ACCOUNTS
+    if each.name not in TEXT_OPERATIONS and not each.secret and each.name not in _LEFT_OUT
 }
 """Operations of the table, except for those on accounts, keys and grants, and those that answer once."""
 
@@ -194,7 +201,17 @@ async def _called(call: ToolCall, operation: Operation, given: Mapping[str, Any]
         values["limit"] = MAX_ROWS
     if call.has_fixed_scope:
         await _require_inside(call, values)
+    values = {name: _by_agent(value) for name, value in values.items()}
     return _answer(call, await operation.of(call.engine)(**values))
+
+
+def _by_agent(value: Any) -> Any:
+    """Return what a tool writes with the origin of an agent, if it has an origin."""
+    if isinstance(value, list | tuple):
+        return [_by_agent(each) for each in value]
+    if isinstance(value, NewDocument | NewMemory | NewMessage):
+        return replace(value, origin=least_trusted(value.origin, "agent"))
+    return value
 
 
 async def _require_inside(call: ToolCall, values: Mapping[str, Any]) -> None:

@@ -15,6 +15,7 @@ from conspectus.mcp.tool import (
     Identifier,
     Instant,
     MinConfidence,
+    MinTrust,
     Name,
     Question,
     ResultPage,
@@ -236,6 +237,7 @@ class QueryArguments(Arguments):
     )
     as_of: Instant | None = Field(None, description="State known at this time.")
     min_confidence: MinConfidence = 0.0
+    min_trust: MinTrust = None
     graph_weight: float | None = Field(
         None,
         ge=0.0,
@@ -248,6 +250,8 @@ class QueryArguments(Arguments):
         fields: dict[str, Any] = {"collection": self.collection, "filter": await self._where(call)}
         if self.min_confidence:
             fields["min_confidence"] = self.min_confidence
+        if self.min_trust is not None:
+            fields["min_trust"] = self.min_trust
         if self.as_of is not None:
             fields["as_of"] = parse_instant(self.as_of)
         if self.graph_weight is not None:

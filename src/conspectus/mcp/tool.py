@@ -17,6 +17,7 @@ from conspectus.model.graph import EdgeStep, Neighbor, Node
 from conspectus.model.memory import MEMORY, Memory, MemoryHit, Scope
 from conspectus.model.records import Document, Source
 from conspectus.model.results import Citation, Hit, TraceEntry
+from conspectus.model.trust import MinTrust as Trust
 from conspectus.ports import CountTokens
 from conspectus.text.clean import last_border, on_one_line
 from conspectus.window.render import renderer_by_name
@@ -34,6 +35,7 @@ Question = Annotated[str, StringConstraints(min_length=1, max_length=QUESTION)]
 Instant = Annotated[str, StringConstraints(min_length=1, max_length=INSTANT)]
 ISO = "ISO 8601"
 MinConfidence = Annotated[float, Field(ge=0.0, le=1.0, description="Minimum probability of an answer.")]
+MinTrust = Annotated[Trust | None, Field(description="Minimum trust.")]
 
 
 class ArgumentModel(BaseModel):
@@ -223,7 +225,7 @@ class ToolCall:
         """As many items as fit."""
         return filled(page, self.room)[0]
 
-    def data(self, name: str, items: Sequence[Any], **facts: Any) -> str:
+    def data(self, name: str, items: Sequence[Any], /, **facts: Any) -> str:
         """Facts and as many items as fit, as JSON; `left_out` is the number of the others."""
         told, rows = _filled_members(to_jsonable_python(facts)), _filled_members(to_jsonable_python(items))
         for number in _fewer(len(items)):

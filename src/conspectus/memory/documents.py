@@ -35,6 +35,7 @@ from conspectus.model.memory import (
 )
 from conspectus.model.records import Document, Json, NewDocument
 from conspectus.model.streams import ENTITIES
+from conspectus.model.trust import HIGHEST, Trust, least, least_trusted, origin_in
 from conspectus.ports import CountTokens
 from conspectus.text.analyzer import analyzer_for
 from conspectus.text.clean import graphemes_prefix, sentence_end_before
@@ -78,6 +79,8 @@ def document_of(new: NewMemory, scope: Scope, *, now: datetime, beside: Mapping[
         occurred=now if new.at is None else new.at,
         thread=TURNS if new.kind == "turn" else None,
         vector=new.vector,
+        origin=new.origin,
+        trust=new.trust,
     )
 
 
@@ -139,6 +142,8 @@ def as_input(memory: Memory) -> NewMemory:
         valid_until=memory.valid_until,
         entities=memory.entities,
         metadata=memory.metadata,
+        origin=document.origin,
+        trust=document.trust,
     )
 
 
@@ -164,6 +169,8 @@ def version_of(memory: Memory, *, now: datetime) -> NewDocument:
         role=document.role,
         occurred=document.occurred,
         parent=str(document.id),
+        origin=document.origin,
+        trust=document.trust,
     )
 
 
@@ -271,7 +278,10 @@ def ends_of_fact(new: NewMemory) -> list[NewNode]:
 
 
 def edge_of_fact(new: NewMemory, memory: str | None, now: datetime) -> NewEdge:
-    """Return the fact of a memory as an edge. Its validity defaults to the time of the memory."""
+    """Return the fact of a memory as an edge. Its validity defaults to the time of the memory.
+
+    The fact of an untrusted memory ends no other.
+    """
     fact, said = _stated(new), period(new.at, field="at")
     with as_field("valid_from", was="time"):
         begins = (said.start if said else now) if new.valid_from is None else parse_instant(new.valid_from)
@@ -281,9 +291,14 @@ def edge_of_fact(new: NewMemory, memory: str | None, now: datetime) -> NewEdge:
         fact.predicate,
         valid_from=begins,
         valid_until=new.valid_until,
-        single=fact.single,
+        single=fact.single and level_of(new) != "untrusted",
         evidence=memory,
     )
+
+
+def level_of(new: NewMemory) -> Trust:
+    """Return the level that a memory gets when it is written."""
+    return least(HIGHEST[least_trusted(new.origin, origin_in("memory", new.role))], new.trust)
 
 
 def same_edge(one: NewEdge, other: NewEdge) -> bool:

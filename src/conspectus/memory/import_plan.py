@@ -7,8 +7,8 @@ from typing import Literal
 
 from conspectus.errors import InvalidInput
 from conspectus.graph.name_keys import key_of
-from conspectus.ingest.prepare import Preparation, describe, prepare
-from conspectus.memory.documents import as_input, document_of, store_metadata
+from conspectus.ingest.prepare import Preparation, describe, prepare, quarantine_pattern
+from conspectus.memory.documents import as_input, document_of, level_of, store_metadata
 from conspectus.memory.jsonl import Line, MemoryVersionLine, Reference
 from conspectus.model.graph import Fact, NewEdge, NewNode
 from conspectus.model.memory import (
@@ -51,13 +51,18 @@ def merged(stored: Sequence[Memory], line: Line) -> list[VersionStep]:
     Empty if the store already has all imported states, whatever their vectors. For equal times, the imported
     state comes last.
     """
-    before = [(each.known_from, replace(as_input(each), key=line.key)) for each in stored]
-    fresh = [each for each in line.states if (each.known_from, replace(each.new, vector=None)) not in before]
+    before = [(each.known_from, _said(replace(as_input(each), key=line.key))) for each in stored]
+    fresh = [each for each in line.states if (each.known_from, _said(each.new)) not in before]
     if stored and not fresh:
         return []
     everything: list[Memory | MemoryVersionLine] = sorted([*stored, *fresh], key=lambda each: each.known_from)
     ends = [*(each.known_from for each in everything[1:]), None]
     return [VersionStep(each, until) for each, until in zip(everything, ends, strict=True)]
+
+
+def _said(new: NewMemory) -> NewMemory:
+    """Return a state without its vector and level: the same state keeps the level that is stored."""
+    return replace(new, vector=None, origin=None, trust=None)
 
 
 def current_of(step: VersionStep, scope: Scope, ids: Mapping[Reference, str], *, first: bool) -> NewDocument:
@@ -106,9 +111,10 @@ def plan_import(
         name = ids[Reference(line.scope, line.key)]
         before = stored.get(name, ())
         steps = merged(before, line)
-        if steps:
-            ready += _prepared(line, steps, before, ids, preparations[line.scope])
-        done.append(MemoryWritten(name, _outcome_of(steps, before)))
+        made = _prepared(line, steps, before, ids, preparations[line.scope]) if steps else []
+        ready += made
+        pattern = next((quarantine_pattern(each.document) for each in made if each.document.id == name), None)
+        done.append(MemoryWritten(name, _outcome_of(steps, before), quarantined=pattern))
     return ready, done
 
 
@@ -133,7 +139,7 @@ def edge_of(line: Line, memory: str) -> NewEdge:
         fact.predicate,
         valid_from=state.new.valid_from or said,
         valid_until=state.new.valid_until,
-        single=fact.single,
+        single=fact.single and level_of(state.new) != "untrusted",
         evidence=memory,
     )
 

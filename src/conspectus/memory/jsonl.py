@@ -6,14 +6,17 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from datetime import datetime
 from itertools import pairwise
-from typing import Any, Final, NoReturn
+from typing import Any, Final, NoReturn, TypeVar
 
 from conspectus.errors import ConspectusError, InvalidInput, TooLarge
 from conspectus.memory.scopes import checked
 from conspectus.model.graph import Fact
 from conspectus.model.memory import CLASSES, Memory, NewMemory, Scope
+from conspectus.model.trust import ORIGINS, TRUST
 from conspectus.text.clean import clean
 from conspectus.text.times import canonical, parse_instant, validity
+
+Word = TypeVar("Word", bound=str)
 
 
 class Fields:
@@ -92,6 +95,13 @@ class Fields:
         if not all(isinstance(each, dict) for each in found):
             raise InvalidInput(name, "must be a list of objects")
         return [Fields(each) for each in found]
+
+    def one_of(self, name: str, words: tuple[Word, ...]) -> Word | None:
+        """Read one of these words."""
+        found = self.text(name)
+        if found is not None and found not in words:
+            raise InvalidInput(name, f"must be one of {', '.join(words)}")
+        return next((each for each in words if each == found), None)
 
     def end(self) -> None:
         """Raise InvalidInput if unread fields are left."""
@@ -231,6 +241,8 @@ def _state(memory: Memory, references: Mapping[str, Reference]) -> dict[str, obj
         "valid_until": None if memory.valid_until is None else canonical(memory.valid_until),
         "entities": list(memory.entities),
         "metadata": dict(memory.metadata),
+        "origin": document.origin,
+        "trust": document.trust,
         "known_from": canonical(memory.known_from),
         "closed_by": _reference_fields(references.get(memory.closed_by or "")),
         "closes": [_reference_fields(references[each]) for each in memory.closes if each in references],
@@ -272,6 +284,8 @@ def _read_state(fields: Fields, key: str, user: str | None) -> MemoryVersionLine
         entities=fields.names("entities"),
         metadata=fields.values("metadata"),
         vector=fields.vector("vector"),
+        origin=fields.one_of("origin", ORIGINS) or "import",
+        trust=fields.one_of("trust", TRUST),
     )
     closed_by = fields.inner("closed_by")
     state = MemoryVersionLine(

@@ -139,9 +139,15 @@ class DocumentReader:
     origins: tuple[RoleOrigin, ...]
 
 
+AuditAction = Literal["explain_as", "release", "delete_quarantined"]
+
+
 @dataclass(frozen=True, slots=True)
 class AuditEntry:
-    """One query that `actor` asked as another user: `viewed_as`."""
+    """One query that `actor` asked as another user: `viewed_as`; or a review of quarantined documents.
+
+    `action` says which; of a review, `viewed_as` is the actor and `query` the ids of the documents.
+    """
 
     id: str
     actor: UserId
@@ -149,6 +155,7 @@ class AuditEntry:
     collection: CollectionId
     query: str
     created: datetime
+    action: AuditAction = "explain_as"
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,6 +8,7 @@ from typing import ClassVar, Literal, TypedDict, get_args
 from conspectus.model.checks import Checked
 from conspectus.model.records import Document, Metadata
 from conspectus.model.results import ContextWindow
+from conspectus.model.trust import MinTrust, Origin, Trust
 
 ArchiveKind = Literal["slack", "discord", "irc", "jsonl"]
 ARCHIVE_KINDS: tuple[ArchiveKind, ...] = get_args(ArchiveKind)
@@ -28,6 +29,7 @@ class NewMessage(Checked):
     that are not given. `reply_to` is the key of the message it answers, `thread` the platform's name of its
     thread. People have no `role`; programs are `bot`, models `assistant`, messages of the platform `system`.
     `sequence` is its position in the channel if times do not order it; without both its time is now.
+    `origin` and `trust` can lower its level.
     """
 
     text: str
@@ -39,6 +41,8 @@ class NewMessage(Checked):
     role: str | None = None
     metadata: Mapping[str, object] = field(default_factory=dict)
     sequence: int | None = None
+    origin: Origin | None = None
+    trust: Trust | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,7 +108,7 @@ class ChannelQuery(Checked):
     `member` limits the search to channels that name no members or have this author among them.
     `min_similarity` is by default that of the `profile`, else 0.25. `min_confidence` (0 to 1) is the lowest
     confidence of the hits. `thread_messages` is the maximum number of messages of its thread that are added
-    to a hit.
+    to a hit. `min_trust` is the lowest level of a message.
     """
 
     zoned: ClassVar = ("at",)
@@ -119,6 +123,7 @@ class ChannelQuery(Checked):
     min_similarity: float | None = None
     min_confidence: float = 0.0
     thread_messages: int = 8
+    min_trust: MinTrust | None = None
 
 
 class ChannelQueryOptions(TypedDict, total=False):
@@ -133,6 +138,7 @@ class ChannelQueryOptions(TypedDict, total=False):
     min_similarity: float | None
     min_confidence: float
     thread_messages: int
+    min_trust: MinTrust | None
 
 
 @dataclass(frozen=True, slots=True)

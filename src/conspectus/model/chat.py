@@ -8,6 +8,7 @@ from conspectus.model.checks import Checked
 from conspectus.model.filter import EVERYTHING, Filter
 from conspectus.model.query import EVERYWHERE, QueryContext
 from conspectus.model.results import Message
+from conspectus.model.trust import MinTrust, Trust
 from conspectus.model.validation import Validated
 
 ContextForm = Literal["passages", "tasks"]
@@ -88,11 +89,12 @@ class ChatRequest(Validated):
     """A message to a chat model, with earlier turns, oldest first (roles user and assistant).
 
     `use_context` says whether context is retrieved, and `format` is its format (None: as in the settings);
-    `instructions` replace the default ones. `collection`, `filter`, `min_similarity`, `min_confidence` and
-    `query_context` are those of Query. `store_in` is a channel of the collection (for `*`, of the default
-    collection), in which message and answer are stored when the answer is complete. `since` are the tool
-    calls after the message with their results; the last one is to be answered. Messages of one `session`, an
-    id of a conversation, begin with the same context for as long as it is allowed, and new passages follow.
+    `instructions` replace the default ones. `collection`, `filter`, `min_similarity`, `min_confidence`,
+    `query_context` and `min_trust` are those of Query. `store_in` is a channel of the collection (for `*`, of
+    the default collection), in which message and answer are stored when the answer is complete. `since` are
+    the tool calls after the message with their results; the last one is to be answered. Messages of one
+    `session`, an id of a conversation, begin with the same context for as long as it is allowed, and new
+    passages follow.
     """
 
     message: str
@@ -111,6 +113,7 @@ class ChatRequest(Validated):
     since: tuple[Turn, ...] = ()
     options: ModelOptions = field(default_factory=ModelOptions)
     session: str | None = None
+    min_trust: MinTrust | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,6 +135,7 @@ class ChatSource:
     page: int | None = None
     heading: str | None = None
     location: str = ""
+    trust: Trust = "trusted"
 
 
 @dataclass(frozen=True, slots=True)

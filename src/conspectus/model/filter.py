@@ -23,10 +23,11 @@ from typing import ClassVar, Literal, TypeAlias, assert_never, cast, get_args
 from conspectus.errors import InvalidInput
 from conspectus.model.checks import Checked, How
 from conspectus.model.records import Document, Json, Period
+from conspectus.model.trust import TRUST, Trust
 
 Scalar: TypeAlias = str | int | float | bool | datetime
 FieldName = Literal[
-    "source", "document", "kind", "author", "role", "thread", "parent",
+    "source", "document", "kind", "author", "role", "thread", "parent", "trust",
     "sequence", "position", "occurred", "recorded",
 ]  # fmt: skip
 FIELDS: frozenset[str] = frozenset(get_args(FieldName))
@@ -168,12 +169,20 @@ def document_row(document: Document, position: int | None = None) -> Row:
         "role": document.role,
         "thread": document.thread,
         "parent": document.parent,
+        "trust": document.trust,
         "sequence": document.sequence,
         "position": position,
         "occurred": document.occurred,
         "recorded": document.recorded,
         "metadata": document.metadata,
     }
+
+
+def with_min_trust(condition: Filter, level: Trust | None) -> Filter:
+    """Restrict a filter to rows of at least a level (None: any)."""
+    if level in {None, TRUST[-2], TRUST[-1]}:
+        return condition
+    return And((In("trust", TRUST[: TRUST.index(level) + 1]), condition))
 
 
 def leaves(condition: Filter) -> Iterator[Leaf]:

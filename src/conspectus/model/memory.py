@@ -11,6 +11,7 @@ from conspectus.model.graph import Fact, GraphExpansion
 from conspectus.model.records import Document, Metadata
 from conspectus.model.results import ContextWindow, Outcome
 from conspectus.model.streams import ENTITIES
+from conspectus.model.trust import MinTrust, Origin, Trust
 
 MEMORY = "memory"
 """The default collection of memories."""
@@ -56,6 +57,7 @@ class NewMemory(Checked):
     is a preference or an instruction, and a candidate for every window. Retention does not delete `pinned`
     memories. A `fact` also becomes an edge of the graph of the scope, true from `valid_from` until
     `valid_until` (None: open). `entities` are names that it mentions, besides those that are extracted.
+    `origin` and `trust` can lower the level that follows from its role and from where it is written.
     """
 
     text: str
@@ -71,6 +73,8 @@ class NewMemory(Checked):
     entities: tuple[str, ...] = ()
     metadata: Mapping[str, object] = field(default_factory=dict)
     vector: tuple[float, ...] | None = None
+    origin: Origin | None = None
+    trust: Trust | None = None
 
 
 class MemoryChanges(TypedDict, total=False):
@@ -87,6 +91,8 @@ class MemoryChanges(TypedDict, total=False):
     valid_until: datetime | str | None
     entities: tuple[str, ...]
     metadata: Mapping[str, object]
+    origin: Origin | None
+    trust: Trust | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,12 +127,16 @@ class Memory:
 
 @dataclass(frozen=True, slots=True)
 class MemoryWritten:
-    """The result of a write: `near` are near duplicates, `closed` the memories whose fact it ended."""
+    """The result of a write: `near` are near duplicates, `closed` the memories whose fact it ended.
+
+    `quarantined` is the attack pattern that keeps it from all results.
+    """
 
     id: str
     outcome: Literal["added", "replaced", "updated", "unchanged"]
     near: tuple[str, ...] = ()
     closed: tuple[str, ...] = ()
+    quarantined: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,7 +159,7 @@ class MemoryQuery(Checked):
     adds scores of the graphs of the scope and of those that it names (None: none). `min_similarity` is the
     lowest similarity of a result, `min_confidence` (0 to 1) the lowest confidence of all.
     `all_conversations` searches all conversations of the user (and of the agent, if one is named); the
-    recent turns stay those of the conversation.
+    recent turns stay those of the conversation. `min_trust` is the lowest level of a memory.
     """
 
     zoned: ClassVar = ("as_of",)
@@ -165,6 +175,7 @@ class MemoryQuery(Checked):
     min_similarity: float | None = None
     min_confidence: float = 0.0
     all_conversations: bool = False
+    min_trust: MinTrust | None = None
 
 
 class MemoryQueryOptions(TypedDict, total=False):
@@ -180,9 +191,10 @@ class MemoryQueryOptions(TypedDict, total=False):
     min_similarity: float | None
     min_confidence: float
     all_conversations: bool
+    min_trust: MinTrust | None
 
 
-Origin = Literal["recent", "note", "long_term"]
+FoundAs = Literal["recent", "note", "long_term"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -196,7 +208,7 @@ class MemoryHit:
     memory: Memory
     score: float
     parts: Mapping[str, float]
-    origins: tuple[Origin, ...]
+    origins: tuple[FoundAs, ...]
     similarity: float | None = None
     through: tuple[str, ...] = ()
     why: tuple[str, ...] = ()

@@ -7,6 +7,7 @@ from typing import ClassVar, Literal, TypedDict, get_args
 from conspectus.model.checks import Checked
 from conspectus.model.filter import EVERYTHING, Filter
 from conspectus.model.graph import GraphExpansion
+from conspectus.model.trust import MinTrust
 from conspectus.model.validation import Validated
 
 Retriever = Literal["keyword", "vector"]
@@ -42,6 +43,7 @@ class Query(Validated):
     adds the parts of a score that depend on where and when a query is asked; `thread_messages` is the maximum
     number of messages of its thread that are added to a hit. `as_of` asks for the state known at that instant
     (None: now). `graph` adds scores of entities in passages and of the graphs that connect them (None: none).
+    `min_trust` is the lowest level of a hit (None: any).
     """
 
     zoned: ClassVar = ("as_of",)
@@ -58,6 +60,7 @@ class Query(Validated):
     thread_messages: int = 0
     as_of: datetime | None = None
     graph: GraphExpansion | None = None
+    min_trust: MinTrust | None = None
 
 
 class QueryOptions(TypedDict, total=False):
@@ -75,6 +78,7 @@ class QueryOptions(TypedDict, total=False):
     thread_messages: int
     as_of: datetime | None
     graph: GraphExpansion | None
+    min_trust: MinTrust | None
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,10 +7,11 @@ from typing import Literal, TypeAlias, TypedDict, get_args
 
 from conspectus.model.checks import Checked
 from conspectus.model.ids import LOCAL, ChunkId, CollectionId, DocumentId, SourceId, UserId
+from conspectus.model.trust import Origin, Trust
 
 Json: TypeAlias = str | int | float | bool | list["Json"] | dict[str, "Json"] | None
 Metadata: TypeAlias = Mapping[str, Json]
-Kind = Literal["page", "message", "caption", "task", "memory", "event", "version"]
+Kind = Literal["page", "message", "caption", "task", "memory", "event", "version", "quarantined"]
 Status = Literal["pending", "embedded", "error"]
 Syntax = Literal["plain", "markdown", "rst", "code"]
 SourceKind = Literal[
@@ -92,7 +93,8 @@ class Document:
     """One stored item. `occurred` is the time of the event, `recorded` and `updated` are times of writes.
 
     `key` is the caller's own name for it, unique in its source; `sequence` its place in a thread or
-    stream; `chunks` how many pieces its text was split into; `fingerprint` changes with any field.
+    stream; `chunks` how many pieces its text was split into; `fingerprint` changes with any field. `origin`
+    says who wrote the text and how, `trust` is its level.
     """
 
     id: DocumentId
@@ -117,6 +119,8 @@ class Document:
     error: str | None = None
     chunks: int = 0
     characters: int = 0
+    origin: Origin = "user"
+    trust: Trust = "trusted"
 
     @property
     def location(self) -> str:
@@ -164,6 +168,8 @@ class DocumentChanges(TypedDict, total=False):
     places: tuple[TextPosition, ...]
     spans: tuple[tuple[int, int], ...]
     vector: tuple[float, ...] | None
+    origin: Origin | None
+    trust: Trust | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,7 +181,8 @@ class NewDocument(Checked):
     without. `spans` are the chunks to cut the text into: they begin at 0, without gaps, and end with the
     text. With `if_match`, the fingerprint that the caller read, nothing of the batch is written unless the
     stored document still has it. `vector` is an embedding in the collection's space: it is used for every
-    chunk, at unit length. If the same text is written again without one, it keeps its vector.
+    chunk, at unit length. If the same text is written again without one, it keeps its vector. `origin` and
+    `trust` can lower the level that follows from where the document is written, never raise it.
     """
 
     text: str
@@ -194,6 +201,8 @@ class NewDocument(Checked):
     spans: tuple[tuple[int, int], ...] = ()
     if_match: str | None = None
     vector: tuple[float, ...] | None = None
+    origin: Origin | None = None
+    trust: Trust | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -228,11 +237,12 @@ class PreparedDocument:
 
 @dataclass(frozen=True, slots=True)
 class Written:
-    """What a write did to one document."""
+    """What a write did to one document; `quarantined` is the attack pattern that keeps it out of results."""
 
     id: DocumentId
     outcome: Literal["added", "replaced", "updated", "unchanged"]
     chunks: int
+    quarantined: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,12 +2,14 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from datetime import datetime
 from typing import Literal, get_args
 
-from conspectus.model.ids import DocumentId
+from conspectus.model.ids import DocumentId, SourceId
 from conspectus.model.index import Disagreement, IndexStatus
-from conspectus.model.records import Document
+from conspectus.model.records import Document, Kind
 from conspectus.model.results import Similarity
+from conspectus.model.trust import Origin, Trust
 
 
 @dataclass(frozen=True, slots=True)
@@ -15,6 +17,34 @@ class Page:
     """Documents in order of recording; `next` is the cursor of the page after this one, if any."""
 
     documents: tuple[Document, ...]
+    next: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Quarantined:
+    """A quarantined document as it was given, and the attack pattern that it matches.
+
+    `pattern` is `by_writer` if the writer asked for it. `trust` is the level that it has once it is released.
+    """
+
+    id: DocumentId
+    source: SourceId
+    pattern: str
+    kind: Kind
+    key: str
+    title: str
+    text: str
+    author: str | None
+    origin: Origin
+    trust: Trust
+    recorded: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class QuarantinePage:
+    """Quarantined documents in order of recording; `next` is the cursor of the next page, if any."""
+
+    documents: tuple[Quarantined, ...]
     next: str | None
 
 

@@ -8,6 +8,7 @@ from typing import Literal
 from conspectus.model.access import Role
 from conspectus.model.ids import ChunkId, CollectionId, DocumentId, SourceId, UserId
 from conspectus.model.records import Chunk, Document, EmbeddingSpace
+from conspectus.model.trust import Trust
 
 Outcome = Literal["found", "no_match"]
 TraceStatus = Literal[
@@ -17,6 +18,7 @@ TraceStatus = Literal[
     "near_duplicate",
     "below_min_similarity",
     "below_min_confidence",
+    "below_min_trust",
     "over_budget",
 ]
 
@@ -68,7 +70,8 @@ class Retrieval:
     """The hits, best first, and how they were found.
 
     `below_min_similarity` are candidates that the minimum similarity excludes, `below_min_confidence` all
-    others if the minimum confidence does; `plan` are decisions made before the search; `notices` name what
+    others if the minimum confidence does; `below_min_trust`, set by `explain`, those that the minimum level
+    does; `plan` are decisions made before the search; `notices` name what
     the result does not cover (for instance texts not embedded yet); `timings` are milliseconds per step;
     `threads` are those that messages were added from; `terms` are those of the query, by the ids of
     collections; `nearest` are the similarities of the sentences of chunks to it.
@@ -80,6 +83,7 @@ class Retrieval:
     hits: tuple[Hit, ...]
     below_min_similarity: tuple[Hit, ...] = ()
     below_min_confidence: tuple[Hit, ...] = ()
+    below_min_trust: tuple[Hit, ...] = ()
     plan: Mapping[str, str] = field(default_factory=dict)
     notices: tuple[str, ...] = ()
     timings: Mapping[str, float] = field(default_factory=dict)
@@ -111,7 +115,8 @@ class Reranking:
 class Citation:
     """Where a numbered part of the window comes from: characters [start, end) of the document.
 
-    `location` is the path that a page of a connection has now; of other documents it is the key.
+    `location` is the path that a page of a connection has now; of other documents it is the key. `trust` is
+    the level of the document.
     """
 
     number: int
@@ -125,6 +130,7 @@ class Citation:
     page: int | None = None
     heading: str | None = None
     location: str = ""
+    trust: Trust = "trusted"
 
 
 @dataclass(frozen=True, slots=True)

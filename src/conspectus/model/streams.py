@@ -10,6 +10,7 @@ from conspectus.model.filter import EVERYTHING, Filter
 from conspectus.model.ids import SourceId
 from conspectus.model.records import Document, Metadata, Source
 from conspectus.model.results import ContextWindow
+from conspectus.model.trust import MinTrust, Trust
 from conspectus.model.validation import Validated
 
 TRACK = "captions"
@@ -153,7 +154,7 @@ class StreamQuery(Validated):
     `range` limits the time. Without one, and with `read_times`, a time in the query does ("in the first
     five minutes"). `min_similarity` is the lowest similarity, `min_confidence` (0 to 1) the lowest
     confidence of all results and `limit` the maximum number of moments. `at` is the instant at which the
-    query is asked (None: now).
+    query is asked (None: now). `min_trust` is the lowest level of a caption.
     """
 
     query: str
@@ -166,6 +167,7 @@ class StreamQuery(Validated):
     min_confidence: float = 0.0
     limit: int = 10
     at: datetime | None = None
+    min_trust: MinTrust | None = None
 
 
 class StreamQueryOptions(TypedDict, total=False):
@@ -180,6 +182,7 @@ class StreamQueryOptions(TypedDict, total=False):
     min_confidence: float
     limit: int
     at: datetime | None
+    min_trust: MinTrust | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -378,7 +381,8 @@ class Summary:
     """The summary of a range of a stream: `by` is a model's name, or `extractive`.
 
     `outcome` is `empty` if there are no captions, and `partial` if `failures` are left out. `data` is the
-    object if a schema was given. `calls` counts the calls of the model for this answer.
+    object if a schema was given. `calls` counts the calls of the model for this answer. `trust` is the lowest
+    level of its captions.
     """
 
     outcome: Literal["complete", "partial", "empty"]
@@ -387,6 +391,7 @@ class Summary:
     batches: tuple[BatchSummary, ...]
     data: Metadata | None = None
     calls: int = 0
+    trust: Trust = "trusted"
 
     @property
     def failures(self) -> tuple[BatchSummary, ...]:

@@ -146,6 +146,9 @@ DOCUMENT_OPERATIONS: Final = (
     Operation(FileService.read, "GET", "/files/text", id="read_file"),
     Operation(FileService.find, "GET", "/files/find", id="find_files"),
     Operation(FileService.grep, "POST", "/files/grep", reads=True, unhurried=True, fields_of=Grep),
+    Operation(DocumentService.list_quarantined, "GET", "/collections/{collection}/quarantined"),
+    Operation(DocumentService.release_quarantined, "POST", f"{_DOCUMENT}/release"),
+    Operation(DocumentService.delete_quarantined, "POST", "/documents/quarantined/delete", unhurried=True),
 )
 
 

@@ -250,7 +250,7 @@ def _audit(connection: Connection, after: tuple[Any, ...] | None, limit: int) ->
 
 def _to_entry(row: Row[*tuple[Any, ...]]) -> AuditEntry:
     created = from_microseconds(row.created)
-    return AuditEntry(row.id, row.actor, row.viewed_as, row.collection, row.query, created)
+    return AuditEntry(row.id, row.actor, row.viewed_as, row.collection, row.query, created, row.action)
 
 
 def _hand_over(connection: Connection, row: Row[*tuple[Any, ...]], leaving: User, follower: User) -> None:

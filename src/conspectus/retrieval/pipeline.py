@@ -15,7 +15,7 @@ from typing import Final, NamedTuple
 import numpy as np
 
 from conspectus.errors import InvalidInput, ProviderError, StorageBusy, TooLarge, require_range
-from conspectus.model.filter import Filter
+from conspectus.model.filter import Filter, with_min_trust
 from conspectus.model.graph import GraphExpansion
 from conspectus.model.ids import ChunkId
 from conspectus.model.index import TermStatistic
@@ -150,6 +150,8 @@ def checked_query(query: str | Query, options: QueryOptions, settings: Settings)
     if len(whole.query) > settings.max_query_characters:
         size, limit = len(whole.query), settings.max_query_characters
         raise TooLarge("query", size=size, limit=limit, unit="characters")
+    if whole.min_trust is not None:
+        whole = replace(whole, filter=with_min_trust(whole.filter, whole.min_trust))
     cleaned = clean(whole.query)
     return whole if cleaned == whole.query else replace(whole, query=cleaned)
 

@@ -39,6 +39,9 @@ class BlockingDocuments(BlockingService[DocumentService]):
     delete = blocking(DocumentService.delete)
     delete_chunks = blocking(DocumentService.delete_chunks)
     delete_by_filter = blocking(DocumentService.delete_by_filter)
+    list_quarantined = blocking(DocumentService.list_quarantined)
+    release_quarantined = blocking(DocumentService.release_quarantined)
+    delete_quarantined = blocking(DocumentService.delete_quarantined)
 
 
 class BlockingSearch(BlockingService[SearchService]):

@@ -176,6 +176,7 @@ def citations(layout: Layout) -> tuple[Citation, ...]:
             page=passage.page,
             heading=passage.heading,
             location=passage.document.location,
+            trust=passage.document.trust,
         )
         for group in layout
         for passage in group
@@ -185,7 +186,8 @@ def citations(layout: Layout) -> tuple[Citation, ...]:
 def trace(packed: Packed, hits: Sequence[Hit], retrieval: Retrieval) -> tuple[TraceEntry, ...]:
     """Return the trace entries by rank, from 1. Candidates below a minimum come last."""
     entries = [*_packed_entries(packed, hits), *_unsure_entries(retrieval)]
-    return (*entries, *_dissimilar_entries(retrieval, len(entries)))
+    entries += _dissimilar_entries(retrieval, len(entries))
+    return (*entries, *_distrusted_entries(retrieval, len(entries)))
 
 
 def _packed_entries(packed: Packed, hits: Sequence[Hit]) -> Iterator[TraceEntry]:
@@ -250,6 +252,12 @@ def _dissimilar_entries(retrieval: Retrieval, first: int) -> Iterator[TraceEntry
     for rank, hit in enumerate(sorted(retrieval.below_min_similarity, key=_rank), first):
         known = "has no similarity" if hit.similarity is None else f"similarity {hit.similarity:.2f} is"
         yield _entry(rank, hit, "below_min_similarity", f"{known} below {bound}{_through(hit)}", 0)
+
+
+def _distrusted_entries(retrieval: Retrieval, first: int) -> Iterator[TraceEntry]:
+    for rank, hit in enumerate(sorted(retrieval.below_min_trust, key=_rank), first):
+        reason = f"is {hit.document.trust}: below the minimum trust {retrieval.plan.get('min_trust')}"
+        yield _entry(rank, hit, "below_min_trust", reason + _through(hit), 0)
 
 
 def _entry(rank: int, hit: Hit, status: TraceStatus, reason: str, tokens: int) -> TraceEntry:

@@ -5,7 +5,12 @@ import { Show, useLoad } from "../../ui/load";
 
 const NEWEST = 100;
 
-/** The questions that were asked as another user. */
+const REVIEWS = new Map([
+  ["release", "released from quarantine"],
+  ["delete_quarantined", "deleted from quarantine"],
+]);
+
+/** The questions that were asked as another user, and reviews of quarantined documents. */
 export function Audit() {
   const loaded = useLoad(async (signal) => {
     const { entries } = await api.listAudit({ limit: NEWEST }, { signal });
@@ -21,12 +26,17 @@ export function Audit() {
     <Show of={loaded} what="the audit log">
       {({ entries, users, collections }) => (
         <>
-          <h1>{entries.length === 0 ? "Nobody looked as another user" : `${counted(entries.length, "look")} as another user`}</h1>
+          <h1>{entries.length === 0 ? "Nobody looked as another user" : counted(entries.length, "entry", "entries")}</h1>
           <ul class="list after">
             {entries.map((each) => (
               <li key={each.id} class="audit-row">
                 <span>
-                  <b>{users.get(each.actor) ?? each.actor}</b> as <b>{users.get(each.viewed_as) ?? each.viewed_as}</b>{" "}
+                  <b>{users.get(each.actor) ?? each.actor}</b>{" "}
+                  {REVIEWS.get(each.action) ?? (
+                    <>
+                      as <b>{users.get(each.viewed_as) ?? each.viewed_as}</b>
+                    </>
+                  )}{" "}
                   in {collections.get(each.collection) ?? each.collection}
                   <span class="text small dim block-line">{each.query}</span>
                 </span>

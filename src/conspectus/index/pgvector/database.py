@@ -214,7 +214,8 @@ _TEXTS: tuple[str, ...] = (*TEXTS, "odd")
 KINDS = {
     name: "integer" if name in _INTEGERS else "bytea" if name in _TEXTS else "bigint" for name in COLUMNS
 } | {"facts": "bigint[]"}
-_OPTIONAL = {"vector", "odd", "author", "role", "thread", "parent", "sequence", "position", "starts", "ends"}
+_OPTIONAL = {"vector", "odd", "author", "role", "thread", "parent", "trust"}
+_OPTIONAL |= {"sequence", "position", "starts", "ends"}
 
 
 @dataclass(frozen=True, slots=True)

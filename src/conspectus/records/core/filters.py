@@ -48,6 +48,7 @@ _TEXTS: Mapping[str, Column[Any]] = {
     "role": documents.c.role,
     "thread": documents.c.thread,
     "parent": documents.c.parent,
+    "trust": documents.c.trust,
 }
 
 

@@ -40,7 +40,7 @@ MIN_INT64 = -(2**63)
 
 COLLECTION_COLUMNS = tuple(collections.c)
 SOURCE_COLUMNS = tuple(sources.c)
-DOCUMENT_COLUMNS = (documents.c.number, *documents.c[*documents.c.keys()[1:24]])
+DOCUMENT_COLUMNS = (documents.c.number, *documents.c[*documents.c.keys()[1:26]])
 CHUNK_COLUMNS = tuple(chunks.c)
 _TEXTS, _NUMBERS = {str, type(None)}, {int, type(None)}
 CHUNK_WIDTH = len(CHUNK_COLUMNS)
@@ -146,7 +146,7 @@ def to_document(row: Sequence[Any]) -> Document:
         row[12],
         row[13],
         None if start is None else Period(from_microseconds(start), from_microseconds(end)),
-        *row[16:24],
+        *row[16:26],
     )
 
 
@@ -175,6 +175,8 @@ def document_values(document: Document) -> dict[str, object]:
         "thread": document.thread,
         "syntax": document.syntax,
         "characters": document.characters,
+        "origin": document.origin,
+        "trust": document.trust,
         "order_sequence": MIN_INT64 if document.sequence is None else document.sequence,
         "order_start": MIN_INT64 if start is None else start,
     }

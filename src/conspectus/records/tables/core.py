@@ -107,6 +107,8 @@ documents = Table(
     Column("error", Text),
     Column("chunks", Integer, nullable=False),
     Column("characters", Number, nullable=False),
+    Column("origin", String, nullable=False, server_default="user"),
+    Column("trust", String, nullable=False, server_default="trusted"),
     Column("last_chunk", Number),
     Column("embedded_in", String),
     Column("order_sequence", Number, nullable=False),
@@ -324,6 +326,7 @@ audit = Table(
     Column("collection", ForeignKey("collections.id", ondelete="CASCADE"), nullable=False),
     Column("query", Text, nullable=False),
     Column("created", Number, nullable=False),
+    Column("action", String, nullable=False, server_default="explain_as"),
     Index(None, "created", "id"),
     Index(None, "collection"),
 )

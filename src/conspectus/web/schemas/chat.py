@@ -8,6 +8,7 @@ from conspectus.model.chat import Allocation, ChatRequest, ContextForm, Looked
 from conspectus.model.filter import EVERYTHING, filter_from_json
 from conspectus.model.query import EVERYWHERE
 from conspectus.model.results import Message
+from conspectus.model.trust import MinTrust, Trust
 from conspectus.web.schemas.base import (
     MAX_QUESTION_LENGTH,
     Count,
@@ -61,6 +62,7 @@ class ChatBody(RequestModel):
     budget: AllocationBody = Field(default_factory=AllocationBody)
     min_similarity: MinSimilarity | None = 0.25
     min_confidence: Share = 0.0
+    min_trust: MinTrust | None = None
     query_context: QueryContextBody | None = None
     format: ContextForm | None = Field(
         None, description="How context is written; by default as the server is set."
@@ -88,6 +90,7 @@ class ChatBody(RequestModel):
             allocation=Allocation(**self.budget.model_dump()),
             min_similarity=self.min_similarity,
             min_confidence=self.min_confidence,
+            min_trust=self.min_trust,
             query_context=None if self.query_context is None else self.query_context.taken(),
             format=self.format,
             temperature=self.temperature,
@@ -110,6 +113,7 @@ class ChatSourceAnswer(ResponseModel):
     page: int | None
     heading: str | None
     location: str
+    trust: Trust
 
 
 class SourcesAnswer(ResponseModel):

@@ -5,6 +5,7 @@ from typing import Annotated, Any
 from pydantic import Field
 
 from conspectus.model.records import Kind, NewDocument, Period, SourceKind, Syntax, TextPosition
+from conspectus.model.trust import Origin, Trust
 from conspectus.text.vectors import MAX_DIMENSIONS
 from conspectus.web.schemas.base import (
     MAX_DESCRIPTION_LENGTH,
@@ -85,6 +86,9 @@ class DocumentFields(RequestModel):
         max_length=MAX_DIMENSIONS,
         description="A vector of the collection's space, if the client has one: it is not embedded then.",
     )
+
+    origin: Origin | None = Field(None, description="Who wrote it; can only lower its level.")
+    trust: Trust | None = Field(None, description="A lower level than that of its origin.")
 
     def given(self) -> dict[str, Any]:
         """The fields that the client named, as the engine takes them."""

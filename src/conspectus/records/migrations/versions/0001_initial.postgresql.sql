@@ -129,6 +129,7 @@ CREATE TABLE audit (
 	collection VARCHAR COLLATE "C" NOT NULL, 
 	query TEXT COLLATE "C" NOT NULL, 
 	created BIGINT NOT NULL, 
+	action VARCHAR COLLATE "C" DEFAULT 'explain_as' NOT NULL, 
 	CONSTRAINT pk_audit PRIMARY KEY (id), 
 	CONSTRAINT fk_audit_collection_collections FOREIGN KEY(collection) REFERENCES collections (id) ON DELETE CASCADE
 );
@@ -270,6 +271,8 @@ CREATE TABLE documents (
 	error TEXT COLLATE "C", 
 	chunks INTEGER NOT NULL, 
 	characters BIGINT NOT NULL, 
+	origin VARCHAR COLLATE "C" DEFAULT 'user' NOT NULL, 
+	trust VARCHAR COLLATE "C" DEFAULT 'trusted' NOT NULL, 
 	last_chunk BIGINT, 
 	embedded_in VARCHAR COLLATE "C", 
 	order_sequence BIGINT NOT NULL, 

@@ -129,6 +129,7 @@ CREATE TABLE audit (
 	collection VARCHAR NOT NULL, 
 	"query" TEXT NOT NULL, 
 	created INTEGER NOT NULL, 
+	action VARCHAR DEFAULT 'explain_as' NOT NULL, 
 	CONSTRAINT pk_audit PRIMARY KEY (id), 
 	CONSTRAINT fk_audit_collection_collections FOREIGN KEY(collection) REFERENCES collections (id) ON DELETE CASCADE
 );
@@ -270,6 +271,8 @@ CREATE TABLE documents (
 	error TEXT, 
 	chunks INTEGER NOT NULL, 
 	characters INTEGER NOT NULL, 
+	origin VARCHAR DEFAULT 'user' NOT NULL, 
+	trust VARCHAR DEFAULT 'trusted' NOT NULL, 
 	last_chunk INTEGER, 
 	embedded_in VARCHAR, 
 	order_sequence INTEGER NOT NULL, 

@@ -1,0 +1,53 @@
+"""Trust: where a text comes from, and the level that follows. A level can only fall."""
+
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Literal, get_args
+
+Origin = Literal["user", "agent", "import", "tool", "web"]
+"""Who wrote a text, and how: a person, a model, a file or connected store, a tool, a web page."""
+Trust = Literal["trusted", "standard", "untrusted", "quarantined"]
+ORIGINS: tuple[Origin, ...] = get_args(Origin)
+TRUST: tuple[Trust, ...] = get_args(Trust)
+"""The levels, highest first."""
+MinTrust = Literal["trusted", "standard", "untrusted"]
+"""The levels that a query can demand; what is quarantined is in no result."""
+
+HIGHEST: Mapping[Origin, Trust] = MappingProxyType(
+    {"user": "trusted", "agent": "standard", "import": "standard", "tool": "untrusted", "web": "untrusted"}
+)
+"""The highest level of a text of each origin."""
+_OF_ROLES: Mapping[str, Origin] = MappingProxyType(
+    {
+        "assistant": "agent",
+        "ai": "agent",
+        "model": "agent",
+        "agent": "agent",
+        "tool": "tool",
+        "function": "tool",
+    }
+)
+_OF_SOURCES: Mapping[str, Origin] = MappingProxyType({"web": "web", "wiki": "import"})
+_SHARED = frozenset({"channel", "stream"})
+"""Kinds of sources to which many people write."""
+
+
+def least(*levels: Trust | None) -> Trust:
+    """Return the lowest of these levels: that of a text made from texts of these levels (None: no limit)."""
+    return max((each for each in levels if each is not None), key=TRUST.index, default="trusted")
+
+
+def least_trusted(*origins: Origin | None) -> Origin:
+    """Return the first of the origins with the lowest level (None: no limit)."""
+    known = (each for each in origins if each is not None)
+    return max(known, key=lambda origin: TRUST.index(HIGHEST[origin]), default="user")
+
+
+def origin_in(source_kind: str, role: str | None) -> Origin:
+    """Return the origin of a text in a source of a kind, written in a role, if nothing else is said."""
+    return least_trusted(_OF_SOURCES.get(source_kind), _OF_ROLES.get((role or "").lower()))
+
+
+def highest_in(source_kind: str) -> Trust:
+    """Return the highest level of a text in a source of a kind."""
+    return "standard" if source_kind in _SHARED else "trusted"
