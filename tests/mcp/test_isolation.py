@@ -50,8 +50,7 @@ def attempts(secret: str) -> dict[str, list[dict[str, Any]]]:
         "context": everywhere,
         "explain": [*everywhere, {"query": SECRET, "document": secret}],
         "search_streams": [
-            {"query": SECRET, "collection": MEMORY},
-            {"query": SECRET, "collection": MEMORY, "streams": [source_name(BOB)]},
+            {"query": SECRET, "collection": MEMORY, **each} for each in ({}, {"streams": [source_name(BOB)]})
         ],
         "channel_context": [{"query": SECRET, "collection": MEMORY, "channel": source_name(BOB)}],
         "search_tasks": [{"query": SECRET, "collection": MEMORY}],
@@ -61,7 +60,7 @@ def attempts(secret: str) -> dict[str, list[dict[str, Any]]]:
         "recall": [
             {"query": SECRET},
             {"query": SECRET, "window": True},
-            {"query": f"where does Bob hide, in {SECRET}?"},
+            {"query": f"Bob hides in {SECRET}?"},
         ],
         "history": [{}],
         "graph": [

@@ -268,9 +268,9 @@ class FileService(Service):
         parts = parsed_path(path)
         if parts.source:
             return [await self._folder(path, parts)]
-        homes = [await self._place(path, parts)] if parts.collection else await self._authorized.places()
-        named = [(home, _in_paths(await self._authorized.sources(home))) for home in homes]
-        found = [Folder(home, source, name) for home, inside in named for source, name in inside]
+        places = [await self._place(path, parts)] if parts.collection else await self._authorized.places()
+        named = [(place, _in_paths(await self._authorized.sources(place))) for place in places]
+        found = [Folder(place, source, name) for place, inside in named for source, name in inside]
         return sorted(found, key=lambda each: (each.place.collection.name, each.name))
 
     async def _below(
@@ -301,13 +301,13 @@ class FileService(Service):
         """Yield the documents in which keyword search finds the words of a pattern, best first."""
         words = _WORD.findall(asked.pattern if asked.literal else _ESCAPE.sub(" ", asked.pattern))
         known = {str(each.source.id): each for each in folders}
-        homes = {str(each.source.collection) for each in folders}
+        collections = {str(each.source.collection) for each in folders}
         if not words or not folders:
             return
         here = Eq("source", str(folders[0].source.id)) if len(folders) == 1 else EVERYTHING
         found = await self._search.retrieve(
             " ".join(words),
-            collection=homes.pop() if len(homes) == 1 else EVERYWHERE,
+            collection=collections.pop() if len(collections) == 1 else EVERYWHERE,
             filter=And((asked.filter, here)),
             retrievers=("keyword",),
             limit=LIKELY,

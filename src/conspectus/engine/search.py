@@ -166,12 +166,12 @@ class Searcher:
 
     async def previous(self, state: str, query: Query) -> Previous:
         """Return the window with a state, with those of its chunks that the query allows."""
-        home = None if query.collection == EVERYWHERE else await self._authorized.place(query.collection)
+        place = None if query.collection == EVERYWHERE else await self._authorized.place(query.collection)
         filter = with_min_trust(And((as_of_filter(query.as_of), query.filter)), query.min_trust)
 
         def allowed(found: StoredChunk) -> bool:
             document = found.document
-            here = home is None or document.collection == home.collection.id
+            here = place is None or document.collection == place.collection.id
             return here and matches(filter, document_row(document, found.chunk.position))
 
         return await self.previous_where(state, allowed)

@@ -55,13 +55,13 @@ def _add(
     vector: bytes | None = None,
 ) -> None:
     """Store feedback, in place of feedback with the same ids. Raises NotFound for an unknown chunk."""
-    homes = {each.chunk: each.collection for each in given}
-    for block in blocks(list(homes)):
+    collections = {each.chunk: each.collection for each in given}
+    for block in blocks(list(collections)):
         found = select(chunks.c.id, documents.c.collection).where(chunks.c.id.in_(block))
         joined = found.join(documents, documents.c.number == chunks.c.document)
         there = {row.id: row.collection for row in connection.execute(joined)}
         for each in block:
-            if there.get(each) != homes[each]:
+            if there.get(each) != collections[each]:
                 raise NotFound("chunk", str(each))
     for ids in blocks([each.id for each in given]):
         connection.execute(delete(feedback).where(feedback.c.id.in_(ids)))
@@ -80,7 +80,7 @@ def _add(
         for each in given
     ]
     insert_rows(connection, feedback, rows)
-    _changed(connection, set(homes.values()))
+    _changed(connection, set(collections.values()))
 
 
 def _get(connection: Connection, wanted: str) -> Feedback | None:
