@@ -18,8 +18,7 @@ from tests.support.served import served
 
 import conspectus
 from conspectus.bootstrap import local_archives, local_files
-from conspectus.client.connect import authorization
-from conspectus.client.engine import RemoteEngine
+from conspectus.client.engine import RemoteEngine, authorization
 from conspectus.client.transport import Transport, TransportLimits
 from conspectus.engine import Engine
 from conspectus.model.access import Person

@@ -3,7 +3,7 @@
 import inspect
 from collections.abc import Mapping
 
-from conspectus.client.service import RemoteService
+from conspectus.client.transport import RemoteService
 from conspectus.operations import OPERATIONS, exceptions
 from conspectus.testing.chat_models import ScriptedChatModel
 from conspectus.web import operation_routes

@@ -3,7 +3,6 @@
 Imports bootstrap, engine, ingest, memory, operations, ports and text.
 """
 
-from conspectus.client.connect import open
-from conspectus.client.engine import RemoteEngine
+from conspectus.client.engine import RemoteEngine, open
 
 __all__ = ["RemoteEngine", "open"]

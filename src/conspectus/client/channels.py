@@ -9,7 +9,7 @@ from typing import Final, Unpack
 from conspectus.client.collections import RemoteCollections
 from conspectus.client.documents import RemoteDocuments
 from conspectus.client.operations import derived, request_of
-from conspectus.client.service import RemoteService
+from conspectus.client.transport import RemoteService
 from conspectus.engine.channels import ChannelService
 from conspectus.ingest.messages import MessageImportOptions, handed_in, named, take_in
 from conspectus.ingest.prepare import batches

@@ -11,7 +11,7 @@ from conspectus.client.encode import encoded
 from conspectus.client.event_stream import ServerEvent, events_in
 from conspectus.client.operations import derived
 from conspectus.client.request import Request, ask, path_of
-from conspectus.client.service import RemoteService
+from conspectus.client.transport import RemoteService
 from conspectus.engine.chat import ChatService
 from conspectus.errors import InvalidInput, NotFound, ServerUnavailable
 from conspectus.model.chat import (

@@ -7,7 +7,7 @@ from typing import Any, Final
 from conspectus.client.encode import encoded, metadata_json
 from conspectus.client.operations import derived
 from conspectus.client.request import Request, get, path_of, post, remove
-from conspectus.client.service import RemoteService
+from conspectus.client.transport import RemoteService
 from conspectus.engine.collections import CollectionService
 from conspectus.errors import NotFound
 from conspectus.model.records import Collection, Json, Receipt, Source, SourceKind

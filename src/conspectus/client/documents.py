@@ -12,7 +12,7 @@ from conspectus.client.collections import RemoteCollections, in_collection
 from conspectus.client.encode import changes_json, document_json, encoded
 from conspectus.client.operations import derived
 from conspectus.client.request import Request, path_of, post, work
-from conspectus.client.service import RemoteService
+from conspectus.client.transport import RemoteService
 from conspectus.engine.documents import DocumentService
 from conspectus.ingest.files import Intake, KnownFile, Root, placed, take_in
 from conspectus.ingest.prepare import batches

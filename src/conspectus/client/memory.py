@@ -7,7 +7,7 @@ from typing import Final
 
 from conspectus.client.documents import RemoteDocuments
 from conspectus.client.operations import derived, request_of
-from conspectus.client.service import RemoteService
+from conspectus.client.transport import RemoteService
 from conspectus.engine.memory import MemoryService
 from conspectus.engine.retention import RetentionService
 from conspectus.errors import InvalidInput

@@ -12,8 +12,7 @@ from urllib.parse import quote
 
 from conspectus.client.encode import encoded, instant_json, metadata_json
 from conspectus.client.request import Request, path_of, query_of
-from conspectus.client.service import RemoteService
-from conspectus.client.transport import Transport
+from conspectus.client.transport import RemoteService, Transport
 from conspectus.engine.context import Service
 from conspectus.errors import InvalidInput, PermissionDenied
 from conspectus.memory.scopes import checked

@@ -11,8 +11,8 @@ from conspectus.client.collections import in_collection, present
 from conspectus.client.encode import encoded, instant_json
 from conspectus.client.operations import derived
 from conspectus.client.request import Request, ask, get, path_of, work
-from conspectus.client.service import RemoteService
 from conspectus.client.subscriptions import live, read_event
+from conspectus.client.transport import RemoteService
 from conspectus.engine.alerts import AlertService
 from conspectus.engine.connections import ConnectionService
 from conspectus.engine.files import FileService

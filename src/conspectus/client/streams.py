@@ -12,8 +12,8 @@ from typing import Final, Unpack
 from conspectus.client.documents import RemoteDocuments
 from conspectus.client.operations import derived, request_for
 from conspectus.client.request import Request, path_of
-from conspectus.client.service import RemoteService
 from conspectus.client.subscriptions import live, read_event
+from conspectus.client.transport import RemoteService
 from conspectus.engine.events import EventService
 from conspectus.engine.streams import StreamService
 from conspectus.engine.summaries import SummaryService

@@ -25,7 +25,9 @@ from conspectus.errors import (
     TooLarge,
 )
 from conspectus.model.retry_policy import BUSY, RetryPolicy
+from conspectus.ports import Archives, Files
 
+S = TypeVar("S")
 T = TypeVar("T")
 PREFIX: Final = "/api/v1"
 PROBLEM: Final = "application/problem+json"
@@ -224,3 +226,16 @@ def _seconds(text: str | None) -> float | None:
 
 def _reason(fault: httpx.RequestError) -> str:
     return str(fault) or type(fault).__name__
+
+
+class RemoteService:
+    """A group of operations of a server, with the permissions of the API key."""
+
+    def __init__(self, channel: Transport, files: Files, archives: Archives) -> None:
+        self._channel = channel
+        self._files = files
+        self._archives = archives
+
+    def _sibling(self, kind: Callable[[Transport, Files, Archives], S]) -> S:
+        """Return another service of the same server."""
+        return kind(self._channel, self._files, self._archives)
