@@ -167,6 +167,8 @@ def _put_words(cursor: Rows, tables: Tables, fresh: Mapping[int, Prepared], end:
         f"INSERT INTO {tables.batches} VALUES (%s, %s, 0, %s, %s)", (first, end - 1, chunks, lengths)
     )
     postings = packed({row: each.counts for row, each in fresh.items()})
+    if not postings:
+        return
     if len(fresh) <= FEW:
         statement = (
             f"INSERT INTO {tables.postings} SELECT %s, * FROM unnest(%s::bytea[], %s::bytea[], %s::bytea[])"
