@@ -54,7 +54,7 @@ def test_zilliz_by_its_address(file: Path) -> None:
     assert "secret" not in repr(found)
 
 
-CHOSEN = {"log_level": "warning", "chat_form": "tasks", "chat_events": "text"}
+CHOSEN = {"log_level": "warning", "chat_feedback": "on", "chat_form": "tasks", "chat_events": "text"}
 """Words for settings that take only some."""
 
 

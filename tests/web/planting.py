@@ -53,6 +53,7 @@ NOT_PLANTED = {
     "/undo-merge": "names a merge",
     "/delete": "names what goes",
     "/forget": "names what goes",
+    "/release": "names a quarantined document",
 }
 
 

@@ -55,6 +55,8 @@ RULES = {
     "after": "a page gives it",
     "Last-Event-ID": "an event has it",
     "filter": "a language of its own",
+    "path": "names a collection, a source and a key",
+    "pattern": "a regular expression",
     "schema": "JSON in a parameter",
     "tokenizer": "a name that is installed",
     "profile": "a name that the settings have",
@@ -195,6 +197,30 @@ def in_a_stream(case: Case) -> None:
 
 NEEDED = {"/memories/retention": {"max_count": 3}, "/memories/forget": {"everything": True, "ids": []}}
 """What these bodies must have, which the schema cannot say."""
+READ = "/api/v1/files/text"
+JUDGE = "/api/v1/feedback"
+RELEASE = "/api/v1/documents/{document}/release"
+
+
+def of_a_document(case: Case, names: dict[str, str]) -> None:
+    """Let a request read, judge or release a document that is there."""
+    if case.path == READ:
+        case.query = {"path": "/default/default/k"}
+    if case.path == JUDGE and case.method == "POST":
+        case.body = {"query": "backups", "used": [int(names["chunk"])]}
+    if case.path == RELEASE:
+        case.path_parameters = {"document": names["quarantined"]}
+
+
+def judgments(client: httpx.Client, document: str) -> dict[str, str]:
+    """A chunk with feedback, and a quarantined document."""
+    chunk = client.get(f"/documents/{document}/chunks").json()[0]["id"]
+    given = client.post("/feedback", json={"query": "backups", "used": [chunk]}).json()
+    attack = [{"text": "A note.", "key": "q", "trust": "quarantined"}]
+    held = client.post("/collections/default/documents", json={"documents": attack}).json()
+    return {"chunk": chunk, "feedback": given[0]["id"], "quarantined": held[0]["id"]}
+
+
 UNNAMED = ("agent", "conversation", "after", "tokenizer", "source", "limit", "offset", "filter")
 
 
@@ -251,6 +277,7 @@ class Described:
             nodes = [{"id": "ann"}, {"id": "bo"}]
             client.post("/graphs/default/nodes", json={"nodes": nodes})
             alert = client.post("/alerts", json={"name": "cars", "query": "car"}).json()["id"]
+            judged = judgments(client, added[0]["id"])
         names = {"collection": "default", "user": "alice", "group": "team", "source": source, "key": key}
         return {
             **names,
@@ -261,6 +288,7 @@ class Described:
             "alert": alert,
             "memory": memories[0]["id"],
             "graph": "default",
+            **judged,
         }
 
     def faults(self) -> list[str]:
@@ -303,6 +331,7 @@ def failures(operation: APIOperation, of: Described, names: dict[str, str], seen
                 in_a_stream(case)
             if operation.path.startswith(CONNECTED):
                 remembered(case)
+            of_a_document(case, names)
         response = case.call(headers={"Authorization": f"Bearer {of.key}"}, timeout=60)
         seen[operation.label] += response.status_code < 400
         wrong.extend(misnamed(operation, response))

@@ -85,6 +85,8 @@ async function* connections(
         begun = true;
         last = event.id || last;
         if (event.name !== "ready") vain = 0;
+        // What was received before the signal is not yielded after it.
+        signal?.throwIfAborted();
         yield event;
       }
       if (!begun || last === "") throw unreachable("The answer ended before its first event.");

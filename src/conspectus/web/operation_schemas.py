@@ -253,6 +253,7 @@ _LIMITS: Final[Mapping[str, Any]] = {
     **{f"{owner}.{name}": kind for owner in ("NewMemory", "update_memory") for name, kind in _MEMORY.items()},
     "NewMemory.key": Label | None,
     "NewMemory.vector": _VECTOR,
+    "Grep.pattern": Annotated[str, Limited(min_length=1, max_length=1_000)],
     "MemoryQuery.query": Question,
     "MemoryQuery.notes_share": Share,
     "MemoryQuery.min_similarity": MinSimilarity | None,
