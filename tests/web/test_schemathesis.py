@@ -279,8 +279,7 @@ class Described:
             alert = client.post("/alerts", json={"name": "cars", "query": "car"}).json()["id"]
             judged = judgments(client, added[0]["id"])
         names = {"collection": "default", "user": "alice", "group": "team", "source": source, "key": key}
-        return {
-            **names,
+        return names | {
             "document": added[0]["id"],
             "task": "login",
             "attachment": "log",
