@@ -24,7 +24,16 @@ LIBRARIES = ("charset-normalizer", "httpcore", "httpx", "idna", "pathspec", "pyy
 """What a program that only talks to a server needs."""
 ABSENT = {
     *("Stemmer", "ahocorasick", "alembic", "faiss", "lxml", "numpy", "onnxruntime", "pydantic"),
-    *("pypdfium2", "python_calamine", "sqlalchemy", "structlog", "tokenizers", "trafilatura", "watchfiles"),
+    *(
+        "pypdfium2",
+        "python_calamine",
+        "re2",
+        "sqlalchemy",
+        "structlog",
+        "tokenizers",
+        "trafilatura",
+        "watchfiles",
+    ),
 }
 STAND_IN = '''"""Stands for libraries that only the whole package has."""
 
