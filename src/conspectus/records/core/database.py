@@ -207,8 +207,8 @@ def _migrate(database: Database) -> None:
             make_tables(connection)
             return
         # Alembic is slow to import, and needed once per version.
-        migrate = importlib.import_module("conspectus.records.core.migrate")
-        migrate.upgrade(connection, version=VERSION)
+        migrations = importlib.import_module("conspectus.records.migrations")
+        migrations.upgrade(connection, version=VERSION)
 
 
 FIRST = {"collection": "", "value": 0, "end": 2**63 - 1}

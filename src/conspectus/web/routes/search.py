@@ -6,7 +6,7 @@ from conspectus.web.deps import EngineOf
 from conspectus.web.openapi import Section, problems
 from conspectus.web.operation_routes import add_routes
 from conspectus.web.operation_schemas import answered
-from conspectus.web.schemas.search import RerankBody
+from conspectus.web.schemas.base import RerankBody
 
 router = Section("questions")
 

@@ -11,16 +11,18 @@ from conspectus.model.results import Message
 from conspectus.model.trust import MinTrust, Trust
 from conspectus.web.schemas.base import (
     MAX_QUESTION_LENGTH,
+    MAX_TOKENS,
     Count,
     Finite,
+    MinSimilarity,
     Name,
+    QueryContextBody,
     Question,
     RequestModel,
     ResponseModel,
     Share,
     Where,
 )
-from conspectus.web.schemas.search import MAX_TOKENS, MinSimilarity, QueryContextBody
 
 MAX_TURNS = 10_000
 MAX_CONTEXT = 5_000

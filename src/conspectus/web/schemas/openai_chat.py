@@ -12,6 +12,7 @@ from conspectus.model.query import EVERYWHERE
 from conspectus.settings import Settings
 from conspectus.web.schemas.base import (
     MAX_QUESTION_LENGTH,
+    MAX_TOKENS,
     Count,
     Identifier,
     JsonObject,
@@ -28,7 +29,6 @@ from conspectus.web.schemas.chat import (
     SourcesAnswer,
     Temperature,
 )
-from conspectus.web.schemas.search import MAX_TOKENS
 
 NOT_KNOWN: Final[Mapping[str, Sequence[object]]] = {
     "audio": (),
