@@ -15,7 +15,6 @@ from sqlalchemy import create_engine
 
 from conspectus.errors import StorageError, StorageTooNew
 from conspectus.records import migrations
-from conspectus.records.core import migrate
 from conspectus.records.core.database import COUNTED, make_tables
 from conspectus.records.core.sqlite import migrating, sqlite_engine
 from conspectus.records.store import open_records
@@ -31,7 +30,7 @@ asyncio.run(main()); print('alembic' in sys.modules)"
 def migrate_to(path: Path, version: str) -> None:
     engine = sqlite_engine(path, busy_seconds=1, connections=1)
     with migrating(engine) as connection:
-        migrate.upgrade(connection, version=version)
+        migrations.upgrade(connection, version=version)
     engine.dispose()
 
 
@@ -114,7 +113,7 @@ async def test_a_migration_that_was_interrupted_is_begun_anew(tmp_path: Path) ->
     def interrupted() -> None:
         engine = sqlite_engine(path, busy_seconds=1, connections=1)
         with pytest.raises(KeyboardInterrupt), migrating(engine) as connection:
-            migrate.upgrade(connection, version="head")
+            migrations.upgrade(connection, version="head")
             raise KeyboardInterrupt
         engine.dispose()
 

@@ -10,7 +10,7 @@ from alembic.autogenerate import compare_metadata
 from alembic.migration import MigrationContext
 from sqlalchemy import create_engine
 
-from conspectus.records.core import migrate
+from conspectus.records import migrations
 from conspectus.records.core.database import COUNTED
 from conspectus.records.core.postgres import DRIVER, PostgresDatabase
 from conspectus.records.tables.core import metadata
@@ -52,7 +52,7 @@ def asked(url: str, *questions: str) -> list[set[tuple[object, ...]]]:
 def migrate_to(url: str, version: str) -> None:
     database = PostgresDatabase(url, 30.0, 1)
     with database.migrating() as connection:
-        migrate.upgrade(connection, version=version)
+        migrations.upgrade(connection, version=version)
     database.reading.dispose()
 
 
