@@ -17,6 +17,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Final, NamedTuple
 
+from results import Result
+
 TEXTS: Final = (
     "The nightly backup starts at two o'clock and is kept for thirty days.",
     "Ann is on call in the first week of December.",
@@ -105,19 +107,27 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--wheel", required=True, help="the wheel of this project")
     parser.add_argument("--only", nargs="*", default=list(PROGRAMS), choices=PROGRAMS)
+    parser.add_argument("--save", action="store_true", help="save the result for the documentation")
     options = parser.parse_args()
-    print("| engine | install, s | packages | MB | first answer, s | prints |")
-    print("| --- | --- | --- | --- | --- | --- |")
+    rows = []
     for engine in options.only:
         requirement, program = PROGRAMS[engine]
         with tempfile.TemporaryDirectory() as folder:
             done = attempt(engine, requirement or options.wheel, program, Path(folder))
-        text = done.output if done.answered else f"fails: {done.output[:120]}"
-        print(
-            f"| {engine} | {done.install_seconds:.0f} | {done.packages} | {done.megabytes:.0f} "
-            f"| {done.answer_seconds:.1f} | {text} |",
-            flush=True,
-        )
+        rows.append(row(done))
+        print(*rows[-1], sep=" | ", flush=True)
+    if options.save:
+        columns = ["engine", "install", "packages", "MB", "first answer", "prints"]
+        title = "Without API keys and without a network; packages from a local mirror."
+        Result.of(title, columns, rows).save("first-answer")
+
+
+def row(done: Attempt) -> list[str]:
+    """The cells of one library."""
+    text = done.output if done.answered else f"fails: {done.output[:120]}"
+    answer = f"{done.answer_seconds:.1f} s" if done.answered else "none"
+    size = f"{done.megabytes:.0f}"
+    return [done.engine, f"{done.install_seconds:.0f} s", str(done.packages), size, answer, text]
 
 
 if __name__ == "__main__":

@@ -12,13 +12,15 @@ import shutil
 import subprocess
 import sys
 import time
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 from corpus import paragraphs, questions
+from growth_plot import Line, Panel, picture
+from results import Result
 from rich.console import Console
 from rich.table import Table
 from vectors import vectors
@@ -32,6 +34,18 @@ from conspectus.providers.onnx_embedder import OnnxEmbedder
 QUESTIONS = 300
 WARM = 50
 BUDGET = 2_048
+FIGURE = Path(__file__).resolve().parents[1] / "docs" / "figures" / "latency.svg"
+LINES = {"vector given": "given", "query embedded": "embedded"}
+ROWS: Sequence[tuple[str, Callable[[int, dict[str, dict[str, float]]], float], str, str]] = (
+    ("window, vector given, p50", lambda _, each: each["ask"]["given p50"], ".1f", " ms"),
+    ("window, vector given, p95", lambda _, each: each["ask"]["given p95"], ".1f", " ms"),
+    ("window, query embedded, p50", lambda _, each: each["ask"]["embedded p50"], ".1f", " ms"),
+    ("window, query embedded, p95", lambda _, each: each["ask"]["embedded p95"], ".1f", " ms"),
+    ("opening, first answer included", lambda _, each: each["ask"]["open"], ",.0f", " ms"),
+    ("resident memory", lambda _, each: each["ask"]["memory"], ",.0f", " MB"),
+    ("written, chunks a second", lambda size, each: size / each["fill"]["write"], ",.0f", ""),
+    ("index built anew", lambda _, each: each["fill"]["index built anew"], ".1f", " s"),
+)
 CONSOLE = Console()
 
 
@@ -144,6 +158,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--chunks", type=int, default=100_000)
     parser.add_argument("--path", type=Path, default=Path(".benchmarks"))
+    parser.add_argument("--save", action="store_true", help="save the result for the documentation")
     parser.add_argument("--step", choices=["fill", "ask"], help="one step, in this process, as JSON")
     arguments = parser.parse_args()
     path = arguments.path / f"latency-{arguments.chunks}"
@@ -163,6 +178,34 @@ def main() -> None:
         done = subprocess.run([*command, "--step", step], check=True, stdout=subprocess.PIPE, env=os.environ)
         figures[step] = json.loads(done.stdout)
     show(arguments.chunks, figures)
+    if arguments.save:
+        save(arguments.chunks, figures)
+
+
+def save(chunks: int, figures: dict[str, dict[str, float]]) -> None:
+    """Save the figures beside those of other sizes, and draw how they grow."""
+    known = Result.read("latency")
+    sizes = {int(size): each for size, each in (known.figures if known else {}).items()}
+    sizes = dict(sorted({**sizes, chunks: figures}.items()))
+    names = [f"{size:,} chunks" for size in sizes]
+    rows = [
+        [name, *(f"{form(size, each):{spec}}{unit}" for size, each in sizes.items())]
+        for name, form, spec, unit in ROWS
+    ]
+    title = f"Windows of {BUDGET:,} tokens; {QUESTIONS} queries after {WARM} that warm the caches."
+    Result.of(title, ["", *names], rows, figures=sizes).save("latency")
+    lines = [
+        Line(
+            name,
+            [(size, each["ask"][f"{key} {share}"]) for size, each in sizes.items()],
+            place,
+            dashed=share == "p95",
+        )
+        for place, (name, key) in enumerate(LINES.items())
+        for share in ("p50", "p95")
+    ]
+    panel = Panel("A window: p50, dashed p95 (ms)", lines)
+    FIGURE.write_text(picture("How the time of a window grows", [panel], list(LINES)))
 
 
 def show(number: int, figures: dict[str, dict[str, float]]) -> None:

@@ -9,7 +9,6 @@ import argparse
 import asyncio
 import json
 import os
-import platform
 import shutil
 import subprocess
 import sys
@@ -22,7 +21,7 @@ from typing import Any
 import numpy as np
 from corpus import paragraphs, questions
 from peers.judge import Judge, Swept, nearest
-from peers.report import Figures, markdown, show
+from peers.report import Figures, result, show
 from peers.work import DIMENSIONS, Effort, Vector, complete, load_questions, load_rows, save
 from rich.console import Console
 from vectors import vectors
@@ -206,20 +205,18 @@ def main() -> None:
     parser.add_argument("--threads", type=int, default=len(os.sched_getaffinity(0)))
     parser.add_argument("--peers", nargs="+", choices=PEERS[1:], default=list(PEERS[1:]))
     parser.add_argument("--path", type=Path, default=Path(".benchmarks"))
-    parser.add_argument("--markdown", action="store_true", help="write Markdown to the standard output")
+    parser.add_argument("--save", action="store_true", help="save the result for the documentation")
     arguments = parser.parse_args()
     folder = arguments.path.absolute()
     run = Run(folder / f"peers-{arguments.chunks}", arguments.chunks, arguments.threads, environment(folder))
     prepare(run)
-    result = measure(run, [OURS, *arguments.peers], arguments.rounds)
+    figures = measure(run, [OURS, *arguments.peers], arguments.rounds)
     title = (
-        f"{run.chunks:,} chunks, vectors of {DIMENSIONS}, {QUESTIONS} questions {arguments.rounds} times, "
-        f"{run.threads} cores, Python {platform.python_version()}"
+        f"{run.chunks:,} chunks, vectors of {DIMENSIONS}, {QUESTIONS} questions, rounds: {arguments.rounds}."
     )
-    if arguments.markdown:
-        sys.stdout.write(markdown(title, result))
-    else:
-        show(Console(), title, result)
+    show(Console(), title, figures)
+    if arguments.save:
+        result(title, figures).save(f"peers-{run.chunks}")
 
 
 if __name__ == "__main__":

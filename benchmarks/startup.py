@@ -17,6 +17,8 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Final, NamedTuple
 
+from results import Result
+
 COMMAND: Final = (sys.executable, "-c", "from conspectus.cli.entry import main; main()")
 LONGEST: Final = 60.0
 
@@ -73,8 +75,8 @@ def _children() -> float:
     return used.ru_utime + used.ru_stime
 
 
-def measured(folder: Path, runs: int) -> None:
-    """Print each figure as the minimum and the median of the runs, after one that is not counted."""
+def measured(folder: Path, runs: int) -> list[list[str]]:
+    """Print and return the minimum and the median of the runs, after one that is not counted."""
     environment = {**os.environ, "PYTHONPYCACHEPREFIX": str(folder / "bytecode")}
     environment.pop("PYTHONDONTWRITEBYTECODE", None)
     store, note = folder / "store", folder / "note.txt"
@@ -97,20 +99,28 @@ def measured(folder: Path, runs: int) -> None:
         "conspectus serve": lambda: serve(store, environment=environment),
     }
     print(f"{'':<20}{'wall: min':>12}{'median':>9}{'cpu: min':>12}{'median':>9}  ms")
+    rows = []
     for name, figure in figures.items():
         figure()
         wall, cpu = zip(*(figure() for _ in range(runs)), strict=True)
         numbers = (min(wall), statistics.median(wall), min(cpu), statistics.median(cpu))
         first, second, third, fourth = (round(1000 * number) for number in numbers)
         print(f"{name:<20}{first:>12}{second:>9}{third:>12}{fourth:>9}", flush=True)
+        rows.append([f"`{name}`", *(f"{number} ms" for number in (first, second, third, fourth))])
+    return rows
 
 
 def main() -> None:
     """Measure in a folder that is deleted at the end."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--runs", type=int, default=9)
+    parser.add_argument("--save", action="store_true", help="save the result for the documentation")
+    options = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
-        measured(Path(folder), parser.parse_args().runs)
+        rows = measured(Path(folder), options.runs)
+    if options.save:
+        columns = ["process", "wall: least", "median", "processor: least", "median"]
+        Result.of(f"{options.runs} runs after one that warms the caches.", columns, rows).save("startup")
 
 
 if __name__ == "__main__":

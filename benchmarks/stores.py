@@ -1,13 +1,12 @@
 """Comparison of the stores: python benchmarks/stores.py --store pgvector --chunks 10000.
 
 Speed of ingestion and of windows, recall of vector search with filters, and size on disk. Each pair of a
-store and a size is measured once and kept in .benchmarks/stores (`--again` measures anew); the table and
-docs/figures/stores.svg show all that is kept.
+store and a size is measured once and saved in the result (`--again` measures anew), from which the table and
+docs/figures/stores.svg are made.
 """
 
 import argparse
 import asyncio
-import json
 import shutil
 import sys
 import time
@@ -21,6 +20,7 @@ import psycopg
 from corpus import paragraphs, questions
 from growth_plot import Line, Panel, picture
 from latency import Given, timed
+from results import Result
 from tests.support.milvus_server import milvus_server
 from tests.support.postgres_server import postgres_server
 from vectors import vectors
@@ -213,25 +213,25 @@ def measured(store: str, chunks: int, folder: Path) -> Cell:
     return cell
 
 
-def kept(folder: Path) -> list[Cell]:
-    """All cells that were ever measured here, stores in order, by size."""
-    cells = [Cell(**json.loads(file.read_text())) for file in (folder / "stores").glob("*.json")]
-    order = list(STORES)
-    return sorted(cells, key=lambda cell: (order.index(cell.store), cell.chunks))
+def saved() -> list[Cell]:
+    """All cells that were ever measured."""
+    result = Result.read("stores")
+    return [Cell(**cell) for cell in result.figures] if result else []
 
 
-def show(cells: Sequence[Cell]) -> None:
-    """Print the table in the form of the documentation."""
-    names = ["store", "chunks", "words, a second", "with vectors", "window p50", "p95", "bytes a chunk"]
+def save(cells: Sequence[Cell]) -> None:
+    """Write the table of the documentation."""
+    names = ["store", "chunks", "by words, a second", "with vectors", "window p50", "p95", "bytes a chunk"]
     names += [f"recall@10 of {share} %" for share in SHARES]
-    rows = [names, ["---"] * len(names)]
+    rows = []
     for cell in cells:
         row = [cell.store, f"{cell.chunks:,}", f"{cell.chunks / cell.words_seconds:,.0f}"]
         row += [f"{cell.chunks / cell.with_vectors:,.0f}", f"{cell.p50:.1f} ms", f"{cell.p95:.1f} ms"]
         row += [f"{cell.disk / cell.chunks:,.0f}"]
         row += [f"{cell.recall[share]:.3f} in {cell.filtered_p50[share]:.1f} ms" for share in SHARES]
         rows.append(row)
-    print("\n".join(f"| {' | '.join(row)} |" for row in rows))
+    figures = [asdict(cell) for cell in cells]
+    Result.of("Windows of 2,048 tokens.", names, rows, figures=figures).save("stores")
 
 
 def draw(cells: Sequence[Cell]) -> None:
@@ -269,15 +269,15 @@ def main() -> None:
         for chunks in ([arguments.chunks] if arguments.chunks else sorted({*sum(SIZES.values(), ())}))
         for store in ([arguments.store] if arguments.store else STORES)
     ]
+    cells = {(cell.store, cell.chunks): cell for cell in saved()}
     for store, chunks in wanted:
-        file = arguments.path / "stores" / f"{store}-{chunks}.json"
-        if arguments.again or not file.exists():
-            cell = measured(store, chunks, arguments.path)
-            file.write_text(json.dumps(asdict(cell)))
+        if arguments.again or (store, chunks) not in cells:
+            cells[store, chunks] = measured(store, chunks, arguments.path)
             print(f"{store}, {chunks:,} chunks: done", file=sys.stderr)
-    cells = kept(arguments.path)
-    show(cells)
-    draw(cells)
+            order = list(STORES)
+            made = sorted(cells.values(), key=lambda cell: (order.index(cell.store), cell.chunks))
+            save(made)
+            draw(made)
 
 
 if __name__ == "__main__":

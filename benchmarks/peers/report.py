@@ -1,9 +1,10 @@
-"""The table of figures with their ratios to ours, for the terminal and for Markdown."""
+"""The table of figures with their ratios to ours, for the terminal and for the documentation."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
+from results import Result
 from rich.console import Console
 from rich.table import Table
 
@@ -114,10 +115,9 @@ def show(console: Console, title: str, figures: Mapping[str, Figures]) -> None:
     console.print("Ahead of ours:", *(behind(figures) or ["none, in nothing"]), sep="\n  ")
 
 
-def markdown(title: str, figures: Mapping[str, Figures]) -> str:
-    """For docs/benchmarks/index.md."""
-    rows = [["", *figures], ["---"] * (len(figures) + 1)]
-    rows += [[line.title, *cells(line, list(figures.values()))] for line in LINES]
-    table = "\n".join(f"| {' | '.join(row)} |" for row in rows)
-    ahead = "\n".join(f"- {each}" for each in behind(figures)) or "- none, in nothing"
-    return f"{title}\n\n{table}\n\nWhere another engine is ahead of ours:\n\n{ahead}\n"
+def result(title: str, figures: Mapping[str, Figures]) -> Result:
+    """For the documentation."""
+    rows = [[line.title, *cells(line, list(figures.values()))] for line in LINES]
+    ahead = [f"- {each}" for each in behind(figures)] or ["- none, in nothing"]
+    below = ("Where another engine is ahead of ours:", "", *ahead)
+    return Result.of(title, ["", *figures], rows, below=below, figures=figures)
