@@ -170,6 +170,18 @@ class AskingContract:
         assert CacheBreak(chunk, "not_found") in window.cache_plan.breaks
         assert "every night" not in window.text
 
+    async def test_an_explanation_begins_with_the_previous_window(self, engine: AnyEngine) -> None:
+        """It says of what stands there that it is kept."""
+        await filled(engine)
+        first = await engine.window("when is the backup?", 300)
+        await engine.add("The ferry to the island sails at noon.", wait=True)
+        window = await engine.explain("which ferry sails at noon?", 300, previous=first.state)
+        assert window.text.startswith(first.text)
+        assert window.cache_plan == CachePlan(len(first.text.encode()), len(first.text), first.tokens)
+        kept = [each for each in window.trace if each.reason.endswith(", kept from the previous window")]
+        assert {each.document for each in kept} == {each.document for each in first.citations}
+        assert {(each.origin, each.trust) for each in window.trace} == {("user", "trusted")}
+
     async def test_a_state_opens_nothing(self, engine: AnyEngine) -> None:
         """It shows nothing of other collections or beyond the filter, and anything else is refused."""
         await filled(engine)

@@ -115,6 +115,23 @@ class ConversingContract:
         assert [each.key for each in there.messages] == ["1", "2", "3", "4"]
         assert there.channels == ("help",)
 
+    async def test_a_channel_window_begins_with_the_previous_one(self, engine: AnyEngine) -> None:
+        """With its messages of this channel, and those that a new query adds."""
+        await engine.channels.add_messages(TALK, channel="help", wait=True)
+        asked = {**ASKED, "thread_messages": 0, "max_tokens": 400}
+        first = (await engine.channels.window(**asked, parts=True)).window
+        assert sum(each.tokens for each in first.parts) == 400
+        await engine.channels.add_messages(
+            NewMessage("The parrot eats nuts.", key="5", author="cy", at=NOON), channel="help", wait=True
+        )
+        parrot = {**asked, "query": "what does the parrot eat?", "previous": first.state}
+        window = (await engine.channels.window(**parrot)).window
+        assert window.cache_plan is not None and window.cache_plan.stable_tokens > 0
+        assert "parrot" in window.text.removeprefix(window.text[: window.cache_plan.stable_characters])
+        await engine.channels.add_messages(TALK[0], channel="other", wait=True)
+        elsewhere = (await engine.channels.window(**{**parrot, "channel": "other"})).window
+        assert "parrot" not in elsewhere.text
+
     async def test_a_search_that_is_not_sure_enough_finds_nothing(self, engine: AnyEngine) -> None:
         """And says so."""
         await engine.channels.add_messages(TALK, channel="help", wait=True)

@@ -204,6 +204,21 @@ class StreamingContract:
                 assert replace(there, window=here.window) == here
                 assert there.window.tokens <= tokens
 
+    async def test_a_stream_window_begins_with_the_previous_one(self, engine: AnyEngine) -> None:
+        """With its captions that are in the range of the new query."""
+        await engine.streams.add_captions(SCENES, stream="gate", wait=True)
+        first = (await engine.streams.window("what does the dog do?", 60, parts=True)).window
+        assert sum(each.tokens for each in first.parts) == 60
+        asked: dict[str, Any] = {"query": "where is the red car?", "max_tokens": 60}
+        window = (await engine.streams.window(**asked, previous=first.state)).window
+        assert window.cache_plan is not None and window.cache_plan.stable_tokens > 0
+        none = (
+            await engine.streams.window(
+                **asked, previous=first.state, range=CaptionRange(10_000), read_times=False
+            )
+        ).window
+        assert none.text == ""
+
     async def test_a_search_that_is_not_sure_enough_finds_nothing(self, engine: AnyEngine) -> None:
         """And says so; a range without a question is shown all the same."""
         await engine.streams.add_captions(SCENES, stream="gate", wait=True)

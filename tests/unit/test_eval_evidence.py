@@ -2,6 +2,7 @@
 
 import json
 from pathlib import Path
+from typing import Any, cast
 
 import pytest
 
@@ -92,6 +93,17 @@ async def test_evidence_counts_by_the_window_it_fits_into(tmp_path: Path) -> Non
     assert report == {JUDGED: {"0": 0.0, "15": 33.33, "500": 100.0, "asked": 1, "by_question": each}}
     with pytest.raises(InvalidInput, match="max_tokens"):
         await evidence(tmp_path, budgets=(-1,))
+
+
+async def test_a_report_can_have_the_windows(tmp_path: Path) -> None:
+    """The passages that count, with their texts; comparisons do not take them for figures."""
+    report = await evidence(judged_set(tmp_path), budgets=(0, 500), windows=True, settings=WORDS_ONLY)
+    windows = cast(Any, report[JUDGED].pop("windows"))
+    texts = {name: [each["text"] for each in found] for name, found in windows["q"]["passages"].items()}
+    assert texts["0"] == []
+    evidence_texts = [each["text"] for each in windows["q"]["evidence"]]
+    assert evidence_texts and all(any(each in text for text in texts["500"]) for each in evidence_texts)
+    assert compared({**report, "w": windows}, report).keys() == {f"{JUDGED}.0", f"{JUDGED}.500"}
 
 
 async def test_of_many_questions_so_many_are_asked(tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ from conspectus.errors import InvalidInput
 from conspectus.model.channels import ChannelQuery, ChannelQueryOptions
 from conspectus.model.checks import hints
 from conspectus.model.memory import MemoryQuery, MemoryQueryOptions, Scope
-from conspectus.model.query import Query, QueryOptions
+from conspectus.model.query import Query, QueryOptions, WindowForm, WindowFormOptions
 from conspectus.model.records import DocumentChanges, NewDocument
 from conspectus.model.streams import StreamQuery, StreamQueryOptions, SummaryRequest, SummaryRequestOptions
 
@@ -21,6 +21,7 @@ from conspectus.model.streams import StreamQuery, StreamQueryOptions, SummaryReq
     ("options", "whole", "besides"),
     [
         (QueryOptions, Query, {"query"}),
+        (WindowFormOptions, WindowForm, set()),
         (MemoryQueryOptions, MemoryQuery, {"query", "scope"}),
         (ChannelQueryOptions, ChannelQuery, {"query", "channel"}),
         (StreamQueryOptions, StreamQuery, {"query"}),

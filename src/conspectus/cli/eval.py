@@ -19,7 +19,7 @@ from conspectus.errors import InvalidInput
 from conspectus.evals import run
 from conspectus.evals.asked import profile_without
 from conspectus.evals.asked import similarity as measure_similarity
-from conspectus.evals.compare import BY_QUESTION, compared, too_low
+from conspectus.evals.compare import BY_QUESTION, WINDOWS, compared, too_low
 from conspectus.evals.evidence import BUDGETS, questions_about, write_evidence_set
 from conspectus.evals.evidence import evidence as measure_evidence
 from conspectus.evals.moments import moments as measure_moments
@@ -61,6 +61,18 @@ class Scored:
     def chosen(self) -> str | None:
         """Return the profile without the disabled parts."""
         return profile_without(self.profile or "default", self.without) if self.without else self.profile
+
+
+@dataclass(frozen=True, slots=True)
+class BuiltWindows:
+    """The windows that are measured."""
+
+    max_tokens: Annotated[
+        list[int] | None, typer.Option(min=0, help="Tokens of the window (o200k_base); repeatable.")
+    ] = None
+    windows: Annotated[
+        bool, typer.Option("--windows", help="Keep the windows in the report, for the console.")
+    ] = False
 
 
 def init(
@@ -111,9 +123,7 @@ def evidence(
     directory: Directory,
     session: Session,
     *,
-    max_tokens: Annotated[
-        list[int] | None, typer.Option(min=0, help="Tokens of the window (o200k_base); repeatable.")
-    ] = None,
+    built: BuiltWindows,
     limit: MaxQueries = None,
     pages: Annotated[
         str | None, typer.Option(metavar="FIELD", help="Field by which to join documents to pages.")
@@ -121,7 +131,10 @@ def evidence(
     fail_under: FailUnder = None,
 ) -> None:
     """Measure how often windows contain the answer."""
-    measure = partial(measure_evidence, directory, budgets=max_tokens or BUDGETS, limit=limit, pages=pages)
+    budgets = built.max_tokens or BUDGETS
+    measure = partial(
+        measure_evidence, directory, budgets=budgets, limit=limit, pages=pages, windows=built.windows
+    )
     figures = _measured(session, lambda bars: measure(progress=bars))
     session.show(figures, ways_table(figures))
     _require(figures, fail_under)
@@ -242,7 +255,9 @@ def figures_table(figures: Mapping[str, object]) -> RenderableType:
 def ways_table(figures: Mapping[str, Mapping[str, object]]) -> RenderableType:
     """Return the results of several methods side by side."""
     table = plain_table("measure", *figures)
-    for name in dict.fromkeys(name for report in figures.values() for name in report if name != BY_QUESTION):
+    for name in dict.fromkeys(
+        name for report in figures.values() for name in report if name not in {BY_QUESTION, WINDOWS}
+    ):
         values = (report.get(name, "") for report in figures.values())
         table.add_row(name, *(f"{each:.1f}" if isinstance(each, float) else str(each) for each in values))
     return table

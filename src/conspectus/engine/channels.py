@@ -20,6 +20,7 @@ from conspectus.model.channels import (
     ChannelQuery,
     ChannelQueryOptions,
     ChannelWindow,
+    ChannelWindowOptions,
     ImportReport,
     NewMessage,
     ReplyChain,
@@ -32,6 +33,7 @@ from conspectus.model.results import Hit
 from conspectus.retrieval.chains import chain_of
 from conspectus.retrieval.scoring import profile_by_name
 from conspectus.text.replies import Linker
+from conspectus.window.build import window_form
 
 MEMORY = 100
 """Number of earlier messages among which the message is searched that a new one replies to."""
@@ -116,14 +118,15 @@ class ChannelService(Service):
         max_tokens: int | Budget = 4_000,
         *,
         channel: str,
-        **options: Unpack[ChannelQueryOptions],
+        **options: Unpack[ChannelWindowOptions],
     ) -> ChannelWindow:
         """Build a context window for a query in a channel: messages with their reply chains, by thread.
 
-        The options are the fields of ChannelQuery. Raises NotFound for a channel that cannot be read, or
-        that does not have the member.
+        The options are the fields of ChannelQuery and WindowForm. Raises NotFound for a channel that cannot
+        be read, or that does not have the member.
         """
-        asked = ChannelQuery(query, channel, **options)
+        form, given = window_form(options, ChannelQueryOptions)
+        asked = ChannelQuery(query, channel, **given)
         place = await self._authorized.place(asked.collection)
         here = await self._authorized.require_source(place, channel)
         if not _is_member(here, asked.member):
@@ -141,7 +144,9 @@ class ChannelService(Service):
             thread_messages=asked.thread_messages,
             min_trust=asked.min_trust,
         )
-        window = await self._search.window(wanted, max_tokens)
+        window = await self._search.window(
+            wanted, max_tokens, format=form.format, parts=form.parts, previous=form.previous
+        )
         shown = list(dict.fromkeys(each.document for each in window.citations))
         messages = tuple(await self._authorized.inside(place, shown))
         others = sorted({known[each.source].name for each in messages} - {here.name})

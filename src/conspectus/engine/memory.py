@@ -38,6 +38,7 @@ from conspectus.model.memory import (
     MemorySelection,
     MemoryStats,
     MemoryWindow,
+    MemoryWindowOptions,
     MemoryWritten,
     NewMemory,
     RecentMemory,
@@ -48,6 +49,7 @@ from conspectus.model.records import Source, Written
 from conspectus.model.trust import least, least_trusted
 from conspectus.ports import Progress
 from conspectus.text.hashing import stable_id
+from conspectus.window.build import window_form
 
 OF_FACTS = frozenset({"fact", "valid_from", "valid_until", "at"})
 
@@ -217,17 +219,15 @@ class MemoryService(Service):
         max_tokens: int | Budget = 4_000,
         *,
         scope: Scope,
-        format: str = "text",
-        previous: str | None = None,
-        **options: Unpack[MemoryQueryOptions],
+        **options: Unpack[MemoryWindowOptions],
     ) -> MemoryWindow:
         """Build the context window of the next turn: notes, the newest turns, and memories for the query.
 
-        It never exceeds `max_tokens`. With `previous`, the `state` of an earlier window, it begins with what
-        is still allowed of that window. The options and errors are those of `recall`.
+        It never exceeds `max_tokens`. The options and errors are those of `recall`, with the fields of
+        WindowForm.
         """
-        asked = MemoryQuery(query, scope, **options)
-        return await self._search.window(asked, max_tokens, format=format, previous=previous)
+        form, given = window_form(options, MemoryQueryOptions)
+        return await self._search.window(MemoryQuery(query, scope, **given), max_tokens, form)
 
     async def forget(
         self,

@@ -24,7 +24,7 @@ from conspectus.model.memory import (
     RecentMemory,
     Scope,
 )
-from conspectus.model.query import Budget, Query
+from conspectus.model.query import Budget, Query, WindowForm
 from conspectus.model.records import StoredChunk
 from conspectus.model.results import Hit, Retrieval
 from conspectus.model.trust import least
@@ -109,9 +109,7 @@ class MemorySearch:
         self,
         query: MemoryQuery,
         max_tokens: int | Budget,
-        *,
-        format: str = "text",
-        previous: str | None = None,
+        form: WindowForm,
     ) -> MemoryWindow:
         """Build the window of the next turn: notes, the newest turns, and hits for the query.
 
@@ -131,11 +129,9 @@ class MemorySearch:
             hits = (*(_dated(hit, at) for hit in first), *rest)
             return replace(found, outcome="found" if hits else found.outcome, hits=hits)
 
-        how = WindowBuilder()
-        if previous:
-            before = await self._previous(previous, resolved, first)
-            how = WindowBuilder(once=bool(before.hits), options=WindowOptions(previous=before))
-        window = await self._searcher.fill_window(search, wanted, format, how)
+        before = await self._previous(form.previous, resolved, first) if form.previous else None
+        how = WindowBuilder(options=WindowOptions(previous=before))
+        window = await self._searcher.fill_window(search, wanted, form, how)
         shown = {each.document for each in window.citations}
         return MemoryWindow(
             text=window.text,

@@ -3,7 +3,7 @@
 import asyncio
 from collections import Counter
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from time import perf_counter
 from typing import Unpack
 from uuid import uuid4
@@ -21,7 +21,15 @@ from conspectus.memory.documents import as_of_filter
 from conspectus.model.access import AuditEntry, User
 from conspectus.model.filter import EVERYTHING, And, Filter, Not, document_row, matches, with_min_trust
 from conspectus.model.ids import ChunkId, CollectionId, SourceId, UserId
-from conspectus.model.query import EVERYWHERE, Budget, Query, QueryContext, QueryOptions
+from conspectus.model.query import (
+    EVERYWHERE,
+    Budget,
+    Query,
+    QueryContext,
+    QueryOptions,
+    QueryWindowOptions,
+    WindowForm,
+)
 from conspectus.model.records import Document, EmbeddingSpace, StoredChunk
 from conspectus.model.results import (
     ContextWindow,
@@ -39,10 +47,10 @@ from conspectus.ports.jobs import on_behalf_of
 from conspectus.retrieval.chains import ChainReader, with_chains
 from conspectus.retrieval.feedback import feedback_on
 from conspectus.retrieval.pipeline import checked_query, merged, search
-from conspectus.retrieval.ranking import SearchContext, reordered, reranked
+from conspectus.retrieval.ranking import SearchContext, reordered, reranked, sure_enough, with_highest
 from conspectus.retrieval.scoring import RankingContext, profile_by_name
 from conspectus.text.clean import clean, sentences
-from conspectus.window.build import WindowOptions, build_window
+from conspectus.window.build import WindowOptions, build_window, window_form
 from conspectus.window.cost_estimate import Focus
 from conspectus.window.render import renderer_by_name
 from conspectus.window.stable import Previous, previous_of
@@ -72,7 +80,7 @@ class WindowBuilder:
 
     once: bool = False
     each: int = SHORT
-    options: WindowOptions | None = None
+    options: WindowOptions = field(default_factory=WindowOptions)
 
 
 class Searcher:
@@ -90,7 +98,7 @@ class Searcher:
         """Run a query. The chunks of `also` are ranked even if no retriever returns them."""
         with on_behalf_of(self._asker):
             found = await self._find(query, also)
-            return await self.finish(query, _with_highest(query, found))
+            return await self.finish(query, with_highest(query, found))
 
     async def with_below_min_trust(self, found: Retrieval, query: Query, level: MinTrust) -> Retrieval:
         """Add the hits that only the minimum level excludes."""
@@ -100,7 +108,7 @@ class Searcher:
 
     async def finish(self, query: Query, found: Retrieval) -> Retrieval:
         """Apply the minimum confidence, rerank, and add reply chains, as the query asks."""
-        found = _sure_enough(query, found)
+        found = sure_enough(query, found)
         found = await self._rerank(query, found) if query.rerank else found
         return await self._with_chains(query, found) if query.thread_messages else found
 
@@ -142,30 +150,34 @@ class Searcher:
         self,
         search: Callable[[int], Awaitable[Retrieval]],
         budget: Budget,
-        format: str,
+        form: WindowForm,
         how: WindowBuilder,
     ) -> ContextWindow:
-        """Build a window with as many hits as fill it."""
-        count, chosen = self._parts.counter(budget.tokenizer), renderer_by_name(format)
+        """Build a window with as many hits as fill it, once if it begins with a previous one."""
+        count, chosen = self._parts.counter(budget.tokenizer), renderer_by_name(form.format)
+        options = replace(how.options, parts=form.parts)
+        once = how.once or bool(options.previous and options.previous.hits)
         maximum = self._parts.settings.max_limit
         limit = min(max(MIN_CANDIDATES, budget.max_tokens // how.each), maximum)
         while True:
             found = await search(limit)
             start = perf_counter()
-            window = build_window(found, budget, chosen, count, how.options)
+            window = build_window(found, budget, chosen, count, options)
             took = {"pack_and_render": (perf_counter() - start) * 1_000}
             own = sum(hit.along_with is None for hit in found.hits)
             enough = window.tokens >= FULL * window.max_tokens or own < limit
-            if enough or how.once or limit == maximum:
+            if enough or once or limit == maximum:
                 near = await self._nearest(found, window)
                 if near:
                     found = replace(found, nearest=near)
-                    window = build_window(found, budget, chosen, count, how.options)
+                    window = build_window(found, budget, chosen, count, options)
                 return replace(window, timings={**window.timings, **took})
             limit = min(4 * limit, maximum)
 
-    async def previous(self, state: str, query: Query) -> Previous:
+    async def previous(self, state: str | None, query: Query) -> Previous | None:
         """Return the window with a state, with those of its chunks that the query allows."""
+        if not state:
+            return None
         place = None if query.collection == EVERYWHERE else await self._authorized.place(query.collection)
         filter = with_min_trust(And((as_of_filter(query.as_of), query.filter)), query.min_trust)
 
@@ -344,30 +356,25 @@ class SearchService(Service):
         /,
         query: str | Query,
         max_tokens: int | Budget,
-        *,
-        format: str = "text",
-        parts: bool = False,
-        previous: str | None = None,
-        **options: Unpack[QueryOptions],
+        **options: Unpack[QueryWindowOptions],
     ) -> ContextWindow:
         """Build a context window for a query: text within the token budget, with citations and trace.
 
-        `format` is text, xml, json, messages or guarded. With `parts`, those of the window divide the whole
-        budget. Unless `limit` is given, as many hits are retrieved as it takes to fill the budget. With
-        `previous`, the `state` of an earlier window, it begins with what is still allowed of that window.
+        The options are the fields of Query and WindowForm. Unless `limit` is given, as many hits are
+        retrieved as it takes to fill the budget.
         """
         budget = Budget(max_tokens) if isinstance(max_tokens, int) else max_tokens
-        asked = checked_query(query, options, self._parts.settings)
-        before = await self._searcher.previous(previous, asked) if previous else None
+        form, given = window_form(options, QueryOptions)
+        asked = checked_query(query, given, self._parts.settings)
+        before = await self._searcher.previous(form.previous, asked)
 
         async def search(limit: int) -> Retrieval:
             return await self._searcher.search(
-                checked_query(query, {"limit": limit, **options}, self._parts.settings)
+                checked_query(query, {"limit": limit, **given}, self._parts.settings)
             )
 
-        shown = WindowOptions(parts=parts, previous=before)
-        how = WindowBuilder(once="limit" in options or bool(before and before.hits), options=shown)
-        window = await self._searcher.fill_window(search, budget, format, how)
+        how = WindowBuilder(once="limit" in given, options=WindowOptions(previous=before))
+        window = await self._searcher.fill_window(search, budget, form, how)
         return replace(window, query=clean(query.query if isinstance(query, Query) else query))
 
     async def explain(
@@ -378,12 +385,14 @@ class SearchService(Service):
         *,
         document: str | None = None,
         fits_from: bool = False,
+        previous: str | None = None,
         **options: Unpack[QueryOptions],
     ) -> ContextWindow:
         """Build a window whose trace also covers the chunks of one document, found or not.
 
         The `parts` of the window divide the whole budget. With `fits_from`, the first 20 candidates that the
-        budget leaves out or cuts, or those of the document, say from which budget on they are in it.
+        budget leaves out or cuts, or those of the document, say from which budget on they are in it. With
+        `previous`, the `state` of an earlier window, it begins with what is still allowed of that window.
         """
         stored = None if document is None else (await self._authorized.document(document))[0]
         asked = self._max_query(query, options)
@@ -395,7 +404,8 @@ class SearchService(Service):
         if stored is not None and stored.id not in {hit.document.id for hit in (*found.hits, *below)}:
             why = "the filter leaves it out" if stored.chunks else "it has no text"
             found = replace(found, notices=(*found.notices, f"{stored.id} was not ranked: {why}"))
-        shown = WindowOptions(parts=True, fits_from=FITTED * fits_from, document=document)
+        before = await self._searcher.previous(previous, asked)
+        shown = WindowOptions(parts=True, fits_from=FITTED * fits_from, document=document, previous=before)
         return await asyncio.to_thread(self._explained, found, max_tokens, shown)
 
     async def explain_as(
@@ -517,10 +527,10 @@ class SearchService(Service):
         return await self.rerank(query.query if isinstance(query, Query) else query, found.hits, limit=limit)
 
     async def augment(
-        self, /, query: str | Query, max_tokens: int | Budget, **options: Unpack[QueryOptions]
+        self, /, query: str | Query, max_tokens: int | Budget, **options: Unpack[QueryWindowOptions]
     ) -> ContextWindow:
         """Build a window from all collections, of hits with at least `min_similarity`, by default 0.25."""
-        given: QueryOptions = {"collection": EVERYWHERE, "min_similarity": MIN_SIMILARITY, **options}
+        given: QueryWindowOptions = {"collection": EVERYWHERE, "min_similarity": MIN_SIMILARITY, **options}
         return await self.window(query, max_tokens, **given)
 
     async def _query_vector(self, query: str, collection: CollectionId) -> tuple[str | None, bytes | None]:
@@ -571,30 +581,3 @@ class SearchService(Service):
 def _manages(place: SourceRef) -> bool:
     """Return whether the user manages the whole collection."""
     return at_least(place.access.collection, "manager")
-
-
-def _sure_enough(query: Query, found: Retrieval) -> Retrieval:
-    """Return the hits if their confidence reaches the minimum; else none, with a notice of both."""
-    if not query.min_confidence:
-        return found
-    plan = {**found.plan, "min_confidence": f"{query.min_confidence:.2f}"}
-    if not found.hits or found.confidence >= query.min_confidence:
-        return replace(found, plan=plan)
-    notice = (
-        f"the stored texts probably do not answer the query: the confidence {found.confidence:.2f}"
-        f" is below the minimum {query.min_confidence:.2f}"
-    )
-    notices = (*found.notices, notice)
-    return replace(
-        found, outcome="no_match", hits=(), below_min_confidence=found.hits, plan=plan, notices=notices
-    )
-
-
-def _with_highest(query: Query, found: Retrieval) -> Retrieval:
-    """Add a notice of the highest similarity if all hits are below the minimum."""
-    known = [hit.similarity for hit in found.below_min_similarity if hit.similarity is not None]
-    if found.hits or not known:
-        return found
-    lowest = found.plan.get("min_similarity", query.min_similarity)
-    notice = f"everything is below the minimum similarity {lowest}; the highest is {max(known):.2f}"
-    return replace(found, notices=(*found.notices, notice))

@@ -59,9 +59,11 @@ from conspectus.model.streams import (
     StreamQuery,
     StreamQueryOptions,
     StreamWindow,
+    StreamWindowOptions,
 )
 from conspectus.ports import Progress
 from conspectus.text.times import StreamClock, clock_of, zone_by_name
+from conspectus.window.build import window_form
 
 PAGE = 1_000
 CHANGES = 100
@@ -252,15 +254,14 @@ class StreamService(Service):
         self,
         query: str,
         max_tokens: int | Budget = 4_000,
-        *,
-        format: str = "text",
-        **options: Unpack[StreamQueryOptions],
+        **options: Unpack[StreamWindowOptions],
     ) -> StreamWindow:
         """Build a context window for a query to streams: its moments in the order of time.
 
-        The options are those of `search`, which also says what is raised.
+        The options are those of `search`, which also says what is raised, and the fields of WindowForm.
         """
-        return await self._videos.window(StreamQuery(query, **options), max_tokens, format=format)
+        form, given = window_form(options, StreamQueryOptions)
+        return await self._videos.window(StreamQuery(query, **given), max_tokens, form)
 
     async def subscribe(
         self, *, stream: str, collection: str = "default", after: int | None = None

@@ -27,7 +27,7 @@ from conspectus.model.filter import (
     matches,
     with_min_trust,
 )
-from conspectus.model.query import Budget, Query
+from conspectus.model.query import Budget, Query, WindowForm
 from conspectus.model.records import Document, Source
 from conspectus.model.results import Hit, Retrieval
 from conspectus.model.streams import Caption, Moment, Moments, Stream, StreamQuery, StreamRange, StreamWindow
@@ -289,9 +289,7 @@ class VideoSearch:
             confidence=looked.confidence,
         )
 
-    async def window(
-        self, query: StreamQuery, max_tokens: int | Budget, *, format: str = "text"
-    ) -> StreamWindow:
+    async def window(self, query: StreamQuery, max_tokens: int | Budget, form: WindowForm) -> StreamWindow:
         """Build the window of a query to streams. It never exceeds the budget."""
         wanted = Budget(max_tokens) if isinstance(max_tokens, int) else max_tokens
         resolved = await self._read(query)
@@ -301,10 +299,11 @@ class VideoSearch:
         async def search(limit: int) -> Retrieval:
             return await self._with_moments(resolved, await self._candidates(resolved, limit), limit)
 
-        options = WindowOptions(labels if len(labels) > 1 else {}, zones)
-        window = await self._searcher.fill_window(
-            search, wanted, format, WindowBuilder(each=SHORT, options=options)
-        )
+        whole = Query(resolved.text, query.collection, resolved.filter)
+        before = await self._searcher.previous(form.previous, whole)
+        options = WindowOptions(labels if len(labels) > 1 else {}, zones, previous=before)
+        how = WindowBuilder(each=SHORT, options=options)
+        window = await self._searcher.fill_window(search, wanted, form, how)
         shown = list(dict.fromkeys(each.document for each in window.citations))
         found = await self._authorized.inside(resolved.place, shown)
         captions = tuple(with_clock_times(each, resolved.streams[each.source].clock) for each in found)

@@ -8,6 +8,8 @@ import numpy as np
 from conspectus.errors import InvalidInput
 
 BY_QUESTION: Final = "by_question"
+WINDOWS: Final = "windows"
+"""The windows of each question in a report, for people to look at."""
 RESAMPLES: Final = 10_000
 SEED: Final = 0
 

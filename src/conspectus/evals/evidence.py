@@ -7,13 +7,14 @@ from dataclasses import dataclass, replace
 from itertools import zip_longest
 from pathlib import Path
 from statistics import fmean
+from typing import TypedDict, Unpack
 
 import regex
 
 from conspectus import bootstrap
 from conspectus.engine import Engine
 from conspectus.errors import ConspectusError, InvalidInput
-from conspectus.evals.compare import BY_QUESTION
+from conspectus.evals.compare import BY_QUESTION, WINDOWS
 from conspectus.evals.datasets import Row, read_documents, read_retrieval_set, rows, spread
 from conspectus.evals.run import Figures, fresh_engine, percent, stored
 from conspectus.model.filter import EVERYTHING, Filter
@@ -228,40 +229,53 @@ def by_kind(questions: Sequence[EvidenceQuestion], limit: int | None) -> dict[st
 BUDGETS = (128, 256, 512, 1024)
 
 
+class EvidenceOptions(TypedDict, total=False):
+    """Budgets in tokens (o200k_base), the maximum number of questions of each kind, the field by which
+    documents are joined to pages (`read_evidence_set`), and whether the windows are part of the report.
+    """
+
+    budgets: Sequence[int]
+    limit: int | None
+    pages: str | None
+    windows: bool
+
+
 async def evidence(
     directory: str | Path,
     *,
-    budgets: Sequence[int] = BUDGETS,
-    limit: int | None = None,
-    pages: str | None = None,
     settings: Settings | None = None,
     progress: Progress | None = None,
+    **options: Unpack[EvidenceOptions],
 ) -> dict[str, dict[str, object]]:
     """Return the share of evidence in windows of `budgets` tokens (o200k_base), 0 to 100, by kind.
 
     `by_question` has the share of each question, from 0 to 1. A sentence counts if all its characters are
-    cited. `limit` is the maximum number of questions of each kind. `pages` is described in
-    `read_evidence_set`. Raises InvalidInput for a directory without such a set.
+    cited. With `windows`, the report also has each question with its evidence and the passages of its
+    windows. Raises InvalidInput for a directory without such a set.
     """
+    budgets = options.get("budgets", BUDGETS)
     if any(maximum < 0 for maximum in budgets):
         raise InvalidInput("max_tokens", "must not be negative")
     report_progress = progress or _silent
     chosen = settings or Settings.from_environment()
-    data = read_evidence_set(Path(directory), chosen, pages=pages)
+    data = read_evidence_set(Path(directory), chosen, pages=options.get("pages"))
+    texts = {document.key or "": document.text for document in data.documents}
     async with fresh_engine(chosen) as engine:
         keys = (await stored(engine, {"corpus": data.documents}, progress))["corpus"]
         report: dict[str, dict[str, object]] = {}
-        for kind, questions in by_kind(data.questions, limit).items():
+        for kind, questions in by_kind(data.questions, options.get("limit")).items():
             shares: Figures = {}
+            shown: dict[str, object] = {}
             for done, question in enumerate(questions, start=1):
-                shares[question.id] = {
-                    str(maximum): await _share(engine, question, maximum, keys) for maximum in budgets
-                }
+                built = {str(maximum): await _cited(engine, question, maximum, keys) for maximum in budgets}
+                shares[question.id] = {maximum: _share(question, cited) for maximum, cited in built.items()}
+                shown[question.id] = _shown(question, built, texts)
                 report_progress(f"asking {kind}", done, len(questions))
             means = {
                 str(maximum): percent([each[str(maximum)] for each in shares.values()]) for maximum in budgets
             }
-            report[kind] = {**means, "asked": len(questions), BY_QUESTION: shares}
+            windows = {WINDOWS: shown} if options.get("windows") else {}
+            report[kind] = {**means, "asked": len(questions), BY_QUESTION: shares, **windows}
     return report
 
 
@@ -269,14 +283,40 @@ def _silent(what: str, done: int, total: int) -> None:
     """A progress callback that does nothing."""
 
 
-async def _share(
+Cited = Sequence[tuple[str, Citation]]
+"""The citations of a window in reading order, each with the key of its document."""
+
+
+async def _cited(
     engine: Engine, question: EvidenceQuestion, max_tokens: int, keys: Mapping[str, str]
-) -> float:
+) -> Cited:
     query = Query(question.text, filter=question.where)
     window = await engine.window(query, Budget(max_tokens, tokenizer="o200k_base"))
+    return [(keys[each.document], each) for each in window.citations]
+
+
+def _shown(
+    question: EvidenceQuestion, built: Mapping[str, Cited], texts: Mapping[str, str]
+) -> dict[str, object]:
+    """Return a question with its evidence, and the passages of its window for each budget."""
+
+    def span(key: str, start: int, end: int) -> dict[str, object]:
+        return {"key": key, "start": start, "end": end, "text": texts[key][start:end]}
+
+    return {
+        "query": question.text,
+        "evidence": [span(key, *place) for key, place in question.spans],
+        "passages": {
+            maximum: [span(key, each.start, each.end) for key, each in cited]
+            for maximum, cited in built.items()
+        },
+    }
+
+
+def _share(question: EvidenceQuestion, window: Cited) -> float:
     cited: dict[str, list[Citation]] = defaultdict(list)
-    for citation in window.citations:
-        cited[keys[citation.document]].append(citation)
+    for key, citation in window:
+        cited[key].append(citation)
     return fmean(_covers(cited[key], span) for key, span in question.spans)
 
 

@@ -6,6 +6,7 @@ from datetime import datetime
 from typing import ClassVar, Literal, TypedDict, get_args
 
 from conspectus.model.checks import Checked
+from conspectus.model.query import WindowFormOptions
 from conspectus.model.records import Document, Metadata
 from conspectus.model.results import ContextWindow
 from conspectus.model.trust import MinTrust, Origin, Trust
@@ -139,6 +140,10 @@ class ChannelQueryOptions(TypedDict, total=False):
     min_confidence: float
     thread_messages: int
     min_trust: MinTrust | None
+
+
+class ChannelWindowOptions(ChannelQueryOptions, WindowFormOptions, total=False):
+    """The options of a window of a ChannelQuery."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,6 +8,7 @@ from typing import ClassVar, Literal, TypedDict, get_args
 from conspectus.model.checks import Checked
 from conspectus.model.filter import Filter
 from conspectus.model.graph import Fact, GraphExpansion
+from conspectus.model.query import WindowFormOptions
 from conspectus.model.records import Document, Metadata
 from conspectus.model.results import ContextWindow, Outcome
 from conspectus.model.streams import ENTITIES
@@ -192,6 +193,10 @@ class MemoryQueryOptions(TypedDict, total=False):
     min_confidence: float
     all_conversations: bool
     min_trust: MinTrust | None
+
+
+class MemoryWindowOptions(MemoryQueryOptions, WindowFormOptions, total=False):
+    """The options of a window of a MemoryQuery."""
 
 
 FoundAs = Literal["recent", "note", "long_term"]

@@ -82,6 +82,32 @@ class QueryOptions(TypedDict, total=False):
 
 
 @dataclass(frozen=True, slots=True)
+class WindowForm(Checked):
+    """How a window is shown, and what it begins with.
+
+    `format` is text, xml, json, messages or guarded. With `parts`, those of the window divide the whole
+    budget. With `previous`, the `state` of an earlier window, it begins with what is still allowed of that
+    window.
+    """
+
+    format: str = "text"
+    parts: bool = False
+    previous: str | None = None
+
+
+class WindowFormOptions(TypedDict, total=False):
+    """The fields of a WindowForm, as keyword arguments."""
+
+    format: str
+    parts: bool
+    previous: str | None
+
+
+class QueryWindowOptions(QueryOptions, WindowFormOptions, total=False):
+    """The options of a window of a query."""
+
+
+@dataclass(frozen=True, slots=True)
 class Budget(Checked):
     """The token limit of a window, its tokenizer, and what else the limit must cover.
 

@@ -8,7 +8,7 @@ from typing import Literal
 from conspectus.model.access import Role
 from conspectus.model.ids import ChunkId, CollectionId, DocumentId, SourceId, UserId
 from conspectus.model.records import Chunk, Document, EmbeddingSpace
-from conspectus.model.trust import Trust
+from conspectus.model.trust import Origin, Trust
 
 Outcome = Literal["found", "no_match"]
 TraceStatus = Literal[
@@ -141,6 +141,7 @@ class TraceEntry:
     messages of the same size. `fits_from`, set by `explain` on request, is a larger `max_tokens` with which
     the whole candidate is in the window, while with one token less it is not. It is found by doubling steps
     and bisection: what is in a window of some size need not be in every larger one, nor in none between.
+    `origin` and `trust` are those of the document.
     """
 
     rank: int
@@ -158,6 +159,8 @@ class TraceEntry:
     start: int = 0
     end: int = 0
     fits_from: int | None = None
+    origin: Origin = "user"
+    trust: Trust = "trusted"
 
 
 PartKind = Literal["system", "query", "frame", "header", "passage", "free", "reserved"]

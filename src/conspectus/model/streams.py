@@ -8,6 +8,7 @@ from typing import Literal, TypedDict
 from conspectus.model.checks import Checked
 from conspectus.model.filter import EVERYTHING, Filter
 from conspectus.model.ids import SourceId
+from conspectus.model.query import WindowFormOptions
 from conspectus.model.records import Document, Metadata, Source
 from conspectus.model.results import ContextWindow
 from conspectus.model.trust import MinTrust, Trust
@@ -183,6 +184,10 @@ class StreamQueryOptions(TypedDict, total=False):
     limit: int
     at: datetime | None
     min_trust: MinTrust | None
+
+
+class StreamWindowOptions(StreamQueryOptions, WindowFormOptions, total=False):
+    """The options of a window of a StreamQuery."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,7 @@ from typing import Any, Final, Literal, cast, get_args
 from conspectus.engine.any_engine import AnyEngine
 from conspectus.model.checks import hints
 from conspectus.model.memory import Scope
-from conspectus.model.query import Budget, Query
+from conspectus.model.query import Budget, Query, WindowForm
 
 Verb = Literal["GET", "POST", "PUT", "PATCH", "DELETE"]
 Location = Literal["path", "query", "body", "header"]
@@ -190,7 +190,8 @@ class Operation:
         if parameter.kind is not parameter.VAR_KEYWORD:
             return [(parameter.name, str if hint == QUERY else hint, parameter.default)]
         given = hints(get_args(hint)[0])
-        usual = {each.name: default_of(each) for each in fields(self.fields_of)} if self.fields_of else {}
+        owners = (WindowForm, *((self.fields_of,) if self.fields_of else ()))
+        usual = {each.name: default_of(each) for owner in owners for each in fields(owner)}
         usual |= self.defaults
         return [(name, each, usual.get(name, OMITTED)) for name, each in given.items()]
 

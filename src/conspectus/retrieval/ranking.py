@@ -13,6 +13,7 @@ from conspectus.model.filter import Filter
 from conspectus.model.graph import GraphExpansion
 from conspectus.model.ids import ChunkId, SourceId
 from conspectus.model.index import passage
+from conspectus.model.query import Query
 from conspectus.model.records import Collection, Document, StoredChunk
 from conspectus.model.results import Hit, RankedHit, Reranking, Retrieval
 from conspectus.ports import Candidates, Embedder, Floats, Ids, Index, Probe
@@ -522,3 +523,30 @@ def _lifted(judged: RankedHit) -> Hit:
 
 def _in_input_order(hits: Sequence[Hit], limit: int, notice: str) -> Reranking:
     return Reranking(tuple(RankedHit(hit, None) for hit in hits[:limit]), notice=notice)
+
+
+def sure_enough(query: Query, found: Retrieval) -> Retrieval:
+    """Return the hits if their confidence reaches the minimum; else none, with a notice of both."""
+    if not query.min_confidence:
+        return found
+    plan = {**found.plan, "min_confidence": f"{query.min_confidence:.2f}"}
+    if not found.hits or found.confidence >= query.min_confidence:
+        return replace(found, plan=plan)
+    notice = (
+        f"the stored texts probably do not answer the query: the confidence {found.confidence:.2f}"
+        f" is below the minimum {query.min_confidence:.2f}"
+    )
+    notices = (*found.notices, notice)
+    return replace(
+        found, outcome="no_match", hits=(), below_min_confidence=found.hits, plan=plan, notices=notices
+    )
+
+
+def with_highest(query: Query, found: Retrieval) -> Retrieval:
+    """Add a notice of the highest similarity if all hits are below the minimum."""
+    known = [hit.similarity for hit in found.below_min_similarity if hit.similarity is not None]
+    if found.hits or not known:
+        return found
+    lowest = found.plan.get("min_similarity", query.min_similarity)
+    notice = f"everything is below the minimum similarity {lowest}; the highest is {max(known):.2f}"
+    return replace(found, notices=(*found.notices, notice))

@@ -5,9 +5,10 @@ from dataclasses import dataclass, field, replace
 from datetime import tzinfo
 from functools import cache, partial
 from itertools import pairwise
+from typing import Any, TypeVar, cast
 
 from conspectus.errors import InvalidInput
-from conspectus.model.query import Budget
+from conspectus.model.query import Budget, WindowForm, WindowFormOptions
 from conspectus.model.results import (
     Citation,
     ContextWindow,
@@ -25,6 +26,16 @@ from conspectus.window.packer import Beginning, Made, Packed, Packing, Refusal, 
 from conspectus.window.passages import Layout, Threads
 from conspectus.window.render import Renderer
 from conspectus.window.stable import Previous, after
+
+T = TypeVar("T")
+
+
+def window_form(options: Mapping[str, object], rest: type[T]) -> tuple[WindowForm, T]:
+    """Return the form that options of a window name, and the rest of them as options of its query."""
+    own = WindowFormOptions.__annotations__
+    form = {name: value for name, value in options.items() if name in own}
+    query = {name: value for name, value in options.items() if name not in own}
+    return WindowForm(**cast(dict[str, Any], form)), cast(T, query)
 
 
 @dataclass(frozen=True, slots=True)
@@ -276,6 +287,8 @@ def _entry(rank: int, hit: Hit, status: TraceStatus, reason: str, tokens: int) -
         heading=hit.chunk.heading,
         start=hit.chunk.start,
         end=hit.chunk.end,
+        origin=hit.document.origin,
+        trust=hit.document.trust,
     )
 
 
