@@ -207,11 +207,13 @@ class StreamingContract:
     async def test_a_stream_window_begins_with_the_previous_one(self, engine: AnyEngine) -> None:
         """With its captions that are in the range of the new query."""
         await engine.streams.add_captions(SCENES, stream="gate", wait=True)
-        first = (await engine.streams.window("what does the dog do?", 60, parts=True)).window
-        assert sum(each.tokens for each in first.parts) == 60
-        asked: dict[str, Any] = {"query": "where is the red car?", "max_tokens": 60}
+        within: dict[str, Any] = {"range": CaptionRange(0, 20), "read_times": False}
+        first = (await engine.streams.window("who walks?", 300, parts=True, **within)).window
+        assert sum(each.tokens for each in first.parts) == 300
+        asked: dict[str, Any] = {"query": "what does the dog do?", "max_tokens": 300}
         window = (await engine.streams.window(**asked, previous=first.state)).window
-        assert window.cache_plan is not None and window.cache_plan.stable_tokens > 0
+        assert window.cache_plan is not None and window.cache_plan.stable_tokens == first.tokens > 0
+        assert "A dog runs" in window.text.removeprefix(first.text)
         none = (
             await engine.streams.window(
                 **asked, previous=first.state, range=CaptionRange(10_000), read_times=False
