@@ -233,7 +233,7 @@ class SqlRecords(SqlStore):
     change_source = writing_at(change_source, rows=lambda source, **_: (sources, [source]))
     delete_source = writing_at(delete_source, rows=lambda source: (sources, [source]), long=True)
     sources = reading(sources_of)
-    find_with_sources = cached(find_with_sources)
+    find_with_sources = cached(find_with_sources, single=True)
     write = joining(write, lock=lambda batch: only(each.document.collection for each in batch))
     documents = reading(documents_by_id)
     list = reading(list_documents)

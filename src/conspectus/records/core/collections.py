@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from sqlalchemy import Connection, Table, bindparam, insert, or_, select, update
+from sqlalchemy import BindParameter, Connection, Table, bindparam, insert, or_, select, update
 
 from conspectus.errors import Conflict, NotFound
 from conspectus.model.ids import CollectionId, SourceId
@@ -38,6 +38,15 @@ _CALLED = _SOURCES.where(
     _SOURCES.where(sources.c.collection.concat("") == bindparam("of"), sources.c.id.in_(given("called")))
 )
 """With many collections, the latter form avoids an index lookup per collection."""
+
+_NAMES: tuple[BindParameter[str], ...] = (bindparam("first"), bindparam("last"))
+_BY_ID = sources.alias("by_id")
+_WITH_SOURCES = (
+    select(*COLLECTION_COLUMNS, *SOURCE_COLUMNS, *_BY_ID.c)
+    .outerjoin(sources, (sources.c.collection == collections.c.id) & (sources.c.name == bindparam("called")))
+    .outerjoin(_BY_ID, (_BY_ID.c.collection == collections.c.id) & (_BY_ID.c.id == bindparam("called")))
+    .where(or_(collections.c.name.in_(_NAMES), collections.c.id.in_(_NAMES)))
+)
 
 
 def create_collection(connection: Connection, collection: Collection) -> Collection:
@@ -146,6 +155,11 @@ def sources_of(
 def find_with_sources(
     connection: Connection, names: Sequence[str], called: str
 ) -> list[tuple[Collection, list[Source]]]:
-    """Return the collections of these names or ids, each with its sources of one name or id."""
-    found = [each for name in names if (each := find_collection(connection, name)) is not None]
-    return [(each, list(sources_of(connection, each.id, called=[called]))) for each in found]
+    """Return the collections of one or two names or ids, each with its sources of one name or id."""
+    rows = plain_rows(connection, _WITH_SOURCES, {"first": names[0], "last": names[-1], "called": called})
+    first, second = len(COLLECTION_COLUMNS), len(COLLECTION_COLUMNS) + len(SOURCE_COLUMNS)
+    found = []
+    for row in rows:
+        own = {each[0]: to_source(each) for each in (row[first:second], row[second:]) if each[0] is not None}
+        found.append((to_collection(row[:first]), list(own.values())))
+    return found

@@ -254,7 +254,8 @@ def sqlite_driver(connection: Connection) -> sqlite3.Connection:
 
 
 def _rows(cursor: Any) -> list[Row]:
-    found: list[Row] = cursor.fetchall() if cursor.description else []
+    # The driver makes its description anew each time.
+    found: list[Row] = cursor.fetchall() if cursor.pgresult.nfields else []
     return found
 
 

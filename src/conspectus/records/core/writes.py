@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from itertools import islice, repeat
 from typing import Any, Literal
 
-from sqlalchemy import Connection, bindparam, delete, select, update
+from sqlalchemy import Connection, bindparam, delete, exists, select, update
 
 from conspectus.errors import Conflict, InvalidInput, NotFound, PreconditionFailed
 from conspectus.model.ids import ChunkId, CollectionId, DocumentId
@@ -69,12 +69,17 @@ _SPANS = (
     .where(chunks.c.document.in_(bindparam("numbers", expanding=True)))
     .order_by(chunks.c.document, chunks.c.position)
 )
+_LACKS = select(documents.c.number).where(documents.c.collection == bindparam("of"), PENDING).limit(1)
 _OWNERS = (
-    select(*COLLECTION_COLUMNS, sources.c.id)
+    select(
+        *COLLECTION_COLUMNS,
+        exists().where(documents.c.collection == collections.c.id, PENDING).label("lacking"),
+        sources.c.id,
+    )
     .join(sources, sources.c.collection == collections.c.id)
     .where(sources.c.id.in_(given("sources")))
 )
-_LACKS = select(documents.c.number).where(documents.c.collection == bindparam("of"), PENDING).limit(1)
+"""Collections by source, and whether a chunk of theirs lacks a vector."""
 _PARENTS = select(documents.c.id, documents.c.source).where(documents.c.id.in_(given("ids")))
 _CHANGE = update(documents).where(documents.c.number == bindparam("at"))
 _DROP = delete(chunks).where(chunks.c.document.in_(bindparam("numbers", expanding=True)))
@@ -292,13 +297,11 @@ def _plan(
 ) -> tuple[list[Planned], CollectionsById, Set[CollectionId]]:
     """Return the planned writes, their collections, and those of them in which a chunk lacks a vector."""
     ids = [prepared.document.id for prepared in part]
-    places = dict.fromkeys(each.document.collection for each in part)
     asked = [
         ready(connection, _STORED, {"ids": as_list(ids)}),
         ready(connection, _OWNERS, {"sources": as_list({each.document.source for each in part})}),
-        *(ready(connection, _LACKS, {"of": place}) for place in places),
     ]
-    known_rows, owners, *found = run_all(connection, asked)
+    known_rows, owners = run_all(connection, asked)
     stored = {DocumentId(name): Stored(*fields) for name, *fields in known_rows}
     collections = _check_references(connection, [prepared.document for prepared in part], stored, owners)
     for prepared in part:
@@ -307,7 +310,7 @@ def _plan(
             raise PreconditionFailed("document", prepared.document.id)
     spans = _spans(connection, part, stored)
     plan = [_planned(prepared, stored.get(prepared.document.id), spans=spans) for prepared in part]
-    return plan, collections, {place for place, rows in zip(places, found, strict=True) if rows}
+    return plan, collections, {row[0] for row in owners if row[-2]}
 
 
 def _planned(
@@ -472,7 +475,7 @@ def _check_references(
         if document.parent is not None and parents.get(document.parent) != document.source:
             raise NotFound("parent document", document.parent)
         parents[document.id] = document.source
-    return {row[0]: to_collection(row[:-1]) for row in rows}
+    return {row[0]: to_collection(row[:-2]) for row in rows}
 
 
 def _check_owner(kind: str, name: str, document: Document, owners: Mapping[str, str]) -> None:
