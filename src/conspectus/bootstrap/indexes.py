@@ -7,9 +7,7 @@ import re
 import shutil
 import sys
 from collections.abc import Sequence
-from contextlib import AbstractAsyncContextManager
 from dataclasses import asdict
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, Protocol, TypeAlias
 
@@ -18,7 +16,7 @@ from conspectus.engine.components import IndexRegistry
 from conspectus.errors import IndexDamaged, InvalidInput, MissingExtra, NotFound, StorageBusy
 from conspectus.model.records import Collection, EmbeddingSpace
 from conspectus.ports import Index, Reader
-from conspectus.ports.jobs import Lock, Turns
+from conspectus.ports.jobs import Turns
 from conspectus.private import can_write
 from conspectus.settings import Settings
 from conspectus.text.analyzer import Analyzer
@@ -250,7 +248,7 @@ class MilvusIndexes:
 
         name = index_name(self._settings.milvus_prefix, collection, space)
         dimensions = space.dimensions if space else 0
-        return MilvusLocation(self._server, name, partial(_turn_for, self._turns, name), dimensions)
+        return MilvusLocation(self._server, name, lambda work: self._turns(f"{name}.{work}"), dimensions)
 
 
 def milvus_captions(collection: str, dimensions: int, settings: Settings) -> "MilvusCaptions":
@@ -275,7 +273,3 @@ def _connection(folder: Path, settings: Settings) -> "MilvusServer":
         raise MissingExtra("milvus", fault.name or "pymilvus") from fault
     uri = settings.milvus_uri or str(folder / LITE)
     return MilvusServer(uri, token=settings.milvus_token, seconds=float(settings.milvus_timeout_seconds))
-
-
-def _turn_for(turns: Turns, name: str, work: str) -> AbstractAsyncContextManager[Lock]:
-    return turns(f"{name}.{work}")

@@ -1,6 +1,8 @@
 """The models that the settings name: embedders, rerankers, chat models and entity extractors."""
 
+from abc import abstractmethod
 from pathlib import Path
+from typing import Generic, TypeVar
 
 from conspectus.errors import ChatNotConfigured, InvalidInput, MissingExtra, ProviderError
 from conspectus.graph.name_keys import key_of
@@ -16,6 +18,7 @@ from conspectus.settings import Settings
 PACKAGED = {"all-MiniLM-L6-v2": "minilm", "multilingual-e5-small": "multilingual"}
 """The settings of the packaged models, by the names in their embedding spaces."""
 STATIC = "static:"
+M = TypeVar("M", Embedder, Reranker)
 GIVEN = "given"
 
 
@@ -48,31 +51,48 @@ class Models:
         await self.notes.close()
 
 
-class Embedders:
+class _Made(Generic[M]):
+    """Models of one kind, created on first use."""
+
+    def __init__(self, settings: Settings, *, note: Note = drop) -> None:
+        self._settings = settings
+        self._note = note
+        self._made: dict[str, M] = {}
+
+    def by_name(self, name: str) -> M | None:
+        """Return the model of a setting; None for `none`. Raises InvalidInput for an unknown form."""
+        if name == "none":
+            return None
+        if name not in self._made:
+            self._made[name] = self._make(name)
+        return self._made[name]
+
+    async def close(self) -> None:
+        """Close the models that were created here."""
+        for made in self._made.values():
+            await made.close()
+
+    @abstractmethod
+    def _make(self, name: str) -> M: ...
+
+
+class Embedders(_Made[Embedder]):
     """The embedders in use, created on first use."""
 
     def __init__(self, settings: Settings, given: Embedder | None = None, *, note: Note = drop) -> None:
-        self._settings = settings
+        super().__init__(settings, note=note)
         self._given = given
-        self._note = note
-        self._made: dict[str, Embedder] = {}
 
     def by_name(self, name: str) -> Embedder | None:
         """Return the embedder of a setting; None for `none`. Raises InvalidInput for an unknown form.
 
         `given` returns the object that the caller passed; `vectors:N` has no embedder.
         """
-        if name == "none":
-            return None
         if name.startswith("vectors:"):
             from conspectus.ingest.embedding_queue import GivenVectors
 
             return GivenVectors(name)
-        if name == GIVEN:
-            return self._given
-        if name not in self._made:
-            self._made[name] = self._make(name)
-        return self._made[name]
+        return self._given if name == GIVEN else super().by_name(name)
 
     def of(self, space: EmbeddingSpace) -> Embedder | None:
         """Return the embedder for an embedding model; None if none is available here."""
@@ -84,11 +104,6 @@ class Embedders:
         except (InvalidInput, MissingExtra, ProviderError):
             return None
         return named if named is not None and named.space == space else None
-
-    async def close(self) -> None:
-        """Close the embedders that were created here."""
-        for made in self._made.values():
-            await made.close()
 
     def _make(self, name: str) -> Embedder:
         if name in PACKAGED.values():
@@ -114,26 +129,8 @@ class Embedders:
         return EmbedQueue(inner, sharing=sharing, patience=_patience(chosen))
 
 
-class Rerankers:
+class Rerankers(_Made[Reranker]):
     """The rerankers in use, created on first use."""
-
-    def __init__(self, settings: Settings, *, note: Note = drop) -> None:
-        self._settings = settings
-        self._note = note
-        self._made: dict[str, Reranker] = {}
-
-    def by_name(self, name: str) -> Reranker | None:
-        """Return the reranker of a setting; None for `none`. Raises InvalidInput for an unknown form."""
-        if name == "none":
-            return None
-        if name not in self._made:
-            self._made[name] = self._make(name)
-        return self._made[name]
-
-    async def close(self) -> None:
-        """Close the rerankers that were created here."""
-        for made in self._made.values():
-            await made.close()
 
     def _make(self, name: str) -> Reranker:
         from conspectus.providers.registry import reranker_of

@@ -4,11 +4,11 @@ import asyncio
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Final, Unpack
+from typing import Unpack
 
 from conspectus.client.collections import RemoteCollections
 from conspectus.client.documents import RemoteDocuments
-from conspectus.client.operations import derived, request_of
+from conspectus.client.operations import derived, request_for
 from conspectus.client.transport import RemoteService
 from conspectus.engine.channels import ChannelService
 from conspectus.ingest.messages import MessageImportOptions, handed_in, named, take_in
@@ -21,9 +21,6 @@ from conspectus.model.channels import (
 )
 from conspectus.model.jobs import Upload
 from conspectus.model.records import Written
-from conspectus.operations import OPERATIONS
-
-POST: Final = OPERATIONS["ChannelService.add_messages"]
 
 
 @derived
@@ -43,20 +40,11 @@ class RemoteChannels(RemoteService, ChannelService):
         target = await self._sibling(RemoteCollections).get_or_create_source(
             channel, collection=collection, kind="channel"
         )
-        written: list[Written] = []
-        for batch in batches(given):
-            request = request_of(
-                POST,
-                {
-                    "messages": batch,
-                    "channel": target.id,
-                    "collection": target.collection,
-                    "link": options.get("link", True),
-                },
-            )
-            written += await self._channel.several(Written, request)
-            if progress is not None:
-                progress("writing", len(written), 0)
+        where = {"channel": target.id, "collection": target.collection, "link": options.get("link", True)}
+        requests = (
+            request_for(ChannelService.add_messages, messages=batch, **where) for batch in batches(given)
+        )
+        written = await self._in_batches(Written, requests, "writing", progress)
         if options.get("wait", False):
             await self._sibling(RemoteDocuments).wait_until_embedded(
                 collection=target.collection, progress=progress

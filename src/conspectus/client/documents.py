@@ -39,11 +39,9 @@ class RemoteDocuments(RemoteService, DocumentService):
     ) -> Sequence[Written]:
         given = [documents] if isinstance(documents, str | NewDocument) else documents
         target = await self._sibling(RemoteCollections).get_or_create_source(source, collection=collection)
-        written: list[Written] = []
-        for batch in batches(NewDocument(text=each) if isinstance(each, str) else each for each in given):
-            written += await self._write(batch, target)
-            if progress is not None:
-                progress("writing", len(written), 0)
+        new = (NewDocument(text=each) if isinstance(each, str) else each for each in given)
+        requests = (_writing(batch, target) for batch in batches(new))
+        written = await self._in_batches(Written, requests, "writing", progress)
         if wait:
             await self.wait_until_embedded(collection=target.collection, progress=progress)
         return written
@@ -78,8 +76,9 @@ class RemoteDocuments(RemoteService, DocumentService):
     async def update(
         self, /, document: str, *, if_match: str | None = None, **changes: Unpack[DocumentChanges]
     ) -> Written:
+        path = path_of("documents", ("document", document))
         headers = {} if if_match is None else {"If-Match": f'"{quote(if_match, errors="surrogatepass")}"'}
-        request = Request("PATCH", _path(document), changes_json(changes), headers=headers, writes=True)
+        request = Request("PATCH", path, changes_json(changes), headers=headers, writes=True)
         return await self._channel.one(Written, request)
 
     async def delete(self, ids: str | Iterable[str], *, purge: bool = False) -> Receipt:
@@ -89,12 +88,8 @@ class RemoteDocuments(RemoteService, DocumentService):
             batch = asked[start : start + LIST_LIMIT]
             request = work("/documents/delete", encoded({"ids": batch, "purge": purge}))
             one = await self._channel.one(Receipt, request)
-            total = replace(
-                total,
-                documents=total.documents + one.documents,
-                chunks=total.chunks + one.chunks,
-                vectors=total.vectors + one.vectors,
-            )
+            names = ("documents", "chunks", "vectors")
+            total = replace(total, **{name: getattr(total, name) + getattr(one, name) for name in names})
         return total
 
     async def delete_by_filter(
@@ -104,12 +99,11 @@ class RemoteDocuments(RemoteService, DocumentService):
         return await self._channel.one(Receipt, work(in_collection(collection, "documents", "delete"), body))
 
     async def _write(self, batch: Sequence[NewDocument], source: Source) -> Sequence[Written]:
-        # With keys, sending a batch twice has no effect.
-        keyed = [each if each.key is not None else replace(each, key=str(uuid4())) for each in batch]
-        body: Json = {"documents": [document_json(each) for each in keyed]}
-        request = post(path_of("sources", ("source", source.id), "documents"), body)
-        return await self._channel.several(Written, replace(request, repeatable=True))
+        return await self._channel.several(Written, _writing(batch, source))
 
 
-def _path(document: str, *parts: str) -> str:
-    return path_of("documents", ("document", document), *parts)
+def _writing(batch: Sequence[NewDocument], source: Source) -> Request:
+    """Return the request that writes documents. With keys, sending it twice has no effect."""
+    keyed = [each if each.key is not None else replace(each, key=str(uuid4())) for each in batch]
+    body: Json = {"documents": [document_json(each) for each in keyed]}
+    return replace(post(path_of("sources", ("source", source.id), "documents"), body), repeatable=True)

@@ -3,7 +3,7 @@
 import math
 import sys
 from collections.abc import Mapping
-from dataclasses import MISSING, Field, fields, is_dataclass
+from dataclasses import MISSING, fields, is_dataclass
 from datetime import datetime
 from typing import Any, Final
 
@@ -82,12 +82,8 @@ def metadata_json(metadata: Mapping[str, object]) -> Metadata:
 
 def _set_fields(value: Any) -> dict[str, Any]:
     """Return the fields of a dataclass that have no default, or a value other than the default."""
-    return {
-        each.name: getattr(value, each.name)
+    usual = {
+        each.name: each.default if each.default_factory is MISSING else each.default_factory()
         for each in fields(value)
-        if getattr(value, each.name) != _default(each)
     }
-
-
-def _default(field: Field[Any]) -> object:
-    return field.default if field.default_factory is MISSING else field.default_factory()
+    return {name: given for name, default in usual.items() if (given := getattr(value, name)) != default}

@@ -6,27 +6,19 @@ from operator import add
 from typing import Final
 
 from conspectus.client.documents import RemoteDocuments
-from conspectus.client.operations import derived, request_of
+from conspectus.client.operations import derived, request_for
 from conspectus.client.transport import RemoteService
 from conspectus.engine.memory import MemoryService
 from conspectus.engine.retention import RetentionService
 from conspectus.errors import InvalidInput
 from conspectus.ingest.prepare import batches
 from conspectus.memory.jsonl import renumber
-from conspectus.model.memory import (
-    MEMORY,
-    MemoryWritten,
-    NewMemory,
-    Scope,
-)
-from conspectus.operations import OPERATIONS
+from conspectus.model.memory import MEMORY, MemoryWritten, NewMemory, Scope
 from conspectus.ports import Progress
 
 MAX_LINES: Final = 500
 MAX_CHARACTERS: Final = 1_000_000
 """Maximum number of lines, and their approximate total characters, per request."""
-REMEMBER: Final = OPERATIONS["MemoryService.add"]
-IMPORT: Final = OPERATIONS["MemoryService.import_lines"]
 
 
 @derived
@@ -44,15 +36,11 @@ class RemoteMemory(RemoteService, MemoryService):
     ) -> Sequence[MemoryWritten]:
         given = [memories] if isinstance(memories, str | NewMemory) else memories
         where = {"scope": scope, "collection": collection, "wait": False}
-        done: list[MemoryWritten] = []
         sent = batches(NewMemory(each) if isinstance(each, str) else each for each in given)
-        for batch in sent:
-            request = request_of(REMEMBER, {"memories": batch, **where})
-            done += await self._channel.several(MemoryWritten, request)
-            if progress is not None:
-                progress("remembering", len(done), 0)
+        requests = (request_for(MemoryService.add, memories=batch, **where) for batch in sent)
+        done = await self._in_batches(MemoryWritten, requests, "remembering", progress)
         if not done:
-            await self._channel.answer(request_of(REMEMBER, {"memories": (), **where}))
+            await self._channel.answer(request_for(MemoryService.add, memories=(), **where))
         if wait:
             await self._sibling(RemoteDocuments).wait_until_embedded(collection=collection, progress=progress)
         return done
@@ -69,7 +57,7 @@ class RemoteMemory(RemoteService, MemoryService):
         done: list[MemoryWritten] = []
         before = 0
         for batch in _batches(lines.split("\n") if isinstance(lines, str) else lines):
-            request = request_of(IMPORT, {"lines": batch, **where})
+            request = request_for(MemoryService.import_lines, lines=batch, **where)
             try:
                 done += await self._channel.several(MemoryWritten, request)
             except InvalidInput as fault:

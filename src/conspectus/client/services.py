@@ -23,11 +23,7 @@ from conspectus.engine.people import PeopleService
 from conspectus.engine.search import RERANKED, SearchService
 from conspectus.errors import InvalidInput
 from conspectus.model.graph import GraphForm
-from conspectus.model.jobs import (
-    FINISHED,
-    Job,
-    Upload,
-)
+from conspectus.model.jobs import FINISHED, Job, Upload
 from conspectus.model.reports import Status
 from conspectus.model.results import ContextWindow, Feedback, Hit, Reranking
 from conspectus.model.streams import AlertEvent
@@ -114,19 +110,16 @@ class RemoteJobs(RemoteService, JobService):
         return await self._channel.one(Job, request)
 
     async def get(self, job: str) -> Job:
-        return await self._channel.one(Job, get(_path(job)))
+        return await self._channel.one(Job, get(path_of("jobs", ("job", job))))
 
     async def wait(self, job: str, *, timeout: float | None = None) -> Job:
+        path = path_of("jobs", ("job", job))
         give_up = None if timeout is None else time.monotonic() + timeout
         while True:
             left = POLL_SECONDS if give_up is None else max(0.0, give_up - time.monotonic())
-            found = await self._channel.one(Job, get(_path(job), wait=min(left, POLL_SECONDS)))
+            found = await self._channel.one(Job, get(path, wait=min(left, POLL_SECONDS)))
             if found.state in FINISHED or (give_up is not None and time.monotonic() >= give_up):
                 return found
-
-
-def _path(job: str, *parts: str) -> str:
-    return path_of("jobs", ("job", job), *parts)
 
 
 @derived

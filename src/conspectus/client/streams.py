@@ -45,18 +45,11 @@ class RemoteStreams(RemoteService, StreamService):
         progress: Progress | None = None,
     ) -> Sequence[Written]:
         given = [captions] if isinstance(captions, NewCaption) else captions
-        written: list[Written] = []
-        for batch in batches(given):
-            request = request_for(
-                StreamService.add_captions,
-                captions=batch,
-                stream=stream,
-                collection=collection,
-                replace=replace,
-            )
-            written += await self._channel.several(Written, request)
-            if progress is not None:
-                progress("writing", len(written), 0)
+        where = {"stream": stream, "collection": collection, "replace": replace}
+        requests = (
+            request_for(StreamService.add_captions, captions=batch, **where) for batch in batches(given)
+        )
+        written = await self._in_batches(Written, requests, "writing", progress)
         if wait:
             await self._sibling(RemoteDocuments).wait_until_embedded(collection=collection, progress=progress)
         return written
@@ -145,11 +138,11 @@ class RemoteEvents(RemoteService, EventService):
         self, events: NewEvent | Iterable[NewEvent], *, stream: str, collection: str = "default"
     ) -> Sequence[Written]:
         given = iter([events] if isinstance(events, NewEvent) else events)
-        written: list[Written] = []
-        while batch := list(islice(given, BATCH)):
-            request = request_for(EventService.add, events=batch, stream=stream, collection=collection)
-            written += await self._channel.several(Written, request)
-        return written
+        requests = (
+            request_for(EventService.add, events=batch, stream=stream, collection=collection)
+            for batch in iter(lambda: list(islice(given, BATCH)), [])
+        )
+        return await self._in_batches(Written, requests, "writing")
 
 
 @derived

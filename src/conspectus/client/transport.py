@@ -2,7 +2,7 @@
 
 import json
 import os
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterator
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterable, Iterator
 from contextlib import AsyncExitStack, ExitStack, asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from functools import partial
@@ -25,7 +25,7 @@ from conspectus.errors import (
     TooLarge,
 )
 from conspectus.model.retry_policy import BUSY, RetryPolicy
-from conspectus.ports import Archives, Files
+from conspectus.ports import Archives, Files, Progress
 
 S = TypeVar("S")
 T = TypeVar("T")
@@ -193,7 +193,8 @@ class Transport:
         passing = PASSING if again else (ServerUnavailable, Overloaded)
         unavailable = response.status_code in BUSY and isinstance(error, passing)
         if unavailable or (isinstance(error, Conflict) and error.kind == REPEATED):
-            raise _Retry(error, _seconds(response.headers.get("Retry-After")))
+            wait = response.headers.get("Retry-After", "")
+            raise _Retry(error, float(wait) if wait.isdecimal() else None)
         raise error
 
     def _error(self, response: httpx.Response, body: bytes) -> ConspectusError:
@@ -220,10 +221,6 @@ class Transport:
         return ServerUnavailable(self._url, f"{what} within {self._limits.seconds:g} s")
 
 
-def _seconds(text: str | None) -> float | None:
-    return float(text) if text is not None and text.isdecimal() else None
-
-
 def _reason(fault: httpx.RequestError) -> str:
     return str(fault) or type(fault).__name__
 
@@ -235,6 +232,17 @@ class RemoteService:
         self._channel = channel
         self._files = files
         self._archives = archives
+
+    async def _in_batches(
+        self, kind: type[T], requests: Iterable[Request], doing: str, progress: Progress | None = None
+    ) -> list[T]:
+        """Send requests one after the other, and return the objects in all responses."""
+        done: list[T] = []
+        for request in requests:
+            done += await self._channel.several(kind, request)
+            if progress is not None:
+                progress(doing, len(done), 0)
+        return done
 
     def _sibling(self, kind: Callable[[Transport, Files, Archives], S]) -> S:
         """Return another service of the same server."""

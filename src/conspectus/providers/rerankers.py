@@ -5,12 +5,13 @@ import ssl
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
-from typing import Any, Final, Literal, Protocol, TypeAlias
+from typing import Any, Final, Literal, TypeAlias
 
 import httpx
 
 from conspectus.errors import InvalidInput, ProviderError, ProviderUnavailable
 from conspectus.model.retry_policy import RetryPolicy
+from conspectus.providers.bedrock import Bedrock
 from conspectus.providers.vendor_api import (
     Calls,
     Note,
@@ -103,23 +104,6 @@ WRONG_FORM: Final = 422
 Ranking: TypeAlias = list[tuple[int, float]]
 
 
-class Service(Protocol):
-    """The address of rerank requests. `provider` is its name in errors."""
-
-    @property
-    def provider(self) -> str:
-        """The name of the vendor."""
-        ...
-
-    async def post(self, body: Any) -> Reply:
-        """Return the response to a request. Raises ProviderError or ProviderUnavailable."""
-        ...
-
-    async def close(self) -> None:
-        """Close the connections."""
-        ...
-
-
 class DocumentsReranker:
     """A service that takes `documents` and returns `results`, each with a `relevance_score`.
 
@@ -127,7 +111,13 @@ class DocumentsReranker:
     """
 
     def __init__(
-        self, model: str, service: Service, fields: Mapping[str, Any], *, patience: RetryPolicy, note: Note
+        self,
+        model: str,
+        service: JsonService | Bedrock,
+        fields: Mapping[str, Any],
+        *,
+        patience: RetryPolicy,
+        note: Note,
     ) -> None:
         self._model = model
         self._service = service

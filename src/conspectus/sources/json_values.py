@@ -57,12 +57,20 @@ def load(data: str | bytes) -> object:
     """Return the value, with NaN and infinity as null. Raises NotJson."""
     decoded = data if isinstance(data, str) else _text(data)
     try:
-        value: object = json.loads(decoded, parse_constant=_nothing)
+        value: object = json.loads(decoded, parse_constant=lambda _: None)
     except RecursionError:
         raise NotJson("nested too deeply") from None
     except ValueError as error:
         raise NotJson(str(error)) from None
     return value
+
+
+def loaded(data: str | bytes) -> object:
+    """Return the value, or None for what is not JSON."""
+    try:
+        return load(data)
+    except NotJson:
+        return None
 
 
 def mapping(value: object) -> Mapping[str, object]:
@@ -146,7 +154,3 @@ def _text(data: bytes) -> str:
     if decoded is None:
         raise NotJson("not text in any encoding known here")
     return decoded.text.removeprefix("\ufeff")
-
-
-def _nothing(_: str) -> None:
-    return None

@@ -15,6 +15,7 @@ import threading
 from collections.abc import Coroutine, Iterator
 from contextlib import AbstractAsyncContextManager, contextmanager
 from functools import cached_property
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
@@ -26,7 +27,7 @@ from conspectus.ports.chat import ChatModel
 from conspectus.ports.web import Reranker
 from conspectus.settings import Settings
 from conspectus.sync.bridge import Bridge
-from conspectus.sync.documents import BlockingCollections, BlockingDocuments, BlockingSearch
+from conspectus.sync.documents import BlockingDocuments, BlockingSearch
 
 if TYPE_CHECKING:
     from conspectus.client import RemoteEngine
@@ -38,11 +39,28 @@ if TYPE_CHECKING:
         BlockingPeople,
     )
     from conspectus.sync.channels import BlockingChannels, BlockingChat, BlockingTasks
+    from conspectus.sync.documents import BlockingCollections
     from conspectus.sync.memory import BlockingGraph, BlockingMemory, BlockingRetention
     from conspectus.sync.streams import BlockingAlerts, BlockingEvents, BlockingStreams, BlockingSummaries
 
 E = TypeVar("E", bound="Engine | RemoteEngine")
+S = TypeVar("S")
 T = TypeVar("T")
+
+
+class Twin(cached_property[S]):
+    """The blocking version of a service; its module is loaded when it is first used."""
+
+    def __init__(self, module: str) -> None:
+        super().__init__(self._load)
+        self._module = f"conspectus.sync.{module}"
+
+    def _load(self, engine: "BlockingEngine") -> S:
+        name = str(self.attrname)
+        made: S = getattr(import_module(self._module), f"Blocking{name.capitalize()}")(
+            getattr(engine._engine, name), engine._bridge
+        )
+        return made
 
 
 class BlockingEngine:
@@ -51,129 +69,28 @@ class BlockingEngine:
     It may be used from many threads. A service is loaded when it is first used.
     """
 
+    collections: "Twin[BlockingCollections]" = Twin("documents")
+    documents: "Twin[BlockingDocuments]" = Twin("documents")
+    search: "Twin[BlockingSearch]" = Twin("documents")
+    channels: "Twin[BlockingChannels]" = Twin("channels")
+    chat: "Twin[BlockingChat]" = Twin("channels")
+    tasks: "Twin[BlockingTasks]" = Twin("channels")
+    streams: "Twin[BlockingStreams]" = Twin("streams")
+    events: "Twin[BlockingEvents]" = Twin("streams")
+    summaries: "Twin[BlockingSummaries]" = Twin("streams")
+    alerts: "Twin[BlockingAlerts]" = Twin("streams")
+    memory: "Twin[BlockingMemory]" = Twin("memory")
+    retention: "Twin[BlockingRetention]" = Twin("memory")
+    graph: "Twin[BlockingGraph]" = Twin("memory")
+    people: "Twin[BlockingPeople]" = Twin("administration")
+    jobs: "Twin[BlockingJobs]" = Twin("administration")
+    connections: "Twin[BlockingConnections]" = Twin("administration")
+    files: "Twin[BlockingFiles]" = Twin("administration")
+    maintenance: "Twin[BlockingMaintenance]" = Twin("administration")
+
     def __init__(self, engine: "Engine | RemoteEngine", loop: asyncio.AbstractEventLoop) -> None:
         self._engine = engine
         self._bridge = Bridge(loop)
-
-    @cached_property
-    def collections(self) -> BlockingCollections:
-        """Collections and their sources."""
-        return BlockingCollections(self._engine.collections, self._bridge)
-
-    @cached_property
-    def documents(self) -> BlockingDocuments:
-        """Documents: write, read and delete."""
-        return BlockingDocuments(self._engine.documents, self._bridge)
-
-    @cached_property
-    def search(self) -> BlockingSearch:
-        """Search: hits, context windows and explanations."""
-        return BlockingSearch(self._engine.search, self._bridge)
-
-    @cached_property
-    def channels(self) -> "BlockingChannels":
-        """Channels: messages, threads and reply chains, and windows for questions in a channel."""
-        from conspectus.sync.channels import BlockingChannels
-
-        return BlockingChannels(self._engine.channels, self._bridge)
-
-    @cached_property
-    def chat(self) -> "BlockingChat":
-        """Chat: answers of a model that cites stored documents."""
-        from conspectus.sync.channels import BlockingChat
-
-        return BlockingChat(self._engine.chat, self._bridge)
-
-    @cached_property
-    def tasks(self) -> "BlockingTasks":
-        """Tasks and attachments."""
-        from conspectus.sync.channels import BlockingTasks
-
-        return BlockingTasks(self._engine.tasks, self._bridge)
-
-    @cached_property
-    def streams(self) -> "BlockingStreams":
-        """Streams: captions, moments that answer a query, and live captions."""
-        from conspectus.sync.streams import BlockingStreams
-
-        return BlockingStreams(self._engine.streams, self._bridge)
-
-    @cached_property
-    def events(self) -> "BlockingEvents":
-        """Events of streams, and the entities in them."""
-        from conspectus.sync.streams import BlockingEvents
-
-        return BlockingEvents(self._engine.events, self._bridge)
-
-    @cached_property
-    def summaries(self) -> "BlockingSummaries":
-        """Summaries of streams and of time ranges."""
-        from conspectus.sync.streams import BlockingSummaries
-
-        return BlockingSummaries(self._engine.summaries, self._bridge)
-
-    @cached_property
-    def alerts(self) -> "BlockingAlerts":
-        """Alerts: saved queries that are matched with new captions."""
-        from conspectus.sync.streams import BlockingAlerts
-
-        return BlockingAlerts(self._engine.alerts, self._bridge)
-
-    @cached_property
-    def memory(self) -> "BlockingMemory":
-        """Memories of users, agents and conversations."""
-        from conspectus.sync.memory import BlockingMemory
-
-        return BlockingMemory(self._engine.memory, self._bridge)
-
-    @cached_property
-    def retention(self) -> "BlockingRetention":
-        """Retention rules, which delete old memories."""
-        from conspectus.sync.memory import BlockingRetention
-
-        return BlockingRetention(self._engine.retention, self._bridge)
-
-    @cached_property
-    def graph(self) -> "BlockingGraph":
-        """Graphs: nodes, edges, traversal, and entity mentions in passages and texts."""
-        from conspectus.sync.memory import BlockingGraph
-
-        return BlockingGraph(self._engine.graph, self._bridge)
-
-    @cached_property
-    def people(self) -> "BlockingPeople":
-        """Users, groups, API keys and grants."""
-        from conspectus.sync.administration import BlockingPeople
-
-        return BlockingPeople(self._engine.people, self._bridge)
-
-    @cached_property
-    def jobs(self) -> "BlockingJobs":
-        """Jobs: ingestion of pages and files in the background, and job status."""
-        from conspectus.sync.administration import BlockingJobs
-
-        return BlockingJobs(self._engine.jobs, self._bridge)
-
-    @cached_property
-    def connections(self) -> "BlockingConnections":
-        """Connections of collections to wikis, repositories and folders."""
-        from conspectus.sync.administration import BlockingConnections
-
-        return BlockingConnections(self._engine.connections, self._bridge)
-
-    @cached_property
-    def files(self) -> "BlockingFiles":
-        """Documents as files: list, read, find, and search lines for a pattern."""
-        from conspectus.sync.administration import BlockingFiles
-
-        return BlockingFiles(self._engine.files, self._bridge)
-
-    @cached_property
-    def maintenance(self) -> "BlockingMaintenance":
-        """Status, consistency checks, and rebuilding."""
-        from conspectus.sync.administration import BlockingMaintenance
-
-        return BlockingMaintenance(self._engine.maintenance, self._bridge)
 
     def run(self, work: Coroutine[Any, Any, T]) -> T:
         """Run a coroutine on the engine's event loop and wait for it. An interrupt cancels it."""

@@ -1,22 +1,43 @@
 """Stores of video contexts: in an engine (open or temporary), or in a Milvus collection."""
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
-from functools import partial
-from typing import Any, Final, Protocol, TypedDict, TypeVar, Unpack
+from functools import partial, wraps
+from itertools import count
+from time import time_ns
+from typing import Any, Concatenate, Final, ParamSpec, Protocol, TypedDict, TypeVar, Unpack
+from uuid import uuid4
 
 from conspectus import bootstrap
 from conspectus.engine.any_engine import AnyEngine
-from conspectus.errors import InvalidInput
-from conspectus.facades.video.caption_store import STREAM, CaptionStore, Item, has_values, plain, vector_of
-from conspectus.facades.video.mapping import ClosableStore, Document, in_order
+from conspectus.errors import Conflict, InvalidInput, NotFound
+from conspectus.facades.video.caption_store import (
+    STREAM,
+    StoredCaptions,
+    has_values,
+    metadata_filter,
+    plain,
+    stream_name,
+    to_stored,
+    vector_of,
+)
+from conspectus.facades.video.mapping import ClosableStore, Document, in_order, sequence_of, times_of
 from conspectus.integrations.event_loop import OwnEngine, temporary_folder
+from conspectus.integrations.texts import best_of_each
+from conspectus.model import records
+from conspectus.model.filter import Eq
+from conspectus.model.pages import pages
 from conspectus.model.query import Query, QueryContext
-from conspectus.model.streams import CaptionRange, Summary, SummaryRequestOptions
+from conspectus.model.records import Collection
+from conspectus.model.results import Retrieval
+from conspectus.model.streams import CaptionRange, NewCaption, Summary, SummaryRequestOptions
 from conspectus.settings import Settings
 
+P = ParamSpec("P")
 T = TypeVar("T")
 COLLECTION = "video"
+PAGE: Final = 1_000
 SIMILARITY = QueryContext(profile="multiplicative without recency, same_channel, same_thread, min_similarity")
 """Scoring by cosine similarity only: neighboring captions do not raise a score."""
 
@@ -40,11 +61,24 @@ class _CallerEngine:
         """Do nothing: the caller closes the engine."""
 
 
+def on_engine(
+    work: Callable[Concatenate[Any, AnyEngine, P], Coroutine[Any, Any, T]],
+) -> Callable[Concatenate[Any, P], Coroutine[Any, Any, T]]:
+    """Return a method of a store that runs work with its engine."""
+
+    @wraps(work)
+    async def call(self: "EngineContextStore", /, *args: P.args, **named: P.kwargs) -> T:
+        return await self._runner.run(lambda engine: work(self, engine, *args, **named))
+
+    return call
+
+
 class EngineContextStore(ClosableStore):
     """A collection of an engine, local or remote, with one stream for each `stream_id`.
 
-    The caller supplies vectors of one size. With `engine_embeds`, the engine computes them. Captions that are
-    in the collection already, such as imported subtitles, are included.
+    It is created by the first write. The caller supplies vectors of one size (default: that of the first
+    one). With `engine_embeds`, the engine computes them. Captions that are in the collection already, such as
+    imported subtitles, are included.
     """
 
     def __init__(
@@ -56,21 +90,45 @@ class EngineContextStore(ClosableStore):
         engine_embeds: bool = False,
     ) -> None:
         self._runner: _Runner = _CallerEngine(engine)
-        self._shelf = CaptionStore(collection, dimensions=embedding_dim, engine_embeds=engine_embeds)
+        self._collection = collection
+        self._dimensions = embedding_dim
+        self._engine_embeds = engine_embeds
+        self._numbers = count()
+        self._count = 0
 
+    @on_engine
     async def add_documents(
         self,
+        engine: AnyEngine,
         texts: Sequence[str],
         metadatas: Sequence[dict[str, Any]],
         embeddings: Sequence[list[float] | None],
     ) -> list[str]:
         """Store documents. Those of a stream are written together, at most 500 in a transaction."""
-        items = [Item(*each) for each in zip(texts, metadatas, embeddings, strict=True)]
-        return await self._runner.run(lambda engine: self._shelf.add(engine, items))
+        captions = [self._caption(*each) for each in zip(texts, metadatas, embeddings, strict=True)]
+        streams: dict[str, list[int]] = {}
+        for place, metadata in enumerate(metadatas):
+            streams.setdefault(stream_name(metadata.get(STREAM)), []).append(place)
+        sizes = [len(each.vector) for each in captions if each.vector is not None]
+        collection = await self._ensure_collection(engine, sizes[0] if sizes else None)
+        ids = [""] * len(captions)
+        for stream, places in streams.items():
+            chosen = [captions[place] for place in places]
+            written = await engine.streams.add_captions(chosen, stream=stream, collection=collection.id)
+            for place, each in zip(places, written, strict=True):
+                ids[place] = each.id
+        self._count += len(ids)
+        return ids
 
-    async def get_document(self, doc_id: str) -> Document | None:
+    @on_engine
+    async def get_document(self, engine: AnyEngine, doc_id: str) -> Document | None:
         """Return a document by id, or None."""
-        return await self._runner.run(lambda engine: self._shelf.get(engine, doc_id))
+        captions = await self._open(engine)
+        stored = await _stored(engine, captions, doc_id)
+        if captions is None or stored is None:
+            return None
+        texts = await engine.documents.get_texts([stored.id])
+        return captions.document(stored, texts[stored.id]) if stored.id in texts else None
 
     async def search(
         self,
@@ -91,46 +149,177 @@ class EngineContextStore(ClosableStore):
         """Return the engine's results for a query: keyword search and, if it embeds, vector search."""
         return await self._find(Query(query), top_k, filter_metadata)
 
-    async def get_all_documents(self, filter_metadata: dict[str, Any] | None = None) -> list[Document]:
+    @on_engine
+    async def get_all_documents(
+        self, engine: AnyEngine, filter_metadata: dict[str, Any] | None = None
+    ) -> list[Document]:
         """Return all documents with these metadata, by `chunk_idx`, then in the order of insertion."""
-        return await self._runner.run(lambda engine: self._shelf.all(engine, filter_metadata))
+        captions = await self._open(engine)
+        if captions is None:
+            return []
+        found: list[tuple[str, Document]] = []
+        where = metadata_filter(filter_metadata, captions.names)
+        read = pages(engine.documents.list, collection=captions.collection.id, filter=where, limit=PAGE)
+        async for page in read:
+            texts = await engine.documents.get_texts([each.id for each in page.documents])
+            pairs = [(each, texts[each.id]) for each in page.documents if each.id in texts]
+            found += [(each.key, captions.document(each, text)) for each, text in pairs]
+        return _by_key(found)
 
-    async def between(self, within: CaptionRange, stream_id: str | None = None) -> list[Document]:
+    @on_engine
+    async def between(
+        self, engine: AnyEngine, within: CaptionRange, stream_id: str | None = None
+    ) -> list[Document]:
         """Return the documents of a time range in the same order.
 
         Raises InvalidInput for an invalid range.
         """
-        return await self._runner.run(lambda engine: self._shelf.between(engine, within, stream_id))
+        captions = await self._open(engine)
+        if captions is None:
+            return []
+        found: list[tuple[str, Document]] = []
+        for stream in captions.chosen(stream_id):
+            place = {"stream": stream, "collection": captions.collection.id}
+            async for page in pages(engine.streams.list_captions, **place, range=within, limit=PAGE):
+                found += [
+                    (each.document.key, captions.document(each.document, each.text)) for each in page.captions
+                ]
+        return _by_key(found)
 
-    async def set_embedding(self, doc_id: str, embedding: list[float]) -> bool:
+    @on_engine
+    async def set_embedding(self, engine: AnyEngine, doc_id: str, embedding: list[float]) -> bool:
         """Set the vector of a document; False if the document does not exist or the vector is zero."""
-        return await self._runner.run(lambda engine: self._shelf.embed(engine, doc_id, embedding))
+        vector = vector_of(embedding)
+        if vector is None or await _stored(engine, await self._open(engine), doc_id) is None:
+            return False
+        await self._ensure_collection(engine, len(vector))
+        await engine.documents.update(doc_id, vector=vector)
+        return True
 
-    async def delete_document(self, doc_id: str) -> bool:
+    @on_engine
+    async def delete_document(self, engine: AnyEngine, doc_id: str) -> bool:
         """Delete a document and return whether it existed."""
-        return await self._runner.run(lambda engine: self._shelf.delete(engine, doc_id))
+        stored = await _stored(engine, await self._open(engine), doc_id)
+        deleted = stored is not None and (await engine.documents.delete(stored.id)).documents > 0
+        self._count -= deleted
+        return deleted
 
     async def clear(self) -> int:
         """Delete all documents and then empty streams; return the number of documents."""
-        return await self._runner.run(lambda engine: self._shelf.clear(engine))
+        return await self._clear(None)
 
     async def clear_stream(self, stream_id: str) -> int:
         """Delete a stream with its documents and return their number."""
-        return await self._runner.run(lambda engine: self._shelf.clear(engine, stream_id))
+        return await self._clear(stream_id)
 
-    async def summarise(self, stream: str, **options: Unpack[SummaryRequestOptions]) -> Summary:
+    @on_engine
+    async def summarise(
+        self, engine: AnyEngine, stream: str, **options: Unpack[SummaryRequestOptions]
+    ) -> Summary:
         """Summarize a range of a stream with the engine."""
-        given: SummaryRequestOptions = {**options, "collection": self._shelf.collection}
-        return await self._runner.run(lambda engine: engine.summaries.summarize(stream, **given))
+        given: SummaryRequestOptions = {**options, "collection": self._collection}
+        return await engine.summaries.summarize(stream, **given)
 
     async def close(self) -> None:
         """Close the engine, if this store opened it."""
         await self._runner.close()
 
+    @on_engine
     async def _find(
-        self, query: Query, top_k: int, chosen: dict[str, Any] | None
+        self, engine: AnyEngine, query: Query, top_k: int, chosen: Mapping[str, Any] | None
     ) -> list[tuple[Document, float]]:
-        return await self._runner.run(lambda engine: self._shelf.search(engine, query, top_k, chosen))
+        """Return the best documents for a query or a vector; none if there is nothing to compare."""
+        captions = await self._open(engine)
+        alone = query.retrievers == ("vector",)
+        if captions is None or top_k <= 0 or (alone and captions.collection.space is None):
+            return []
+        asked = replace(
+            query, collection=captions.collection.id, filter=metadata_filter(chosen, captions.names)
+        )
+
+        async def ask(limit: int) -> Retrieval:
+            return await engine.search.retrieve(replace(asked, limit=limit))
+
+        best = await best_of_each(ask, top_k)
+        texts = await engine.documents.get_texts([hit.document.id for hit in best])
+        return [
+            (captions.document(hit.document, texts[hit.document.id]), hit.score)
+            for hit in best
+            if hit.document.id in texts
+        ]
+
+    @on_engine
+    async def _clear(self, engine: AnyEngine, stream_id: str | None) -> int:
+        captions = await self._open(engine)
+        if captions is None:
+            return 0
+        collection = captions.collection.id
+        chosen = metadata_filter(None if stream_id is None else {STREAM: stream_id}, captions.names)
+        receipt = await engine.documents.delete_by_filter(chosen, collection=collection)
+        for stream in captions.chosen(stream_id):
+            if not await engine.documents.count(collection=collection, filter=Eq("source", stream)):
+                with suppress(NotFound):
+                    await engine.collections.delete_source(stream, collection=collection)
+        self._count -= receipt.documents
+        return receipt.documents
+
+    def _caption(
+        self, text: str, metadata: Mapping[str, Any], embedding: Sequence[float] | None
+    ) -> NewCaption:
+        start, end = times_of(metadata) or (None, None)
+        return NewCaption(
+            text=text,
+            start=start,
+            end=end,
+            index=sequence_of(metadata),
+            key=f"{time_ns():019}-{next(self._numbers):09}-{uuid4().hex[:8]}",
+            metadata=to_stored(metadata),
+            vector=None if embedding is None else vector_of(embedding),
+        )
+
+    async def _open(self, engine: AnyEngine) -> StoredCaptions | None:
+        with suppress(NotFound):
+            found = await engine.collections.get(self._collection)
+            sources = await engine.collections.list_sources(collection=found.id)
+            return StoredCaptions(found, {each.id: each for each in sources if each.kind == "stream"})
+        return None
+
+    async def _ensure_collection(self, engine: AnyEngine, size: int | None) -> Collection:
+        """Return the collection for vectors of that size. Raises InvalidInput if it has another size."""
+        if self._engine_embeds:
+            return await engine.collections.get_or_create(self._collection)
+        if size is not None and self._dimensions not in {None, size}:
+            raise InvalidInput("embedding", f"has {size} numbers, not {self._dimensions}")
+        size = size or self._dimensions
+        if size is None:
+            return await engine.collections.get_or_create(self._collection, words_only=True)
+        found = await self._sized(engine, f"vectors:{size}")
+        if found.space is None:
+            await engine.maintenance.reembed(f"vectors:{size}", collection=found.id)
+        elif found.space.dimensions != size:
+            has = f"has {size} numbers, those of {self._collection} have {found.space.dimensions}"
+            raise InvalidInput("embedding", has)
+        return found
+
+    async def _sized(self, engine: AnyEngine, embedder: str) -> Collection:
+        with suppress(NotFound):
+            return await engine.collections.get(self._collection)
+        with suppress(Conflict):
+            return await engine.collections.create(self._collection, embedder=embedder)
+        return await engine.collections.get(self._collection)
+
+
+async def _stored(engine: AnyEngine, captions: StoredCaptions | None, doc_id: str) -> records.Document | None:
+    if captions is not None and doc_id:
+        with suppress(NotFound):
+            found = await engine.documents.get(doc_id)
+            if found.collection == captions.collection.id and found.kind == "caption":
+                return found
+    return None
+
+
+def _by_key(found: Sequence[tuple[str, Document]]) -> list[Document]:
+    return in_order([document for _, document in sorted(found, key=lambda each: each[0])])
 
 
 class InMemoryContextStore(EngineContextStore):
@@ -139,10 +328,9 @@ class InMemoryContextStore(EngineContextStore):
     def __init__(self) -> None:
         folder = temporary_folder()
         settings = replace(Settings.from_environment(), embedder="none", index="segments", reranker="none")
-        opening = partial(bootstrap.open, folder, settings=settings)
-        self._runner = OwnEngine(opening, folder=folder)
-        self._shelf = CaptionStore(COLLECTION)
-        self._count = 0
+        own: Any = OwnEngine(partial(bootstrap.open, folder, settings=settings), folder=folder)
+        super().__init__(own)
+        self._runner = own
 
     def __len__(self) -> int:
         """Return the number of documents."""
@@ -151,35 +339,6 @@ class InMemoryContextStore(EngineContextStore):
     def __bool__(self) -> bool:
         """Return True, also if the store is empty."""
         return True
-
-    async def add_documents(
-        self,
-        texts: Sequence[str],
-        metadatas: Sequence[dict[str, Any]],
-        embeddings: Sequence[list[float] | None],
-    ) -> list[str]:
-        """Store documents and return their ids in order."""
-        added = await super().add_documents(texts, metadatas, embeddings)
-        self._count += len(added)
-        return added
-
-    async def delete_document(self, doc_id: str) -> bool:
-        """Delete a document and return whether it existed."""
-        deleted = await super().delete_document(doc_id)
-        self._count -= deleted
-        return deleted
-
-    async def clear(self) -> int:
-        """Delete all documents and return their number."""
-        count = await super().clear()
-        self._count -= count
-        return count
-
-    async def clear_stream(self, stream_id: str) -> int:
-        """Delete a stream with its documents and return their number."""
-        count = await super().clear_stream(stream_id)
-        self._count -= count
-        return count
 
 
 WIDENING: Final = 4

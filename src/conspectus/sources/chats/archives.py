@@ -15,7 +15,7 @@ from conspectus.sources.chats.irc import looks_like_irc, read_irc
 from conspectus.sources.chats.jsonl import TEXT, Bounds, is_message, read_jsonl
 from conspectus.sources.chats.slack import is_slack, read_slack
 from conspectus.sources.encoding import decode
-from conspectus.sources.json_values import Notices, NotJson, load
+from conspectus.sources.json_values import Notices, loaded
 
 HEAD_BYTES = 65_536
 HEADS = 1_000
@@ -64,7 +64,7 @@ def _kind(export: Export, part: ExportFile) -> ArchiveKind | None:
         return None
     text = decoded.text.removeprefix("\ufeff")
     lines = [line for line in text.split("\n") if line.strip()][:LINES]
-    values = [_loaded(line) for line in lines if line.lstrip().startswith("{")]
+    values = [loaded(line) for line in lines if line.lstrip().startswith("{")]
     if any(map(looks_like_discord, values[:1])):
         return "discord"
     if any(map(is_message, values)):
@@ -72,13 +72,6 @@ def _kind(export: Export, part: ExportFile) -> ArchiveKind | None:
     if text.lstrip().startswith("{"):
         return "discord" if DISCORD.search(text) else "jsonl" if LONG_LINE.search(text) else None
     return "irc" if looks_like_irc(line[:MAX_LINE_LENGTH] for line in lines) else None
-
-
-def _loaded(line: str) -> object:
-    try:
-        return load(line)
-    except NotJson:
-        return None
 
 
 @dataclass(frozen=True, slots=True)

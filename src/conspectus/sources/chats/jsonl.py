@@ -17,7 +17,7 @@ from conspectus.sources.chats.export_files import (
     as_name,
     finished,
 )
-from conspectus.sources.json_values import Notices, NotJson, load, mapping, moment_of, text_in, word_in
+from conspectus.sources.json_values import Notices, loaded, mapping, moment_of, text_in, word_in
 from conspectus.text.clean import clean
 
 TEXT = ("text", "content", "body")
@@ -115,7 +115,7 @@ class _Lines:
             if not line.strip():
                 continue
             where = f"{part.name}:{number}"
-            value = _loaded(line)
+            value = loaded(line)
             if is_message(value):
                 yield self._message(_Fields(mapping(value)), where, stem, len(line))
             elif any(isinstance(mapping(value).get(name), str) for name in TEXT):
@@ -160,13 +160,6 @@ class _Lines:
             self._notices.note("metadata over the size limit, skipped", where)
             return {}
         return kept
-
-
-def _loaded(line: str) -> object:
-    try:
-        return load(line)
-    except NotJson:
-        return None
 
 
 def _seconds(value: object) -> object:

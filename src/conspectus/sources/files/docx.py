@@ -71,20 +71,9 @@ def _part(element: Any, name: str) -> str:
     return "" if found is None else _inside(found).strip()
 
 
-def _fraction(element: Any) -> str:
-    return rf"\frac{{{_part(element, 'num')}}}{{{_part(element, 'den')}}}"
-
-
-def _raised(element: Any) -> str:
-    return f"{_part(element, 'e')}^{{{_part(element, 'sup')}}}"
-
-
-def _lowered(element: Any) -> str:
-    return f"{_part(element, 'e')}_{{{_part(element, 'sub')}}}"
-
-
-def _both(element: Any) -> str:
-    return f"{_part(element, 'e')}_{{{_part(element, 'sub')}}}^{{{_part(element, 'sup')}}}"
+def _scripted(element: Any) -> str:
+    low, high = _part(element, "sub"), _part(element, "sup")
+    return _part(element, "e") + (f"_{{{low}}}" if low else "") + (f"^{{{high}}}" if high else "")
 
 
 def _root(element: Any) -> str:
@@ -122,8 +111,9 @@ def _characters(text: str) -> str:
 
 
 _WRITERS: Mapping[str, Write] = {
-    "f": _fraction, "sSup": _raised, "sSub": _lowered, "sSubSup": _both, "rad": _root, "nary": _large,
-    "d": _delimited, "func": _function, "m": _matrix,
+    "f": lambda each: rf"\frac{{{_part(each, 'num')}}}{{{_part(each, 'den')}}}", "sSup": _scripted,
+    "sSub": _scripted, "sSubSup": _scripted, "rad": _root, "nary": _large, "d": _delimited,
+    "func": _function, "m": _matrix,
 }  # fmt: skip
 
 

@@ -178,16 +178,13 @@ def _plain(text: str, name: str) -> Parsed:
     return (_page(text, name),), None
 
 
-def _code(text: str, name: str) -> Parsed:
-    return (_page(text, name, syntax="code"),), None
+def _titled(syntax: Syntax, title_of: Callable[[str], str]) -> Reader:
+    """Return the reader of a format whose text is the document."""
+    return lambda text, name: ((_page(text, name, title=title_of(text), syntax=syntax),), None)
 
 
-def _markdown(text: str, name: str) -> Parsed:
-    return (_page(text, name, title=markdown_title(text), syntax="markdown"),), None
-
-
-def _restructured(text: str, name: str) -> Parsed:
-    return (_page(text, name, title=rst_title(text), syntax="rst"),), None
+_markdown = _titled("markdown", markdown_title)
+_code = _titled("code", lambda _: "")
 
 
 def _html(text: str, name: str) -> Parsed:
@@ -195,10 +192,6 @@ def _html(text: str, name: str) -> Parsed:
     if not page.text:
         return (), "the page has no text"
     return (_page(page.text, name, title=page.title, syntax="markdown"),), page.notice
-
-
-def _xml(text: str, name: str) -> Parsed:
-    return _captions(text, name) if is_ttml(text) else _plain(text, name)
 
 
 def _json(text: str, name: str) -> Parsed:
@@ -214,7 +207,7 @@ def _notebook(text: str, name: str) -> Parsed:
     shown = notebook_text(text)
     if not shown.strip():
         return (), "the notebook is empty"
-    return (_page(shown, name, title=markdown_title(shown), syntax="markdown"),), None
+    return _markdown(shown, name)
 
 
 def _json_lines(text: str, name: str) -> Parsed:
@@ -238,11 +231,13 @@ def _is_code(name: str) -> bool:
 
 
 READERS: Mapping[str, Reader] = {
-    "text/markdown": _markdown, "text/x-rst": _restructured, "text/html": _html, "application/json": _json,
+    "text/markdown": _markdown, "text/x-rst": _titled("rst", rst_title), "text/html": _html,
+    "application/json": _json,
     "application/x-ipynb+json": _notebook, "application/jsonl": _json_lines,
     "application/x-subrip": _captions, "text/vtt": _captions, "text/x-ssa": _captions,
     "text/x-sbv": _captions, "application/x-sami": _captions, "application/ttml+xml": _captions,
-    "text/x-scc": _captions, "text/xml": _xml,
+    "text/x-scc": _captions,
+    "text/xml": lambda text, name: (_captions if is_ttml(text) else _plain)(text, name),
 }  # fmt: skip
 
 
