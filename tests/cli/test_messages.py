@@ -71,23 +71,25 @@ def test_a_real_export(shell: Shell, evaluation: Callable[[str], Path]) -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "content", "options", "code"),
+    ("name", "content"),
     [
-        ("nothing.zip", None, [], 2),
-        ("broken.zip", b"PK\x03\x04 and then nonsense", [], 2),
-        ("picture.png", b"\x89PNG\r\n\x1a\n\x00\x00", [], 2),
-        ("empty.log", b"", [], 2),
-        ("export.zip", b"", ["--kind", "teams"], 2),
+        ("nothing.zip", None),
+        ("broken.zip", b"PK\x03\x04 and then nonsense"),
+        ("picture.png", b"\x89PNG\r\n\x1a\n\x00\x00"),
+        ("empty.log", b""),
     ],
 )
-def test_what_is_no_export(
-    shell: Shell, name: str, content: bytes | None, options: list[str], code: int
-) -> None:
+def test_what_is_no_export(shell: Shell, name: str, content: bytes | None) -> None:
     if content is not None:
         (shell.folder / name).write_bytes(content)
-    done = shell("messages", "import", shell.folder / name, *options, "--json")
-    assert done.code == code
+    done = shell("messages", "import", shell.folder / name, "--json")
+    assert done.code == 2
     assert done.json["error"]["message"]
+
+
+def test_an_unknown_kind_of_export_is_refused(shell: Shell) -> None:
+    (shell.folder / "export.zip").write_bytes(b"")
+    assert shell("messages", "import", shell.folder / "export.zip", "--kind", "teams").code == 2
 
 
 def test_private_channels_are_told_of(shell: Shell) -> None:

@@ -21,12 +21,11 @@ from conspectus.engine.components import AlertParts, EmbeddingParts, NameParts, 
 from conspectus.errors import InvalidInput, StorageError, optional
 from conspectus.ingest.sensitive import screens
 from conspectus.model.connections import Connection
-from conspectus.ports import CountTokens, FeedbackStore
+from conspectus.ports import CountTokens
 from conspectus.ports.chat import ChatRegistry
-from conspectus.ports.graphs import Graphs
 from conspectus.ports.imports import ForeignPlace, ForeignReader
-from conspectus.ports.jobs import IdempotencyStore, JobFiles, Jobs, Lock, RateCounters, Turn, Turns
-from conspectus.ports.streams import CaptionReader, Poster, Summaries
+from conspectus.ports.jobs import IdempotencyStore, JobFiles, Jobs, Lock, Turn, Turns
+from conspectus.ports.streams import CaptionReader, Poster
 from conspectus.ports.web import Connector, Fetcher
 from conspectus.private import make_folder
 from conspectus.settings import Settings
@@ -50,8 +49,11 @@ COPIES = "wikis"
 async def parts_of(place: StoreAddress, settings: Settings, models: Models) -> EngineComponents:
     """Return the adapters of the store at an address. The store is created if it is missing."""
     from conspectus.records.accounts import SqlAccounts
-    from conspectus.records.jobs.requests import SqlRequestLog
+    from conspectus.records.feedback import SqlFeedback
+    from conspectus.records.graph.store import SqlGraphs
+    from conspectus.records.jobs.requests import SqlRateCounters, SqlRequestLog
     from conspectus.records.memories import SqlMemories
+    from conspectus.records.streams.summaries import SqlSummaries
 
     records = await _opened(place, settings)
     turns = _turns(place, settings, records.transactions)
@@ -76,12 +78,12 @@ async def parts_of(place: StoreAddress, settings: Settings, models: Models) -> E
         indexes=indexes,
         request_log=SqlRequestLog(records.transactions),
         idempotency=_idempotency(place, settings, records.transactions),
-        rate_counters=_rate_counters(records.transactions),
+        rate_counters=SqlRateCounters(records.transactions),
         chat_registry=_chat_registry(place, settings, records.transactions),
-        summaries=_summaries(records.transactions),
-        feedback=_feedback(records.transactions),
+        summaries=SqlSummaries(records.transactions),
+        feedback=SqlFeedback(records.transactions),
         memories=SqlMemories(records.transactions),
-        graphs=_graphs(settings, records.transactions),
+        graphs=SqlGraphs(records.transactions, maximum=settings.max_traversal_nodes),
         keeping=partial(turns, KEEPING),
         purging=partial(turns, PURGING),
         names=_name_parts(partial(turns, NAMES), settings, records.transactions),
@@ -123,30 +125,6 @@ def _idempotency(place: StoreAddress, settings: Settings, transactions: "Transac
 
     alone = not _others_answer(place, settings)
     return SqlIdempotencyStore(transactions, seconds=float(settings.lease_seconds), alone=alone)
-
-
-def _summaries(transactions: "Transactions") -> Summaries:
-    from conspectus.records.streams.summaries import SqlSummaries
-
-    return SqlSummaries(transactions)
-
-
-def _feedback(transactions: "Transactions") -> FeedbackStore:
-    from conspectus.records.feedback import SqlFeedback
-
-    return SqlFeedback(transactions)
-
-
-def _graphs(settings: Settings, transactions: "Transactions") -> Graphs:
-    from conspectus.records.graph.store import SqlGraphs
-
-    return SqlGraphs(transactions, maximum=settings.max_traversal_nodes)
-
-
-def _rate_counters(transactions: "Transactions") -> RateCounters:
-    from conspectus.records.jobs.requests import SqlRateCounters
-
-    return SqlRateCounters(transactions)
 
 
 def _chat_registry(
@@ -314,8 +292,7 @@ def _alert_parts(turn: Turn, settings: Settings, transactions: "Transactions") -
 def _name_parts(turn: Turn, settings: Settings, transactions: "Transactions") -> NameParts:
     from conspectus.records.graph.mentions import SqlNames
 
-    rows = SqlNames(transactions)
-    return NameParts(rows, turn, partial(extractor_of, settings, None))
+    return NameParts(SqlNames(transactions), turn, partial(extractor_of, settings, None))
 
 
 def _allowed(settings: Settings) -> tuple[str, ...]:

@@ -1,7 +1,7 @@
 """add, list and delete, and ls, cat, head, find and grep."""
 
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass, field, fields, replace
 from typing import Annotated, Any
 
@@ -17,7 +17,7 @@ from conspectus.cli.session import NewSession, Session
 from conspectus.errors import InvalidInput
 from conspectus.model.files import FilePage, FileText, path_of
 from conspectus.model.filter import EVERYTHING, And, Filter, In, parse_filters
-from conspectus.model.records import Document, Receipt, Status, Written
+from conspectus.model.records import Document, Receipt, Status
 from conspectus.model.reports import FilesReport
 
 STDIN = "-"
@@ -45,7 +45,8 @@ def add(
             )
         if text is not None:
             written = engine.add(text, source=source or "stdin", collection=place, wait=wait, progress=bars)
-            report = _counted(report, written)
+            chunks = report.chunks + sum(one.chunks for one in written)
+            report = replace(report, added=report.added + len(written), chunks=chunks)
     session.note_first([f"{name}: {notice}" for name, notice in report.notices.items()])
     session.show(report, files_table(report))
     if report.failures:
@@ -282,9 +283,3 @@ def _stdin() -> str:
     if not text.strip():
         raise InvalidInput("stdin", "is empty")
     return text
-
-
-def _counted(report: FilesReport, written: Sequence[Written]) -> FilesReport:
-    return replace(
-        report, added=report.added + len(written), chunks=report.chunks + sum(one.chunks for one in written)
-    )

@@ -52,7 +52,8 @@ def reported(*, as_json: bool) -> Iterator[None]:
         _forget_output()
         raise typer.Exit(BROKEN_PIPE) from None
     except ConspectusError as error:
-        fail(error.code, str(error), facts=_facts(error), as_json=as_json)
+        facts = {name: value for name, value in vars(error).items() if name not in {"code", "message"}}
+        fail(error.code, str(error), facts=facts, as_json=as_json)
         raise typer.Exit(exit_code(error)) from None
     except OSError as error:
         fail("system_error", str(error), facts={}, as_json=as_json)
@@ -87,10 +88,6 @@ def confirm(question: str, *, yes: bool) -> None:
     if not yes and not typer.confirm(question, err=True):
         note("nothing was deleted")
         raise typer.Exit(FAILED)
-
-
-def _facts(error: ConspectusError) -> dict[str, object]:
-    return {name: value for name, value in vars(error).items() if name not in {"code", "message"}}
 
 
 def _forget_output() -> None:

@@ -3,7 +3,7 @@
 import math
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import astuple, dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final
@@ -235,7 +235,9 @@ class Importer:
         new, place = replace(record.new, vector=None), record.place
         try:
             if isinstance(place, Scope):
-                place = checked(_joined(place, self._into or Scope()))
+                into = self._into or Scope()
+                pairs = zip(astuple(place), astuple(into), strict=True)
+                place = checked(Scope(*(own or other for own, other in pairs)))
             if isinstance(new, NewMemory):
                 document = document_of(new, Scope(), now=self._limits.now, beside={})
                 own = describe(document, self._limits)[0].metadata.get(OWN)
@@ -254,11 +256,8 @@ class Importer:
         if vector is None:
             return new
         space = None if model is None else self._space
-        if (
-            space is None
-            or (space.model, space.dimensions) != (model, len(vector))
-            or not _has_length(vector)
-        ):
+        fits = space is not None and (space.model, space.dimensions) == (model, len(vector))
+        if not (fits and any(vector) and all(map(math.isfinite, vector))):
             self._computed += 1
             return new
         self._kept += 1
@@ -289,15 +288,6 @@ class Importer:
         for source, given_documents in documents.items():
             done = engine.documents.add(given_documents, source=source, collection=collection)
             yield from (each.outcome for each in done)
-
-
-def _joined(scope: Scope, into: Scope) -> Scope:
-    """Return a scope, with what it does not name from another one."""
-    return Scope(scope.user or into.user, scope.agent or into.agent, scope.conversation or into.conversation)
-
-
-def _has_length(vector: Sequence[float]) -> bool:
-    return any(vector) and all(map(math.isfinite, vector))
 
 
 def _picture(report: ImportReport) -> RenderableType:

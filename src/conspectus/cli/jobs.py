@@ -15,13 +15,7 @@ from conspectus.cli.options import After, PageLimit
 from conspectus.cli.output import cell, facts_table, progress, rows_table
 from conspectus.cli.session import NewSession, Session
 from conspectus.errors import InvalidInput
-from conspectus.model.jobs import (
-    FINISHED,
-    Job,
-    JobRates,
-    JobState,
-    Upload,
-)
+from conspectus.model.jobs import FINISHED, Job, JobRates, JobState, Upload
 
 if TYPE_CHECKING:
     from conspectus.ports import Progress
@@ -75,7 +69,7 @@ def list_jobs(
     session: Session,
     *,
     state: Annotated[
-        str | None, typer.Option(help="queued, running, succeeded, failed or cancelled.")
+        JobState | None, typer.Option(help="queued, running, succeeded, failed or cancelled.")
     ] = None,
     limit: Annotated[
         int, typer.Option("--limit", "-n", min=1, max=100, help="Maximum number of results.")
@@ -83,9 +77,8 @@ def list_jobs(
     after: After = None,
 ) -> None:
     """List jobs, newest first."""
-    chosen = _state(state)
     page = session.engine.jobs.list(
-        collection=session.common.collection, state=chosen, after=after, limit=limit
+        collection=session.common.collection, state=state, after=after, limit=limit
     )
     session.show_page(page, jobs_table(page.jobs))
 
@@ -197,13 +190,6 @@ def _job_picture(job: Job) -> RenderableType:
     return facts_table({name: getattr(job, name) for name in names} | dict(job.result or {}))
 
 
-def _state(name: str | None) -> JobState | None:
-    match name:
-        case None | "queued" | "running" | "succeeded" | "failed" | "cancelled":
-            return name
-    raise InvalidInput("state", "must be queued, running, succeeded, failed or cancelled")
-
-
 def _headers(path: Path) -> dict[str, str]:
     """Read headers from a file: command lines are visible to others. Errors do not quote them."""
     try:
@@ -218,12 +204,8 @@ def _headers(path: Path) -> dict[str, str]:
 
 def _rates_table(title: str, rates: Mapping[str, JobRates]) -> Table:
     rows = (
-        (
-            name,
-            one.finished,
-            f"{one.failed:,} ({one.failure_rate} %)",
-            f"{one.retried:,} ({one.retry_rate} %)",
-        )
+        (name, one.finished, *(f"{n:,} ({rate} %)" for n, rate in counts))
         for name, one in rates.items()
+        for counts in [((one.failed, one.failure_rate), (one.retried, one.retry_rate))]
     )
     return rows_table((title, "ended", "failed", "retried"), rows)

@@ -24,10 +24,8 @@ from conspectus.cli.options import (
 from conspectus.cli.output import cell, moment, progress, rows_table
 from conspectus.cli.search import print_window, require_nonempty
 from conspectus.cli.session import NewSession, Session
-from conspectus.errors import InvalidInput
 from conspectus.model.channels import (
     ANSWERS,
-    ARCHIVE_KINDS,
     REPLY_TO,
     ArchiveKind,
     ChannelMessage,
@@ -57,7 +55,7 @@ def import_archive(
     session: NewSession,
     *,
     kind: Annotated[
-        str | None, typer.Option(help="slack, discord, irc or jsonl (default: by content).")
+        ArchiveKind | None, typer.Option(help="slack, discord, irc or jsonl (default: by content).")
     ] = None,
     infer_replies: Annotated[
         bool,
@@ -71,7 +69,7 @@ def import_archive(
     with progress() as bars:
         report = session.engine.channels.import_archive(
             path,
-            kind=_kind(kind),
+            kind=kind,
             collection=session.collection,
             link=infer_replies,
             wait=wait,
@@ -148,15 +146,6 @@ def context(channel: Channel, query: Query, session: Session, limits: WindowLimi
 
 def _message(session: Session, channel: str, key: str) -> Document:
     return session.engine.documents.get_by_key(key, source=channel, collection=session.collection)
-
-
-def _kind(name: str | None) -> ArchiveKind | None:
-    for kind in ARCHIVE_KINDS:
-        if kind == name:
-            return kind
-    if name is None:
-        return None
-    raise InvalidInput("kind", f"unknown kind {name!r}; expected one of: {', '.join(ARCHIVE_KINDS)}")
 
 
 def _messages_table(messages: Iterable[ChannelMessage]) -> RenderableType:

@@ -2,8 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import datetime
-from typing import Annotated, get_args
+from typing import Annotated, cast
 
 import typer
 from rich.console import RenderableType
@@ -13,7 +12,7 @@ from conspectus.cli.options import Limit, PageLimit, Yes, instant
 from conspectus.cli.output import cell, rows_table
 from conspectus.cli.session import Session
 from conspectus.errors import InvalidInput
-from conspectus.model.access import SCOPES, Grant, NewKey, Principal, Role, RoleOrigin, Scope, User
+from conspectus.model.access import SCOPES, NewKey, Principal, Role, RoleOrigin, Scope, User
 
 OWNER = "owner"
 UserName = Annotated[str, typer.Argument(metavar="USER", help="Name or id of a user.")]
@@ -79,7 +78,7 @@ def delete_user(
 def list_groups(session: Session, *, limit: Limit = 100) -> None:
     """List groups."""
     found = session.engine.people.list_groups()[:limit]
-    rows = ((each.id, each.name, _when(each.created)) for each in found)
+    rows = ((each.id, each.name, each.created) for each in found)
     session.show(found, rows_table(("id", "name", "created"), rows))
 
 
@@ -126,7 +125,7 @@ def list_keys(
     rows = (
         (
             each.id, names.get(each.user, each.user), each.label, " ".join(each.scopes),
-            *map(_when, (each.created, each.expires, each.last_used, each.revoked)),
+            each.created, each.expires, each.last_used, each.revoked,
         )
         for each in found
     )  # fmt: skip
@@ -144,7 +143,7 @@ def create_key(
     expires: Annotated[str | None, typer.Option(help="Expiry as an ISO 8601 time (default: never).")] = None,
 ) -> None:
     """Create an API key. Its secret is shown once."""
-    chosen = SCOPES if scopes is None else tuple(_scope(each) for each in scopes)
+    chosen = SCOPES if scopes is None else cast(tuple[Scope, ...], tuple(scopes))
     session.new = user == OWNER
     made = session.engine.people.create_key(user, label=label, scopes=chosen, expires=instant(expires))
     _show_once(made, session)
@@ -171,8 +170,9 @@ def list_grants(session: Session, *, source: Part = None, limit: Limit = 100) ->
         for each in session.engine.collections.list_sources(collection=session.collection)
     }
     rows = (
-        (each.role, each.grantee.kind, names.get(each.grantee.id, each.grantee.id), _part(each, parts))
+        (each.role, each.grantee.kind, names.get(each.grantee.id, each.grantee.id), part)
         for each in found
+        for part in ["all" if each.source is None else parts.get(each.source, each.source)]
     )
     session.show(found, rows_table(("role", "kind", "to", "source"), rows))
 
@@ -231,7 +231,7 @@ def list_audit(session: Session, *, limit: PageLimit = 20) -> None:
     collections = {str(each.id): each.name for each in session.engine.collections.list()}
     rows = (
         (
-            _when(each.created),
+            each.created,
             names.get(each.actor, each.actor),
             names.get(each.viewed_as, each.viewed_as),
             collections.get(each.collection, each.collection),
@@ -262,22 +262,6 @@ def _names(session: Session) -> dict[str, str]:
 
 def _users_table(found: Sequence[User]) -> RenderableType:
     rows = (
-        (each.id, each.name, _when(each.created), "owner" if each.owner else "", each.disabled)
-        for each in found
+        (each.id, each.name, each.created, "owner" if each.owner else "", each.disabled) for each in found
     )
     return rows_table(("id", "name", "created", "owner", "disabled"), rows)
-
-
-def _part(grant: Grant, parts: dict[str, str]) -> str:
-    return "all" if grant.source is None else parts.get(grant.source, grant.source)
-
-
-def _scope(name: str) -> Scope:
-    found: dict[str, Scope] = {each: each for each in get_args(Scope)}
-    if name not in found:
-        raise InvalidInput("scope", f"unknown scope {name!r}; expected one of: {', '.join(SCOPES)}")
-    return found[name]
-
-
-def _when(instant: datetime | None) -> str:
-    return "-" if instant is None else f"{instant:%Y-%m-%d %H:%M}"

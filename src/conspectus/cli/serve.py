@@ -246,26 +246,22 @@ async def _first_fault(tasks: Sequence[asyncio.Future[Any]]) -> BaseException | 
 async def _beat(heartbeat: Path) -> None:
     """Touch the file as long as the event loop runs."""
     while True:
-        _touch(heartbeat)
+        await asyncio.to_thread(heartbeat.touch)
         await asyncio.sleep(HEARTBEAT)
 
 
-def _touch(path: Path) -> None:
-    path.touch()
-
-
 async def _speak(session: Session, serve_stdio: Callable[["AnyEngine"], Awaitable[None]]) -> None:
-    async with _opened(session) as engine:
-        await serve_stdio(engine)
-
-
-def _opened(session: Session) -> AbstractAsyncContextManager["AnyEngine"]:
-    """Open the data directory, created if it is new, or the server."""
+    """Serve the data directory, created if it is new, or the server."""
     from conspectus import bootstrap, client
 
-    if url := session.url:
-        return client.open(url, settings=session.settings)
-    return bootstrap.open(session.common.data_dir or session.settings.path, settings=session.settings)
+    place = session.common.data_dir or session.settings.path
+    opened: AbstractAsyncContextManager[AnyEngine] = (
+        client.open(url, settings=session.settings)
+        if (url := session.url)
+        else bootstrap.open(place, settings=session.settings)
+    )
+    async with opened as engine:
+        await serve_stdio(engine)
 
 
 def _listen(session: Session, listening: Listening, options: "ToolOptions") -> None:

@@ -28,17 +28,14 @@ from conspectus.facades.agent.session import (
     is_new,
     read_json,
     session_of,
-    write_atomically,
+    write_lines,
 )
 from conspectus.model.graph import (
     Direction,
-    Edge,
-    EdgePage,
     GraphForm,
     NewEdge,
     NewNode,
     Node,
-    NodePage,
     Traversal,
 )
 from conspectus.model.memory import MEMORY
@@ -83,11 +80,7 @@ class Graph(AsyncPart):
 
     async def add_nodes(self, nodes: Iterable[Mapping[str, Any]]) -> int:
         """Add nodes and return how many are new or changed. Adding a node twice has no effect."""
-        given = [new_node(each) for each in nodes]
-        changed = 0
-        for start in range(0, len(given), AT_ONCE):
-            changed += await self._nodes_changed(given[start : start + AT_ONCE])
-        return changed
+        return await self._changed("nodes", [new_node(each) for each in nodes])
 
     async def add_edges(self, edges: Iterable[Mapping[str, Any]]) -> int:
         """Add edges and return how many are new or changed.
@@ -95,11 +88,7 @@ class Graph(AsyncPart):
         Raises DanglingEdges with the ids of missing nodes; then no edge of the same batch of 10,000 is
         stored.
         """
-        given = [new_edge(each) for each in edges]
-        changed = 0
-        for start in range(0, len(given), AT_ONCE):
-            changed += await self._edges_changed(given[start : start + AT_ONCE])
-        return changed
+        return await self._changed("edges", [new_edge(each) for each in edges])
 
     async def get_neighbors(
         self, node_id: str, hops: int = 1, **options: Unpack[GraphTraversal]
@@ -135,11 +124,11 @@ class Graph(AsyncPart):
 
     async def get_nodes(self, type: str | None = None) -> list[dict[str, Any]]:
         """Return copies of all nodes, or of those of one type, by id."""
-        return [node_dict(each) async for each in self._nodes(type)]
+        return [node_dict(each) for each in await self._all("nodes", type=type)]
 
     async def get_edges(self, node_id: str | None = None) -> list[dict[str, Any]]:
         """Return copies of all edges, or of those of one node, in the order of insertion."""
-        return [edge_dict(each) async for each in self._edges(node_id)]
+        return [edge_dict(each) for each in await self._all("edges", node=node_id)]
 
     async def remove_nodes(self, node_ids: Sequence[str]) -> int:
         """Delete nodes with their edges and return their number."""
@@ -177,8 +166,8 @@ class Graph(AsyncPart):
 
     async def to_dict(self) -> dict[str, Any]:
         """Return the whole graph as JSON values."""
-        nodes = [each async for each in self._nodes(None)]
-        return {"name": self.name, **exported_graph(nodes, [each async for each in self._edges(None)])}
+        nodes, edges = await self._all("nodes"), await self._all("edges")
+        return {"name": self.name, **exported_graph(nodes, edges)}
 
     async def to_json(self) -> str:
         """Return the whole graph as JSON text."""
@@ -210,8 +199,7 @@ class Graph(AsyncPart):
 
     async def save(self, path: str | Path) -> None:
         """Write the graph to a JSON file."""
-        text = await self.to_json()
-        await to_thread(write_atomically, Path(path), text)
+        await write_lines(Path(path), _once(await self.to_json()))
 
     async def load(self, path: str | Path) -> dict[str, int]:
         """Import a JSON file. Raises InvalidInput, also for a pickle."""
@@ -289,36 +277,34 @@ class Graph(AsyncPart):
         """Return the arguments that identify the graph in calls of the engine."""
         return {"graph": self.name, "collection": self.session.collection}
 
-    async def _nodes_changed(self, nodes: Sequence[NewNode]) -> int:
-        written = await self.run(lambda engine: engine.graph.add_nodes(nodes, **self.place))
-        return sum(each.outcome != "unchanged" for each in written)
+    async def _changed(self, kind: str, given: Sequence[NewNode] | Sequence[NewEdge]) -> int:
+        """Add nodes or edges and return how many are new or changed."""
 
-    async def _edges_changed(self, edges: Sequence[NewEdge]) -> int:
-        written = await self.run(lambda engine: engine.graph.add_edges(edges, **self.place))
-        return sum(each.outcome != "unchanged" for each in written)
+        async def add(engine: AnyEngine) -> int:
+            changed = 0
+            for start in range(0, len(given), AT_ONCE):
+                part = given[start : start + AT_ONCE]
+                written = await getattr(engine.graph, f"add_{kind}")(part, **self.place)
+                changed += sum(each.outcome != "unchanged" for each in written)
+            return changed
+
+        return await self.run(add) if given else 0
 
     async def _as(self, form: GraphForm) -> str:
         return await self.run(lambda engine: engine.graph.export(form, **self.place))
 
-    async def _nodes(self, type: str | None) -> AsyncIterator[Node]:
-        async for page in pages(self._node_page, type):
-            for each in page.nodes:
-                yield each
+    async def _all(self, kind: str, **chosen: str | None) -> list[Any]:
+        """Return all nodes or edges that are chosen."""
 
-    async def _edges(self, node: str | None) -> AsyncIterator[Edge]:
-        async for page in pages(self._edge_page, node):
-            for each in page.edges:
-                yield each
+        async def read(engine: AnyEngine) -> list[Any]:
+            listing = pages(getattr(engine.graph, f"list_{kind}"), **chosen, limit=PAGE, **self.place)
+            return [each async for page in listing for each in getattr(page, kind)]
 
-    async def _node_page(self, type: str | None, after: str | None = None) -> NodePage:
-        return await self.run(
-            lambda engine: engine.graph.list_nodes(type=type, after=after, limit=PAGE, **self.place)
-        )
+        return await self.run(read)
 
-    async def _edge_page(self, node: str | None, after: str | None = None) -> EdgePage:
-        return await self.run(
-            lambda engine: engine.graph.list_edges(node=node, after=after, limit=PAGE, **self.place)
-        )
+
+async def _once(text: str) -> AsyncIterator[str]:
+    yield text
 
 
 async def _touch(engine: AnyEngine) -> None:

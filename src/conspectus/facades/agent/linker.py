@@ -56,25 +56,11 @@ class AsyncEntityLinker(AsyncPart):
 
     async def link(self, text: str) -> list[dict[str, Any]]:
         """Return the mentions of a text with position, linked node (if any) and candidates."""
-        found = await self.graph.run(
-            lambda engine: engine.graph.link_entities(
-                text,
-                **self.graph.place,
-                min_score=self.threshold,
-            )
-        )
-        return [self._linked(each) for each in found]
+        return [self._linked(each) for each in await self._links(text)]
 
     async def find_similar(self, name: str, limit: int = 10) -> list[dict[str, Any]]:
         """Return the nodes that a name may refer to, best first, with the parts of their scores."""
-        found = await self.graph.run(
-            lambda engine: engine.graph.link_entities(
-                name,
-                **self.graph.place,
-                mention=(0, len(name)),
-                min_score=self.threshold,
-            )
-        )
+        found = await self._links(name, mention=(0, len(name)))
         return [self._candidate(each) for each in (found[0].candidates if found else ())][:limit]
 
     async def link_entities(
@@ -90,12 +76,7 @@ class AsyncEntityLinker(AsyncPart):
     async def merge(self, keep: str, others: Sequence[str], reason: str = "") -> dict[str, Any]:
         """Merge nodes into one: it gets their names as aliases, and their edges."""
         found = await self.graph.run(
-            lambda engine: engine.graph.merge_nodes(
-                keep,
-                list(others),
-                **self.graph.place,
-                reason=reason,
-            )
+            lambda engine: engine.graph.merge_nodes(keep, list(others), **self.graph.place, reason=reason)
         )
         return node_dict(found)
 
@@ -110,6 +91,10 @@ class AsyncEntityLinker(AsyncPart):
         """Return merges and splits in order, all or those of one node."""
         found = await self.graph.run(lambda engine: engine.graph.list_merges(node_id, **self.graph.place))
         return [{name: getattr(each, name) for name in each.__dataclass_fields__} for each in found]
+
+    async def _links(self, text: str, mention: tuple[int, int] | None = None) -> Sequence[EntityLink]:
+        options = {**self.graph.place, "mention": mention, "min_score": self.threshold}
+        return await self.graph.run(lambda engine: engine.graph.link_entities(text, **options))
 
     def _linked(self, linking: EntityLink) -> dict[str, Any]:
         mention = linking.mention

@@ -164,17 +164,12 @@ def new_memory(content: str, arguments: Mapping[str, Any], scope: Scope) -> NewM
             )
             raise InvalidInput(f"metadata.{tag}", reason)
     embedding = arguments.get("embedding")
+    same = ("key", "role", "speaker", "kind", "pinned", "valid_from", "valid_until")
     return NewMemory(
         text=content,
-        key=arguments.get("key"),
-        role=arguments.get("role"),
-        speaker=arguments.get("speaker"),
+        **{name: arguments[name] for name in same if name in arguments},
         at=arguments.get("timestamp"),
-        kind=arguments.get("kind", "turn"),
-        pinned=arguments.get("pinned", False),
         fact=None if arguments.get("fact") is None else fact_of(arguments["fact"]),
-        valid_from=arguments.get("valid_from"),
-        valid_until=arguments.get("valid_until"),
         entities=names_of(arguments.get("entities") or ()),
         metadata=metadata,
         vector=None if embedding is None else tuple(map(float, embedding)),
@@ -234,15 +229,10 @@ def entities_of(memory: Memory) -> list[dict[str, Any]]:
 
 def memory_dict(memory: Memory) -> dict[str, Any]:
     """Convert a stored memory to a dictionary. Metadata of the caller are only under `metadata`."""
-    item = item_of(memory)
+    item = dict(item_of(memory))
+    del item["embedding"]
     values: dict[str, Any] = {
-        "id": item.id,
-        "content": item.content,
-        "timestamp": item.timestamp,
-        "metadata": item.metadata,
-        "entities": item.entities,
-        "role": item.role,
-        "speaker": item.speaker,
+        **item,
         "kind": memory.kind,
         "pinned": memory.pinned,
         "near": list(memory.near),
@@ -358,16 +348,8 @@ def number(name: str, arguments: int | None, default: int) -> int:
 CONTENT: Final = "content"
 NODE_KEYS: Final = frozenset(
     {
-        "id",
-        "type",
-        "name",
-        "aliases",
-        "properties",
-        "metadata",
-        CONTENT,
-        "weight",
-        "valid_from",
-        "valid_until",
+        *("id", "type", "name", "aliases", "properties", "metadata", CONTENT, "weight"),
+        *("valid_from", "valid_until"),
     }
 )
 EDGE_KEYS: Final = frozenset(
@@ -415,15 +397,11 @@ def new_edge(values: Mapping[str, Any]) -> NewEdge:
 
 def node_dict(node: Node) -> dict[str, Any]:
     """Convert a node to a dictionary."""
-    values: dict[str, Any] = {
-        "id": node.id,
-        "type": node.type,
-        "name": node.name,
-        "properties": dict(node.properties),
-    }
+    values: dict[str, Any] = {name: getattr(node, name) for name in ("id", "type", "name")}
+    values["properties"] = dict(node.properties)
     if node.aliases:
         values["aliases"] = list(node.aliases)
-    return values | _span(node.valid_from, node.valid_until)
+    return values | {"valid_from": node.valid_from, "valid_until": node.valid_until}
 
 
 def edge_dict(edge: Edge) -> dict[str, Any]:
@@ -437,11 +415,9 @@ def edge_dict(edge: Edge) -> dict[str, Any]:
     }
     if edge.properties:
         values["properties"] = dict(edge.properties)
-    if edge.evidence is not None:
-        values["evidence"] = edge.evidence
-    if edge.closed_by is not None:
-        values["closed_by"] = edge.closed_by
-    return values | _span(edge.valid_from, edge.valid_until)
+    later = {"evidence": edge.evidence, "closed_by": edge.closed_by}
+    values |= {name: value for name, value in later.items() if value is not None}
+    return values | {"valid_from": edge.valid_from, "valid_until": edge.valid_until}
 
 
 def neighbor_dict(neighbor: Neighbor) -> dict[str, Any]:
@@ -482,10 +458,6 @@ def _timeless(values: dict[str, Any]) -> dict[str, Any]:
         for name, value in values.items()
         if value is not None
     }
-
-
-def _span(begins: datetime | None, ends: datetime | None) -> dict[str, Any]:
-    return {"valid_from": begins, "valid_until": ends}
 
 
 def _known(what: str, values: Mapping[str, Any], words: frozenset[str]) -> None:

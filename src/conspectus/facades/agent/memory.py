@@ -383,24 +383,21 @@ class AsyncAgentMemory(MemoryReads):
         done: list[MemoryWritten] = []
         for scope, batch in _runs(self.scope, items):
             done += await self._remember(batch, scope)
-            await self._apply_limits(scope)
+            if self.retention != Retention():
+                await self.prune(user_id=scope.user, agent_id=scope.agent, conversation_id=None)
         return done
 
     async def _remember(self, batch: list[NewMemory], scope: Scope) -> Sequence[MemoryWritten]:
         self.session.storage.written += 1
         return await self.session.run(lambda engine: engine.memory.add(batch, **self._at(scope)))
 
-    async def _apply_limits(self, scope: Scope) -> None:
-        if self.retention != Retention():
-            await self.prune(user_id=scope.user, agent_id=scope.agent, conversation_id=None)
-
     async def _lines(self, scope: Scope) -> AsyncIterator[str]:
-        async for page in pages(self._export_page, scope):
+        async def read(after: str | None = None) -> MemoryExport:
+            return await self.session.run(lambda engine: engine.memory.export(**self._at(scope), after=after))
+
+        async for page in pages(read):
             for line in page.lines:
                 yield line
-
-    async def _export_page(self, scope: Scope, after: str | None = None) -> MemoryExport:
-        return await self.session.run(lambda engine: engine.memory.export(**self._at(scope), after=after))
 
 
 def _default_token_limit() -> int:

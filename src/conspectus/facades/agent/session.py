@@ -236,13 +236,6 @@ def read_json(path: Path) -> object:
         raise InvalidInput("path", f"{path.name} is not JSON: {fault}") from fault
 
 
-def write_atomically(path: Path, text: str) -> None:
-    """Write a file atomically."""
-    beside = path.with_name(f"{path.name}.{os.getpid()}.part")
-    beside.write_text(text, encoding="utf-8")
-    beside.replace(path)
-
-
 async def write_lines(path: Path, lines: AsyncIterator[str]) -> int:
     """Write lines to a file atomically and return their number."""
     beside = path.with_name(f"{path.name}.{os.getpid()}.part")
