@@ -2,14 +2,11 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
 
 from conspectus import Engine
 from conspectus.engine.job_handlers import ConnectionSources
 from conspectus.model.connections import Connection
 from conspectus.model.records import Metadata, NewDocument, Source, Written
-
-UNUSED: Any = None
 
 
 class Shelf(ConnectionSources):
@@ -17,7 +14,12 @@ class Shelf(ConnectionSources):
 
     def __init__(self, engine: Engine, connection: Connection) -> None:
         super().__init__(
-            engine.collections, engine.documents, connection, UNUSED, make=self.make, write=self.put
+            engine._context,
+            engine.collections,
+            engine.documents,
+            connection,
+            make=self.make,
+            write=self.put,
         )
         self.engine, self.connection = engine, connection
 

@@ -216,7 +216,10 @@ def test_delete_asks_first(filled: Shell) -> None:
     for typed in ("n\n", "\n"):
         done = filled("delete", "--filter", "metadata.state=open", typed=typed)
         assert done.code == 1
-        assert "Delete 2 documents?" in done.err and "nothing was deleted" in done.err
+        assert (
+            "Delete 2 documents, and quarantined ones that match?" in done.err
+            and "nothing was deleted" in done.err
+        )
     assert "deleted 2 documents" in filled("delete", "--filter", "metadata.state=open", typed="y\n").out
     assert len(filled("list", "--json").json["documents"]) == 4
 

@@ -229,8 +229,11 @@ class DocumentsContract:
         assert [each.text for each in waiting.documents] == [attack, attack]
         released = await engine.documents.release_quarantined(held[0].id)
         assert (released.outcome, released.quarantined) == ("replaced", None)
-        receipt = await engine.documents.delete_quarantined([held[1].id])
-        assert (receipt.documents, (await engine.documents.list_quarantined()).documents) == (1, ())
+        await engine.add(NewDocument(attack, key="c", author="mallory", origin="web"))
+        receipt = await engine.documents.delete(held[1].id, purge=True)
+        filtered = await engine.documents.delete_by_filter(Eq("author", "mallory"), purge=True)
+        assert (receipt.documents, filtered.documents) == (1, 1)
+        assert (await engine.documents.list_quarantined()).documents == ()
         assert {"a"} < {hit.document.key for hit in (await engine.retrieve("otters")).hits}
         with pytest.raises(NotFound):
             await engine.documents.release_quarantined(held[1].id)

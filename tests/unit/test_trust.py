@@ -3,6 +3,7 @@
 import json
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import replace
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
@@ -16,11 +17,11 @@ from conspectus.evals.trust import trust
 from conspectus.memory.scopes import graph_name
 from conspectus.model.access import Person, Principal
 from conspectus.model.channels import NewMessage
-from conspectus.model.filter import Eq, In
+from conspectus.model.filter import EVERYTHING, And, Eq, In, Not
 from conspectus.model.graph import Fact
-from conspectus.model.memory import NewMemory, Scope
+from conspectus.model.memory import MemorySelection, NewMemory, Retention, Scope
 from conspectus.model.query import Budget
-from conspectus.model.streams import NewCaption
+from conspectus.model.streams import CaptionRange, NewCaption
 from conspectus.model.trust import HIGHEST, ORIGINS, TRUST, Origin, Trust, least, least_trusted
 from conspectus.text.attack_patterns import NAMES, attack_pattern
 from conspectus.text.tokens import TOKENS_PER_MESSAGE
@@ -230,19 +231,78 @@ async def test_only_managers_review(engine: Engine) -> None:
     user = await engine.people.create_user("bo")
     await engine.people.grant("default", Principal("user", user.id), "editor")
     editor = engine.as_person(Person("bo", False, user.id))
-    for work in (
-        editor.documents.list_quarantined(),
-        editor.documents.release_quarantined(written.id),
-        editor.documents.delete_quarantined([written.id]),
-    ):
+    for work in (editor.documents.list_quarantined(), editor.documents.release_quarantined(written.id)):
         with pytest.raises(PermissionDenied):
             await work
-    receipt = await engine.documents.delete_quarantined([written.id], purge=True)
+    await engine.people.grant("default", Principal("user", user.id), "viewer")
+    for deletion in (editor.documents.delete(written.id), editor.documents.delete_by_filter(EVERYTHING)):
+        with pytest.raises(PermissionDenied):
+            await deletion
+    assert [each.id for each in (await engine.documents.list_quarantined()).documents] == [written.id]
+    await engine.people.grant("default", Principal("user", user.id), "editor")
+    receipt = await editor.documents.delete(written.id, purge=True)
     assert (receipt.documents, receipt.purged) == (1, True)
     assert (await engine.documents.list_quarantined()).documents == ()
     with pytest.raises(NotFound):
-        await engine.documents.delete_quarantined([written.id])
-    assert [each.action for each in (await engine.people.list_audit()).entries] == ["delete_quarantined"]
+        await engine.documents.release_quarantined(written.id)
+    (entry,) = (await engine.people.list_audit()).entries
+    assert (entry.action, entry.query, entry.actor) == ("delete_quarantined", written.id, user.id)
+
+
+async def test_deletions_reach_what_is_quarantined(engine: Engine) -> None:
+    """By key, by a filter on what was given, with a range of captions, and when files and memories go."""
+    new = [
+        NewDocument(ATTACK, key=author, author=author, origin="web", metadata={"lang": "en"})
+        for author in ("ann", "bo", "cy", "di")
+    ]
+    await engine.add(new, source="s")
+    assert (await engine.documents.delete_by_key("ann", source="s")).documents == 1
+    with pytest.raises(NotFound):
+        await engine.documents.delete_by_key("ann", source="s")
+    for where, left in (
+        (Eq("author", "ann"), ["bo", "cy", "di"]),
+        (Not(Eq("author", "bo")), ["bo"]),
+        (Eq("trust", "trusted"), ["bo"]),
+        (And((Eq(("lang",), "en"), Eq("kind", "page"))), []),
+    ):
+        await engine.documents.delete_by_filter(where)
+        assert sorted(each.key for each in (await engine.documents.list_quarantined()).documents) == left
+    captions = [NewCaption(f"{ATTACK} {at}", start=at, end=at + 1) for at in (1, 5)]
+    await engine.streams.add_captions(captions, stream="film")
+    gone = await engine.streams.delete_captions("film", range=CaptionRange(start=4))
+    (left_over,) = (await engine.documents.list_quarantined()).documents
+    assert (gone.documents, left_over.text) == (1, captions[0].text)
+
+
+@pytest.mark.parametrize("pinned", [False, True])
+async def test_forgetting_reaches_quarantined_memories_and_their_versions(
+    engine: Engine, pinned: bool
+) -> None:
+    (one,) = await engine.memory.add(NewMemory("Quinces.", key="k", role="tool", pinned=pinned), scope=ANN)
+    changed = await engine.memory.update(one.id, scope=ANN, text=ATTACK)
+    (other,) = await engine.memory.add(NewMemory(ATTACK, role="tool"), scope=Scope("bo"))
+    assert changed.quarantined == other.quarantined == "override"
+    everything = MemorySelection(everything=True)
+    for dry_run in (True, False):
+        receipt = await engine.memory.forget(everything, scope=ANN, dry_run=dry_run)
+        assert (receipt.memories, receipt.versions) == ((0, 0) if pinned else (1, 1))
+    receipt = await engine.memory.forget(MemorySelection(ids=(one.id, other.id)), scope=ANN, purge=True)
+    assert (receipt.memories, receipt.purged) == (1 if pinned else 0, True)
+    held = (await engine.documents.list_quarantined(collection="memory")).documents
+    assert [each.id for each in held] == [other.id]
+
+
+async def test_retention_reaches_quarantined_turns(engine: Engine) -> None:
+    at = datetime.now(UTC) - timedelta(days=9)
+    turns = [NewMemory(f"{ATTACK} {day}", role="tool", at=at + timedelta(days=day)) for day in range(5)]
+    note = NewMemory(ATTACK, role="tool", at=at, kind="note")
+    await engine.memory.add([*turns, note], scope=ANN)
+    for rule, left in ((Retention(days=7.5), 4), (Retention(max_count=2), 3)):
+        await engine.retention.set(rule, scope=ANN)
+        assert (await engine.retention.apply(dry_run=True)).memories > 0
+        await engine.retention.apply()
+        held = (await engine.documents.list_quarantined(collection="memory")).documents
+        assert (len(held), min(each.text for each in held)) == (left, ATTACK)
 
 
 async def test_a_quarantined_memory_states_no_fact(engine: Engine) -> None:

@@ -49,7 +49,6 @@ CATALOG: Sequence[Step] = [
     ("GET", "/documents/{document}/chunks", None, 200),
     ("GET", "/collections/wiki/quarantined", None, 200),
     ("POST", "/documents/{document}/release", None, 404),
-    ("POST", "/documents/quarantined/delete", {"ids": ["unknown"]}, 404),
     ("POST", "/collections/wiki/wait", None, 200),
     ("GET", "/collections/wiki/status", None, 200),
     ("GET", "/files?path=/wiki", None, 200),
@@ -83,8 +82,8 @@ CONVERSATIONS: Sequence[Step] = [
     ("GET", "/documents/by-key?key=9&source=help&collection=wiki", None, 404),
     ("POST", "/messages/context", {"channel": "help", "query": "keys?", "collection": "wiki"}, 200),
     ("GET", "/documents/{document}/thread", None, 200),
-    ("DELETE", "/messages?channel=help&key=1&collection=wiki", None, 200),
-    ("DELETE", "/messages?channel=help&key=1&collection=wiki", None, 404),
+    ("DELETE", "/documents/by-key?source=help&key=1&collection=wiki", None, 200),
+    ("DELETE", "/documents/by-key?source=help&key=1&collection=wiki", None, 404),
 ]
 CHATS: Sequence[Step] = [
     ("POST", "/chat", {"message": "When do backups run?", "stream": False}, 503),

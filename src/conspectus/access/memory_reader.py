@@ -1,14 +1,15 @@
 """Memories as one person may read them, within a memory scope."""
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Sequence
 from datetime import datetime
 
 from conspectus.access.policy import among
 from conspectus.access.reader import AuthorizedReader, SourceRef
-from conspectus.model.filter import Filter
+from conspectus.model.filter import And, Eq, Filter
 from conspectus.model.ids import DocumentId, SourceId
 from conspectus.model.memory import ChangesSince
 from conspectus.model.records import Document, Source
+from conspectus.model.reports import as_given
 from conspectus.ports.memories import HomeSpan, Memories, Totals
 
 
@@ -35,10 +36,18 @@ class AuthorizedMemories:
         found = await self._memories.memory_sources(collection_id, begins=begins, below=below, kind="graph")
         return tuple(each.id for each in place.visible(found) if holds(each))
 
-    async def documents(self, memory_sources: "MemorySources", ids: Sequence[str]) -> list[Document]:
+    async def documents(
+        self, memory_sources: "MemorySources", ids: Sequence[str], *, quarantined: bool = False
+    ) -> list[Document]:
         """Return the existing memories of these sources in the order of `ids`."""
-        found = await self._authorized.inside(memory_sources.place, ids)
-        return [each for each in found if each.kind == "memory" and each.source in memory_sources.by_id]
+        found = await self._authorized.inside(memory_sources.place, ids, quarantined=quarantined)
+        here = [each for each in found if each.source in memory_sources.by_id]
+        return [each for each in here if as_given(each).kind == "memory"]
+
+    def withheld(self, memory_sources: "MemorySources", where: Filter) -> AsyncIterator[Sequence[Document]]:
+        """Yield pages of the quarantined memories of these sources of which what was given matches."""
+        wanted = And((memory_sources.filter, Eq("kind", "memory"), where))
+        return self._authorized.withheld(memory_sources.place, wanted)
 
     async def has_versions(self, place: SourceRef) -> bool:
         """Return whether the collection has earlier versions, which searches exclude."""

@@ -3,12 +3,14 @@
 What a person may not read raises NotFound, with the message and the reads of what does not exist.
 """
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 
 from conspectus.access.policy import (
     access_of,
+    among,
+    bound,
     counted_sources,
     narrowed,
     require_role,
@@ -34,6 +36,7 @@ from conspectus.model.records import (
     StoredChunk,
     StoredThread,
 )
+from conspectus.model.reports import as_given
 from conspectus.ports import Records
 from conspectus.ports.accounts import Accounts
 from conspectus.ports.jobs import JobScope, JobStore
@@ -41,7 +44,7 @@ from conspectus.ports.streams import EntityOccurrence, Extent, Span, Spot, Timel
 
 QUARANTINED = Eq("kind", "quarantined")
 MAX_CHECKED = 1_000
-"""Maximum number of pending texts that are checked for a readable one."""
+"""Maximum number of pending texts that are checked for a readable one, and of documents of a page."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,9 +72,11 @@ class SourceRef:
         """Return the sources in a filter that the person may read."""
         return counted_sources(self.access, where)
 
-    def shows(self, document: Document) -> bool:
-        """Return whether the person may read a document of this collection."""
-        return document.kind != "quarantined" and matches(self.narrowed(), document_row(document))
+    def shows(self, document: Document, *, quarantined: bool = False) -> bool:
+        """Return whether the person may read a document of this collection, or could after its release."""
+        return (quarantined or document.kind != "quarantined") and matches(
+            self.narrowed(), document_row(document)
+        )
 
     def visible(self, sources: Sequence[Source]) -> list[Source]:
         """Return the readable sources among these sources of the collection."""
@@ -172,13 +177,10 @@ class AuthorizedReader:
         """Return the readable sources with one of these ids or names, by name."""
         return place.visible(await self._records.sources(place.collection.id, called=names))
 
-    async def documents(self, ids: Sequence[str]) -> list[tuple[Document, SourceRef]]:
-        """Return the readable documents in the order of `ids`, with their collections."""
-        return await self._documents(ids, lambda place, each: place.shows(each))
-
-    async def _documents(
-        self, ids: Sequence[str], shows: Callable[[SourceRef, Document], bool]
+    async def documents(
+        self, ids: Sequence[str], *, quarantined: bool = False
     ) -> list[tuple[Document, SourceRef]]:
+        """Return the readable documents in the order of `ids`, with their collections."""
         require_scope(self.person, "read", "read")
         found = await self._records.documents([DocumentId(each) for each in ids])
         held = await self._grants()
@@ -189,12 +191,16 @@ class AuthorizedReader:
             for name, collection in collections.items()
         }
         pairs = [(each, places[each.collection]) for each in found if each.collection in places]
-        return [(each, place) for each, place in pairs if sees(place.access) and shows(place, each)]
+        shown = [pair for pair in pairs if sees(pair[1].access)]
+        return [(each, place) for each, place in shown if place.shows(each, quarantined=quarantined)]
 
-    async def inside(self, place: SourceRef, ids: Sequence[str]) -> list[Document]:
-        """Return the readable documents of a collection in the order of `ids`."""
+    async def inside(
+        self, place: SourceRef, ids: Sequence[str], *, quarantined: bool = False
+    ) -> list[Document]:
+        """Return the readable documents of a collection in the order of `ids`, or quarantined ones too."""
         found = await self._records.documents([DocumentId(each) for each in ids])
-        return [each for each in found if each.collection == place.collection.id and place.shows(each)]
+        here = [each for each in found if each.collection == place.collection.id]
+        return [each for each in here if place.shows(each, quarantined=quarantined)]
 
     async def document(self, document: str) -> tuple[Document, SourceRef]:
         """Return a document with its collection. Raises NotFound."""
@@ -380,11 +386,29 @@ class AuthorizedReader:
         allowed = place.narrowed(QUARANTINED)
         return await self._records.list(place.collection.id, allowed, after=after, limit=limit)
 
-    async def quarantined_documents(self, ids: Sequence[str]) -> Sequence[tuple[Document, SourceRef]]:
-        """Return quarantined documents with their collections, without unreadable and unknown ones."""
-        return await self._documents(
-            ids, lambda place, each: matches(place.narrowed(QUARANTINED), document_row(each))
-        )
+    async def stored(self, place: SourceRef, where: Filter) -> AsyncIterator[Sequence[Document]]:
+        """Yield pages of the documents that match, quarantined ones by what was given, for deletions."""
+        async for page in self._pages(place, And((Not(QUARANTINED), where))):
+            yield page
+        async for page in self.withheld(place, where):
+            yield page
+
+    async def withheld(self, place: SourceRef, where: Filter) -> AsyncIterator[Sequence[Document]]:
+        """Yield pages of the quarantined documents of which what was given matches."""
+        named = bound(where)
+        within = QUARANTINED if named is None else And((QUARANTINED, among(named)))
+        async for page in self._pages(place, within):
+            yield [each for each in page if matches(where, document_row(as_given(each)))]
+
+    async def _pages(self, place: SourceRef, where: Filter) -> AsyncIterator[Sequence[Document]]:
+        after: str | None = None
+        while True:
+            found, after = await self._records.list(
+                place.collection.id, place.narrowed(where), after=after, limit=MAX_CHECKED
+            )
+            yield found
+            if after is None:
+                return
 
     async def count(self, place: SourceRef, where: Filter, *, status: Status | None = None) -> int:
         """Return the number of readable documents that match."""

@@ -80,7 +80,7 @@ def delete(
     """Delete documents by id, filter or source."""
     where = _chosen(session, ids or [], chosen)
     count = session.engine.documents.count(collection=session.collection, filter=where)
-    confirm(f"Delete {count} documents?", yes=yes or not count)
+    confirm(f"Delete {count} documents, and quarantined ones that match?", yes=yes)
     receipt = session.engine.documents.delete_by_filter(where, collection=session.collection, purge=purge)
     session.show(receipt, receipt_line(receipt), found=receipt.documents)
 
@@ -226,19 +226,6 @@ def release_quarantined(
     """Release a quarantined document after review."""
     written = session.engine.documents.release_quarantined(document)
     session.show(written, f"released {written.id}")
-
-
-def delete_quarantined(
-    ids: Annotated[list[str], typer.Argument(metavar="ID...", help="Ids of documents.")],
-    session: Session,
-    *,
-    purge: Purge = False,
-    yes: Yes = False,
-) -> None:
-    """Delete quarantined documents after review."""
-    confirm(f"Delete {len(ids)} quarantined documents?", yes=yes)
-    receipt = session.engine.documents.delete_quarantined(ids, purge=purge)
-    session.show(receipt, receipt_line(receipt), found=receipt.documents)
 
 
 def documents_table(documents: Iterable[Document]) -> RenderableType:

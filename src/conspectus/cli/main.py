@@ -127,7 +127,6 @@ COMMANDS: Mapping[str, tuple[str, Mapping[str, str]]] = {
     }),
     "quarantine": ("Review documents that match attack patterns.", {
         "list": "documents.list_quarantined", "release": "documents.release_quarantined",
-        "delete": "documents.delete_quarantined",
     }),
     "requests": ("Log of model provider requests.", {
         "list": "jobs.list_requests", "summary": "jobs.summarize_requests",

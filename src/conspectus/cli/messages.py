@@ -116,7 +116,7 @@ def thread(channel: Channel, key: Key, session: Session, *, limit: Limit = 20) -
 
 def delete(channel: Channel, key: Key, session: Session) -> None:
     """Delete a message. Replies to it stay."""
-    receipt = session.engine.documents.delete(_message(session, channel, key).id)
+    receipt = session.engine.documents.delete_by_key(key, source=channel, collection=session.collection)
     session.show(receipt, f"deleted {receipt.documents} messages")
 
 

@@ -1,8 +1,7 @@
 """Writing, reading and deleting documents of a server."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import AsyncIterator, Iterable, Sequence
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 from typing import Unpack
 from urllib.parse import quote
@@ -14,10 +13,11 @@ from conspectus.client.operations import derived
 from conspectus.client.request import Request, path_of, post, work
 from conspectus.client.transport import RemoteService
 from conspectus.engine.documents import DocumentService
-from conspectus.ingest.files import Intake, KnownFile, Root, placed, take_in
+from conspectus.ingest.files import Intake, Root, placed, take_in
 from conspectus.ingest.prepare import batches
 from conspectus.model.filter import Filter, filter_to_json
-from conspectus.model.records import DocumentChanges, Json, NewDocument, Receipt, Source, Written
+from conspectus.model.pages import pages
+from conspectus.model.records import Document, DocumentChanges, Json, NewDocument, Receipt, Source, Written
 from conspectus.model.reports import FilesReport
 from conspectus.ports import Progress
 
@@ -66,9 +66,14 @@ class RemoteDocuments(RemoteService, DocumentService):
                     name, collection=collection
                 )
             roots.append(Root(whole, targets[name], prefix))
-        pages = partial(self.list, collection=collection, limit=LIST_LIMIT)
         intake = Intake(self._files, self._write, progress)
-        report = await take_in(intake, roots, KnownFile(pages, self.delete), prune=prune)
+
+        async def stored(where: Filter) -> AsyncIterator[Document]:
+            async for page in pages(self.list, collection=collection, filter=where, limit=LIST_LIMIT):
+                for each in page.documents:
+                    yield each
+
+        report = await take_in(intake, roots, stored, self.delete, prune=prune)
         if wait:
             await self.wait_until_embedded(collection=target.id, progress=progress)
         return report

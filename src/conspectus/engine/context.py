@@ -9,6 +9,7 @@ from dataclasses import replace
 from datetime import datetime
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Concatenate, Final, ParamSpec, TypeAlias, TypeVar, cast
+from uuid import uuid4
 from weakref import WeakValueDictionary
 
 from conspectus.access.keys import Keys
@@ -30,7 +31,7 @@ from conspectus.ingest.embedding_queue import EmbedQueue
 from conspectus.ingest.maintenance import purge
 from conspectus.ingest.open_indexes import OpenIndexes
 from conspectus.ingest.prepare import DocumentLimits, Preparation, named, storable, write
-from conspectus.model.access import LOCAL_OWNER, Person
+from conspectus.model.access import LOCAL_OWNER, AuditAction, AuditEntry, Person
 from conspectus.model.ids import LOCAL, CollectionId, SourceId, UserId, is_stable_id, is_uuid
 from conspectus.model.query import EVERYWHERE
 from conspectus.model.records import (
@@ -249,6 +250,17 @@ class EngineContext:
         """Raise PermissionDenied for a document that the user may not change."""
         require_scope(self.person, "write", "write")
         place.require("editor", action, source=document.source)
+
+    async def note_review(self, action: AuditAction, found: Sequence[tuple[Document, SourceRef]]) -> None:
+        """Add what happens to quarantined documents to the audit log."""
+        named: dict[CollectionId, list[str]] = {}
+        for each, place in found:
+            if each.kind == "quarantined":
+                named.setdefault(place.collection.id, []).append(each.id)
+        for home, ids in named.items():
+            actor, now = self.person.id, self.parts.clock()
+            entry = AuditEntry(str(uuid4()), actor, actor, home, " ".join(ids), now, action)
+            await self.parts.accounts.add_audit(entry)
 
     def purging(self, purge: bool, *collections: CollectionId) -> AbstractAsyncContextManager[None]:
         """A block that deletes. With `purge`, the text is erased from disk at its end."""

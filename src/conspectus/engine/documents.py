@@ -1,14 +1,11 @@
 """The documents service: write, read and delete documents."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 from typing import Unpack
-from uuid import uuid4
 
 from conspectus.access.policy import require_scope
-from conspectus.access.reader import SourceRef
 from conspectus.engine.context import Service
 from conspectus.errors import (
     NotFound,
@@ -17,9 +14,15 @@ from conspectus.errors import (
     TooLarge,
     require_range,
 )
-from conspectus.ingest.files import Intake, KnownFile, Root, placed, take_in
-from conspectus.ingest.prepare import batches, given_before, message_id, own_spans, quarantined
-from conspectus.model.access import AuditAction, AuditEntry
+from conspectus.ingest.files import Intake, Root, placed, take_in
+from conspectus.ingest.prepare import (
+    KEPT,
+    batches,
+    given_before,
+    message_id,
+    own_spans,
+    quarantined,
+)
 from conspectus.model.filter import EVERYTHING, Filter
 from conspectus.model.records import (
     Chunk,
@@ -38,8 +41,6 @@ from conspectus.ports import Progress
 
 LIST_LIMIT = 1_000
 REVIEW = "review quarantined documents"
-FIELDS = DocumentChanges.__annotations__.keys()
-TEXT = {"text", "places", "spans", "vector"}
 
 
 class DocumentService(Service):
@@ -102,8 +103,14 @@ class DocumentService(Service):
             if name not in targets:
                 targets[name], _ = await self._writer.writable(name, collection)
             roots.append(Root(whole, targets[name], prefix))
-        pages = partial(self.list, collection=collection, limit=LIST_LIMIT)
-        report = await take_in(intake, roots, KnownFile(pages, self.delete), prune=prune)
+        place = await self._authorized.place_of(found_source.id)
+
+        async def stored(where: Filter) -> AsyncIterator[Document]:
+            async for page in self._authorized.stored(place, where):
+                for each in page:
+                    yield each
+
+        report = await take_in(intake, roots, stored, self.delete, prune=prune)
         await self._context.embed(found_source, wait=wait, progress=progress)
         return report
 
@@ -203,16 +210,29 @@ class DocumentService(Service):
     async def delete(self, ids: str | Iterable[str], *, purge: bool = False) -> Receipt:
         """Delete documents with their children, chunks and vectors; return how many. Unknown ids count 0.
 
-        They are in no result when this returns. `purge` also waits until no file holds their text.
+        They are in no result when this returns. `purge` also waits until no file holds their text. That of
+        quarantined documents is noted in the audit log.
         """
         require_scope(self._person, "write", "write")
         asked = [ids] if isinstance(ids, str) else list(ids)
-        found = await self._authorized.documents(asked)
+        found = await self._authorized.documents(asked, quarantined=True)
         for document, place in found:
             self._context.may_edit(place, document, "delete a document")
+        await self._context.note_review("delete_quarantined", found)
         async with self._context.purging(purge, *{each.collection for each, _ in found}):
             receipt = await self._core.records.delete([each.id for each, _ in found], now=self._parts.clock())
         return replace(receipt, purged=purge)
+
+    async def delete_by_key(
+        self, key: str, *, source: str, collection: str = "default", purge: bool = False
+    ) -> Receipt:
+        """Delete the document of a key in a source, such as a message of a channel. Raises NotFound."""
+        place = await self._authorized.place(collection)
+        found_source = await self._authorized.require_source(place, source)
+        receipt = await self.delete(message_id(found_source.id, key), purge=purge)
+        if not receipt.documents:
+            raise NotFound("document", key)
+        return receipt
 
     async def delete_chunks(self, document: str) -> int:
         """Delete the chunks of a document, which stays; return how many. Raises NotFound."""
@@ -223,14 +243,12 @@ class DocumentService(Service):
     async def delete_by_filter(
         self, filter: Filter, *, collection: str = "default", purge: bool = False
     ) -> Receipt:
-        """Delete every document that matches."""
+        """Delete every document that matches, quarantined ones by what was given."""
         place = await self._authorized.place(collection)
         require_scope(self._person, "write", "write")
         total = Receipt()
         async with self._context.purging(purge, place.collection.id):
-            while page := (
-                await self.list(collection=place.collection.id, filter=filter, limit=LIST_LIMIT)
-            ).documents:
+            async for page in self._authorized.stored(place, filter):
                 one = await self.delete([each.id for each in page])
                 total = Receipt(
                     total.documents + one.documents, total.chunks + one.chunks, total.vectors + one.vectors
@@ -253,46 +271,21 @@ class DocumentService(Service):
         Only managers may. It is noted in the audit log. The fact of a memory is not added to a graph. Raises
         NotFound or PermissionDenied.
         """
-        ((stored, place),) = await self._quarantined([document])
+        require_scope(self._person, "write", REVIEW)
+        found = await self._authorized.documents([document], quarantined=True)
+        if not found or found[0][0].kind != "quarantined":
+            raise NotFound("quarantined document", document)
+        ((stored, place),) = found
+        place.require("manager", REVIEW)
         source = await self._authorized.require_source(place, stored.source)
-        await self._note("release", place, [stored])
+        await self._context.note_review("release", found)
         written = await self._context.release(given_before(stored), source, if_match=stored.fingerprint)
         await self._context.embed(place.collection, wait=False)
         return written
 
-    async def delete_quarantined(self, ids: Sequence[str], *, purge: bool = False) -> Receipt:
-        """Delete quarantined documents after review; return how many. Only managers may.
-
-        It is noted in the audit log. Raises NotFound or PermissionDenied.
-        """
-        found = await self._quarantined(ids)
-        for place in {each.collection.id: each for _, each in found}.values():
-            inside = [each for each, where in found if where.collection.id == place.collection.id]
-            await self._note("delete_quarantined", place, inside)
-        async with self._context.purging(purge, *{each.collection for each, _ in found}):
-            receipt = await self._core.records.delete([each.id for each, _ in found], now=self._parts.clock())
-        return replace(receipt, purged=purge)
-
-    async def _quarantined(self, ids: Sequence[str]) -> Sequence[tuple[Document, SourceRef]]:
-        """Return quarantined documents that the person may review. Raises NotFound or PermissionDenied."""
-        require_scope(self._person, "write", REVIEW)
-        found = await self._authorized.quarantined_documents(ids)
-        if missing := set(ids) - {each.id for each, _ in found}:
-            raise NotFound("quarantined document", min(missing))
-        for _, place in found:
-            place.require("manager", REVIEW)
-        return found
-
-    async def _note(self, action: AuditAction, place: SourceRef, documents: Sequence[Document]) -> None:
-        """Add a review to the audit log."""
-        actor, home, now = self._person.id, place.collection.id, self._parts.clock()
-        named = " ".join(each.id for each in documents)
-        entry = AuditEntry(str(uuid4()), actor, actor, home, named, now, action)
-        await self._parts.accounts.add_audit(entry)
-
     async def _as_input(self, stored: Document, source: Source, changes: DocumentChanges) -> NewDocument:
         """Return a stored document as it was given; without the text if that cannot be reproduced."""
-        fields = {name: getattr(stored, name) for name in (*FIELDS - TEXT, "key")}
+        fields = {name: getattr(stored, name) for name in KEPT}
         if "text" in changes:
             return NewDocument(text="", **fields)
         new = NewDocument(text=await self._authorized.text(stored), **fields)

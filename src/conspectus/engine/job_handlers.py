@@ -23,10 +23,9 @@ from conspectus.model.connections import Connection, SyncReport, SyncState
 from conspectus.model.filter import And, Eq, Filter, In
 from conspectus.model.ids import DocumentId
 from conspectus.model.jobs import Job
-from conspectus.model.pages import pages
 from conspectus.model.records import Document, Json, Metadata, NewDocument, Source, SourceKind, Written
+from conspectus.model.reports import as_given
 from conspectus.ports import FoundFile, ParsedFile
-from conspectus.ports.jobs import JobStore
 from conspectus.ports.web import Fetched
 from conspectus.text.hashing import stable_id
 
@@ -124,10 +123,10 @@ class JobHandlers:
             return await self._target(job, name, "wiki", facts)
 
         store = ConnectionSources(
+            self._context,
             self._collections,
             self._documents,
             connection,
-            self._parts.work.job_store,
             make=make,
             write=partial(self._put, job),
         )
@@ -198,9 +197,9 @@ class JobHandlers:
             raise LockLost(f"job {job.id}")
 
     async def _ids(self, source: Source, belonging: Filter) -> list[str]:
-        where = And((Eq("source", source.id), belonging))
-        found = pages(self._documents.list, collection=source.collection, filter=where, limit=PAGE)
-        return [each.id async for page in found for each in page.documents]
+        place = await self._authorized.place_of(source.collection)
+        stored = self._authorized.stored(place, And((Eq("source", source.id), belonging)))
+        return [each.id async for page in stored for each in page]
 
     async def _finish_embedding(self, job: Job) -> None:
         place = await self._authorized.place_of(job.collection)
@@ -263,18 +262,19 @@ class ConnectionSources:
 
     def __init__(
         self,
+        context: EngineContext,
         collections: CollectionService,
         documents: DocumentService,
         connection: Connection,
-        job_store: JobStore,
         *,
         make: Make,
         write: Write,
     ) -> None:
+        self._authorized = context.authorized
         self._collections = collections
         self._documents = documents
         self._connection = connection
-        self._job_store = job_store
+        self._job_store = context.parts.work.job_store
         self._make = make
         self._write = write
 
@@ -311,7 +311,7 @@ class ConnectionSources:
         found: list[Document] = []
         for start in range(0, len(ids), PAGE):
             where = In("document", tuple(ids[start : start + PAGE]))
-            found += [each async for each in self._matching(where)]
+            found += [as_given(each) async for each in self._matching(where)]
         return found
 
     async def stored(self) -> AsyncIterator[Document]:
@@ -324,12 +324,12 @@ class ConnectionSources:
         return await self._write(source, [replace(each, origin="import") for each in documents])
 
     async def delete(self, documents: Sequence[DocumentId]) -> None:
-        """Delete these pages. Their children only lose their parent."""
+        """Delete these pages. Their children only lose their parent, unless they are quarantined."""
         gone = set(documents)
         for start in range(0, len(documents), PAGE):
             parents = In("parent", tuple(documents[start : start + PAGE]))
             for child in [each async for each in self._matching(parents)]:
-                if child.id not in gone:
+                if child.id not in gone and child.kind != "quarantined":
                     await self._documents.update(child.id, parent=None)
         await self._documents.delete(documents)
 
@@ -348,8 +348,7 @@ class ConnectionSources:
         return [each for each in found if each.metadata.get("wiki") == self._connection.id]
 
     async def _matching(self, where: Filter) -> AsyncIterator[Document]:
-        mine = And((where, Eq(("wiki",), self._connection.id)))
-        collection = self._connection.collection
-        async for page in pages(self._documents.list, collection=collection, filter=mine, limit=PAGE):
-            for each in page.documents:
+        place = await self._authorized.place(self._connection.collection)
+        async for page in self._authorized.stored(place, And((where, Eq(("wiki",), self._connection.id)))):
+            for each in page:
                 yield each

@@ -1,6 +1,6 @@
 """Reading and deleting memories of one scope."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 
 from conspectus.access.memory_reader import AuthorizedMemories, MemorySources
 from conspectus.access.reader import SourceRef
@@ -10,7 +10,6 @@ from conspectus.memory.documents import closed_by, memory_of, naming_only
 from conspectus.memory.documents import recent as latest
 from conspectus.memory.retention import added, selection_filter
 from conspectus.memory.scopes import GRAPHS, beginning, beyond, checked, readable, scope_of
-from conspectus.model.filter import Filter
 from conspectus.model.ids import DocumentId, SourceId
 from conspectus.model.memory import (
     MEMORY,
@@ -131,38 +130,38 @@ class MemoryDeletion:
     async def delete(
         self, memory_sources: MemorySources, what: MemorySelection, *, dry_run: bool
     ) -> MemoryReceipt:
-        """Delete the selected memories, or with a dry run only count them."""
-        if not what.ids:
-            where = selection_filter(what, self._parts.clock())
-            return await self._forget_where(memory_sources, where, pinned=what.pinned, dry_run=dry_run)
-        found = await self._reader.stored.documents(memory_sources, list(dict.fromkeys(what.ids)))
-        for each in found:
-            self._context.may_edit(memory_sources.place, each, "forget memories")
-        return await delete_selected(self._context, [each.id for each in found], pinned=True, dry_run=dry_run)
-
-    async def _forget_where(
-        self, memory_sources: MemorySources, where: Filter, *, pinned: bool, dry_run: bool
-    ) -> MemoryReceipt:
-        """Delete matching memories page by page; a dry run counts all of them together."""
+        """Delete the selected memories page by page; a dry run counts all of them together."""
+        place, pinned = memory_sources.place, what.pinned or bool(what.ids)
         receipt, seen = MemoryReceipt(0), []
+        async for page in self._selected(memory_sources, what):
+            for document in page:
+                self._context.may_edit(place, document, "forget memories")
+            ids = [document.id for document in page]
+            seen += ids
+            if not dry_run:
+                await self._context.note_review("delete_quarantined", [(each, place) for each in page])
+                done = await delete_selected(self._context, ids, pinned=pinned, dry_run=False)
+                receipt = added(receipt, done)
+        return await delete_selected(self._context, seen, pinned=pinned, dry_run=True) if dry_run else receipt
+
+    async def _selected(
+        self, memory_sources: MemorySources, what: MemorySelection
+    ) -> AsyncIterator[Sequence[Document]]:
+        """Yield pages of the selected memories, also of quarantined ones."""
+        stored = self._reader.stored
+        if what.ids:
+            ids = list(dict.fromkeys(what.ids))
+            yield await stored.documents(memory_sources, ids, quarantined=True)
+            return
+        where = selection_filter(what, self._parts.clock())
         after: str | None = None
         while True:
             rows, after = await memory_sources.page(where, after=after, limit=BATCH)
-            for document, _ in rows:
-                self._context.may_edit(memory_sources.place, document, "forget memories")
-            ids = [document.id for document, _ in rows]
-            if dry_run:
-                seen += ids
-            else:
-                receipt = added(
-                    receipt, await delete_selected(self._context, ids, pinned=pinned, dry_run=False)
-                )
+            yield [document for document, _ in rows]
             if after is None:
-                return (
-                    await delete_selected(self._context, seen, pinned=pinned, dry_run=True)
-                    if dry_run
-                    else receipt
-                )
+                break
+        async for page in stored.withheld(memory_sources, where):
+            yield page
 
 
 async def delete_selected(

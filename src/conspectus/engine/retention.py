@@ -18,14 +18,16 @@ from conspectus.memory.retention import (
     counts_of,
     days_before,
     holding,
+    oldest,
     read_from,
     rule_address,
 )
 from conspectus.memory.scopes import MEMORIES, beyond, checked, holds, scope_of
 from conspectus.model.access import Person
+from conspectus.model.filter import Eq, Not
 from conspectus.model.ids import CollectionId, DocumentId, UserId
 from conspectus.model.jobs import Job
-from conspectus.model.memory import MEMORY, MemoryReceipt, Retention, RetentionRule, Scope
+from conspectus.model.memory import MEMORY, PINNED, MemoryReceipt, Retention, RetentionRule, Scope
 from conspectus.model.pages import pages
 from conspectus.model.records import Json
 from conspectus.ports.jobs import JobPlace, JobScope
@@ -78,6 +80,8 @@ class RetentionRules:
             holds=lambda source: scope is None or holds(scope, scope_of(source.name)),
         )
         now = self._parts.clock()
+        withheld = self._reader.stored.withheld(memory_sources, Not(Eq((PINNED,), True)))
+        turns = [each async for page in withheld for each in page if each.thread is not None]
         due: list[DocumentId] = []
         for each_source in memory_sources.sources:
             rule = holding(scopes, scope_of(each_source.name))
@@ -87,6 +91,8 @@ class RetentionRules:
             found = await memory_sources.oldest(
                 each_source.id, before=before, beyond=rule.max_count, pinned=False, limit=ALL
             )
+            held = [each for each in turns if each.source == each_source.id]
+            found = [*found, *oldest(held, before=before, beyond=rule.max_count)]
             if found:
                 place.require("editor", "apply retention rules", source=each_source.id)
             due += found

@@ -13,7 +13,7 @@ from conspectus.engine.context import EngineContext, Service
 from conspectus.engine.documents import DocumentService
 from conspectus.engine.stream_reader import StreamReader, as_caption
 from conspectus.engine.summaries import LiveSummaries
-from conspectus.engine.video_search import VideoSearch
+from conspectus.engine.video_search import VideoSearch, inside
 from conspectus.errors import (
     Conflict,
     ConspectusError,
@@ -39,9 +39,8 @@ from conspectus.ingest.captions import (
 from conspectus.ingest.prepare import batches
 from conspectus.model.filter import And, Eq
 from conspectus.model.jobs import Upload
-from conspectus.model.pages import pages
 from conspectus.model.query import Budget
-from conspectus.model.records import Kind, NewDocument, Receipt, Source, Written
+from conspectus.model.records import NewDocument, Receipt, Source, Written
 from conspectus.model.streams import (
     LIVE,
     ORIGIN,
@@ -195,16 +194,10 @@ class StreamService(Service):
     ) -> Receipt:
         """Delete the captions and events of a range, or all; the stream itself stays."""
         place, source = await self._reader.source(stream, collection)
-        if range == WHOLE:
-            return await self._documents.delete_by_filter(
-                And((Eq("source", source.id),)), collection=place.collection.id, purge=purge
-            )
-        span = span_of(range, clock_of(source))
-        kinds: tuple[Kind, ...] = ("caption", "event")
-        found = [
-            each for kind in kinds for each, _ in await self._reader.documents(place, source, span, kind)
-        ]
-        return await self._documents.delete([each.id for each in found], purge=purge)
+        within = inside(span_of(range, clock_of(source)))
+        return await self._documents.delete_by_filter(
+            And((Eq("source", source.id), *within)), collection=place.collection.id, purge=purge
+        )
 
     async def import_captions(
         self,
@@ -328,8 +321,8 @@ class StreamService(Service):
         """Delete captions of the file that it no longer contains."""
         place, source = await self._reader.source(stream, collection)
         where = And((Eq("source", source.id), Eq("kind", "caption"), Eq((FILE,), name)))
-        stored = pages(self._documents.list, collection=place.collection.id, filter=where, limit=PAGE)
-        if gone := [each.id async for page in stored for each in page.documents if each.id not in kept_keys]:
+        stored = self._authorized.stored(place, where)
+        if gone := [each.id async for page in stored for each in page if each.id not in kept_keys]:
             await self._documents.delete(gone)
 
     def _caption_files(

@@ -80,7 +80,9 @@ class Conversations:
 
     async def delete(self, channel: str, message: str) -> Receipt:
         """Delete a message; its replies stay. Raises NotFound."""
-        return await self._engine.documents.delete(await self._id(channel, message))
+        return await self._engine.documents.delete_by_key(
+            message, source=channel, collection=self._collection
+        )
 
     async def import_archive(self, path: str | Path, *, wait: bool = False) -> ImportReport:
         """Import an export of Slack, Discord or IRC, or a file with one message a line."""

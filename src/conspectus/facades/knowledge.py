@@ -293,7 +293,10 @@ class KnowledgeBase:
     async def delete_document(self, id: str, user_id: str) -> Receipt:
         """Delete a document with its chunks."""
         engine = await self._as(user_id)
-        return await engine.documents.delete((await engine.documents.get(id)).id)
+        receipt = await engine.documents.delete(id)
+        if not receipt.documents:
+            raise NotFound("document", id)
+        return receipt
 
     async def embed_chunks(
         self, document_id: str, chunks: Sequence[Mapping[str, Any]], user_id: str

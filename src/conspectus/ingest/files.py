@@ -6,36 +6,23 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequenc
 from dataclasses import dataclass, field, replace
 from email.message import Message
 from pathlib import Path, PurePath
-from typing import Protocol
 from urllib.parse import unquote
 
 from conspectus.errors import ConspectusError, FetchFailed, InvalidInput, UnsupportedContent
 from conspectus.ingest.prepare import BATCH_CHARACTERS, BATCH_DOCUMENTS
 from conspectus.model.filter import And, Eq, Filter, In
 from conspectus.model.ids import DocumentId
-from conspectus.model.pages import pages
 from conspectus.model.records import Document, NewDocument, Source, Written
-from conspectus.model.reports import FileFailure, FilesReport, Page
+from conspectus.model.reports import FileFailure, FilesReport, as_given
 from conspectus.ports import Files, FoundFile, Progress
 from conspectus.ports.web import Fetched
 from conspectus.text.urls import parse_url
 
 Write = Callable[[Sequence[NewDocument], Source], Awaitable[Sequence[Written]]]
 """Writes documents into a source."""
-
-
-class Pages(Protocol):
-    """Lists the stored documents that match, page by page."""
-
-    def __call__(self, *, filter: Filter, after: str | None = ...) -> Awaitable[Page]: ...
-
-
-@dataclass(frozen=True, slots=True)
-class KnownFile:
-    """Access to stored documents: listing and deleting."""
-
-    pages: Pages
-    delete: Callable[[Sequence[DocumentId]], Awaitable[object]]
+Stored = Callable[[Filter], AsyncIterator[Document]]
+"""Yields the stored documents that match."""
+Delete = Callable[[Sequence[DocumentId]], Awaitable[object]]
 
 
 @dataclass(slots=True)
@@ -141,7 +128,9 @@ def placed(path: str | Path, source: str | None) -> tuple[Path, str, str]:
     return whole, source, f"{folder.name}/" if whole.is_dir() else ""
 
 
-async def take_in(intake: Intake, roots: Sequence[Root], stored: KnownFile, *, prune: bool) -> FilesReport:
+async def take_in(
+    intake: Intake, roots: Sequence[Root], stored: Stored, delete: Delete, *, prune: bool
+) -> FilesReport:
     """Ingest every file below the roots, then delete what their files no longer hold.
 
     With `prune`, the documents of files that are gone are deleted too. A path that does not exist raises
@@ -158,13 +147,13 @@ async def take_in(intake: Intake, roots: Sequence[Root], stored: KnownFile, *, p
         mine = [root for root in roots if root.source.id == source]
         gone = [each.id async for each in _missing_files(stored, mine, prune=prune)]
         for start in range(0, len(gone), BATCH_DOCUMENTS):
-            await stored.delete(gone[start : start + BATCH_DOCUMENTS])
+            await delete(gone[start : start + BATCH_DOCUMENTS])
         for _ in gone:
             intake.count("pruned")
     return intake.report
 
 
-async def _missing_files(stored: KnownFile, roots: Sequence[Root], *, prune: bool) -> AsyncIterator[Document]:
+async def _missing_files(stored: Stored, roots: Sequence[Root], *, prune: bool) -> AsyncIterator[Document]:
     """The stored documents of one source whose files were deleted or no longer contain them."""
     keys: dict[str, set[str]] = {}
     for root in roots:
@@ -175,8 +164,8 @@ async def _missing_files(stored: KnownFile, roots: Sequence[Root], *, prune: boo
     parts = range(0, len(names), BATCH_DOCUMENTS)
     of_files = [And((whole, In(("path",), tuple(names[at : at + BATCH_DOCUMENTS])))) for at in parts]
     for where in [whole] if prune else of_files:
-        async for document in _documents(stored, where):
-            path = document.metadata.get("path")
+        async for document in stored(where):
+            path = as_given(document).metadata.get("path")
             if not isinstance(path, str):
                 continue
             if path in keys:
@@ -185,12 +174,6 @@ async def _missing_files(stored: KnownFile, roots: Sequence[Root], *, prune: boo
                 stale = prune and any(root.lost(path) for root in roots)
             if stale:
                 yield document
-
-
-async def _documents(stored: KnownFile, where: Filter) -> AsyncIterator[Document]:
-    async for page in pages(stored.pages, filter=where):
-        for document in page.documents:
-            yield document
 
 
 PLAIN = "text/plain"

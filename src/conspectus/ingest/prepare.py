@@ -12,7 +12,7 @@ from uuid import uuid4
 
 import numpy as np
 
-from conspectus.errors import ConspectusError, InvalidInput, NotFound, ProviderError, TooLarge, as_field
+from conspectus.errors import ConspectusError, InvalidInput, ProviderError, TooLarge, as_field
 from conspectus.ingest.sensitive import Screen, screen_of
 from conspectus.model.channels import NewMessage
 from conspectus.model.ids import DocumentId, SourceId
@@ -21,6 +21,7 @@ from conspectus.model.memory import NewMemory
 from conspectus.model.records import (
     Chunk,
     Document,
+    DocumentChanges,
     Json,
     Metadata,
     NewDocument,
@@ -31,7 +32,7 @@ from conspectus.model.records import (
     TextPosition,
     Written,
 )
-from conspectus.model.reports import Quarantined
+from conspectus.model.reports import QUARANTINE, Quarantined, as_given, quarantine_pattern
 from conspectus.model.streams import NewCaption
 from conspectus.model.trust import HIGHEST, highest_in, least, least_trusted, origin_in
 from conspectus.ports import CountTokens, Embedder, Records
@@ -128,7 +129,7 @@ def describe(new: NewDocument, by: Preparation) -> tuple[Document, bytes | None]
     )
     pattern = None if by.reviewed else _attack(new, described)
     if pattern is not None:
-        return _quarantined(new, described, pattern), None
+        return _quarantined(new, described, pattern, by), None
     places = checked(new.places, new.text)
     vector = None if new.vector is None else packed(unit(new.vector)[None])[0]
     has_sections = new.syntax != "plain" or any(place.headings for place in new.places)
@@ -136,8 +137,9 @@ def describe(new: NewDocument, by: Preparation) -> tuple[Document, bytes | None]
     return replace(described, fingerprint=_fingerprint(described, beside, by)), vector
 
 
-QUARANTINE = "quarantine"
-"""Metadata of a quarantined document: the pattern, and all that was given."""
+FIELDS = DocumentChanges.__annotations__.keys()
+KEPT = (*sorted(FIELDS - {"text", "places", "spans", "vector"}), "key")
+"""The fields of a new document that a stored one has, too."""
 BY_WRITER = "by_writer"
 
 
@@ -152,66 +154,35 @@ def _attack(new: NewDocument, described: Document) -> str | None:
     return attack_pattern(new.text, new.title, new.author or "")
 
 
-def _quarantined(new: NewDocument, described: Document, pattern: str) -> Document:
-    """Return a document without anything that could be in a result. Its metadata hold what was given."""
-    occurred = described.occurred
+def _quarantined(new: NewDocument, described: Document, pattern: str, by: Preparation) -> Document:
+    """Return a document without text. Its metadata hold what was given."""
     given: dict[str, Json] = {
         "text": clean(new.text),
-        "title": described.title,
         "kind": described.kind,
         "metadata": dict(described.metadata),
-        "author": described.author,
-        "role": described.role,
-        "occurred": None if occurred is None else [canonical(occurred.start), canonical(occurred.end)],
-        "sequence": described.sequence,
-        "thread": described.thread,
-        "syntax": described.syntax,
         "spans": [list(each) for each in new.spans],
         "places": [[each.start, each.page, list(each.headings)] for each in new.places],
-        "trust": described.trust,
+        "trust": "untrusted" if pattern == BY_WRITER else described.trust,
     }
-    hidden = replace(
-        described,
-        kind="quarantined",
-        title="",
-        metadata={QUARANTINE: {"pattern": pattern, "given": given}},
-        author=None,
-        role=None,
-        occurred=None,
-        sequence=None,
-        thread=None,
-        trust="quarantined",
-    )
-    return replace(hidden, fingerprint=content_hash(json.dumps([pattern, given], sort_keys=True)))
-
-
-def quarantine_pattern(document: Document) -> str | None:
-    """Return the pattern of a quarantined document."""
-    match document.metadata.get(QUARANTINE):
-        case {"pattern": str(pattern)} if document.kind == "quarantined":
-            return pattern
-        case _:
-            return None
+    held: Metadata = {QUARANTINE: {"pattern": pattern, "given": given}}
+    hidden = replace(described, kind="quarantined", metadata=held, trust="quarantined")
+    return replace(hidden, fingerprint=_fingerprint(hidden, (), by))
 
 
 def given_before(document: Document) -> NewDocument:
-    """Return what was given for a quarantined document, at its level. Raises NotFound for another one."""
-    held: Any = document.metadata.get(QUARANTINE)
-    if document.kind != "quarantined":
-        raise NotFound("quarantined document", document.id)
-    fields: dict[str, Any] = dict(held["given"])
-    if fields["occurred"] is not None:
-        fields["occurred"] = Period(*map(parse_instant, fields["occurred"]))
-    fields["spans"] = tuple((start, end) for start, end in fields["spans"])
-    fields["places"] = tuple(TextPosition(at, page, tuple(names)) for at, page, names in fields["places"])
-    if fields["trust"] == "quarantined":
-        fields["trust"] = "untrusted"
-    parent = None if document.parent is None else str(document.parent)
-    return NewDocument(**fields, key=document.key, parent=parent, origin=document.origin)
+    """Return what was given for a quarantined document, at the level that it has once it is released."""
+    held: Any = document.metadata[QUARANTINE]
+    fields = {name: getattr(as_given(document), name) for name in KEPT}
+    return NewDocument(
+        text=held["given"]["text"],
+        spans=tuple((start, end) for start, end in held["given"]["spans"]),
+        places=tuple(TextPosition(at, page, tuple(names)) for at, page, names in held["given"]["places"]),
+        **fields,
+    )
 
 
 def quarantined(document: Document) -> Quarantined:
-    """Return a quarantined document for review. Raises NotFound for another one."""
+    """Return a quarantined document for review."""
     new = given_before(document)
     return Quarantined(
         id=document.id,
@@ -223,7 +194,7 @@ def quarantined(document: Document) -> Quarantined:
         text=new.text,
         author=new.author,
         origin=document.origin,
-        trust=new.trust or "untrusted",
+        trust=as_given(document).trust,
         recorded=document.recorded,
     )
 

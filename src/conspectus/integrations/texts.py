@@ -2,7 +2,7 @@
 
 import base64
 import json
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -51,17 +51,13 @@ class OneSource:
         found: list[Document] = []
         if source is None or limit == 0:
             return found
-        if selection.ids is not None and len(selection.ids) > PAGE:
-            for start in range(0, len(selection.ids), PAGE):
-                part = replace(selection, ids=selection.ids[start : start + PAGE])
-                found += await self.documents(engine, part)
-            return found[:limit]
-        where = selection.condition(source)
         size = min(PAGE, limit or PAGE)
-        async for page in pages(engine.documents.list, collection=self.collection, filter=where, limit=size):
-            found += page.documents
-            if limit is not None and len(found) >= limit:
-                return found[:limit]
+        for where in selection.conditions(source):
+            listed = pages(engine.documents.list, collection=self.collection, filter=where, limit=size)
+            async for page in listed:
+                found += page.documents
+                if limit is not None and len(found) >= limit:
+                    return found[:limit]
         return found
 
     async def count(self, engine: AnyEngine, selection: "Selection") -> int:
@@ -250,6 +246,14 @@ class Selection:
             parts.append(Eq("parent", stable_id("document", source, self.below)))
         return And(tuple(parts))
 
+    def conditions(self, source: str) -> Iterator[Filter]:
+        """Yield the selection as filters of a few ids each."""
+        ids = self.ids
+        if ids is None:
+            yield self.condition(source)
+        for start in range(0, len(ids or ()), PAGE):
+            yield replace(self, ids=(ids or ())[start : start + PAGE]).condition(source)
+
 
 ALL = Selection()
 
@@ -273,10 +277,11 @@ class Texts(OneSource):
 
     async def delete(self, engine: AnyEngine, selection: Selection) -> int:
         """Delete the selected texts, and return their number. Unknown ids are ignored."""
-        documents = await self.documents(engine, selection)
-        if not documents:
-            return 0
-        return (await engine.documents.delete([each.id for each in documents])).documents
+        source, deleted = await self.id(engine), 0
+        for where in selection.conditions(source) if source is not None else ():
+            receipt = await engine.documents.delete_by_filter(where, collection=self.collection)
+            deleted += receipt.documents
+        return deleted
 
     async def search(
         self,

@@ -51,7 +51,7 @@ MAX_ROWS = 200
 """Largest `limit` of an operation."""
 _OUTGOING: Final = frozenset({"create_connection", "ingest_url", "put_alert"})
 """Operations that name an address for the server to contact: quoted text must not lead a model to one."""
-_REVIEW: Final = frozenset({"list_quarantined", "release_quarantined", "delete_quarantined"})
+_REVIEW: Final = frozenset({"list_quarantined", "release_quarantined"})
 """Operations for people: quoted text must not lead a model to them."""
 _ACCOUNTS: Final = frozenset(each.name for each in (*PEOPLE_OPERATIONS, *GRANT_OPERATIONS)) - {"whoami"}
 _LEFT_OUT: Final = _OUTGOING | _REVIEW | _ACCOUNTS

@@ -7,7 +7,7 @@ from typing import Literal
 
 from conspectus.errors import InvalidInput
 from conspectus.graph.name_keys import key_of
-from conspectus.ingest.prepare import Preparation, describe, prepare, quarantine_pattern
+from conspectus.ingest.prepare import Preparation, describe, prepare
 from conspectus.memory.documents import as_input, document_of, level_of, store_metadata
 from conspectus.memory.jsonl import Line, MemoryVersionLine, Reference
 from conspectus.model.graph import Fact, NewEdge, NewNode
@@ -23,6 +23,7 @@ from conspectus.model.memory import (
     Scope,
 )
 from conspectus.model.records import Json, NewDocument, PreparedDocument
+from conspectus.model.reports import quarantine_pattern
 from conspectus.text.hashing import stable_id
 from conspectus.text.times import canonical, parse_instant
 

@@ -1,15 +1,16 @@
 """Retention of memories: which are due by age or number, and the worker that deletes them."""
 
 import math
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Final
 
 from conspectus.errors import InvalidInput
 from conspectus.memory.scopes import MEMORIES, beginning, holds, scope_of, source_name
 from conspectus.model.filter import And, Eq, Filter, Not, Overlaps
+from conspectus.model.ids import DocumentId
 from conspectus.model.memory import PINNED, MemoryReceipt, MemorySelection, Retention, Scope
-from conspectus.model.records import Metadata
+from conspectus.model.records import Document, Metadata
 from conspectus.ports.jobs import Turn
 from conspectus.streams.alert_worker import Leadership
 from conspectus.text.times import parse_instant
@@ -61,6 +62,16 @@ def days_before(now: datetime, days: float) -> datetime:
         return now - timedelta(days=days)
     except OverflowError:
         return datetime.min.replace(tzinfo=UTC)
+
+
+def oldest(turns: Sequence[Document], *, before: datetime | None, beyond: int | None) -> list[DocumentId]:
+    """Return the turns that are older than `before`, or beyond the newest `beyond`."""
+    dated = [(each.occurred.start, each.id) for each in turns if each.occurred is not None]
+    return [
+        name
+        for place, (start, name) in enumerate(sorted(dated, reverse=True))
+        if (beyond is not None and place >= beyond) or (before is not None and start < before)
+    ]
 
 
 def strictest(retentions: Iterable[Retention]) -> Retention:

@@ -1,9 +1,9 @@
 """Reports of the engine: pages of documents, numbers, checks and imports."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
-from typing import Literal, get_args
+from typing import Any, Literal, get_args
 
 from conspectus.model.ids import DocumentId, SourceId
 from conspectus.model.index import Disagreement, IndexStatus
@@ -38,6 +38,24 @@ class Quarantined:
     origin: Origin
     trust: Trust
     recorded: datetime
+
+
+QUARANTINE = "quarantine"
+"""Metadata of a quarantined document: the pattern, and what was given."""
+
+
+def quarantine_pattern(document: Document) -> str | None:
+    """Return the pattern of a quarantined document."""
+    held: Any = document.metadata.get(QUARANTINE)
+    return str(held["pattern"]) if document.kind == "quarantined" else None
+
+
+def as_given(document: Document) -> Document:
+    """Return a quarantined document with the fields that it has once it is released; another one as it is."""
+    if document.kind != "quarantined":
+        return document
+    held: Any = document.metadata[QUARANTINE]
+    return replace(document, **{name: held["given"][name] for name in ("kind", "metadata", "trust")})
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,7 +21,7 @@ ROUTES: Final[Mapping[str, str]] = {
     "null is a value, and differs from an omitted field": "update_document",
     "selects by ids or by filter": "delete_documents_of_collection",
     "combines two methods, or has another response": """
-        delete_document delete_message forget_memory get_job list_documents_of_source reindex
+        delete_document forget_memory get_job list_documents_of_source reindex
         """,
     "hits are sent as ids of their chunks": "rerank",
 }

@@ -129,6 +129,7 @@ SOURCE_OPERATIONS: Final = (
 
 _LISTED: Final = "/collections/{collection}/documents"
 _DOCUMENT: Final = "/documents/{document}"
+_BY_KEY: Final = "/documents/by-key"
 _CHUNKS: Final = f"{_DOCUMENT}/chunks"
 
 DOCUMENT_OPERATIONS: Final = (
@@ -148,7 +149,6 @@ DOCUMENT_OPERATIONS: Final = (
     Operation(FileService.grep, "POST", "/files/grep", reads=True, unhurried=True, fields_of=Grep),
     Operation(DocumentService.list_quarantined, "GET", "/collections/{collection}/quarantined"),
     Operation(DocumentService.release_quarantined, "POST", f"{_DOCUMENT}/release"),
-    Operation(DocumentService.delete_quarantined, "POST", "/documents/quarantined/delete", unhurried=True),
 )
 
 
@@ -172,7 +172,8 @@ CHANNEL_OPERATIONS: Final = (
     ),
     Operation(ChannelService.list_messages, "GET", "/messages"),
     Operation(ChannelService.get_reply_chain, "GET", "/documents/{document}/thread"),
-    Operation(DocumentService.get_by_key, "GET", "/documents/by-key", id="get_document_by_key"),
+    Operation(DocumentService.get_by_key, "GET", _BY_KEY, id="get_document_by_key"),
+    Operation(DocumentService.delete_by_key, "DELETE", _BY_KEY, unhurried=True, id="delete_document_by_key"),
 )
 
 

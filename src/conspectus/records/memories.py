@@ -15,6 +15,7 @@ from sqlalchemy import (
     delete,
     func,
     insert,
+    or_,
     select,
     tuple_,
     update,
@@ -45,6 +46,7 @@ from conspectus.records.core.transactions import SqlStore, cached, reading, writ
 from conspectus.records.deletion import delete_documents
 from conspectus.records.graph.reads import resting_edges
 from conspectus.records.tables.core import (
+    QUARANTINED,
     REMEMBERED,
     VERSIONED,
     chunks,
@@ -66,7 +68,7 @@ COUNTED: Final = ("memories", "versions", "chunks", "vectors", "edges")
 _IDS = given("ids")
 """Any number of ids as one parameter, so that everything that depends on them is one query."""
 
-_CHOSEN = select(documents.c.id).where(documents.c.id.in_(_IDS), REMEMBERED)
+_CHOSEN = select(documents.c.id).where(documents.c.id.in_(_IDS), or_(REMEMBERED, QUARANTINED))
 _ROOTS = select(documents.c.id).where(documents.c.id.in_(_IDS)).cte("tree", recursive=True)
 _TREE = _ROOTS.union(select(documents.c.id).join(_ROOTS, documents.c.parent == _ROOTS.c.id))
 _WHOLE = documents.c.id.in_(select(_TREE.c.id))

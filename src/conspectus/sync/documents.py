@@ -37,11 +37,11 @@ class BlockingDocuments(BlockingService[DocumentService]):
     count = blocking(DocumentService.count)
     update = blocking(DocumentService.update)
     delete = blocking(DocumentService.delete)
+    delete_by_key = blocking(DocumentService.delete_by_key)
     delete_chunks = blocking(DocumentService.delete_chunks)
     delete_by_filter = blocking(DocumentService.delete_by_filter)
     list_quarantined = blocking(DocumentService.list_quarantined)
     release_quarantined = blocking(DocumentService.release_quarantined)
-    delete_quarantined = blocking(DocumentService.delete_quarantined)
 
 
 class BlockingSearch(BlockingService[SearchService]):

@@ -26,7 +26,7 @@ from conspectus.facades.video.mapping import ClosableStore, Document, in_order, 
 from conspectus.integrations.event_loop import OwnEngine, temporary_folder
 from conspectus.integrations.texts import best_of_each
 from conspectus.model import records
-from conspectus.model.filter import Eq
+from conspectus.model.filter import And, Eq
 from conspectus.model.pages import pages
 from conspectus.model.query import Query, QueryContext
 from conspectus.model.records import Collection
@@ -199,8 +199,11 @@ class EngineContextStore(ClosableStore):
     @on_engine
     async def delete_document(self, engine: AnyEngine, doc_id: str) -> bool:
         """Delete a document and return whether it existed."""
-        stored = await _stored(engine, await self._open(engine), doc_id)
-        deleted = stored is not None and (await engine.documents.delete(stored.id)).documents > 0
+        if (captions := await self._open(engine)) is None:
+            return False
+        chosen = And((Eq("document", doc_id), Eq("kind", "caption")))
+        receipt = await engine.documents.delete_by_filter(chosen, collection=captions.collection.id)
+        deleted = receipt.documents > 0
         self._count -= deleted
         return deleted
 

@@ -29,7 +29,7 @@ from conspectus.model.filter import (
     instant,
 )
 from conspectus.records.core.dialects import is_storable
-from conspectus.records.tables.core import documents
+from conspectus.records.tables.core import QUARANTINED, documents
 from conspectus.text.times import to_microseconds
 
 MAX_TERMS = 300
@@ -150,6 +150,8 @@ def _overlaps(where: Overlaps) -> Condition:
 
 
 def _equal(field: str | tuple[str, ...], value: Scalar) -> Condition:
+    if (field, value) == ("kind", "quarantined"):
+        return Condition(QUARANTINED, exact=True)
     return _compared(field, value, eq)
 
 

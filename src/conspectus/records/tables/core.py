@@ -15,6 +15,7 @@ from sqlalchemy import (
     MetaData,
     Table,
     UniqueConstraint,
+    literal_column,
     text,
     types,
 )
@@ -128,6 +129,7 @@ REMEMBERED = text("kind = 'memory'")
 NOTES = text("kind = 'memory' AND thread IS NULL")
 TURNS = text("kind = 'memory' AND thread IS NOT NULL")
 VERSIONED = text("kind = 'version'")
+QUARANTINED = documents.c.kind == literal_column("'quarantined'")
 """Conditions are literal, because a database uses a partial index only if it recognizes the condition."""
 
 Index(
@@ -183,6 +185,13 @@ Index(
     documents.c.collection,
     documents.c.source,
     sqlite_where=VERSIONED,
+)
+Index(
+    "ix_documents_quarantined",
+    documents.c.collection,
+    documents.c.recorded,
+    documents.c.id,
+    sqlite_where=QUARANTINED,
 )
 Index(
     "ix_documents_parent",

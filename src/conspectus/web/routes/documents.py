@@ -145,17 +145,6 @@ Named = Annotated[str, Query(min_length=1, max_length=NAME)]
 OfMessages = Annotated[str, Query(min_length=1, max_length=NAME)]
 
 
-@messages.delete(
-    "/messages", response_model=answered(Receipt), responses=problems(), dependencies=[Unhurried]
-)
-async def delete_message(
-    channel: Named, key: Named, engine: EngineOf, *, collection: OfMessages = "default", purge: Purge = False
-) -> Receipt:
-    """Delete a message by its key; what others answered stays."""
-    found = await engine.documents.get_by_key(key, source=channel, collection=collection)
-    return await engine.documents.delete(found.id, purge=purge)
-
-
 @messages.post(
     "/messages/import",
     response_model=answered(ImportReport),

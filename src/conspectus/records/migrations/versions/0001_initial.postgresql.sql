@@ -291,6 +291,7 @@ CREATE INDEX ix_documents_longest ON documents (source, (occurred_end - occurred
 CREATE INDEX ix_documents_notes ON documents (source, number) WHERE kind = 'memory' AND thread IS NULL;
 CREATE INDEX ix_documents_parent ON documents (parent, collection, recorded, id) WHERE parent IS NOT NULL;
 CREATE INDEX ix_documents_pending ON documents (collection, status, last_chunk) WHERE status = 'pending';
+CREATE INDEX ix_documents_quarantined ON documents (collection, recorded, id) WHERE kind = 'quarantined';
 CREATE INDEX ix_documents_remembered ON documents (source, order_start, number) WHERE kind = 'memory';
 CREATE INDEX ix_documents_thread ON documents (source, thread, order_sequence, order_start, id) WHERE thread IS NOT NULL AND chunks > 0;
 CREATE INDEX ix_documents_timeline ON documents (source, occurred_start, occurred_end, order_sequence, key, kind) WHERE kind IN ('caption', 'event');
