@@ -48,22 +48,18 @@ COPIES = "wikis"
 
 async def parts_of(place: StoreAddress, settings: Settings, models: Models) -> EngineComponents:
     """Return the adapters of the store at an address. The store is created if it is missing."""
-    from conspectus.records.accounts import SqlAccounts
-    from conspectus.records.feedback import SqlFeedback
+    from conspectus.records import accounts, feedback, memories
     from conspectus.records.graph.store import SqlGraphs
     from conspectus.records.jobs.requests import SqlRateCounters, SqlRequestLog
-    from conspectus.records.memories import SqlMemories
     from conspectus.records.streams.summaries import SqlSummaries
 
-    records = await _opened(place, settings)
-    turns = _turns(place, settings, records.transactions)
-    indexes = indexes_of(place, settings, records.transactions, turns)
+    records, turns, indexes = await _opened(place, settings)
     return EngineComponents(
         path=records.transactions.database.name if place.is_shared else str(place.folder),
         version=partial(importlib.metadata.version, "conspectus"),
         settings=settings,
         records=records,
-        accounts=SqlAccounts(records.transactions),
+        accounts=accounts.SqlAccounts(records.transactions),
         make_files=cache(partial(local_files, settings)),
         make_archives=cache(partial(local_archives, settings)),
         make_captions=cache(partial(_local_captions, settings)),
@@ -81,8 +77,8 @@ async def parts_of(place: StoreAddress, settings: Settings, models: Models) -> E
         rate_counters=SqlRateCounters(records.transactions),
         chat_registry=_chat_registry(place, settings, records.transactions),
         summaries=SqlSummaries(records.transactions),
-        feedback=SqlFeedback(records.transactions),
-        memories=SqlMemories(records.transactions),
+        feedback=feedback.SqlFeedback(records.transactions),
+        memories=memories.SqlMemories(records.transactions),
         graphs=SqlGraphs(records.transactions, maximum=settings.max_traversal_nodes),
         keeping=partial(turns, KEEPING),
         purging=partial(turns, PURGING),
@@ -103,8 +99,11 @@ async def prepare(path: str | Path, settings: Settings) -> None:
     ).close()
 
 
-async def _opened(place: StoreAddress, settings: Settings) -> "SqlRecords":
-    """Open the records of a store, created if they are missing, after checking that they fit the settings."""
+async def _opened(place: StoreAddress, settings: Settings) -> "tuple[SqlRecords, Turns, Indexes]":
+    """Open the records of a store, created if they are missing, with its locks and indexes.
+
+    It is checked first that they fit the settings.
+    """
     from conspectus.records.store import open_records
 
     chosen_index(place, settings)
@@ -112,7 +111,9 @@ async def _opened(place: StoreAddress, settings: Settings) -> "SqlRecords":
     await asyncio.to_thread(_make, place.folder)
     busy, connections = settings.lock_timeout_seconds, settings.database_connections
     wall = _has_wall(settings)
-    return await open_records(place.records, busy_seconds=busy, connections=connections, row_security=wall)
+    records = await open_records(place.records, busy_seconds=busy, connections=connections, row_security=wall)
+    turns = _turns(place, settings, records.transactions)
+    return records, turns, indexes_of(place, settings, records.transactions, turns)
 
 
 def _others_answer(place: StoreAddress, settings: Settings) -> bool:

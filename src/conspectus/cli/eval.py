@@ -114,7 +114,10 @@ def retrieval(
     ] = False,
 ) -> None:
     """Measure ranking: nDCG and recall."""
-    figures = _measured(session, lambda bars: run.retrieval(directory, graph=_ask(graph), progress=bars))
+    figures = _measured(
+        session,
+        lambda bars: run.retrieval(directory, graph=GraphExpansion() if graph else None, progress=bars),
+    )
     session.show(figures, ways_table(figures) if graph else figures_table(figures))
     _require(figures, fail_under)
 
@@ -151,7 +154,11 @@ def conversation(
 ) -> None:
     """Measure recall of evidence in conversations."""
     measure = partial(
-        run.conversation, directory, max_tokens=max_tokens, profile=scored.chosen(), graph=_ask(graph)
+        run.conversation,
+        directory,
+        max_tokens=max_tokens,
+        profile=scored.chosen(),
+        graph=GraphExpansion() if graph else None,
     )
     figures = _measured(session, lambda bars: measure(progress=bars))
     session.show(figures, figures_table(figures))
@@ -261,7 +268,3 @@ def ways_table(figures: Mapping[str, Mapping[str, object]]) -> RenderableType:
         values = (report.get(name, "") for report in figures.values())
         table.add_row(name, *(f"{each:.1f}" if isinstance(each, float) else str(each) for each in values))
     return table
-
-
-def _ask(graph: bool) -> GraphExpansion | None:
-    return GraphExpansion() if graph else None

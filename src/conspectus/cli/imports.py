@@ -2,7 +2,7 @@
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import astuple, dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -22,6 +22,7 @@ from conspectus.memory.jsonl import new_line
 from conspectus.memory.scopes import checked
 from conspectus.model.ids import CollectionId, SourceId
 from conspectus.model.memory import OWN, NewMemory, Scope
+from conspectus.model.pages import portions
 from conspectus.model.records import EmbeddingSpace, NewDocument, Source
 from conspectus.ports.imports import ForeignPlace, ForeignReader, ForeignRecord, LeftOut, Skipped
 from conspectus.text.clean import clean
@@ -137,25 +138,13 @@ def _import(session: Session, read: ForeignReader, how: Importing, scope: InScop
     into = None if scope is None else scope.scope()
     with progress() as bars:
         importer = Importer(session, how, into, left)
-        for batch in _batches(read(left)):
+        limits = {"most": BATCH_DOCUMENTS, "room": BATCH_CHARACTERS}
+        for batch in portions(read(left), lambda record: len(record.new.text), **limits):
             importer.write(batch, bars)
         if how.wait and importer.wrote:
             session.engine.documents.wait_until_embedded(collection=session.collection, progress=bars)
     report = importer.report()
     session.show(report, _picture(report), found=report.read)
-
-
-def _batches(records: Iterable[ForeignRecord]) -> Iterator[list[ForeignRecord]]:
-    batch: list[ForeignRecord] = []
-    size = 0
-    for record in records:
-        if batch and (len(batch) == BATCH_DOCUMENTS or size + len(record.new.text) > BATCH_CHARACTERS):
-            yield batch
-            batch, size = [], 0
-        batch.append(record)
-        size += len(record.new.text)
-    if batch:
-        yield batch
 
 
 class Importer:

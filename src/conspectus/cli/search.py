@@ -258,7 +258,7 @@ def trace_table(window: ContextWindow, limit: int) -> RenderableType:
             Text(entry.status, style=FATES[entry.status]),
             str(entry.tokens),
             f"{entry.score:.3f}",
-            cell(_parts(entry.parts)),
+            cell(" ".join(f"{name} {value:+.3f}" for name, value in entry.parts.items())),
             cell(entry.title or entry.document, limit=60),
             cell(entry.reason + (f"; fits from {entry.fits_from} on" if entry.fits_from else "")),
         )
@@ -314,7 +314,3 @@ def _location(hit: Hit, source: str) -> Text:
     location = "" if is_uuid(hit.document.location) or not hit.document.title else hit.document.location
     both = f"{location} ({source})" if location and source else location or source
     return cell(both, limit=80, style="dim")
-
-
-def _parts(parts: Mapping[str, float]) -> str:
-    return " ".join(f"{name} {value:+.3f}" for name, value in parts.items())

@@ -1,6 +1,6 @@
 """Memories of agents on a server: add, search, read and update."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from functools import partial
 from operator import add
 from typing import Final
@@ -14,6 +14,7 @@ from conspectus.errors import InvalidInput
 from conspectus.ingest.prepare import batches
 from conspectus.memory.jsonl import renumber
 from conspectus.model.memory import MEMORY, MemoryWritten, NewMemory, Scope
+from conspectus.model.pages import portions
 from conspectus.ports import Progress
 
 MAX_LINES: Final = 500
@@ -56,7 +57,8 @@ class RemoteMemory(RemoteService, MemoryService):
         where = {"collection": collection, "scope": scope}
         done: list[MemoryWritten] = []
         before = 0
-        for batch in _batches(lines.split("\n") if isinstance(lines, str) else lines):
+        given = lines.split("\n") if isinstance(lines, str) else lines
+        for batch in portions(given, len, most=MAX_LINES, room=MAX_CHARACTERS):
             request = request_for(MemoryService.import_lines, lines=batch, **where)
             try:
                 done += await self._channel.several(MemoryWritten, request)
@@ -72,16 +74,3 @@ class RemoteMemory(RemoteService, MemoryService):
 @derived
 class RemoteRetention(RemoteService, RetentionService):
     """Retention rules of a server."""
-
-
-def _batches(lines: Iterable[str]) -> Iterator[list[str]]:
-    batch: list[str] = []
-    size = 0
-    for line in lines:
-        if batch and (len(batch) == MAX_LINES or size + len(line) > MAX_CHARACTERS):
-            yield batch
-            batch, size = [], 0
-        batch.append(line)
-        size += len(line)
-    if batch:
-        yield batch

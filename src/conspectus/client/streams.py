@@ -118,16 +118,9 @@ def _together(reports: Iterable[CaptionImport]) -> CaptionImport:
     total = CaptionImport({}, 0, 0, 0)
     for each in reports:
         streams.update(each.streams)
-        total = CaptionImport(
-            dict(streams),
-            total.added + each.added,
-            total.replaced + each.replaced,
-            total.unchanged + each.unchanged,
-            total.failures + each.failures,
-            total.notices + each.notices,
-            total.skipped + each.skipped,
-        )
-    return total
+        names = ("added", "replaced", "unchanged", "failures", "notices", "skipped")
+        total = replace(total, **{name: getattr(total, name) + getattr(each, name) for name in names})
+    return replace(total, streams=dict(streams))
 
 
 @derived

@@ -18,6 +18,7 @@ from conspectus.model.channels import NewMessage
 from conspectus.model.ids import DocumentId, SourceId
 from conspectus.model.index import WriteResult, passage
 from conspectus.model.memory import NewMemory
+from conspectus.model.pages import portions
 from conspectus.model.records import (
     Chunk,
     Document,
@@ -368,16 +369,7 @@ SHORT = 2_000
 
 def batches(documents: Iterable[New]) -> Iterator[list[New]]:
     """The documents in their order, in batches bounded by number and by size of text."""
-    batch: list[New] = []
-    size = 0
-    for document in documents:
-        if batch and (len(batch) == BATCH_DOCUMENTS or size + len(document.text) > BATCH_CHARACTERS):
-            yield batch
-            batch, size = [], 0
-        batch.append(document)
-        size += len(document.text)
-    if batch:
-        yield batch
+    return portions(documents, lambda each: len(each.text), most=BATCH_DOCUMENTS, room=BATCH_CHARACTERS)
 
 
 async def write(

@@ -7,10 +7,11 @@ import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from typing import Any, TypeAlias
+from typing import Any, ClassVar, TypeAlias
 
 from conspectus.engine.any_engine import AnyEngine
 from conspectus.errors import InvalidInput, NotFound
+from conspectus.integrations.event_loop import Closing, Given, calls_to
 from conspectus.model.memory import MEMORY, ConversationSummary, Memory, MemorySelection, NewMemory, Scope
 from conspectus.text.clean import clean
 
@@ -124,6 +125,32 @@ class Turns:
         item: Item = json.loads(str(beside[ITEM]))
         spot = beside[SPOT]
         return _with(item, spot if isinstance(spot, list) else [], memory.text)
+
+
+class Conversation(Closing):
+    """A conversation whose turns are stored as memories in the order of time.
+
+    Its messages can be found later, also from other conversations of the same user. Without an `agent`,
+    messages of all agents in the conversation are read, and new ones belong to no agent.
+    """
+
+    form: ClassVar[str]
+
+    def __init__(
+        self,
+        conversation: str,
+        engine: Given = None,
+        *,
+        user: str | None = None,
+        agent: str | None = None,
+        collection: str = MEMORY,
+    ) -> None:
+        self._calls = calls_to(engine)
+        self._turns = Turns(Scope(user, agent, conversation), self.form, collection)
+
+    async def _clear(self, engine: AnyEngine) -> None:
+        """Delete all messages. Notes of the conversation are kept."""
+        await self._turns.clear(engine)
 
 
 async def conversations(engine: AnyEngine, scope: Scope, collection: str) -> list[str]:

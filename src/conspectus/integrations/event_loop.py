@@ -101,11 +101,20 @@ def both(
     return waited, awaited
 
 
-class _Opened:
-    """A store opened here, in a thread of its own."""
+def temporary_calls() -> Calls:
+    """Return the access to a temporary store.
 
-    def __init__(self, path: str | Path | None) -> None:
-        self._own = OwnEngine(partial(bootstrap.open, path))
+    It is deleted when it is closed, is no longer referenced, or the program ends.
+    """
+    folder = temporary_folder()
+    return _Opened(folder, folder)
+
+
+class _Opened:
+    """A store opened here, in a thread of its own; a `folder` is deleted with it."""
+
+    def __init__(self, path: str | Path | None, folder: Path | None = None) -> None:
+        self._own = OwnEngine(partial(bootstrap.open, path), folder=folder)
 
     async def run(self, work: Work[T]) -> T:
         return await self._own.run(work)

@@ -14,12 +14,11 @@ from typing import Any, cast
 
 from conspectus.engine.any_engine import AnyEngine
 from conspectus.errors import InvalidInput, MissingExtra
-from conspectus.integrations.chat_messages import Item, Turns
+from conspectus.integrations.chat_messages import Conversation, Item
 from conspectus.integrations.event_loop import Calls, Closing, Given, both, calls_to
 from conspectus.integrations.langchain_vectors import ConspectusVectorStore
 from conspectus.integrations.texts import Ask, Value, Values
 from conspectus.model.filter import EVERYTHING, Filter
-from conspectus.model.memory import MEMORY, Scope
 from conspectus.model.query import QueryOptions
 
 try:
@@ -48,7 +47,6 @@ __all__ = [
     "ConspectusRetriever",
     "ConspectusVectorStore",
 ]
-FORM = "langchain"
 ROLES = {"human": "user", "ai": "assistant"}
 """Roles of messages whose type has another name in LangChain."""
 CLASSES: Mapping[str, type[BaseMessage]] = {
@@ -151,24 +149,14 @@ class ConspectusRetriever(Closing, BaseRetriever):
         return [Document(each.text, id=each.id, metadata=each.metadata) for each in passages]
 
 
-class ConspectusChatMessageHistory(Closing, BaseChatMessageHistory):
+class ConspectusChatMessageHistory(Conversation, BaseChatMessageHistory):
     """All messages of a conversation, stored as memories in the order of time.
 
     Messages can be found later, also from other conversations of the same user. Without an `agent`, messages
     of all agents in the conversation are read, and new ones belong to no agent.
     """
 
-    def __init__(
-        self,
-        conversation: str,
-        engine: Given = None,
-        *,
-        user: str | None = None,
-        agent: str | None = None,
-        collection: str = MEMORY,
-    ) -> None:
-        self._calls = calls_to(engine)
-        self._turns = Turns(Scope(user, agent, conversation), FORM, collection)
+    form = "langchain"
 
     @property
     def messages(self) -> list[BaseMessage]:
@@ -189,12 +177,8 @@ class ConspectusChatMessageHistory(Closing, BaseChatMessageHistory):
         items, roles = [_item(each) for each in messages], [_role(each) for each in messages]
         await self._turns.add(engine, items, roles=roles)
 
-    async def _clear(self, engine: AnyEngine) -> None:
-        """Delete all messages. Notes of the conversation are kept."""
-        await self._turns.clear(engine)
-
     add_messages, aadd_messages = both(_add)
-    clear, aclear = both(_clear)
+    clear, aclear = both(Conversation._clear)
 
 
 def _role(message: BaseMessage) -> str:

@@ -100,7 +100,8 @@ class ConspectusStore(Closing, BaseStore):
 
     async def _namespaces(self, engine: AnyEngine, op: ListNamespacesOp) -> list[Namespace]:
         conditions = op.match_conditions or ()
-        first = [_below(_fixed(each.path)) for each in conditions if each.match_type == "prefix"]
+        fixed = [(*each.path, "*") for each in conditions if each.match_type == "prefix"]
+        first = [_below(path[: path.index("*")]) for path in fixed]
         documents = await self._texts.documents(engine, Selection(filter=And(tuple(first))))
         named = {tuple(str(each.metadata["namespace"]).split(".")[:-1]) for each in documents}
         matching = [name for name in named if all(_fits(each, name) for each in conditions)]
@@ -135,10 +136,6 @@ def _below(prefix: Namespace) -> Filter:
     """Return the filter of a namespace and those below it. `/` is the character after `.`."""
     start = ".".join(prefix)
     return Between(("namespace",), f"{start}.", f"{start}/") if prefix else EVERYTHING
-
-
-def _fixed(path: Namespace) -> Namespace:
-    return path[: path.index("*")] if "*" in path else path
 
 
 def _fits(condition: MatchCondition, name: Namespace) -> bool:

@@ -14,10 +14,10 @@ from typing import Any, TypeVar
 
 from conspectus.engine.any_engine import AnyEngine
 from conspectus.errors import InvalidInput, MissingExtra
-from conspectus.integrations.chat_messages import Item, Turns, nothing_yet
+from conspectus.integrations.chat_messages import Conversation, Item, nothing_yet
 from conspectus.integrations.event_loop import Closing, Given, Work, both, calls_to
 from conspectus.model.filter import EVERYTHING, Filter
-from conspectus.model.memory import MEMORY, NewMemory, Scope
+from conspectus.model.memory import NewMemory, Scope
 
 try:
     from pydantic_ai import FunctionToolset, ModelRetry
@@ -33,7 +33,6 @@ try:
 except ImportError as missing:
     raise MissingExtra("pydantic-ai", "pydantic-ai-slim") from missing
 
-FORM = "pydantic_ai"
 NOTHING = "Nothing was found."
 T = TypeVar("T")
 ROLES = {"tool-return": "tool", "retry-prompt": "tool", "system-prompt": "system"}
@@ -101,24 +100,14 @@ class ConspectusToolset(Closing, FunctionToolset[Any]):
             raise ModelRetry(str(wrong)) from wrong
 
 
-class ConspectusHistory(Closing):
+class ConspectusHistory(Conversation):
     """The messages of a conversation, stored as memories in the order of time.
 
     Messages can be found later, also from other conversations of the same user. Without an `agent`, messages
     of all agents in the conversation are read, and new ones belong to no agent.
     """
 
-    def __init__(
-        self,
-        conversation: str,
-        engine: Given = None,
-        *,
-        user: str | None = None,
-        agent: str | None = None,
-        collection: str = MEMORY,
-    ) -> None:
-        self._calls = calls_to(engine)
-        self._turns = Turns(Scope(user, agent, conversation), FORM, collection)
+    form = "pydantic_ai"
 
     async def _messages(self, engine: AnyEngine, limit: int | None = None) -> list[ModelMessage]:
         """Return the last `limit` messages in the order of time (None: all)."""
@@ -129,13 +118,9 @@ class ConspectusHistory(Closing):
         given = list(messages)
         await self._turns.add(engine, _items(given), roles=list(map(_role, given)))
 
-    async def _clear(self, engine: AnyEngine) -> None:
-        """Delete all messages. Notes of the conversation are kept."""
-        await self._turns.clear(engine)
-
     messages_sync, messages = both(_messages)
     add_sync, add = both(_add)
-    clear_sync, clear = both(_clear)
+    clear_sync, clear = both(Conversation._clear)
 
 
 def _role(message: ModelMessage) -> str:

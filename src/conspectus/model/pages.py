@@ -1,6 +1,6 @@
-"""Iteration over paginated lists."""
+"""Iteration over paginated lists, and lists in portions."""
 
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator
 from typing import Any, ParamSpec, Protocol, TypeVar
 
 
@@ -14,6 +14,7 @@ class Page(Protocol):
 
 
 A = ParamSpec("A")
+T = TypeVar("T")
 P = TypeVar("P", bound=Page)
 
 
@@ -25,3 +26,17 @@ async def pages(read: Callable[A, Awaitable[P]], /, *args: A.args, **kwargs: A.k
     while page.next is not None:
         page = await reader(*args, **{**kwargs, "after": page.next})
         yield page
+
+
+def portions(items: Iterable[T], size_of: Callable[[T], int], *, most: int, room: int) -> Iterator[list[T]]:
+    """Yield the items in lists of at most `most`, whose sizes add up to at most `room`."""
+    portion: list[T] = []
+    size = 0
+    for item in items:
+        if portion and (len(portion) == most or size + size_of(item) > room):
+            yield portion
+            portion, size = [], 0
+        portion.append(item)
+        size += size_of(item)
+    if portion:
+        yield portion

@@ -249,7 +249,7 @@ class DbosJobs:
     async def _inherit_from(self, executor: str) -> None:
         async with self._executor.sharing.turns(executor) as mine:
             if mine:
-                await asyncio.to_thread(_guarded, partial(_give_back, executor))
+                await asyncio.to_thread(_guarded, partial(DBOS._recover_pending_workflows, [executor]))
 
     def _others(self) -> list[str]:
         """Return the other executors with unfinished jobs."""
@@ -287,10 +287,6 @@ def _wait_while(busy: Callable[[], bool], until: float) -> None:
 def _is_alive(name: str) -> bool:
     """Return whether a thread with this prefix exists. One that is just starting cannot be joined."""
     return any(thread.name.startswith(name) for thread in threading.enumerate())
-
-
-def _give_back(executor: str) -> None:
-    DBOS._recover_pending_workflows([executor])
 
 
 def _guarded(work: Callable[[], Result]) -> Result:

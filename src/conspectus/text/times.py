@@ -13,7 +13,7 @@ from conspectus.model.records import Period, Source
 from conspectus.model.streams import ORIGIN, ZONE
 from conspectus.text.late_patterns import re_pattern
 
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND = timedelta(microseconds=1)
 _MAX_INPUT_LENGTH = 100
 _NUMBER = re_pattern(r"[+-]?\d+(?:\.\d*)?(?:[eE][+-]?\d{1,3})?", re.ASCII)
@@ -88,13 +88,13 @@ def parse_offset(value: str | int | float | timedelta) -> float:
 
 def to_microseconds(moment: datetime) -> int:
     """Return exact microseconds since 1970 in UTC; negative for earlier instants."""
-    return (_aware(moment) - _EPOCH) // _MICROSECOND
+    return (_aware(moment) - EPOCH) // _MICROSECOND
 
 
 def from_microseconds(microseconds: int) -> datetime:
     """Return a stored instant in UTC; the inverse of `to_microseconds`. Raises RecordsDamaged."""
     try:
-        return _EPOCH + timedelta(microseconds=microseconds)
+        return EPOCH + timedelta(microseconds=microseconds)
     except (OverflowError, TypeError) as error:
         raise RecordsDamaged(f"a stored time cannot be read ({error}); restore a backup") from error
 
@@ -110,8 +110,8 @@ def render(moment: datetime) -> str:
 
 
 def _from_iso(text: str, default_zone: tzinfo) -> datetime:
-    compact = _SPACED_ZONE.sub(_zone_mark, text.upper())
-    exact = _FRACTION.sub(_six_digits, compact, count=1)
+    compact = _SPACED_ZONE.sub(lambda found: "Z" if found[0].strip() else "", text.upper())
+    exact = _FRACTION.sub(lambda found: "." + (found[1] or found[2])[:6].ljust(6, "0"), compact, count=1)
     if re.fullmatch(r"\d{4}(-\d\d)?", exact, re.ASCII):
         exact += "-01-01" if len(exact) == 4 else "-01"
     try:
@@ -124,19 +124,11 @@ def _from_iso(text: str, default_zone: tzinfo) -> datetime:
     return parse_instant(moment, default_zone)
 
 
-def _six_digits(match: re.Match[str]) -> str:
-    return "." + (match[1] or match[2])[:6].ljust(6, "0")
-
-
-def _zone_mark(match: re.Match[str]) -> str:
-    return "Z" if match[0].strip() else ""
-
-
 def _from_epoch(seconds: int | float) -> datetime:
     try:
         whole = math.floor(seconds)
         microseconds = round((seconds - whole) * 1_000_000)
-        return _EPOCH + timedelta(seconds=whole, microseconds=microseconds)
+        return EPOCH + timedelta(seconds=whole, microseconds=microseconds)
     except (OverflowError, ValueError) as error:
         raise InvalidInput(
             "time", "the seconds since 1970 are not finite or outside the years 1 to 9999"
@@ -188,9 +180,7 @@ def _aware(moment: datetime) -> datetime:
     return moment
 
 
-EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
-_DATED: Final = re_pattern(r"\s*\d{4}-", re.ASCII)
-_COMPACT: Final = re_pattern(r"\s*\d{8}T\d{4}", re.ASCII)
+_DATED: Final = re_pattern(r"\s*(?:\d{4}-|\d{8}T\d{4})", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True)
@@ -202,7 +192,7 @@ class StreamClock:
 
     def instant(self, value: datetime | str | float) -> datetime:
         """Return the instant of seconds, a timecode, or an ISO 8601 instant. Raises InvalidInput."""
-        if isinstance(value, datetime) or (isinstance(value, str) and _is_dated(value)):
+        if isinstance(value, datetime) or (isinstance(value, str) and _DATED.match(value)):
             return parse_instant(value, self.zone).astimezone(UTC)
         try:
             return self.origin + timedelta(seconds=parse_offset(value))
@@ -253,10 +243,6 @@ def timecode(seconds: float) -> str:
     sign = "-" if seconds < 0 and thousandths else ""
     shown = f"{sign}{minutes // 60:02}:{minutes % 60:02}:{second:02}"
     return f"{shown}.{fraction:03}" if fraction else shown
-
-
-def _is_dated(value: str) -> bool:
-    return _DATED.match(value) is not None or _COMPACT.match(value) is not None
 
 
 OVERLAP_SECONDS: Final = 0.1

@@ -24,7 +24,7 @@ def _waited(
     @functools.wraps(method)
     def call(self: BlockingPart, /, *args: P.args, **kwargs: P.kwargs) -> T:
         work: Callable[..., Coroutine[Any, Any, T]] = getattr(self._inner, method.__name__)
-        return self.place.wait(lambda: work(*args, **kwargs))
+        return self.session.wait(lambda: work(*args, **kwargs))
 
     return call
 
@@ -37,7 +37,7 @@ class AgentMemory(BlockingPart):
     def __init__(self, vector_store: Any = None, **options: Unpack[MemoryOptions]) -> None:
         self.session = session_of(vector_store, options.get("collection", MEMORY)).storage
         self.owns = is_new(vector_store)
-        self._inner = AsyncAgentMemory(self.place.inside, **options)
+        self._inner = AsyncAgentMemory(self.session.inside, **options)
 
     @property
     def short_term_memory(self) -> list[MemoryItem]:
@@ -102,7 +102,7 @@ class ContextGraph(BlockingPart):
     ) -> None:
         self._inner = AsyncContextGraph(vector_store, name=name, collection=collection)
         self.session, self.owns = self._inner.session.storage, self._inner.owns
-        self._inner.session = self.place.inside
+        self._inner.session = self.session.inside
         self._known = {}
 
     @property
@@ -135,13 +135,13 @@ class ContextGraph(BlockingPart):
     ) -> str:
         """Link a node of this graph to a node of another one and return the link's id. Raises KeyError."""
         self._known[other._inner] = other
-        return self.place.wait(
+        return self.session.wait(
             lambda: self._inner.link_graph(other._inner, source_node_id, target_node_id, link_type)
         )
 
     def navigate_to(self, link_id: str) -> tuple["ContextGraph", str]:
         """Return the graph and the node that a link leads to. Raises KeyError."""
-        graph, node = self.place.wait(lambda: self._inner.navigate_to(link_id))
+        graph, node = self.session.wait(lambda: self._inner.navigate_to(link_id))
         if graph in self._known:
             return self._known[graph], node
         return ContextGraph._around(graph, graph.session.storage), node
@@ -151,7 +151,7 @@ class ContextGraph(BlockingPart):
         named = graphs if isinstance(graphs, Mapping) else {each.name: each for each in graphs}
         inner = {name: each._inner for name, each in named.items()}
         self._known |= {each._inner: each for each in named.values()}
-        return self.place.wait(lambda: self._inner.resolve_links(inner))
+        return self.session.wait(lambda: self._inner.resolve_links(inner))
 
     def _follow(self, place: AgentStorage) -> None:
         """Use the store of an agent's memory."""
@@ -178,8 +178,8 @@ class ContextRetriever(BlockingPart):
         self.session = session_for(store, inner, MEMORY).storage
         self.owns = is_new(store)
         if knowledge_graph is not None:
-            knowledge_graph._follow(self.place)
-        known = store._inner if isinstance(store, AgentMemory | AgentContext) else self.place.inside
+            knowledge_graph._follow(self.session)
+        known = store._inner if isinstance(store, AgentMemory | AgentContext) else self.session.inside
         self._inner = AsyncContextRetriever(known, inner, **expansion)
 
     retrieve = _waited(AsyncContextRetriever.retrieve)
@@ -195,7 +195,7 @@ class EntityLinker(BlockingPart):
     ) -> None:
         graph = knowledge_graph.graph if isinstance(knowledge_graph, AgentContext) else knowledge_graph
         self.session, self.owns = session_of(graph).storage, is_new(graph)
-        inner = graph._inner if isinstance(graph, ContextGraph) else self.place.inside
+        inner = graph._inner if isinstance(graph, ContextGraph) else self.session.inside
         self._inner = AsyncEntityLinker(inner, similarity_threshold=similarity_threshold, base_uri=base_uri)
 
     assign_uri = _waited(AsyncEntityLinker.assign_uri)
@@ -227,11 +227,11 @@ class AgentContext(AgentMemory):
         self.session = session_for(vector_store, inner, options.get("collection", MEMORY)).storage
         self.owns = is_new(vector_store)
         if knowledge_graph is not None:
-            knowledge_graph._follow(self.place)
-        self._inner = AsyncAgentContext(self.place.inside, inner, **options)
-        self.graph = knowledge_graph or ContextGraph._around(self._inner.graph, self.place)
-        self.linker = EntityLinker._around(self._inner.linker, self.place)
-        self.retriever = ContextRetriever._around(self._inner.retriever, self.place)
+            knowledge_graph._follow(self.session)
+        self._inner = AsyncAgentContext(self.session.inside, inner, **options)
+        self.graph = knowledge_graph or ContextGraph._around(self._inner.graph, self.session)
+        self.linker = EntityLinker._around(self._inner.linker, self.session)
+        self.retriever = ContextRetriever._around(self._inner.retriever, self.session)
 
     @overload
     def store(self, content: str | Mapping[str, Any] | MemoryItem, **options: Unpack[StoredWith]) -> str: ...
@@ -244,7 +244,7 @@ class AgentContext(AgentMemory):
     def store(self, content: Document | Iterable[Document], **options: Unpack[StoredWith]) -> Any:
         """Store one text and return its id, or a list and return its count and the ids in order."""
         work: Any = self._inner.store
-        return self.place.wait(lambda: work(content, **options))
+        return self.session.wait(lambda: work(content, **options))
 
     retrieve = _waited(AsyncAgentContext.retrieve)
     query_with_context = _waited(AsyncAgentContext.query_with_context)

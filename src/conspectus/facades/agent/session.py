@@ -4,15 +4,14 @@ import json
 import os
 from asyncio import to_thread
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
-from functools import partial
 from pathlib import Path
-from typing import Any, Final, Protocol, Self, TypeAlias, TypeVar
+from typing import Any, Final, Self, TypeAlias, TypeVar
 
 from conspectus import bootstrap
 from conspectus.engine.any_engine import AnyEngine
 from conspectus.engine.memory import MemoryService
 from conspectus.errors import InvalidInput, NotFound
-from conspectus.integrations.event_loop import Blocking, Calls, OwnEngine, calls_to, temporary_folder
+from conspectus.integrations.event_loop import Blocking, Calls, calls_to, temporary_calls
 from conspectus.model.memory import MEMORY
 
 T = TypeVar("T")
@@ -21,24 +20,6 @@ _NO_STORE = (
     "must be a path, an engine of conspectus.open or conspectus.connect, another part of an agent's context,"
     " or None; any other store could not keep whose a memory is"
 )
-
-
-class AgentSession(Protocol):
-    """Runs work with an engine."""
-
-    @property
-    def storage(self) -> "AgentStorage":
-        """The storage that it uses."""
-        ...
-
-    @property
-    def collection(self) -> str:
-        """The name of the collection that holds everything."""
-        ...
-
-    async def run(self, work: Work[T]) -> T:
-        """Return the result of work with the engine."""
-        ...
 
 
 class AgentStorage:
@@ -52,8 +33,9 @@ class AgentStorage:
         self.written = self.embedded = 0
         """Number of writes, and how many of them are embedded."""
 
-        self._inside = _Inside(self)
         self.collection = collection
+        self.inside = _Inside(self)
+        """The session for work that already runs on the engine's loop."""
 
     async def run(self, work: Work[T]) -> T:
         """Return the result of work with the engine, run on the engine's own loop."""
@@ -69,15 +51,10 @@ class AgentStorage:
 
         async def done(engine: Any) -> T:
             await self.prepare(engine)
-            self._inside.engine = engine
+            self.inside.engine = engine
             return await work()
 
         return self._calls.wait(done)
-
-    @property
-    def inside(self) -> AgentSession:
-        """The session for work that already runs on the engine's loop."""
-        return self._inside
 
     @property
     def storage(self) -> "AgentStorage":
@@ -125,6 +102,10 @@ class _Inside:
         return await work(self.engine)
 
 
+AgentSession: TypeAlias = AgentStorage | _Inside
+"""What runs work with an engine."""
+
+
 class AsyncPart:
     """A part of an agent's context, which may share its storage; the part that `owns` it closes it."""
 
@@ -158,11 +139,6 @@ class BlockingPart:
         made.session, made._inner = place, inner
         return made
 
-    @property
-    def place(self) -> AgentStorage:
-        """The storage that this part uses."""
-        return self.session
-
     def __enter__(self) -> Self:
         """Return this part; the store is opened on first use."""
         return self
@@ -195,7 +171,7 @@ def session_of(store: object, collection: str = MEMORY) -> AgentSession:
 def storage_of(store: object, collection: str = MEMORY) -> AgentStorage:
     """Return a new storage. Raises InvalidInput."""
     if store is None:
-        return AgentStorage(_Temporary(), collection)
+        return AgentStorage(temporary_calls(), collection)
     given: Any = store
     if isinstance(store, str | Path):
         return AgentStorage(calls_to(given), collection, origin=bootstrap.absolute(store))
@@ -204,23 +180,6 @@ def storage_of(store: object, collection: str = MEMORY) -> AgentStorage:
     if isinstance(getattr(store, "memory", None), MemoryService):
         return AgentStorage(calls_to(given), collection, origin=store)
     raise InvalidInput("vector_store", _NO_STORE)
-
-
-class _Temporary:
-    """A temporary store, deleted when it is closed, is no longer referenced, or the program ends."""
-
-    def __init__(self) -> None:
-        folder = temporary_folder()
-        self._own = OwnEngine(partial(bootstrap.open, folder), folder=folder)
-
-    async def run(self, work: Callable[[Any], Coroutine[Any, Any, T]]) -> T:
-        return await self._own.run(work)
-
-    def wait(self, work: Callable[[Any], Coroutine[Any, Any, T]]) -> T:
-        return self._own.start(work).result()
-
-    def close(self) -> None:
-        self._own.end()
 
 
 _PICKLED: Final = (b"\x80", b"(d", b"(l", b"c__")

@@ -6,7 +6,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import partial
-from types import TracebackType
 from typing import Any, Final, Self
 
 from conspectus.errors import InvalidInput
@@ -126,12 +125,7 @@ class ClosableStore(ContextStore):
         """Return the store; it is opened on first use."""
         return self
 
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    async def __aexit__(self, *_: object) -> None:
         """Close."""
         await self.close()
 

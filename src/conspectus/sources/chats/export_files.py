@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from io import BytesIO
 from pathlib import Path
 from typing import IO
 
@@ -108,7 +109,8 @@ def opened(path: Path, limits: ArchiveLimits, notices: Notices) -> Iterator[Expo
     """Open the export at a path for the block. Raises UnreadableFile or TooLarge."""
     try:
         mode = path.stat().st_mode
-        marked = stat.S_ISREG(mode) and _head(path).startswith(ZIP)
+        with path.open("rb") if stat.S_ISREG(mode) else BytesIO() as stream:
+            marked = stream.read(4).startswith(ZIP)
     except FileNotFoundError:
         raise UnreadableFile(str(path), "does not exist") from None
     except (OSError, ValueError) as error:
@@ -123,11 +125,6 @@ def opened(path: Path, limits: ArchiveLimits, notices: Notices) -> Iterator[Expo
         yield Export(path.stem, [ExportFile(path.name, lambda: path.open("rb"))], limits, notices)
     else:
         raise UnreadableFile(str(path), "neither a file nor a folder")
-
-
-def _head(path: Path) -> bytes:
-    with path.open("rb") as stream:
-        return stream.read(4)
 
 
 def _zip(path: Path, limits: ArchiveLimits) -> zipfile.ZipFile:
@@ -202,16 +199,16 @@ def _below(folder: Path, limits: ArchiveLimits, notices: Notices) -> Iterator[Ex
             raise TooLarge("files", size=found, limit=limits.files, unit="files")
 
 
+def _file_opener(path: Path) -> Callable[[], IO[bytes]]:
+    return lambda: path.open("rb")
+
+
 def _entries(folder: Path, name: str, notices: Notices) -> list[os.DirEntry[str]]:
     try:
         return [entry for entry in os.scandir(folder) if not entry.name.startswith(".")]
     except OSError:
         notices.damaged("unreadable folders, skipped", name)
         return []
-
-
-def _file_opener(path: Path) -> Callable[[], IO[bytes]]:
-    return lambda: path.open("rb")
 
 
 BEFORE_ALL = datetime.min.replace(tzinfo=UTC)

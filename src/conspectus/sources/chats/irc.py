@@ -257,7 +257,7 @@ class _Channel:
 def read_irc(export: Export, parts: Iterable[ExportFile], notices: Notices) -> Iterator[ChannelArchive]:
     """Return the channels that the files are named after."""
     channels: dict[tuple[str, str], _Channel] = {}
-    for part in sorted(parts, key=_order):
+    for part in sorted(parts, key=lambda part: (part.folder, written_day(part.base) or date.min, part.name)):
         decoded = export.text(part)
         if decoded is None:
             continue
@@ -285,11 +285,6 @@ def _has_speaker(entry: IrcEntry) -> bool:
     """Return whether the line has a speaker and not a tag of a markup language."""
     named = NICK.fullmatch(entry.nick or "") is not None and entry.text != "" and not entry.action
     return entry.clock is not None or named
-
-
-def _order(part: ExportFile) -> tuple[str, date, str]:
-    """Return the sort key of files in the order in which they were written."""
-    return part.folder, written_day(part.base) or date.min, part.name
 
 
 def _channel(part: ExportFile, export: str) -> tuple[str, str]:

@@ -118,7 +118,7 @@ class SlackText:
         """Return the text of a block without elements; None for a block that may have some."""
         makers: Mapping[str, Callable[[], str]] = {
             "user": lambda: f"@{self.person(text_in(block, 'user_id'))}",
-            "channel": lambda: f"#{self._channel(text_in(block, 'channel_id'))}",
+            "channel": lambda: f"#{self._channels.get(named := text_in(block, 'channel_id'), named)}",
             "link": lambda: _link(text_in(block, "url"), text_in(block, "text")),
             "mrkdwn": lambda: self.plain(text_in(block, "text")),
             "plain_text": lambda: text_in(block, "text"),
@@ -134,12 +134,10 @@ class SlackText:
         for each in mappings(block.get("fields")):
             yield self.plain(text_in(each, "text"))
 
-    def _channel(self, identifier: str) -> str:
-        return self._channels.get(identifier, identifier)
-
     def _attachment(self, attachment: Mapping[str, object]) -> str:
         parts = [text_in(attachment, name) for name in ("pretext", "author_name", "title", "text")]
-        parts += map(_field, mappings(attachment.get("fields")))
+        for each in mappings(attachment.get("fields")):
+            parts.append(": ".join(filter(None, (text_in(each, "title"), text_in(each, "value")))))
         said = [self.plain(part) for part in parts if part] or [self.blocks(attachment.get("blocks"))]
         return "\n".join(filter(None, said)) or self.plain(text_in(attachment, "fallback"))
 
@@ -157,10 +155,6 @@ def files_of(message: Mapping[str, object]) -> Iterable[Mapping[str, object]]:
     one = mapping(message.get("file"))
     several = [mapping(each) for each in items(message.get("files"))]
     return [file for file in (*several, one) if file]
-
-
-def _field(field: Mapping[str, object]) -> str:
-    return ": ".join(filter(None, (text_in(field, "title"), text_in(field, "value"))))
 
 
 def _special(command: str, label: str) -> str:
@@ -332,17 +326,14 @@ def _message_metadata(message: Mapping[str, object], kind: str) -> dict[str, obj
         moment = instant(stamp_in(mapping(message["edited"]), "ts"))
         found |= {} if moment is None else {"edited": canonical(moment)}
     if "reactions" in message:
-        found |= {"reactions": counts} if (counts := _reactions(message["reactions"])) else {}
+        given = mappings(message["reactions"])
+        counts = counted((text_in(each, "name"), _times(each)) for each in given)
+        found |= {"reactions": counts} if counts else {}
     if "files" in message or "file" in message:
         shown = (file for file in files_of(message) if text_in(file, "mode") not in ABSENT)
         names = listed(text_in(file, "name", "title") for file in shown)
         found |= {"files": names} if names else {}
     return found
-
-
-def _reactions(value: object) -> dict[str, int]:
-    """Return the count of each reaction."""
-    return counted((text_in(each, "name"), _times(each)) for each in mappings(value))
 
 
 def _times(reaction: Mapping[str, object]) -> object:

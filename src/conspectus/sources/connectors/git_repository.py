@@ -19,6 +19,7 @@ from urllib.parse import unquote, urlsplit
 
 from conspectus.errors import FetchFailed, ForbiddenAddress, InvalidInput, NotFound, TooLarge, UnreadableFile
 from conspectus.model.connections import ConnectorEntry, Listing
+from conspectus.model.pages import portions
 from conspectus.model.records import NewDocument
 from conspectus.private import UMASK, make_folder
 from conspectus.sources.connectors.markdown_folder import (
@@ -366,7 +367,7 @@ class GitRepository:
             files[path] = File(path, blob.id, row.id if row and same else None, PurePosixPath(path).stem)
             if not same and blob.size <= self._files.max_file_bytes:
                 unread.append(path)
-        for some in _portions(unread, blobs):
+        for some in portions(unread, lambda path: blobs[path].size, most=BATCH, room=READ_BYTES):
             contents = await self._read([blobs[path].id for path in some])
             for path, data in zip(some, contents, strict=True):
                 files[path] = await asyncio.to_thread(self._file, path, blobs[path], data)
@@ -417,17 +418,3 @@ def _pages(listed: bytes) -> Iterator[tuple[str, Blob]]:
         left_out = any(part.startswith(".") or part in SKIPPED_FOLDERS for part in parts)
         if mode in REGULAR and is_page(path) and not left_out:
             yield path, Blob(id.decode(), int(size))
-
-
-def _portions(paths: Sequence[str], blobs: Mapping[str, Blob]) -> Iterator[list[str]]:
-    """Split paths into batches that are read at once."""
-    some: list[str] = []
-    size = 0
-    for path in paths:
-        if some and (size + blobs[path].size > READ_BYTES or len(some) == BATCH):
-            yield some
-            some, size = [], 0
-        some.append(path)
-        size += blobs[path].size
-    if some:
-        yield some

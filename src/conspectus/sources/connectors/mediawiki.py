@@ -409,7 +409,7 @@ class MediaWiki:
         titles: dict[str, str] = {}
         unknown = False
         happened = [*await self._edits(site, since), *await self._events(site, since)]
-        for event in sorted(happened, key=_time):
+        for event in sorted(happened, key=lambda event: str(event.get("timestamp", ""))):
             with self._api.understood():
                 time = str(event["timestamp"])
                 known = {str(event[name]) for name in ("pageid", "logpage") if event.get(name)}
@@ -500,7 +500,3 @@ def _matters(event: Answer, site: Site) -> bool:
 def _target(event: Answer) -> Answer:
     """Return the target of a move or a merge."""
     return event.get("params") or {}
-
-
-def _time(event: Answer) -> str:
-    return str(event.get("timestamp", ""))

@@ -6,11 +6,12 @@
 import asyncio
 import json
 import shutil
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from datetime import UTC, datetime
+from functools import wraps
 from pathlib import Path
-from typing import IO
+from typing import IO, Any, Concatenate, ParamSpec, TypeVar
 
 from conspectus.errors import StorageError, UnreadableFile
 from conspectus.model.ids import JobId
@@ -19,6 +20,20 @@ from conspectus.model.records import Metadata
 from conspectus.private import sync, written
 
 BLOCK = 1 << 20
+P = ParamSpec("P")
+T = TypeVar("T")
+
+
+def _threaded(
+    work: Callable[Concatenate[Any, P], T],
+) -> Callable[Concatenate[Any, P], Coroutine[Any, Any, T]]:
+    """Return a method that does its work in a thread."""
+
+    @wraps(work)
+    async def call(self: Any, /, *args: P.args, **named: P.kwargs) -> T:
+        return await asyncio.to_thread(work, self, *args, **named)
+
+    return call
 
 
 class LocalJobFiles:
@@ -28,46 +43,28 @@ class LocalJobFiles:
         self._secrets = folder / "secrets"
         self._uploads = folder / "uploads"
 
-    async def store_secret(self, job: JobId, secret: Metadata) -> None:
+    @_threaded
+    def store_secret(self, job: JobId, secret: Metadata) -> None:
         """Store a secret in a file for the current account only. Raises StorageError."""
-        await asyncio.to_thread(self._store_secret, job, json.dumps(dict(secret)))
-
-    async def secret(self, job: JobId) -> Metadata | None:
-        """Return the secret of a job; None if it has none, or it was deleted."""
-        return await asyncio.to_thread(self._secret, job)
-
-    async def store_files(self, job: JobId, uploads: Sequence[Upload]) -> None:
-        """Copy the files durably. Raises UnreadableFile or StorageError."""
-        await asyncio.to_thread(self._store_files, job, uploads)
-
-    async def files(self, job: JobId) -> Sequence[Path]:
-        """Return the paths of the files in the order in which they were stored."""
-        return await asyncio.to_thread(self._files, job)
-
-    async def drop(self, job: JobId) -> None:
-        """Delete everything that is stored for a job."""
-        await asyncio.to_thread(self._drop, job)
-
-    async def holders(self) -> Mapping[JobId, datetime]:
-        """Return the jobs with stored files, and when these last changed."""
-        return await asyncio.to_thread(self._holders)
-
-    def _store_secret(self, job: JobId, secret: str) -> None:
         try:
             self._private(self._secrets)
-            _write(self._secrets / job, [secret.encode()])
+            _write(self._secrets / job, [json.dumps(dict(secret)).encode()])
             sync(self._secrets)
         except OSError as fault:
             raise StorageError(f"a secret could not be stored: {fault.strerror}") from fault
 
-    def _secret(self, job: JobId) -> Metadata | None:
+    @_threaded
+    def secret(self, job: JobId) -> Metadata | None:
+        """Return the secret of a job; None if it has none, or it was deleted."""
         try:
             kept: Metadata = json.loads((self._secrets / job).read_bytes())
         except FileNotFoundError:
             return None
         return kept
 
-    def _store_files(self, job: JobId, uploads: Sequence[Upload]) -> None:
+    @_threaded
+    def store_files(self, job: JobId, uploads: Sequence[Upload]) -> None:
+        """Copy the files durably. Raises UnreadableFile or StorageError."""
         folder = self._uploads / job
         with ExitStack() as unless_kept:
             unless_kept.callback(self._drop, job)
@@ -81,15 +78,24 @@ class LocalJobFiles:
                 raise StorageError(f"the files could not be stored: {fault.strerror}") from fault
             unless_kept.pop_all()
 
-    def _files(self, job: JobId) -> list[Path]:
+    @_threaded
+    def files(self, job: JobId) -> Sequence[Path]:
+        """Return the paths of the files in the order in which they were stored."""
         folder = self._uploads / job
         return sorted(folder.iterdir(), key=lambda path: int(path.name)) if folder.is_dir() else []
+
+    @_threaded
+    def drop(self, job: JobId) -> None:
+        """Delete everything that is stored for a job."""
+        self._drop(job)
 
     def _drop(self, job: JobId) -> None:
         (self._secrets / job).unlink(missing_ok=True)
         shutil.rmtree(self._uploads / job, ignore_errors=True)
 
-    def _holders(self) -> dict[JobId, datetime]:
+    @_threaded
+    def holders(self) -> Mapping[JobId, datetime]:
+        """Return the jobs with stored files, and when these last changed."""
         found: dict[JobId, datetime] = {}
         for folder in (self._secrets, self._uploads):
             for path in folder.iterdir() if folder.is_dir() else ():

@@ -2,7 +2,7 @@
 
 import html
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
 
@@ -237,8 +237,4 @@ def _name(element: etree._Element) -> str:
 
 def _attributes(element: etree._Element) -> Mapping[str, str]:
     """Return attributes by local name."""
-    return {str(name).rpartition("}")[2]: str(value) for name, value in _items(element)}
-
-
-def _items(element: etree._Element) -> Iterator[tuple[object, object]]:
-    yield from element.attrib.items()
+    return {str(name).rpartition("}")[2]: str(value) for name, value in element.attrib.items()}
