@@ -22,19 +22,23 @@ from conspectus.cli import agent_hook as hook
 from conspectus.engine import Engine
 from conspectus.errors import ConspectusError, NotFound
 from conspectus.mcp.tool import ResultPage, ToolBudget, filled
-from conspectus.model.memory import MEMORY, Memory, NewMemory, Scope
+from conspectus.model.memory import Memory, NewMemory, Scope
 from conspectus.settings import Settings
 from conspectus.text.clean import clean, on_one_line
+from conspectus.web.warmup import for_good
 
 IDLE: Final = 1_800.0
 """Seconds without an event after which the helper exits."""
 IDLE_CHECK_SECONDS: Final = 10.0
 """Seconds between two checks whether it is idle."""
+QUIET_SECONDS: Final = 0.2
+"""Seconds that a spooled event waits after a hook, which is answered first."""
 ANSWER_TIMEOUT: Final = 0.8
 """Seconds for an answer; the hook waits a little longer."""
 MAX_TEXT: Final = 20_000
 """Characters of a prompt or an answer that are stored."""
 MAX_QUERY: Final = 2_000
+WARM_UP_TOKENS: Final = 600
 MAX_RECALLED: Final = 8
 MAX_LINE: Final = 600
 TOKENIZER: Final = "o200k_base"
@@ -134,6 +138,14 @@ class AgentHelper:
         finally:
             writer.close()
 
+    async def warm(self) -> None:
+        """Answer a prompt in the newest project, so that the first answer is as fast as the others."""
+        with suppress(NotFound):
+            newest = await self._engine.memory.list(scope=Scope(), limit=1, newest_first=True)
+            for each in newest.memories:
+                root = each.scope.agent or ""
+                await self.recall(Event("", "", "prompt", "", root, "", each.text), WARM_UP_TOKENS)
+
     async def answer(self, event: Event, max_tokens: int) -> str:
         """Return the response to an event in the client's JSON format, or an empty string."""
         text = hook.project_notes(event.root, max_tokens) if event.kind == "start" else ""
@@ -184,6 +196,8 @@ class AgentHelper:
         if not claimed.exists():
             return
         for line in claimed.read_bytes().splitlines():
+            if time.monotonic() - self.last < QUIET_SECONDS:
+                await asyncio.sleep(QUIET_SECONDS)
             client, _, payload = line.partition(b"\t")
             try:
                 event = event_of(client.decode(errors="replace"), payload)
@@ -261,7 +275,8 @@ async def serve(folder: Path, idle: float) -> None:
         stop = asyncio.Event()
         for each in (signal.SIGTERM, signal.SIGINT):
             asyncio.get_running_loop().add_signal_handler(each, stop.set)
-        await warm(engine)
+        with for_good():
+            await helper.warm()
         async with await asyncio.start_unix_server(
             helper.handle_connection, hook.SOCKET, limit=hook.MAX_BYTES
         ):
@@ -275,12 +290,6 @@ async def wait_until_idle(helper: AgentHelper, stop: asyncio.Event, idle: float)
     while not stop.is_set() and time.monotonic() - helper.last < idle:
         with suppress(TimeoutError):
             await asyncio.wait_for(stop.wait(), min(idle, IDLE_CHECK_SECONDS))
-
-
-async def warm(engine: Engine) -> None:
-    """Load the model and the index, so that the first answer is as fast as the others."""
-    with suppress(NotFound):
-        await engine.search.retrieve("warm-up", collection=MEMORY, limit=1)
 
 
 def main(folder: Path, idle: float = IDLE) -> int:
