@@ -1,38 +1,58 @@
-"""Speed of agent memory, compared with other libraries: python benchmarks/memory.py --memories 0 10000
-100000.
+"""Agent memory, compared with other libraries: python benchmarks/memory.py --memories 0 10000 100000.
 
-One memory is stored at a time, and one question asked at a time, in stores that hold more and more. Everyone
-works in a process of its own, one after the other. What is measured and how is in benchmarks/README.md.
+One memory is stored at a time, and one question asked at a time, in stores that hold more and more. With
+`--evidence DIR`, the turns of conversations are stored, and the evidence of their questions is looked for
+among the ten best, by everyone with the same vectors. Everyone works in a process of its own, one after the
+other. What is measured and how is in benchmarks/README.md.
 """
 
 import argparse
+import asyncio
 import json
 import os
+import resource
 import shutil
 import subprocess
 import sys
+import time
 import venv
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict
+from datetime import datetime
+from itertools import product
 from pathlib import Path
 from typing import Any, TypeAlias
 
 import numpy as np
 from corpus import paragraphs, questions
+from peers.memories import Said
 from rich.console import Console
 from rich.table import Table
 
+from conspectus.bootstrap import local_counter
+from conspectus.evals.datasets import CitedQuestion, read_conversation_set
+from conspectus.model.records import NewDocument
+from conspectus.ports import Vectors
+from conspectus.providers.onnx_embedder import OnnxEmbedder
 from conspectus.text.clean import clean
 
 HERE = Path(__file__).parent
 PYTHON = Path("venv-memory") / "bin" / "python"
 OURS = "conspectus"
-PEERS = (OURS, "langgraph", "mem0")
+PEERS = (OURS, "langgraph", "mem0", "mcp-memory")
 KEPT_BACK, QUESTIONS, USERS = 420, 210, 10
-KINDS = ("remember", "remember, 20 a second", "recall", "memory_window")
-PROCESSOR = ("remember, processor", "recall, processor")
+KINDS = ("remember", "remember, 20 a second", "recall", "memory_window", "recall in a new process")
+PROCESSOR = ("remember, processor", "recall, processor", "recall in a new process, processor")
 """The mean time that the whole process worked for one, which other programs do not change."""
+COLD_RUNS = 5
 CONSOLE = Console(stderr=True)
-QUIET = {"MEM0_TELEMETRY": "False", "ANONYMIZED_TELEMETRY": "False", "PYTHONPATH": str(HERE)}
+QUIET = {
+    "MEM0_TELEMETRY": "False",
+    "ANONYMIZED_TELEMETRY": "False",
+    "MCP_MEMORY_OFFLINE": "1",
+    "HF_HUB_OFFLINE": "1",
+    "PYTHONPATH": str(HERE),
+}
 
 Figures: TypeAlias = Mapping[str, Any]
 
@@ -67,13 +87,85 @@ def measure(folder: Path, peer: str, number: int, conversations: int) -> Figures
     CONSOLE.print(f"{peer}: {number:,} memories")
     store = folder / "memory" / peer
     shutil.rmtree(store, ignore_errors=True)
-    python = sys.executable if peer == OURS else str(environment(folder))
-    command = [python, "-m", "peers.memories", peer, str(store), str(work(folder, number))]
-    command += [str(number), str(conversations)]
-    done = subprocess.run(command, check=True, stdout=subprocess.PIPE, env=os.environ | QUIET)
-    told = json.loads(done.stdout.splitlines()[-1])
+    given = work(folder, number)
+    told = told_by(folder, peer, "times", str(given), str(number), str(conversations))
+    cold = [cold_recall(folder, peer, given) for _ in range(COLD_RUNS)]
     shutil.rmtree(store, ignore_errors=True)
-    return {"name": f"{peer} {told['version']}", **told["times"]}
+    walls, processor = zip(*cold, strict=True)
+    beside = {"recall in a new process": walls, "recall in a new process, processor": processor}
+    return {"name": f"{peer} {told['version']}", **told["times"], **beside}
+
+
+def told_by(folder: Path, peer: str, what: str, *rest: str) -> Any:
+    """What a process of a memory library prints."""
+    python = sys.executable if peer == OURS else str(environment(folder))
+    command = [python, "-m", "peers.memories", peer, str(folder / "memory" / peer), what, *rest]
+    done = subprocess.run(command, check=True, stdout=subprocess.PIPE, env=os.environ | QUIET)
+    return json.loads(done.stdout.splitlines()[-1])
+
+
+def cold_recall(folder: Path, peer: str, given: Path) -> tuple[float, float]:
+    """Wall and processor milliseconds of a process that opens the store and asks one question."""
+    before, begun = _children(), time.perf_counter()
+    told_by(folder, peer, "cold", str(given))
+    return 1_000 * (time.perf_counter() - begun), 1_000 * (_children() - before)
+
+
+def _children() -> float:
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
+
+
+def evidence(folder: Path, peer: str, directory: Path) -> Figures:
+    """Recall of the evidence of a set of conversations, and the times of storing and asking."""
+    CONSOLE.print(f"{peer}: {directory.name}")
+    shutil.rmtree(folder / "memory" / peer, ignore_errors=True)
+    told = told_by(folder, peer, "evidence", *map(str, conversations_of(folder, directory)))
+    shutil.rmtree(folder / "memory" / peer, ignore_errors=True)
+    return {"name": f"{peer} {told['version']}", "recall@10": told["recall@10"], **told["times"]}
+
+
+def conversations_of(folder: Path, directory: Path) -> tuple[Path, Path]:
+    """The turns and questions of a set, and the vectors that the included model makes of them."""
+    path = folder / f"evidence-{directory.name}.json"
+    vectors = path.with_suffix(".npy")
+    if not vectors.exists():
+        data = read_conversation_set(directory)
+        turns = [turn(user, each) for user, said in data.conversations.items() for each in said]
+        asked = list(map(question, data.questions))
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(json.dumps({"turns": list(map(asdict, turns)), "questions": asked}), encoding="utf-8")
+        texts = [each.spoken for each in turns]
+        np.save(vectors, asyncio.run(embedded(texts, [each["text"] for each in asked])))
+    return path, vectors
+
+
+def question(cited: CitedQuestion) -> dict[str, Any]:
+    """A question of a set; names of turns repeat in its other conversations."""
+    evidence = [f"{cited.conversation} {key}" for key in sorted(cited.evidence)]
+    return {"text": cited.text, "user": cited.conversation, "evidence": evidence}
+
+
+def turn(user: str, said: NewDocument) -> Said:
+    """A turn of a set as a memory of the conversation's user."""
+    at = said.occurred.isoformat() if isinstance(said.occurred, datetime) else None
+    name, conversation = f"{user} {said.key}", said.thread or ""
+    return Said(name, said.text, user, conversation, said.author, said.role, at)
+
+
+async def embedded(texts: Sequence[str], questions: Sequence[str]) -> Vectors:
+    """Vectors of texts, then those of questions."""
+    embedder = OnnxEmbedder()
+    rows = [await embedder.embed_documents(texts[at : at + 64]) for at in range(0, len(texts), 64)]
+    asked = [await embedder.embed_query(each) for each in questions]
+    return np.concatenate([*rows, np.array(asked)])
+
+
+def tool_tokens(folder: Path, peer: str) -> str:
+    """How many tools a memory has for agents, and the tokens of their names, descriptions and parameters."""
+    tools = told_by(folder, peer, "tools")["tools"]
+    count = local_counter("o200k_base")
+    return f"{len(tools)}: {count(json.dumps(tools)):,}" if tools else "-"
 
 
 def lines(found: Mapping[int, Mapping[str, Figures]]) -> Iterator[list[str]]:
@@ -102,15 +194,24 @@ def cell(value: float | None, ours: float | None) -> str:
     return f"{value:.2f} ms" if value == ours else f"{value:,.2f} ms ({value / ours:.2g}x)"
 
 
-def show(found: Mapping[int, Mapping[str, Figures]], *, markdown: bool) -> None:
+def evidence_lines(found: Mapping[str, Mapping[str, Figures]]) -> Iterator[list[str]]:
+    """The rows of the sets of conversations."""
+    for name, peers in found.items():
+        yield [f"{name}: recall@10", *(f"{each['recall@10']:.1f}" for each in peers.values())]
+        for kind, percent in product(("remember", "recall"), (50, 95)):
+            values = [percentile(each, kind, percent) for each in peers.values()]
+            ours = percentile(peers[OURS], kind, percent)
+            yield [f"{name}: {kind}, p{percent}", *(cell(value, ours) for value in values)]
+
+
+def show(names: Sequence[str], rows: Iterable[Sequence[str]], *, markdown: bool) -> None:
     """The table, on the terminal or as Markdown."""
-    names = [each["name"] for each in next(iter(found.values())).values()]
     if markdown:
-        rows = [["", *names], ["---"] * (len(names) + 1), *lines(found)]
-        print("\n".join(f"| {' | '.join(row)} |" for row in rows))
+        whole = [["", *names], ["---"] * (len(names) + 1), *rows]
+        print("\n".join(f"| {' | '.join(row)} |" for row in whole))
         return
     table = Table("", *names)
-    for row in lines(found):
+    for row in rows:
         table.add_row(*row)
     Console().print(table)
 
@@ -118,18 +219,25 @@ def show(found: Mapping[int, Mapping[str, Figures]], *, markdown: bool) -> None:
 def main() -> None:
     """Measure what is asked for."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
-    parser.add_argument("--memories", type=int, nargs="+", default=[0, 10_000, 100_000])
+    parser.add_argument("--memories", type=int, nargs="*", default=[0, 10_000, 100_000])
+    parser.add_argument("--evidence", type=Path, nargs="*", default=[], metavar="DIR", help="conversations")
+    parser.add_argument("--tools", action="store_true", help="also count the tokens of tools")
     parser.add_argument("--conversations", type=int, default=10, help="of each of ten users")
     parser.add_argument("--peers", nargs="*", choices=PEERS[1:], default=PEERS[1:])
     parser.add_argument("--folder", type=Path, default=Path(".benchmarks"))
     parser.add_argument("--markdown", action="store_true")
     given = parser.parse_args()
-    folder = given.folder.absolute()
+    folder, peers = given.folder.absolute(), (OURS, *given.peers)
     found = {
-        number: {peer: measure(folder, peer, number, given.conversations) for peer in (OURS, *given.peers)}
+        number: {peer: measure(folder, peer, number, given.conversations) for peer in peers}
         for number in given.memories
     }
-    show(found, markdown=given.markdown)
+    sets = {each.name: {peer: evidence(folder, peer, each) for peer in peers} for each in given.evidence}
+    rows = [*lines(found), *evidence_lines(sets)]
+    if given.tools:
+        rows.append(["tools for agents, tokens", *(tool_tokens(folder, peer) for peer in peers)])
+    named = next(iter((*found.values(), *sets.values())), {peer: {"name": peer} for peer in peers})
+    show([each["name"] for each in named.values()], rows, markdown=given.markdown)
 
 
 if __name__ == "__main__":

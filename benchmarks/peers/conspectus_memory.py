@@ -4,12 +4,15 @@ from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from itertools import groupby
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 import conspectus
 from conspectus import Engine
-from conspectus.model.memory import MEMORY, Scope
+from conspectus.mcp.server import listed
+from conspectus.mcp.tool import ToolOptions
+from conspectus.model.memory import MEMORY, NewMemory, Scope
 from conspectus.model.records import EmbeddingSpace
 from conspectus.ports import Vectors
 from peers.memories import BUDGET, DIMENSIONS, TOP, Said
@@ -48,7 +51,7 @@ class ConspectusMemory:
         of_one = sorted(memories, key=_place)
         for (user, conversation), said in groupby(of_one, key=_place):
             scope = Scope(user, None, conversation)
-            await self._engine.memory.add([each.text for each in said], scope=scope)
+            await self._engine.memory.add(list(map(_memory, said)), scope=scope)
         if memories:
             await self.settle()
             await self._engine.memory.recall("warm", scope=CURRENT_USER)
@@ -60,22 +63,38 @@ class ConspectusMemory:
 
     async def store(self, said: Said) -> None:
         """One memory; found by its words on return, embedded in the background."""
-        await self._engine.memory.add(said.text, scope=Scope(said.user, None, said.conversation))
+        scope = Scope(said.user, None, said.conversation)
+        await self._engine.memory.add([_memory(said)], scope=scope)
 
-    async def recall(self, question: str) -> int:
+    async def recall(self, question: str, user: str) -> list[str]:
         """Short term, words, vectors and graph together."""
-        return len((await self._engine.memory.recall(question, scope=CURRENT_USER, limit=TOP)).memories)
+        found = await self._engine.memory.recall(question, scope=Scope(user), limit=TOP)
+        return [str(each.memory.metadata["name"]) for each in found.memories]
 
     async def window(self, question: str) -> int:
         """A context of so many tokens."""
         return (await self._engine.memory.window(question, BUDGET, scope=CURRENT_USER)).tokens
 
 
+def tools() -> list[dict[str, Any]]:
+    """Those that `conspectus mcp` lists, documents and graphs included."""
+    return [
+        {"name": each.name, "description": each.description, "parameters": each.input_schema}
+        for each in listed(ToolOptions(BUDGET))
+    ]
+
+
 @asynccontextmanager
-async def opened(store: Path, embedded: Callable[[str], list[float]]) -> AsyncIterator[ConspectusMemory]:
-    """A new store."""
-    async with conspectus.open(store, embedder=GivenEmbedder(embedded)) as engine:
+async def opened(store: Path, embed: Callable[[str], list[float]] | None) -> AsyncIterator[ConspectusMemory]:
+    """A store; without a function, with the included model."""
+    embedder = None if embed is None else GivenEmbedder(embed)
+    async with conspectus.open(store, embedder=embedder) as engine:
         yield ConspectusMemory(engine)
+
+
+def _memory(said: Said) -> NewMemory:
+    beside = {"name": said.name}
+    return NewMemory(said.text, speaker=said.speaker, role=said.role, at=said.at, metadata=beside)
 
 
 def _place(said: Said) -> tuple[str, str]:

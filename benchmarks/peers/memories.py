@@ -1,10 +1,15 @@
 """One memory of agents at work, in a process of its own.
 
-python -m peers.memories PEER STORE WORK NUMBER CONVERSATIONS
+python -m peers.memories PEER STORE times WORK NUMBER CONVERSATIONS
+python -m peers.memories PEER STORE evidence WORK VECTORS
+python -m peers.memories PEER STORE cold WORK
+python -m peers.memories PEER STORE tools
 
-All are given the same memories, of 10 users in as many conversations each, and the same embedder, which takes
-next to no time: each word has a fixed random vector, and a text is the sum of those of its words. The last
-line of the output has the times in milliseconds as JSON.
+All are given the same memories and the same embedder. For `times` these are of 10 users in as many
+conversations each, and the embedder takes next to no time: each word has a fixed random vector, and a text
+is the sum of those of its words. For `evidence` the vectors of a real model are given with the texts. `cold`
+asks one question of a store that `times` filled. The last line of the output is JSON, with times in
+milliseconds.
 """
 
 import asyncio
@@ -14,8 +19,8 @@ import re
 import sys
 import time
 import zlib
-from collections.abc import Awaitable, Callable, Iterator, Sequence
-from contextlib import closing
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, closing
 from dataclasses import dataclass
 from importlib.metadata import version
 from itertools import count
@@ -37,25 +42,30 @@ ROWS = 1 << 14
 TABLE = np.random.default_rng(3).standard_normal((ROWS, DIMENSIONS), dtype=np.float32)
 
 Times: TypeAlias = dict[str, list[float]]
+Embed: TypeAlias = Callable[[str], list[float]]
 
 
 @dataclass(frozen=True)
 class Said:
-    """A text, and whose it is."""
+    """A text, and whose it is. Memories without fields for speaker and time get the speaker in the text."""
 
-    number: int
+    name: str
     text: str
-    conversations: int
+    user: str
+    conversation: str
+    speaker: str | None = None
+    role: str | None = None
+    at: str | None = None
 
     @property
-    def user(self) -> str:
-        """One of ten."""
-        return f"user{self.number % USERS}"
+    def spoken(self) -> str:
+        """The text with its speaker."""
+        return self.text if self.speaker is None else f"{self.speaker}: {self.text}"
 
-    @property
-    def conversation(self) -> str:
-        """One of the user's."""
-        return f"talk{self.number // USERS % self.conversations}"
+
+def numbered(place: int, text: str, conversations: int) -> Said:
+    """A text of one of ten users, in one of the user's conversations."""
+    return Said(str(place), text, f"user{place % USERS}", f"talk{place // USERS % conversations}")
 
 
 @dataclass(frozen=True)
@@ -67,7 +77,7 @@ class Size:
 
 
 class Peer(Protocol):
-    """A memory that is open; what it is asked is asked by the first user."""
+    """A memory that is open."""
 
     async def fill(self, memories: Sequence[Said]) -> None:
         """Store many, as fast as it can."""
@@ -77,8 +87,8 @@ class Peer(Protocol):
         """Store one; on return it is on disk."""
         ...
 
-    async def recall(self, question: str) -> int:
-        """How many memories come with their texts."""
+    async def recall(self, question: str, user: str) -> list[str]:
+        """The names of the memories that come with their texts, best first."""
         ...
 
 
@@ -92,7 +102,7 @@ def embedded(text: str) -> list[float]:
 async def measured(peer: Peer, work: Any, size: Size) -> Times:
     """Fill the store, then store and ask one at a time."""
     number, last = size.number, size.number + SINGLES + WARMING
-    texts = [Said(place, text, size.conversations) for place, text in enumerate(work["texts"])]
+    texts = [numbered(place, text, size.conversations) for place, text in enumerate(work["texts"])]
     start = time.perf_counter()
     await peer.fill(texts[:number])
     filled = time.perf_counter() - start
@@ -108,7 +118,7 @@ async def measured(peer: Peer, work: Any, size: Size) -> Times:
         await settle()
     asked = work["questions"][: QUESTIONS + WARMING]
     before = time.process_time()
-    times["recall"] = await timed([lambda text=text: peer.recall(text) for text in asked])
+    times["recall"] = await timed([lambda text=text: peer.recall(text, "user0") for text in asked])
     times["recall, processor"] = [(time.process_time() - before) * 1_000 / len(asked)]
     window = getattr(peer, "window", None)
     if window is not None:
@@ -135,13 +145,39 @@ def batches(memories: Sequence[Said]) -> Iterator[Sequence[Said]]:
         yield memories[start : start + BATCH]
 
 
+async def evidence(peer: Peer, work: Any) -> Any:
+    """Store turns one by one, then ask each question in its conversation: times, recall of its evidence."""
+    said = [Said(**each) for each in work["turns"]]
+    times = {"remember": await timed([lambda each=each: peer.store(each) for each in said])}
+    settle = getattr(peer, "settle", None)
+    if settle is not None:
+        await settle()
+    found: list[float] = []
+
+    async def ask(question: Any) -> None:
+        names = await peer.recall(question["text"], question["user"])
+        wanted = set(question["evidence"])
+        found.append(len(wanted & set(names[:TOP])) / len(wanted))
+
+    times["recall"] = await timed([lambda each=each: ask(each) for each in work["questions"]])
+    return {"times": times, "recall@10": 100 * sum(found) / len(found), "questions": len(found)}
+
+
+def given_vectors(work: Any, path: Path) -> Embed:
+    """An embedder that knows the vectors of the turns and of the questions."""
+    rows = np.load(path)
+    texts = [Said(**each).spoken for each in work["turns"]] + [each["text"] for each in work["questions"]]
+    # mem0 strips what it is asked.
+    known = dict(zip(map(str.strip, texts), rows, strict=True))
+    return lambda text: list(map(float, known[text.strip()]))
+
+
 class LangGraphMemory:
     """LangGraph's store in SQLite, with its vectors; pysqlite3 can load those where sqlite3 cannot."""
 
     def __init__(self, store: Any) -> None:
         self._store = store
         self._put = importlib.import_module("langgraph.store.base").PutOp
-        self._keys = count()
 
     async def fill(self, memories: Sequence[Said]) -> None:
         """In batches."""
@@ -152,63 +188,99 @@ class LangGraphMemory:
         """One put."""
         self._store.batch([self._operation(said)])
 
-    async def recall(self, question: str) -> int:
+    async def recall(self, question: str, user: str) -> list[str]:
         """A search below the user."""
-        return len(self._store.search(("user0",), query=question, limit=TOP))
+        return [each.key for each in self._store.search((user,), query=question, limit=TOP)]
 
     def _operation(self, said: Said) -> Any:
-        return self._put((said.user, said.conversation), str(next(self._keys)), {"text": said.text})
+        place = (said.user, said.conversation)
+        return self._put(place, said.name, {"text": said.spoken}, index=["text"])
 
 
 class Mem0Memory:
     """mem0 without a language model, with Qdrant in this process and on disk, as it is set up by default."""
 
-    def __init__(self, memory: Any) -> None:
+    def __init__(self, memory: Any, embed: Embed) -> None:
         self._memory = memory
+        self._embed = embed
         self._memory.embedding_model = self
 
     def embed(self, text: str, action: str | None = None) -> list[float]:
         """The embedder interface of mem0."""
-        return embedded(text)
+        return self._embed(text)
 
     async def fill(self, memories: Sequence[Said]) -> None:
         """Straight into its vector store, in batches: by `add` it would take hours."""
         numbers = count(1)
         for batch in batches(memories):
-            beside = [{"data": s.text, "user_id": s.user, "run_id": s.conversation} for s in batch]
+            beside = [
+                {"data": s.spoken, "user_id": s.user, "run_id": s.conversation, "name": s.name} for s in batch
+            ]
             ids = [f"00000000-0000-0000-0000-{next(numbers):012}" for _ in batch]
-            vectors = [embedded(said.text) for said in batch]
+            vectors = [self._embed(said.spoken) for said in batch]
             self._memory.vector_store.insert(vectors=vectors, payloads=beside, ids=ids)
 
     async def store(self, said: Said) -> None:
         """One add, word for word."""
-        self._memory.add(said.text, user_id=said.user, run_id=said.conversation, infer=False)
+        beside = {"name": said.name}
+        self._memory.add(
+            said.spoken, user_id=said.user, run_id=said.conversation, metadata=beside, infer=False
+        )
 
-    async def recall(self, question: str) -> int:
+    async def recall(self, question: str, user: str) -> list[str]:
         """A search for the user."""
-        found = self._memory.search(question, filters={"user_id": "user0"}, top_k=TOP)
-        return len(found["results"])
+        found = self._memory.search(question, filters={"user_id": user}, top_k=TOP)
+        return [each["metadata"]["name"] for each in found["results"]]
 
 
-async def conspectus_times(store: Path, work: Any, size: Size) -> Times:
-    """Ours."""
-    ours = importlib.import_module("peers.conspectus_memory")
-    async with ours.opened(store, embedded) as peer:
-        return await measured(peer, work, size)
+class McpMemory:
+    """mcp-memory-service with its default storage, SQLite with vectors; each user has a store of it."""
+
+    def __init__(self, storage: Any, embed: Embed) -> None:
+        self._storage = storage
+        self._embed = embed
+        self._memory = importlib.import_module("mcp_memory_service.models.memory").Memory
+        self._hash = importlib.import_module("mcp_memory_service.utils.hashing").generate_content_hash
+        storage.embedding_model = self
+
+    def encode(self, texts: Sequence[str], convert_to_numpy: bool = False) -> Any:
+        """The embedder interface of sentence-transformers."""
+        return np.array([self._embed(text) for text in texts], dtype=np.float32)
+
+    async def fill(self, memories: Sequence[Said]) -> None:
+        """In its batches, user by user."""
+        for user in sorted({said.user for said in memories}):
+            for batch in batches([said for said in memories if said.user == user]):
+                await self._storage.store_batch(list(map(self._made, batch)), store=user)
+
+    async def store(self, said: Said) -> None:
+        """One memory; it refuses what says nearly the same as another of the last day."""
+        await self._storage.store(self._made(said), store=said.user)
+
+    async def recall(self, question: str, user: str) -> list[str]:
+        """A search by vectors in the user's store."""
+        found = await self._storage.retrieve(question, n_results=TOP, store=user)
+        return [each.memory.metadata["name"] for each in found]
+
+    def _made(self, said: Said) -> Any:
+        text, beside = said.spoken, {"name": said.name}
+        return self._memory(text, self._hash(text), tags=[said.conversation], metadata=beside)
 
 
-async def langgraph_times(store: Path, work: Any, size: Size) -> Times:
+@asynccontextmanager
+async def langgraph_opened(store: Path, embed: Embed) -> AsyncIterator[Peer]:
     """LangGraph's."""
     kind = importlib.import_module("langgraph.store.sqlite").SqliteStore
-    index = {"dims": DIMENSIONS, "embed": lambda texts: list(map(embedded, texts)), "fields": ["text"]}
+    index = {"dims": DIMENSIONS, "embed": lambda texts: list(map(embed, texts)), "fields": ["text"]}
     connect = importlib.import_module("pysqlite3").connect
     with closing(connect(store / "store.sqlite", check_same_thread=False, isolation_level=None)) as opened:
         langgraph = kind(opened, index=index)
         langgraph.setup()
-        return await measured(LangGraphMemory(langgraph), work, size)
+        yield LangGraphMemory(langgraph)
 
 
-async def mem0_times(store: Path, work: Any, size: Size) -> Times:
+@asynccontextmanager
+async def mem0_opened(store: Path, embed: Embed) -> AsyncIterator[Peer]:
     """mem0's; the key is never used."""
     vectors = {"path": str(store / "qdrant"), "embedding_model_dims": DIMENSIONS, "on_disk": True}
     settings = {
@@ -217,21 +289,91 @@ async def mem0_times(store: Path, work: Any, size: Size) -> Times:
         "embedder": {"provider": "openai", "config": {"api_key": "none"}},
         "history_db_path": str(store / "history.sqlite"),
     }
-    memory = importlib.import_module("mem0").Memory.from_config(settings)
-    return await measured(Mem0Memory(memory), work, size)
+    yield Mem0Memory(importlib.import_module("mem0").Memory.from_config(settings), embed)
 
 
-PEERS = {
-    "conspectus": ("conspectus", conspectus_times),
-    "langgraph": ("langgraph-checkpoint-sqlite", langgraph_times),
-    "mem0": ("mem0ai", mem0_times),
+@asynccontextmanager
+async def mcp_memory_opened(store: Path, embed: Embed) -> AsyncIterator[Peer]:
+    """mcp-memory-service's, without the model that it would download."""
+    sys.modules["sqlite3"] = importlib.import_module("pysqlite3")
+    storage = importlib.import_module("mcp_memory_service.storage.sqlite_vec").SqliteVecMemoryStorage(
+        str(store / "memories.sqlite")
+    )
+    await storage.initialize()
+    yield McpMemory(storage, embed)
+
+
+def conspectus_opened(store: Path, embed: Embed | None) -> AbstractAsyncContextManager[Peer]:
+    """Ours."""
+    opened: AbstractAsyncContextManager[Peer] = importlib.import_module("peers.conspectus_memory").opened(
+        store, embed
+    )
+    return opened
+
+
+def langgraph_tools() -> list[Any]:
+    """The tools that langmem has for LangGraph's store."""
+    made = importlib.import_module("langmem")
+    place = ("memories",)
+    tools = (made.create_manage_memory_tool(place), made.create_search_memory_tool(place))
+    told = importlib.import_module("langchain_core.utils.function_calling").convert_to_openai_tool
+    return [told(each)["function"] for each in tools]
+
+
+def mcp_memory_tools() -> list[Any]:
+    """The tools of mcp-memory-service's server."""
+    registry = importlib.import_module("mcp_memory_service.tools.registry").TOOL_REGISTRY
+    return [
+        {"name": each.name, "description": each.description, "parameters": each.input_schema}
+        for each in registry
+    ]
+
+
+def no_tools() -> list[Any]:
+    """None that work without a server of the vendor."""
+    return []
+
+
+def conspectus_tools() -> list[Any]:
+    """Those of `conspectus mcp`."""
+    tools: list[Any] = importlib.import_module("peers.conspectus_memory").tools()
+    return tools
+
+
+Opened = Callable[[Path, Any], AbstractAsyncContextManager[Peer]]
+PEERS: dict[str, tuple[str, Opened, Callable[[], list[Any]]]] = {
+    "conspectus": ("conspectus", conspectus_opened, conspectus_tools),
+    "langgraph": ("langgraph-checkpoint-sqlite", langgraph_opened, langgraph_tools),
+    "mem0": ("mem0ai", mem0_opened, no_tools),
+    "mcp-memory": ("mcp-memory-service", mcp_memory_opened, mcp_memory_tools),
 }
 
 
+async def run(name: str, store: Path, what: str, work: Any, rest: Sequence[str]) -> Any:
+    """What the command line asks for."""
+    opened = PEERS[name][1]
+    if what == "evidence":
+        # Ours embeds chunks of texts, so it has the model itself.
+        embed = None if name == "conspectus" else given_vectors(work, Path(rest[0]))
+        async with opened(store, embed) as peer:
+            return await evidence(peer, work)
+    async with opened(store, embedded) as peer:
+        if what == "times":
+            return {"times": await measured(peer, work, Size(*map(int, rest)))}
+        return {"found": await peer.recall(work["questions"][0], "user0")}
+
+
+def main(name: str, place: str, what: str, *rest: str) -> None:
+    """Do it, and print JSON."""
+    package, _, tools = PEERS[name]
+    if what == "tools":
+        told: Any = {"tools": tools()}
+    else:
+        Path(place).mkdir(parents=True, exist_ok=True)
+        work = json.loads(Path(rest[0]).read_text(encoding="utf-8"))
+        told = asyncio.run(run(name, Path(place), what, work, rest[1:]))
+    print(json.dumps({"version": version(package), **told}))
+
+
 if __name__ == "__main__":
-    name, place, given, number, conversations = sys.argv[1:]
-    package, times_of = PEERS[name]
-    Path(place).mkdir(parents=True)
-    told = json.loads(Path(given).read_text(encoding="utf-8"))
-    times = asyncio.run(times_of(Path(place), told, Size(int(number), int(conversations))))
-    print(json.dumps({"version": version(package), "times": times}))
+    main(*sys.argv[1:])
