@@ -172,6 +172,11 @@ class Settings:
     recent_memory_turns: Annotated[int, "maximum recent turns of a conversation"] = 10
     recent_memory_tokens: Annotated[int, "maximum tokens of the recent turns"] = 2_000
     retention_interval_minutes: Annotated[int, "interval between two runs of retention; 0: never"] = 60
+    fact_collections: Annotated[
+        str, "collections whose new memories the chat model reads for facts, separated by commas"
+    ] = ""
+    fact_interval_minutes: Annotated[int, "interval between two such runs; 0: never"] = 10
+    max_fact_tokens: Annotated[int, "maximum tokens of a run, prompts and answers together"] = 200_000
     max_export_lines: Annotated[int, "maximum lines of an export page"] = 1_000
     entity_extractor: Annotated[str, "entity extraction: `rules`, `spacy:PATH`, `gliner:PATH` or `chat`"] = (
         "rules"

@@ -45,6 +45,8 @@ MEMORIES: Sequence[Step] = [
     ("GET", "/memories/stats?user=ann", None, 200),
     ("GET", f"/memories/export?{OF_ANN}&limit=1", None, 200),
     ("POST", "/memories/import", {"lines": ["{}"]}, 422),
+    ("POST", "/memories/extract", {"max_tokens": 100}, 503),
+    ("POST", "/memories/extract", {"max_tokens": 0}, 422),
     ("PUT", "/memories/retention", {"user": "ann", "max_count": 1, "days": 30.5}, 204),
     ("PUT", "/memories/retention", {"user": "ann"}, 422),
     ("PUT", "/memories/retention", {"user": "ann", "days": 365_001}, 422),

@@ -129,6 +129,7 @@ WRITES: Final[Mapping[str, Parts]] = {
     "DELETE /memories/retention": {**_OF_ANN, "needs": "retention"},
     "POST /memories/retention/apply": {"json": _HERE, "needs": "retention"},
     "POST /memories/retention/start": {"json": _HERE, "needs": "retention"},
+    "POST /memories/extract": {"json": _HERE},
     "POST /memories/import": {"json": {**_HERE, "lines": [_LINE]}},
     "POST /memories": {"json": {**_ANN, "memories": [{"text": "Ann likes quinces."}]}},
     "PATCH /memories/{memory}": {**_OF_ANN, "json": {"text": "{fresh}"}},

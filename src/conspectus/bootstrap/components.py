@@ -40,8 +40,6 @@ EMBEDDING = "embedding"
 JOBS = "jobs"
 ALERTS = "alerts"
 NAMES = "names"
-KEEPING = "keeping"
-PURGING = "purging"
 UPLOADS = "uploads"
 COPIES = "wikis"
 
@@ -80,8 +78,7 @@ async def parts_of(place: StoreAddress, settings: Settings, models: Models) -> E
         feedback=feedback.SqlFeedback(records.transactions),
         memories=memories.SqlMemories(records.transactions),
         graphs=SqlGraphs(records.transactions, maximum=settings.max_traversal_nodes),
-        keeping=partial(turns, KEEPING),
-        purging=partial(turns, PURGING),
+        turns=turns,
         names=_name_parts(partial(turns, NAMES), settings, records.transactions),
         alerts=_alert_parts(partial(turns, ALERTS), settings, records.transactions),
         work=_work_parts(place, settings, records.transactions, turns),

@@ -1,7 +1,7 @@
 """ingest, jobs and requests."""
 
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -86,13 +86,13 @@ def list_jobs(
 def get_job(job: JobName, session: Session) -> None:
     """Show a job with its result or error."""
     found = session.engine.jobs.get(job)
-    session.show(found, _job_picture(found))
+    session.show(found, job_picture(found))
 
 
 def cancel_job(job: JobName, session: Session) -> None:
     """Cancel a queued or running job."""
     found = session.engine.jobs.cancel(job)
-    session.show(found, _job_picture(found))
+    session.show(found, job_picture(found))
     if found.state != "cancelled":
         session.end_with_nothing()
 
@@ -153,13 +153,19 @@ def summarize_requests(
     session.show(found, rows_table(columns, rows))
 
 
-def report(session: Session, jobs: Sequence[Job], *, wait: bool) -> None:
+def report(
+    session: Session,
+    jobs: Sequence[Job],
+    *,
+    wait: bool,
+    picture: Callable[[Sequence[Job]], RenderableType] | None = None,
+) -> None:
     """Print jobs, with `wait` when they have ended; the exit code tells if one failed."""
     found = list(jobs)
     if wait:
         with progress() as bars:
             found = [_ended(session, job, bars) for job in jobs]
-    session.show(found, jobs_table(found))
+    session.show(found, (picture or jobs_table)(found))
     bad = [job for job in found if job.state in {"failed", "cancelled"}]
     if bad:
         raise typer.Exit(FAILED if len(bad) == len(found) else PARTIAL)
@@ -185,7 +191,7 @@ def jobs_table(jobs: Iterable[Job]) -> RenderableType:
     return rows_table(("id", "kind", "state", "done", "attempts", "title", "error"), rows)
 
 
-def _job_picture(job: Job) -> RenderableType:
+def job_picture(job: Job) -> RenderableType:
     names = ("id", "title", "kind", "state", "attempts", "created", "started", "finished", "error")
     return facts_table({name: getattr(job, name) for name in names} | dict(job.result or {}))
 

@@ -164,6 +164,7 @@ COMMANDS: Mapping[str, tuple[str, Mapping[str, str]]] = {
         "unpin": "memory_manage.unpin", "delete": "memory_manage.delete",
         "conversations": "memory_manage.conversations", "stats": "memory_manage.stats",
         "export": "memory_manage.export", "import": "memory_manage.import_lines",
+        "extract": "memory_manage.extract",
     }),
     "memory retention": ("Manage the retention of memories.", {
         "set": "memory_manage.set_retention", "list": "memory_manage.list_retentions",

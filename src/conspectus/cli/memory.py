@@ -31,9 +31,9 @@ from conspectus.errors import InvalidInput
 from conspectus.memory.scopes import scope_of
 from conspectus.model.graph import Fact, GraphExpansion
 from conspectus.model.memory import (
+    GivenKind,
     Memory,
     MemoryHit,
-    MemoryKind,
     MemoryQueryOptions,
     MemoryReceipt,
     MemoryRetrieval,
@@ -51,11 +51,12 @@ COUNTED: Final = {
     "chunks": "chunk",
     "vectors": "vector",
     "edges": "edge",
+    "facts": "extracted fact",
 }
 NO_MEMORIES: Final = "no memories"
 Id = Annotated[str, typer.Argument(metavar="MEMORY", help="Id of a memory.")]
 Kind = Annotated[
-    MemoryKind | None, typer.Option(help="turn, or note: a persistent instruction or preference.")
+    GivenKind | None, typer.Option(help="turn, or note: a persistent instruction or preference.")
 ]
 Author = Annotated[str | None, typer.Option(help="Author.")]
 Role = Annotated[str | None, typer.Option(help="Role: user, assistant, ...")]
@@ -227,11 +228,11 @@ def who(memory: Memory) -> Text:
 
 
 def marks(memory: Memory) -> Text:
-    """Return labels: note, pinned, fact, ended, old version, near duplicate."""
+    """Return labels: the kind if it is no turn, pinned, fact, ended, old version, near duplicate."""
     flags = {
-        "note": memory.kind == "note",
+        memory.kind: memory.kind != "turn",
         "pinned": memory.pinned,
-        "fact": memory.fact is not None and memory.closed_by is None,
+        "fact": memory.fact is not None and memory.closed_by is None and memory.cites is None,
         "ended": memory.closed_by is not None,
         f"until {moment(memory.known_until)}": memory.known_until is not None,
         "near duplicate": bool(memory.near),

@@ -14,6 +14,7 @@ from rich.console import Group, RenderableType
 from rich.text import Text
 
 from conspectus.cli.errors import confirm
+from conspectus.cli.jobs import Wait, job_picture, report
 from conspectus.cli.memory import (
     LINE,
     NO_MEMORIES,
@@ -75,7 +76,7 @@ class Changes:
     author: Author = None
     at: Annotated[str | None, typer.Option(help="Time in ISO 8601.")] = None
     kind: Annotated[
-        MemoryKind | None, typer.Option(help="turn, or note: a persistent instruction or preference.")
+        MemoryKind | None, typer.Option(help="Kind: turn, note, or that of an extracted fact.")
     ] = None
     valid_until: Annotated[str | None, typer.Option(help="ISO 8601 time until which the fact is true.")] = (
         None
@@ -244,6 +245,29 @@ def import_lines(
     session.show(done, _counted(done), found=done)
 
 
+def extract(
+    session: MemorySession,
+    scope: InScope,
+    *,
+    max_tokens: Annotated[
+        int | None, typer.Option(help="Maximum tokens of the run (default: CONSPECTUS_MAX_FACT_TOKENS).")
+    ] = None,
+    replay: Annotated[
+        bool, typer.Option("--replay", help="Derive facts again from stored answers, without a call.")
+    ] = False,
+    every: Annotated[bool, typer.Option("--all", help="All scopes of the collection.")] = False,
+    wait: Wait = True,
+) -> None:
+    """Extract facts from new memories with the chat model."""
+    job = session.engine.memory.extract(
+        scope=None if every else scope.scope(),
+        collection=session.collection,
+        max_tokens=max_tokens,
+        replay=replay,
+    )
+    report(session, [job], wait=wait, picture=lambda jobs: job_picture(jobs[0]))
+
+
 def set_retention(
     session: NewMemorySession,
     scope: InScope,
@@ -326,6 +350,8 @@ def _memory_picture(memory: Memory) -> RenderableType:
         "ended by": memory.closed_by,
         "ended": memory.closes,
         "near duplicates": memory.near,
+        "from": None if memory.cites is None else memory.cites.memory,
+        "quote": None if memory.cites is None else memory.cites.quote,
         "entities": memory.entities,
         "metadata": json.dumps(plain(memory.metadata), ensure_ascii=False) if memory.metadata else None,
     }

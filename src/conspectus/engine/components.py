@@ -108,8 +108,8 @@ class EngineComponents:
 
     Results of `make_…` are loaded on first use. `embedder_by_name` makes the embedder of a setting,
     `embedder_for` the one of a space (None if it is not available here), `size` returns the bytes of the
-    store; the process that applies retention rules holds `keeping`, one that purges holds `purging`;
-    `release` is awaited when all work has stopped and the stores are still open.
+    store; `turns` are locks by name; `release` is awaited when all work has stopped and the stores are still
+    open.
     """
 
     path: str
@@ -136,8 +136,7 @@ class EngineComponents:
     feedback: FeedbackStore
     memories: Memories
     graphs: Graphs
-    keeping: Turn
-    purging: Turn
+    turns: Turns
     alerts: AlertParts
     names: NameParts
     work: WorkParts

@@ -61,6 +61,7 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 P = ParamSpec("P")
 T = TypeVar("T")
+PURGING: Final = "purging"
 STOPPED = "some chunks could not be embedded; managers of the collection see the reason"
 
 
@@ -154,7 +155,7 @@ class EngineCore:
         for each in collections:
             await self.records.begin_purge(each)
         yield
-        async with self.parts.purging():
+        async with self.parts.turns(PURGING):
             await self._purge()
 
     def finish_purges(self) -> None:
@@ -163,7 +164,7 @@ class EngineCore:
 
     async def _finish_purges(self) -> None:
         try:
-            async with self.parts.purging() as mine:
+            async with self.parts.turns(PURGING) as mine:
                 if mine and await self.records.unfinished_purges():
                     await self._purge()
         except ConspectusError as fault:

@@ -27,7 +27,9 @@ if TYPE_CHECKING:
     from conspectus.engine.graph_access import GraphAccess
     from conspectus.engine.jobs import JobQueue, JobService
     from conspectus.engine.memory import MemoryService
+    from conspectus.engine.memory_extraction import FactExtraction
     from conspectus.engine.memory_reads import MemoryReader
+    from conspectus.engine.memory_writes import MemoryWriter
     from conspectus.engine.people import PeopleService
     from conspectus.engine.retention import RetentionRules, RetentionService
     from conspectus.engine.stream_reader import StreamReader
@@ -135,11 +137,10 @@ class Engine:
     def memory(self) -> "MemoryService":
         """Memories of users, agents and conversations."""
         from conspectus.engine.memory import MemoryService
-        from conspectus.engine.memory_writes import MemoryFacts, MemoryWriter
 
-        facts = MemoryFacts(self._context, self._memories, self._graphs)
-        batches = MemoryWriter(self._context, self._memories, facts)
-        return MemoryService(self._context, self._memories, facts, batches, self._searcher)
+        return MemoryService(
+            self._context, self._memories, self._memory_writer, self._searcher, lambda: self._extraction
+        )
 
     @cached_property
     def retention(self) -> "RetentionService":
@@ -260,6 +261,20 @@ class Engine:
         return MemoryReader(self._context)
 
     @cached_property
+    def _memory_writer(self) -> "MemoryWriter":
+        from conspectus.engine.memory_writes import MemoryFacts, MemoryWriter
+
+        return MemoryWriter(
+            self._context, self._memories, MemoryFacts(self._context, self._memories, self._graphs)
+        )
+
+    @cached_property
+    def _extraction(self) -> "FactExtraction":
+        from conspectus.engine.memory_extraction import FactExtraction
+
+        return FactExtraction(self._context, self._memories, self._memory_writer, self._queue)
+
+    @cached_property
     def _retention_rules(self) -> "RetentionRules":
         from conspectus.engine.retention import RetentionRules
 
@@ -284,6 +299,8 @@ class Engine:
                 return await self._summaries.perform(job, tell)
             case "retention":
                 return await self._retention_rules.perform(job, tell)
+            case "extraction":
+                return await self._extraction.perform(job, tell)
             case _:
                 from conspectus.engine.job_handlers import JobHandlers
 
@@ -309,6 +326,7 @@ async def start_work(engine: Engine, settings: Settings) -> None:
         await engine.connections.start()
         await engine.alerts.start()
         await engine.retention.start()
+        await engine.memory.start()
 
 
 async def watch_work(engine: Engine, settings: Settings) -> None:

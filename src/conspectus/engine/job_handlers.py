@@ -57,7 +57,7 @@ class JobHandlers:
                 return await self._take_files(job, tell)
             case "sync":
                 return await self._follow(job, tell)
-            case "summary" | "retention":
+            case "summary" | "retention" | "extraction":
                 raise Conflict("job", job.id, "needs an engine with streams and memories")
 
     async def _take_page(self, job: Job, tell: Tell) -> Outcome:

@@ -31,8 +31,10 @@ from conspectus.model.jobs import (
     RequestTotals,
     Upload,
 )
+from conspectus.model.pages import pages
 from conspectus.model.records import Json
 from conspectus.model.retry_policy import RetryPolicy
+from conspectus.ports.jobs import JobPlace, JobScope
 from conspectus.text.splitter import SplitOptions
 from conspectus.text.urls import parse_url
 
@@ -85,6 +87,18 @@ class JobQueue:
         stored = await self._parts.work.job_store.add(job)
         await self.hand_over(stored)
         return stored
+
+    async def submit_once(
+        self, kind: JobKind, place: SourceRef, *, title: str, arguments: Mapping[str, Json]
+    ) -> Job:
+        """Return the user's queued or running job of a kind with these arguments, or a new one."""
+        scope = JobScope((JobPlace(place.collection.id),), ("queued", "running"))
+        async for page in pages(self._parts.work.job_store.jobs, scope):
+            for job in page.jobs:
+                same = job.kind == kind and job.owner == self._context.person.id
+                if same and job.arguments == arguments:
+                    return job
+        return await self.submit(self.new_job(kind, place, None, title=title, arguments=arguments))
 
     async def hand_over(self, job: Job) -> None:
         """Queue a stored job."""

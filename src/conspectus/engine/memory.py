@@ -1,9 +1,9 @@
 """The memory service: add, search, update, delete, import and export memories."""
 
 import asyncio
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import Unpack
+from typing import TYPE_CHECKING, Unpack
 
 from conspectus.access.memory_reader import MemorySources
 from conspectus.access.policy import require_scope
@@ -11,17 +11,18 @@ from conspectus.access.reader import SourceRef
 from conspectus.engine.context import EngineContext, Service
 from conspectus.engine.memory_reads import LIMIT, MemoryDeletion, MemoryReader, memory_in
 from conspectus.engine.memory_search import MemorySearch
-from conspectus.engine.memory_writes import MemoryFacts, MemoryWriter, runs
+from conspectus.engine.memory_writes import MemoryWriter, runs
 from conspectus.engine.search import Searcher
 from conspectus.errors import InvalidInput, PreconditionFailed, require_range
 from conspectus.ingest.prepare import BATCH_CHARACTERS, BATCH_DOCUMENTS, batches, describe
-from conspectus.memory.documents import as_input, memory_filter, superseded
+from conspectus.memory.documents import GIVEN, as_input, memory_filter, superseded
 from conspectus.memory.import_plan import current_of, edge_of, ends_of, is_newest, merged, plan_import
 from conspectus.memory.jsonl import Line, LineReader, Reference, line_of
 from conspectus.memory.retention import checked_forgetting
 from conspectus.memory.scopes import beyond, checked, graph_name, scope_of, source_name
 from conspectus.model.filter import EVERYTHING, And, Filter
 from conspectus.model.ids import CollectionId, SourceId
+from conspectus.model.jobs import Job
 from conspectus.model.memory import (
     MEMORY,
     ConversationSummary,
@@ -51,6 +52,9 @@ from conspectus.ports import Progress
 from conspectus.text.hashing import stable_id
 from conspectus.window.build import window_form
 
+if TYPE_CHECKING:
+    from conspectus.engine.memory_extraction import FactExtraction
+
 OF_FACTS = frozenset({"fact", "valid_from", "valid_until", "at"})
 
 
@@ -61,17 +65,18 @@ class MemoryService(Service):
         self,
         context: EngineContext,
         reader: MemoryReader,
-        facts: MemoryFacts,
         batches: MemoryWriter,
         searcher: Searcher,
+        extraction: "Callable[[], FactExtraction]",
     ) -> None:
         super().__init__(context)
         self._reader = reader
-        self._facts = facts
+        self._facts = batches.facts
         self._batches = batches
         self._search = MemorySearch(context, reader, searcher)
-        self._transfer = MemoryTransfer(context, reader, facts, batches)
+        self._transfer = MemoryTransfer(context, reader, batches)
         self._deletion = MemoryDeletion(context, reader)
+        self._extraction = extraction
 
     async def add(
         self,
@@ -127,6 +132,8 @@ class MemoryService(Service):
             before = await self._reader.memory(memory_sources, memory)
             if if_match not in {None, before.document.fingerprint}:
                 raise PreconditionFailed("memory", memory)
+            if before.cites is not None and "kind" in changes:
+                raise InvalidInput("kind", "of an extracted fact cannot be changed")
             new = _lowered(replace(as_input(before), **changes), before)
             if before.closed_by is not None and new.fact != before.fact and "valid_until" not in changes:
                 new = replace(new, valid_until=None)
@@ -229,6 +236,33 @@ class MemoryService(Service):
         form, given = window_form(options, MemoryQueryOptions)
         return await self._search.window(MemoryQuery(query, scope, **given), max_tokens, form)
 
+    async def extract(
+        self,
+        *,
+        scope: Scope | None = None,
+        collection: str = MEMORY,
+        max_tokens: int | None = None,
+        replay: bool = False,
+    ) -> Job:
+        """Have the chat model read the memories of a scope (None: all) for facts, in a background job.
+
+        It reads what it has not read, or what has changed since. Each fact becomes a memory that cites the
+        memory it quotes; memories stay as they are. The run ends before prompts and answers could exceed
+        `max_tokens` (None: as the settings say); its result is a report without texts. With `replay`, facts
+        are derived again from stored answers, without a call. A queued or running job of the same request is
+        returned. Raises ChatNotConfigured, InvalidInput, NotFound or PermissionDenied.
+        """
+        return await self._extraction().start(collection, scope, max_tokens=max_tokens, replay=replay)
+
+    async def start(self) -> None:
+        """Run `extract` in the background for the collections that the settings name, if they name any.
+
+        One of the processes that have the store open does so, every `fact_interval_minutes` of the settings,
+        with the rights of the owner account.
+        """
+        if self._parts.settings.fact_collections:
+            self._extraction().watch()
+
     async def forget(
         self,
         selection: MemorySelection,
@@ -326,16 +360,14 @@ Stored = Mapping[str, Sequence[Memory]]
 class MemoryTransfer:
     """Export and import of memories as JSON Lines, with all versions."""
 
-    def __init__(
-        self, context: EngineContext, reader: MemoryReader, facts: MemoryFacts, batches: MemoryWriter
-    ) -> None:
+    def __init__(self, context: EngineContext, reader: MemoryReader, batches: MemoryWriter) -> None:
         self._context = context
         self._core = context.core
         self._parts = context.parts
         self._person = context.person
         self._authorized = context.authorized
         self._reader = reader
-        self._facts = facts
+        self._facts = batches.facts
         self._batches = batches
 
     async def export(
@@ -346,7 +378,7 @@ class MemoryTransfer:
         if limit is not None and not 1 <= limit <= maximum:
             raise InvalidInput("limit", f"must be from 1 to {maximum}")
         memory_sources = await self._reader.memory_sources(scope, collection)
-        rows, cursor = await memory_sources.page(EVERYTHING, after=after, limit=limit or maximum)
+        rows, cursor = await memory_sources.page(GIVEN, after=after, limit=limit or maximum)
         found = await memory_sources.histories([document for document, _ in rows])
         histories = [[memory_in(memory_sources, *each) for each in history] for history in found]
         known = await self._referred(memory_sources, histories)

@@ -10,7 +10,14 @@ from conspectus.engine.context import EngineContext
 from conspectus.engine.memory_reads import MemoryReader, memory_in
 from conspectus.engine.search import Searcher, WindowBuilder
 from conspectus.errors import require_range
-from conspectus.memory.documents import as_of_filter, ended, memory_filter, recent, validity_remark
+from conspectus.memory.documents import (
+    as_of_filter,
+    ended,
+    memory_filter,
+    recent,
+    source_remark,
+    validity_remark,
+)
 from conspectus.memory.scopes import reaches, scope_of
 from conspectus.model.filter import And, document_row, matches, with_min_trust
 from conspectus.model.ids import DocumentId
@@ -295,6 +302,8 @@ def _recalled(memory: Memory, hit: Hit, is_last: bool, at: datetime) -> MemoryHi
 def _why(memory: Memory, through: Sequence[str], at: datetime) -> tuple[str, ...]:
     """Return the reasons that a memory's score refers to."""
     why = [f"found through {' → '.join(through)}"] if through else []
+    if memory.cites is not None:
+        why.append(f"{memory.kind} extracted from {memory.cites.memory}: “{memory.cites.quote}”")
     if memory.valid_until is not None:
         by = f", ended by {memory.closed_by}" if memory.closed_by else ""
         tense = "was" if memory.valid_until <= at else "is"
@@ -316,6 +325,6 @@ def _weighed(hit: Hit, at: datetime) -> Hit:
 
 
 def _dated(hit: Hit, at: datetime) -> Hit:
-    """State in the text of a memory if it is not valid at the time of the query."""
-    said = validity_remark(hit.document, at)
+    """State in the text of a memory what it was extracted from, and if it is not valid at that time."""
+    said = " ".join(filter(None, (source_remark(hit.document), validity_remark(hit.document, at))))
     return replace(hit, chunk=replace(hit.chunk, text=f"{hit.chunk.text} {said}")) if said else hit

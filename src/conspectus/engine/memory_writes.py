@@ -10,7 +10,7 @@ from conspectus.access.reader import SourceRef
 from conspectus.engine.context import EngineContext
 from conspectus.engine.graph_access import GraphAccess
 from conspectus.engine.memory_reads import MemoryReader
-from conspectus.errors import NotFound, PreconditionFailed, as_field
+from conspectus.errors import InvalidInput, NotFound, PreconditionFailed, TooLarge, as_field
 from conspectus.ingest.prepare import period
 from conspectus.memory.documents import (
     A_MOMENT,
@@ -220,7 +220,16 @@ class MemoryWriter:
         self._authorized = context.authorized
         self._writer = context.writer
         self._reader = reader
-        self._facts = facts
+        self.facts = facts
+
+    async def accepts(self, source: Source, place: SourceRef, new: NewMemory) -> bool:
+        """Return whether a memory with its fact can be stored; the graph of its scope is created."""
+        try:
+            await self.facts.check(source, place, [new])
+            document_of(new, scope_of(source.name), now=self._parts.clock(), beside={})
+        except (InvalidInput, TooLarge):
+            return False
+        return True
 
     async def source(self, scope: Scope, collection: str) -> tuple[Source, SourceRef]:
         """Return the source of exactly this scope; it is created if it is new."""
@@ -271,7 +280,7 @@ class MemoryWriter:
                 written.id, written.outcome, near[number], quarantined=written.quarantined
             )
         return [
-            await self._facts.stated(
+            await self.facts.stated(
                 source, place, inputs[number], done[number], stored.get(inputs[number].key or "")
             )
             for number in sorted(done)
@@ -302,7 +311,7 @@ class MemoryWriter:
             if _identity(ended) == _identity(as_input(stored)):
                 return MemoryWritten(stored.id, "unchanged", stored.near)
             try:
-                written = await self._facts.revise(memory_sources, stored, ended)
+                written = await self.facts.revise(memory_sources, stored, ended)
             except PreconditionFailed:
                 found = await self._reader.keyed(memory_sources, source, [stored.document.key])
                 continue

@@ -3,6 +3,7 @@
 import logging
 from collections.abc import Callable, Sequence
 from datetime import timedelta
+from functools import partial
 from itertools import groupby
 
 from conspectus.access.policy import require_scope
@@ -28,9 +29,7 @@ from conspectus.model.filter import Eq, Not
 from conspectus.model.ids import CollectionId, DocumentId, UserId
 from conspectus.model.jobs import Job
 from conspectus.model.memory import MEMORY, PINNED, MemoryReceipt, Retention, RetentionRule, Scope
-from conspectus.model.pages import pages
 from conspectus.model.records import Json
-from conspectus.ports.jobs import JobPlace, JobScope
 from conspectus.ports.memories import StoredRetention
 from conspectus.text.hashing import stable_id
 
@@ -38,6 +37,7 @@ logger = logging.getLogger(__name__)
 
 ALL = 2**31
 RULES = "rules"
+KEEPING = "keeping"
 
 
 class RetentionRules:
@@ -196,7 +196,9 @@ class RetentionService(Service):
         if minutes:
             self._core.ensure_running(
                 RetentionWorker,
-                lambda: RetentionWorker(self._start_due_jobs, turn=self._parts.keeping, pause=60.0 * minutes),
+                lambda: RetentionWorker(
+                    self._start_due_jobs, turn=partial(self._parts.turns, KEEPING), pause=60.0 * minutes
+                ),
             )
 
     async def _start_due_jobs(self) -> None:
@@ -224,16 +226,8 @@ class RetentionService(Service):
         await self._retention_job(place, {RULES: names})
 
     async def _retention_job(self, place: SourceRef, arguments: dict[str, Json]) -> Job:
-        """Return the user's queued or running job, or a new one."""
-        scope = JobScope((JobPlace(place.collection.id),), ("queued", "running"))
-        async for page in pages(self._parts.work.job_store.jobs, scope):
-            for job in page.jobs:
-                if job.kind == "retention" and job.owner == self._person.id and job.arguments == arguments:
-                    return job
         title = place.collection.name
-        return await self._queue.submit(
-            self._queue.new_job("retention", place, None, title=title, arguments=arguments)
-        )
+        return await self._queue.submit_once("retention", place, title=title, arguments=arguments)
 
 
 def _keeper(rule: StoredRetention) -> tuple[str, str]:

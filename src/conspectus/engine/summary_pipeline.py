@@ -5,8 +5,7 @@ import json
 from collections.abc import Mapping, Sequence
 from contextlib import aclosing, suppress
 from dataclasses import dataclass, field, replace
-from functools import cached_property
-from typing import Final
+from typing import Final, Protocol
 from xml.sax.saxutils import escape
 
 import numpy as np
@@ -26,16 +25,17 @@ from conspectus.errors import (
 )
 from conspectus.ingest.captions import span_of
 from conspectus.ingest.job_execution import Outcome, Tell
-from conspectus.model.chat import Delta
+from conspectus.model.chat import Delta, Usage
 from conspectus.model.ids import DocumentId, SourceId
 from conspectus.model.jobs import Job
-from conspectus.model.records import Json, Source
+from conspectus.model.records import Json, Metadata, Source
 from conspectus.model.retry_policy import RetryPolicy
 from conspectus.model.streams import BatchSummary, Caption, Summary, SummaryRequest
 from conspectus.model.trust import Trust, least
-from conspectus.ports import Progress, Vectors
+from conspectus.ports import CountTokens, Progress, Vectors
 from conspectus.ports.chat import ChatModel
 from conspectus.ports.streams import NewSummary, Span, Summaries
+from conspectus.settings import Settings
 from conspectus.streams.caption_format import format_time
 from conspectus.streams.summarizer import (
     Batch,
@@ -64,6 +64,7 @@ from conspectus.text.clean import clean
 from conspectus.text.hashing import stable_id
 from conspectus.text.prompt_escaping import disarm
 from conspectus.text.times import StreamClock, clock_of
+from conspectus.text.tokens import TOKENS_PER_MESSAGE
 
 SILENT: Final = (ChatRateLimited, ChatUnreachable, ChatTimedOut)
 PASSING: Final = (*SILENT, ChatBadAnswer)
@@ -85,26 +86,56 @@ class SummaryBatch:
     fingerprints: Mapping[DocumentId, str]
 
 
+class BudgetSpent(Exception):
+    """A call might use more tokens than are left."""
+
+
+@dataclass(slots=True)
+class TokenBudget:
+    """The tokens of prompts and answers that calls may use. What a running call may use counts as used."""
+
+    limit: int
+    count: CountTokens
+    used: int = 0
+
+    def reserve(self, prompt: SummaryPrompt) -> int:
+        """Reserve the tokens of a call; return those of its prompt. Raises BudgetSpent."""
+        size = sum(self.count(each.content) + TOKENS_PER_MESSAGE for each in prompt.messages)
+        if self.used + size + prompt.max_tokens > self.limit:
+            raise BudgetSpent
+        self.used += size + prompt.max_tokens
+        return size
+
+
+class AnswerForm(Protocol):
+    """The form of answers."""
+
+    def read(self, answer: str) -> Metadata:
+        """Parse an answer. Raises Unsatisfied."""
+        ...
+
+
 @dataclass(slots=True)
 class SummaryModel:
-    """Answers the prompts of one request; `calls` and `used` count calls and tokens.
+    """Answers the prompts of one request; `calls` counts calls, `used` are the names of the answers.
 
-    With `reading`, the model is not called.
+    With `reading`, the model is not called. With a `budget`, calls beyond it raise BudgetSpent.
     """
 
     model: ChatModel
     paper: SummaryBatch
-    form: JsonSchemaOutput | None
+    form: AnswerForm | None
     patience: RetryPolicy
     turns: asyncio.Semaphore
     reading: bool = False
+    budget: TokenBudget | None = None
     calls: int = 0
     used: set[str] = field(default_factory=set)
     silence: list[ChatError] = field(default_factory=list)
 
     async def ask(self, question: SummaryPrompt) -> CaptionText:
         """Return the stored answer, or a new one. Raises ChatError, PreconditionFailed, or NotKept."""
-        name = self._name(question)
+        name = self.name_of(question)
         text = await self.paper.store.text(name)
         if text is None:
             if self.reading:
@@ -145,10 +176,20 @@ class SummaryModel:
         return wait
 
     async def _once(self, question: SummaryPrompt) -> str:
+        size = self.budget.reserve(question) if self.budget is not None else 0
         self.calls += 1
-        async with aclosing(self.model.stream(question.messages, max_tokens=question.max_tokens)) as pieces:
-            said = [piece.text async for piece in pieces if isinstance(piece, Delta)]
-        text = clean("".join(said)).strip()
+        said, told = "", None
+        try:
+            stream = self.model.stream(question.messages, max_tokens=question.max_tokens)
+            async with aclosing(stream) as pieces:
+                async for piece in pieces:
+                    said += piece.text if isinstance(piece, Delta) else ""
+                    told = piece if isinstance(piece, Usage) else told
+        finally:
+            if self.budget is not None:
+                spent = size + self.budget.count(said) if told is None else told.input + told.output
+                self.budget.used += spent - size - question.max_tokens
+        text = clean(said).strip()
         if not text:
             raise ChatBadAnswer(self.model.name, "the answer is empty")
         if self.form is None:
@@ -158,7 +199,7 @@ class SummaryModel:
         except Unsatisfied as fault:
             raise ChatBadAnswer(self.model.name, str(fault)) from fault
 
-    def _name(self, question: SummaryPrompt) -> str:
+    def name_of(self, question: SummaryPrompt) -> str:
         """Return a name that is equal for equal prompts about equal captions to the same model."""
         said = [(each.role, each.content) for each in question.messages]
         value = [self.paper.source, self.model.name, said, question.captions, question.parts]
@@ -306,7 +347,7 @@ class SummaryPipeline:
         paper = SummaryBatch(
             self._parts.summaries, request.source.id, request.named(model.name), fingerprints
         )
-        patience, turns = self._summary_patience, self._core.summary_turns
+        patience, turns = summary_patience(self._parts.settings), self._core.summary_turns
         return SummaryModel(model, paper, request.form, patience, turns, reading)
 
     def _style(self, request: ResolvedSummaryRequest, model: ChatModel) -> Style:
@@ -318,13 +359,6 @@ class SummaryPipeline:
             count=self._parts.counter(model.tokenizer),
             shown=lambda seconds: format_time(seconds, clock),
         )
-
-    @cached_property
-    def _summary_patience(self) -> RetryPolicy:
-        settings = self._parts.settings
-        longest = float(settings.embed_max_backoff_seconds)
-        first = settings.job_backoff_ms / 1_000
-        return RetryPolicy(max(1, settings.summary_max_attempts), first_wait=first, max_wait=longest)
 
     async def _extracted(self, request: ResolvedSummaryRequest) -> Summary:
         captions = await self._captions_of(request)
@@ -355,6 +389,13 @@ class SummaryPipeline:
             return None
         joined = b"".join(found[each] for each in ids)
         return np.frombuffer(joined, "<f2").astype(np.float32).reshape(len(ids), -1)
+
+
+def summary_patience(settings: Settings) -> RetryPolicy:
+    """Return how calls of the chat model are retried in the background."""
+    longest = float(settings.embed_max_backoff_seconds)
+    first = settings.job_backoff_ms / 1_000
+    return RetryPolicy(max(1, settings.summary_max_attempts), first_wait=first, max_wait=longest)
 
 
 def _lowest(captions: Sequence[Caption], *levels: Trust) -> Trust:

@@ -11,7 +11,7 @@ from conspectus.engine import Engine
 from conspectus.evals.run import fresh_folder
 from conspectus.model.channels import NewMessage
 from conspectus.model.chat import ChatRequest, Delta, ModelOptions
-from conspectus.model.memory import NewMemory, Scope
+from conspectus.model.memory import GivenKind, NewMemory, Scope
 from conspectus.model.query import EVERYWHERE
 from conspectus.model.records import NewDocument
 from conspectus.model.results import Message
@@ -210,8 +210,9 @@ async def _repeat(history: _History) -> None:
     if history.memories:
         memory, scope = history.chance.choice(history.memories)
         stored = await history.engine.memory.get(memory, scope=scope)
+        kind: GivenKind = "note" if stored.kind == "note" else "turn"
         again = NewMemory(
-            stored.text, key=stored.document.key, role=stored.document.role, kind=stored.kind, trust="trusted"
+            stored.text, key=stored.document.key, role=stored.document.role, kind=kind, trust="trusted"
         )
         await history.engine.memory.add(again, scope=scope)
 

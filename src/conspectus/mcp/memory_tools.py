@@ -32,6 +32,7 @@ from conspectus.mcp.tool import (
     short,
     tool,
 )
+from conspectus.memory.retention import COUNTED
 from conspectus.memory.scopes import GRAPHS, MEMORIES, holds, scope_of
 from conspectus.model.graph import (
     ENTITY,
@@ -47,6 +48,7 @@ from conspectus.model.graph import (
 )
 from conspectus.model.memory import (
     MEMORY,
+    GivenKind,
     MemoryKind,
     MemoryPage,
     MemoryQueryOptions,
@@ -80,7 +82,7 @@ class MemoryPart(ArgumentModel):
     """A memory to store."""
 
     text: LongText = Field(description="Verbatim, self-contained.")
-    kind: MemoryKind = Field(
+    kind: GivenKind = Field(
         "turn",
         description="note: a persistent preference or instruction.",
     )
@@ -116,7 +118,7 @@ class UpdateArguments(ScopedArguments):
 
     memory: Identifier = Field(description="Id of the memory.")
     text: LongText | None = Field(None, description="The whole new text.")
-    kind: MemoryKind | None = Field(None, description="turn or note.")
+    kind: GivenKind | None = Field(None, description="turn or note.")
     pinned: bool | None = Field(None, description="Excluded from retention.")
     fact: FactPart | None = Field(None, description="The fact it states.")
     valid_from: Instant | None = Field(None, description="Start of the fact.")
@@ -180,7 +182,7 @@ async def forget(call: ToolCall, given: ForgetArguments) -> str:
     dry_run = not given.confirm
     asked = call.engine.memory.forget(given.selection(), scope=scope, dry_run=dry_run)
     receipt = await call.remembered(asked, MemoryReceipt(0, dry_run=dry_run))
-    counts = {name: getattr(receipt, name) for name in ("memories", "versions", "chunks", "vectors", "edges")}
+    counts = {name: getattr(receipt, name) for name in COUNTED}
     following = {"next": "call again with confirm=true"} if dry_run and receipt.memories else {}
     return call.data("ids", receipt.ids, dry_run=dry_run, **counts, **following)
 

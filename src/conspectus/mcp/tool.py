@@ -434,7 +434,8 @@ def _step(step: EdgeStep) -> str:
 
 
 def _facts(memory: Memory) -> list[str]:
-    told = ["note"] if memory.kind == "note" else []
+    told: list[str] = [] if memory.kind == "turn" else [memory.kind]
+    told += [f"from {memory.cites.memory}"] if memory.cites is not None else []
     told += ["pinned"] if memory.pinned else []
     told += _times(memory.valid_from, memory.valid_until)
     told += [f"ended by {memory.closed_by}"] if memory.closed_by else []

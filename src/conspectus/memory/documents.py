@@ -1,8 +1,9 @@
 """Memories as documents: their metadata, facts, near duplicates and the newest turns."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, replace
 from datetime import datetime, timedelta
+from functools import partial
 from itertools import pairwise
 from typing import Any
 
@@ -13,12 +14,14 @@ from conspectus.model.filter import And, Between, Eq, Exists, Filter, In, Not, O
 from conspectus.model.graph import Fact, NewEdge, NewNode
 from conspectus.model.memory import (
     AGENT,
+    CITES,
     CLASS,
     CLASSES,
     CLOSED_BY,
     CLOSES,
     CONVERSATION,
     FACT,
+    FACT_KINDS,
     KNOWN_FROM,
     NEAR,
     OWN,
@@ -28,7 +31,10 @@ from conspectus.model.memory import (
     USER,
     VALID_FROM,
     VALID_UNTIL,
+    ExtractedFact,
     Memory,
+    MemoryCitation,
+    MemoryKind,
     NewMemory,
     RecentMemory,
     Scope,
@@ -46,6 +52,8 @@ NAMING = frozenset({NEAR, CLOSES, CLOSED_BY})
 """Metadata fields that refer to other memories."""
 CURRENT: Filter = Not(Eq("kind", "version"))
 """Selects current memories, not earlier versions."""
+GIVEN: Filter = Not(In((CLASS,), FACT_KINDS))
+"""Selects memories that were given, not facts that were extracted from them."""
 
 
 def document_of(new: NewMemory, scope: Scope, *, now: datetime, beside: Mapping[str, Json]) -> NewDocument:
@@ -57,16 +65,18 @@ def document_of(new: NewMemory, scope: Scope, *, now: datetime, beside: Mapping[
     # Checked here: preparing the document would report the error for its field `occurred`.
     period(new.at, field="at")
     begins, ends = validity(new.valid_from, new.valid_until)
+    cites = new.cites if isinstance(new, ExtractedFact) else None
     metadata: dict[str, object] = {
         USER: scope.user,
         AGENT: scope.agent,
         CONVERSATION: scope.conversation,
-        CLASS: new.kind,
+        CLASS: new.fact_kind if isinstance(new, ExtractedFact) else new.kind,
         PINNED: new.pinned or None,
         FACT: None if new.fact is None else _fact(new.fact),
         VALID_FROM: None if begins is None else canonical(begins),
         VALID_UNTIL: None if ends is None else canonical(ends),
         ENTITIES: list(new.entities) or None,
+        CITES: None if cites is None else asdict(cites),
         OWN: dict(new.metadata) or None,
     }
     return NewDocument(
@@ -77,7 +87,8 @@ def document_of(new: NewMemory, scope: Scope, *, now: datetime, beside: Mapping[
         author=new.speaker,
         role=new.role,
         occurred=now if new.at is None else new.at,
-        thread=TURNS if new.kind == "turn" else None,
+        thread=TURNS if new.kind == "turn" and cites is None else None,
+        parent=None if cites is None else cites.memory,
         vector=new.vector,
         origin=new.origin,
         trust=new.trust,
@@ -94,7 +105,7 @@ def memory_of(document: Document, text: str, scope: Scope) -> Memory:
         text=text,
         scope=scope,
         document=document,
-        kind="note" if metadata.get(CLASS) == "note" else "turn",
+        kind=kind_of(document),
         pinned=metadata.get(PINNED) is True,
         metadata=_mapping(metadata.get(OWN)),
         known_from=known_from if known_from is not None else document.recorded,
@@ -106,7 +117,25 @@ def memory_of(document: Document, text: str, scope: Scope) -> Memory:
         closes=_strings(metadata.get(CLOSES)),
         near=_strings(metadata.get(NEAR)),
         entities=_strings(metadata.get(ENTITIES)),
+        cites=cited(document),
     )
+
+
+def kind_of(document: Document) -> MemoryKind:
+    """Return the kind of a memory."""
+    stored = document.metadata.get(CLASS)
+    kinds: tuple[MemoryKind, ...] = ("note", *FACT_KINDS)
+    return next((each for each in kinds if each == stored), "turn")
+
+
+def cited(document: Document) -> MemoryCitation | None:
+    """Return what a fact was extracted from."""
+    match document.metadata.get(CITES):
+        case {"memory": str(memory), "quote": str(quote), "start": int(start), "end": int(end), **rest}:
+            model, prompt = (str(rest.get(name, "")) for name in ("model", "prompt"))
+            return MemoryCitation(memory, quote, start, end, model, prompt)
+        case _:
+            return None
 
 
 def naming_only(ended: Mapping[str, str | None], memory: Memory) -> Memory:
@@ -129,13 +158,12 @@ def naming_only(ended: Mapping[str, str | None], memory: Memory) -> Memory:
 def as_input(memory: Memory) -> NewMemory:
     """Return the input that would store this memory unchanged."""
     document = memory.document
-    return NewMemory(
+    return _input_of(memory.kind, memory.cites)(
         text=memory.text,
         key=document.key,
         role=document.role,
         speaker=document.author,
         at=None if document.occurred is None else document.occurred.start,
-        kind=memory.kind,
         pinned=memory.pinned,
         fact=memory.fact,
         valid_from=memory.valid_from,
@@ -145,6 +173,13 @@ def as_input(memory: Memory) -> NewMemory:
         origin=document.origin,
         trust=document.trust,
     )
+
+
+def _input_of(kind: MemoryKind, cites: MemoryCitation | None) -> Callable[..., NewMemory]:
+    """Return what makes the input of a memory of a kind."""
+    if cites is not None and kind in FACT_KINDS:
+        return partial(ExtractedFact, fact_kind=kind, cites=cites)
+    return partial(NewMemory, kind="note" if kind == "note" else "turn")
 
 
 def store_metadata(memory: Memory) -> dict[str, Json]:
@@ -240,6 +275,12 @@ def validity_remark(document: Document, at: datetime) -> str:
     if ends is not None and ends <= at:
         return f"[no longer true since {render(ends)}]"
     return f"[true only from {render(begins)}]" if begins is not None and begins > at else ""
+
+
+def source_remark(document: Document) -> str:
+    """Return a remark with the kind of an extracted fact and the memory that it cites, or an empty string."""
+    cites = cited(document)
+    return "" if cites is None else f"[{kind_of(document)} from memory {cites.memory}]"
 
 
 def _began(after: datetime) -> Filter:

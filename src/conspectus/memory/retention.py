@@ -17,7 +17,7 @@ from conspectus.text.times import parse_instant
 
 MAX_DAYS = 365_000
 MAX_MEMORIES = 1_000_000_000
-COUNTED = ("memories", "versions", "chunks", "vectors", "edges")
+COUNTED = ("memories", "versions", "chunks", "vectors", "edges", "facts")
 ANY = "*"
 """Stands for any agent in the address of a rule for one conversation. Quoted names never contain it."""
 
@@ -90,14 +90,8 @@ def holding(rules: Iterable[tuple[Scope, Retention]], memory_scope: Scope) -> Re
 
 def added(one: MemoryReceipt, other: MemoryReceipt) -> MemoryReceipt:
     """Add up two receipts."""
-    return MemoryReceipt(
-        one.memories + other.memories,
-        one.versions + other.versions,
-        one.chunks + other.chunks,
-        one.vectors + other.vectors,
-        one.edges + other.edges,
-        (*one.ids, *other.ids),
-    )
+    counts = {name: getattr(one, name) + getattr(other, name) for name in COUNTED}
+    return MemoryReceipt(**counts, ids=(*one.ids, *other.ids))
 
 
 def counts_of(result: Metadata | None) -> dict[str, int]:

@@ -10,7 +10,7 @@ from conspectus.model.checks import Checked
 from conspectus.model.ids import CollectionId, JobId, SourceId, UserId
 from conspectus.model.records import Metadata
 
-JobKind = Literal["ingest_url", "ingest_files", "sync", "summary", "retention"]
+JobKind = Literal["ingest_url", "ingest_files", "sync", "summary", "retention", "extraction"]
 JobState = Literal["queued", "running", "succeeded", "failed", "cancelled"]
 FINISHED: frozenset[JobState] = frozenset({"succeeded", "failed", "cancelled"})
 

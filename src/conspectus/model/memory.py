@@ -19,8 +19,12 @@ MEMORY = "memory"
 TURNS = "turns"
 """The thread of all turns of a conversation: the one before and the one after are neighbors."""
 
-MemoryKind = Literal["turn", "note"]
-CLASSES: tuple[MemoryKind, ...] = get_args(MemoryKind)
+GivenKind = Literal["turn", "note"]
+FactKind = Literal["fact", "preference", "procedure", "relation"]
+MemoryKind = Literal["turn", "note", "fact", "preference", "procedure", "relation"]
+CLASSES: tuple[GivenKind, ...] = get_args(GivenKind)
+FACT_KINDS: tuple[FactKind, ...] = get_args(FactKind)
+"""Kinds of memories that are given, and of those that a chat model extracted from them."""
 
 USER, AGENT, CONVERSATION = "user", "agent", "conversation"
 CLASS = "class"
@@ -29,12 +33,13 @@ FACT = "fact"
 VALID_FROM, VALID_UNTIL = "valid_from", "valid_until"
 CLOSED_BY, CLOSES = "closed_by", "closes"
 NEAR = "near"
+CITES = "cites"
 KNOWN_FROM = "known_from"
 UNTIL = "known_until"
 OWN = "own"
 """Metadata of a memory: its scope, kind and pin, its fact with the time in which that is true, the memories
-that ended it or were ended by it, near duplicates, the time in which it was the known version, and under
-`own` the caller's metadata."""
+that ended it or were ended by it, near duplicates, what it was extracted from, the time in which it was the
+known version, and under `own` the caller's metadata."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +71,7 @@ class NewMemory(Checked):
     role: str | None = None
     speaker: str | None = None
     at: datetime | str | float | None = None
-    kind: MemoryKind = "turn"
+    kind: GivenKind = "turn"
     pinned: bool = False
     fact: Fact | None = None
     valid_from: datetime | str | None = None
@@ -78,6 +83,29 @@ class NewMemory(Checked):
     trust: Trust | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class MemoryCitation(Checked):
+    """What an extracted fact was taken from: `quote` is the characters [start, end) of a memory, verbatim.
+
+    `model` and `prompt`, the version of the prompt, say what extracted it.
+    """
+
+    memory: str
+    quote: str
+    start: int
+    end: int
+    model: str
+    prompt: str
+
+
+@dataclass(frozen=True, slots=True)
+class ExtractedFact(NewMemory):
+    """A fact that a chat model extracted from the memory that it cites, with which it is deleted."""
+
+    fact_kind: FactKind = "fact"
+    cites: MemoryCitation | None = None
+
+
 class MemoryChanges(TypedDict, total=False):
     """The fields of a memory that an update changes; those that are not named stay."""
 
@@ -85,7 +113,7 @@ class MemoryChanges(TypedDict, total=False):
     role: str | None
     speaker: str | None
     at: datetime | str | float | None
-    kind: MemoryKind
+    kind: GivenKind
     pinned: bool
     fact: Fact | None
     valid_from: datetime | str | None
@@ -104,7 +132,7 @@ class Memory:
     newest). `closed_by` is the memory whose fact ended this one's, `closes` are those that this one ended,
     `near` are near duplicates. `metadata` is the caller's. `superseded`, set in a list of versions, is from
     when on the next version holds in place of this one: its `valid_from` if that is later than this one's,
-    else when it was written.
+    else when it was written. `cites` is what a fact was extracted from (None: the memory was given).
     """
 
     id: str
@@ -124,6 +152,7 @@ class Memory:
     near: tuple[str, ...] = ()
     entities: tuple[str, ...] = ()
     superseded: datetime | None = None
+    cites: MemoryCitation | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -292,7 +321,10 @@ class MemorySelection(Checked):
 
 @dataclass(frozen=True, slots=True)
 class MemoryReceipt:
-    """What was deleted, or with `dry_run` would be; `purged` says that no file holds the text any more."""
+    """What was deleted, or with `dry_run` would be; `purged` says that no file holds the text any more.
+
+    `facts` are those extracted from the memories, which go with them.
+    """
 
     memories: int
     versions: int = 0
@@ -302,6 +334,7 @@ class MemoryReceipt:
     ids: tuple[str, ...] = ()
     dry_run: bool = False
     purged: bool = False
+    facts: int = 0
 
 
 @dataclass(frozen=True, slots=True)

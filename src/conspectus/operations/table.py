@@ -247,6 +247,7 @@ MEMORY_OPERATIONS: Final = (
         id="memory_context",
     ),
     Operation(MemoryService.list_recent, "GET", f"{_MEMORIES}/recent", id="list_recent_memories"),
+    Operation(MemoryService.extract, "POST", f"{_MEMORIES}/extract", status=202, id="extract_facts"),
     Operation(MemoryService.forget, "POST", f"{_MEMORIES}/forget", spread="selection", unhurried=True),
     Operation(MemoryService.list_conversations, "GET", f"{_MEMORIES}/conversations"),
     Operation(MemoryService.stats, "GET", f"{_MEMORIES}/stats", id="memory_stats"),

@@ -290,6 +290,10 @@ class Summaries(Protocol):
         """The summary of that id."""
         ...
 
+    async def stored(self, summaries: Sequence[str]) -> Collection[str]:
+        """Those of the ids that are stored."""
+        ...
+
     async def add(self, source: SourceId, summary: NewSummary) -> None:
         """Store it, unless there is one of that id.
 

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 from uuid import uuid4
 
-from sqlalchemy import Connection, bindparam, delete, func, insert, select, update
+from sqlalchemy import Connection, bindparam, delete, func, insert, or_, select, update
 
 from conspectus.errors import NotFound
 from conspectus.model.ids import CollectionId, DocumentId, SourceId
@@ -15,6 +15,7 @@ from conspectus.records.core.rows import blocks
 from conspectus.records.graph.writes import forget_edges
 from conspectus.records.jobs.requests import ERASED, LOST, PLAIN
 from conspectus.records.tables.core import (
+    QUARANTINED,
     REMEMBERED,
     Number,
     chunks,
@@ -31,6 +32,11 @@ from conspectus.text.times import to_microseconds
 _ROOTS = select(documents.c.id).where(documents.c.id.in_(bindparam("ids", expanding=True)))
 _TREE = _ROOTS.cte("tree", recursive=True)
 _WHOLE = _TREE.union(select(documents.c.id).join(_TREE, documents.c.parent == _TREE.c.id))
+_EXTRACTED = (
+    select(documents.c.id)
+    .where(documents.c.parent.in_(bindparam("ids", expanding=True)), or_(REMEMBERED, QUARANTINED))
+    .order_by(documents.c.id)
+)
 _FOUND = (
     select(documents.c.number, documents.c.collection, documents.c.chunks, documents.c.last_chunk)
     .where(documents.c.id.in_(select(_WHOLE.c.id)))
@@ -54,6 +60,24 @@ def delete_documents(
     connection: Connection, ids: Sequence[DocumentId], *, now: datetime | None = None
 ) -> Receipt:
     """Delete documents with children, chunks and vectors. Unknown ids count 0."""
+    receipt, steps = _deleted(connection, ids, now)
+    append(connection, steps)
+    return receipt
+
+
+def delete_extracted(connection: Connection, memories: Sequence[DocumentId]) -> list[ChangeRange]:
+    """Delete the facts that were extracted from memories. Returns the changes, which the caller appends."""
+    found = [
+        DocumentId(each)
+        for block in blocks(memories)
+        for each in connection.execute(_EXTRACTED, {"ids": block}).scalars()
+    ]
+    return _deleted(connection, found)[1] if found else []
+
+
+def _deleted(
+    connection: Connection, ids: Sequence[DocumentId], now: datetime | None = None
+) -> tuple[Receipt, list[ChangeRange]]:
     steps: list[ChangeRange] = []
     at = to_microseconds(now or datetime.now(UTC))
     receipt = Receipt()
@@ -72,8 +96,7 @@ def delete_documents(
             chunks=receipt.chunks + sum(row.chunks for row in rows),
             vectors=receipt.vectors + _remove(connection, numbers),
         )
-    append(connection, steps)
-    return receipt
+    return receipt, steps
 
 
 def delete_source(connection: Connection, source: SourceId) -> Receipt:

@@ -10,6 +10,7 @@ from sqlalchemy import (
     BindParameter,
     ColumnElement,
     Connection,
+    and_,
     bindparam,
     case,
     delete,
@@ -64,7 +65,7 @@ IS_PINNED = kind_of(documents.c.metadata, PINNED).is_not_distinct_from("true")
 STATES_A_FACT = kind_of(documents.c.metadata, FACT).is_not_distinct_from("object")
 """The properties of a memory itself, separate from the caller's metadata."""
 
-COUNTED: Final = ("memories", "versions", "chunks", "vectors", "edges")
+COUNTED: Final = ("memories", "versions", "chunks", "vectors", "edges", "facts")
 _IDS = given("ids")
 """Any number of ids as one parameter, so that everything that depends on them is one query."""
 
@@ -74,6 +75,7 @@ _TREE = _ROOTS.union(select(documents.c.id).join(_ROOTS, documents.c.parent == _
 _WHOLE = documents.c.id.in_(select(_TREE.c.id))
 _SIZES = select(
     func.count().filter(VERSIONED).label("versions"),
+    func.count().filter(or_(REMEMBERED, QUARANTINED)).label("memories"),
     func.coalesce(func.sum(documents.c.chunks), 0).label("chunks"),
 ).where(_WHOLE)
 _NAMES = select(documents.c.id).where(_WHOLE)
@@ -168,6 +170,7 @@ def _weighed(connection: Connection, memories: Sequence[DocumentId], *, pinned: 
         vectors=connection.execute(_VECTORS, asked).scalar_one(),
         edges=len(resting_edges(connection, connection.execute(_NAMES, asked).scalars().all())),
         ids=going,
+        facts=sizes.memories - len(going),
     )
 
 
@@ -195,6 +198,7 @@ _HOMES = (
     .order_by(sources.c.name)
 )
 _TURN = documents.c.thread.is_not(None)
+_NOTE = and_(documents.c.thread.is_(None), documents.c.parent.is_(None))
 _ORDER = (documents.c.order_start, documents.c.number)
 _MEMORIES = select(*DOCUMENT_COLUMNS, documents.c.order_start).where(_IN_SCOPE, REMEMBERED)
 
@@ -319,7 +323,7 @@ def _totals(connection: Connection, sources: Sequence[SourceId]) -> Totals:
     """Return counts over sources."""
     own = (
         func.count(),
-        func.sum(case((~_TURN, 1), else_=0)),
+        func.sum(case((_NOTE, 1), else_=0)),
         func.sum(case((IS_PINNED, 1), else_=0)),
         func.sum(case((STATES_A_FACT, 1), else_=0)),
         func.sum(case((documents.c.status == "pending", 1), else_=0)),
@@ -435,7 +439,7 @@ class SqlMemories(SqlStore):
 
     async def notes(self, sources: Sequence[SourceId], *, limit: int) -> Texts:
         """Return the last stored notes, newest first, with their texts."""
-        return await self.transactions.read(partial(_newest, sources=sources, which=~_TURN, limit=limit))
+        return await self.transactions.read(partial(_newest, sources=sources, which=_NOTE, limit=limit))
 
     page = reading(_page)
     count = reading(_count)

@@ -68,6 +68,7 @@ from conspectus.records.deletion import (
     delete_collection,
     delete_copies,
     delete_documents,
+    delete_extracted,
     delete_source,
     end_purges,
     unfinished_purges,
@@ -234,7 +235,9 @@ class SqlRecords(SqlStore):
     delete_source = writing_at(delete_source, rows=lambda source: (sources, [source]), long=True)
     sources = reading(sources_of)
     find_with_sources = cached(find_with_sources, single=True)
-    write = joining(write, lock=lambda batch: only(each.document.collection for each in batch))
+    write = joining(
+        partial(write, delete_extracted), lock=lambda batch: only(each.document.collection for each in batch)
+    )
     documents = reading(documents_by_id)
     list = reading(list_documents)
     list_by_key = reading(list_by_key)

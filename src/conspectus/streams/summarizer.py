@@ -463,7 +463,7 @@ class JsonSchemaOutput:
 
     def read(self, answer: str) -> Metadata:
         """Parse a response that is an object, or has it as its only code block. Raises Unsatisfied."""
-        found = _parsed(answer)
+        found = answer_json(answer)
         if not isinstance(found, Mapping):
             raise Unsatisfied("the answer is not a JSON object")
         fault = next(iter(self._validator.iter_errors(dict(found))), None)
@@ -473,7 +473,8 @@ class JsonSchemaOutput:
         return found
 
 
-def _parsed(answer: str) -> Any:
+def answer_json(answer: str) -> Any:
+    """Return the JSON of a response, or of its only code block. Raises Unsatisfied."""
     blocks = _FENCED.findall(answer)
     text = blocks[0] if len(blocks) == 1 else answer
     try:

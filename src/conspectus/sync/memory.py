@@ -18,6 +18,8 @@ class BlockingMemory(BlockingService[MemoryService]):
     list_recent = blocking(MemoryService.list_recent)
     recall = blocking(MemoryService.recall)
     window = blocking(MemoryService.window)
+    extract = blocking(MemoryService.extract)
+    start = blocking(MemoryService.start)
     forget = blocking(MemoryService.forget)
     list_conversations = blocking(MemoryService.list_conversations)
     stats = blocking(MemoryService.stats)

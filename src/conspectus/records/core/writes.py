@@ -1,6 +1,6 @@
 """Adding and replacing documents: a batch is written completely in one transaction, or not at all."""
 
-from collections.abc import Iterator, Mapping, Sequence, Set
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from itertools import islice, repeat
 from typing import Any, Literal
@@ -56,6 +56,7 @@ _STORED = select(
     documents.c.author,
     documents.c.kind,
     documents.c.recorded,
+    documents.c.trust,
 ).where(documents.c.id.in_(given("ids")))
 _SPANS = (
     select(
@@ -86,6 +87,8 @@ _DROP = delete(chunks).where(chunks.c.document.in_(bindparam("numbers", expandin
 
 Span = tuple[int, int, str, int | None, str | None]
 CollectionsById = Mapping[CollectionId, Collection]
+DeleteExtracted = Callable[[Connection, Sequence[DocumentId]], Sequence[ChangeRange]]
+"""Deletes the facts that were extracted from memories. Returns the changes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,6 +106,7 @@ class Stored:
     author: str | None
     kind: str
     recorded: int
+    trust: str
 
     def same_search_context(self, document: Document) -> bool:
         """Return whether the document's metadata that affects search is unchanged."""
@@ -126,6 +130,14 @@ class Planned:
     def written(self) -> Written:
         """Return the outcome for the caller."""
         return Written(self.prepared.document.id, self.outcome, len(self.prepared.chunks))
+
+    @property
+    def outdates_facts(self) -> bool:
+        """Return whether facts that were extracted from it no longer hold its text or its trust."""
+        stored = self.stored
+        if stored is None or stored.kind != "memory":
+            return False
+        return self.outcome == "replaced" or stored.trust != self.prepared.document.trust
 
     def given(self, space: EmbeddingSpace | None) -> ClientVector | None:
         """Return the vector that an update gave for unchanged chunks."""
@@ -223,7 +235,11 @@ class Applied:
     """The collections in which an earlier chunk lacks a vector, if known."""
 
 
-def write(connection: Connection, batches: Sequence[Sequence[PreparedDocument]]) -> list[WriteResult]:
+def write(
+    delete_extracted: DeleteExtracted,
+    connection: Connection,
+    batches: Sequence[Sequence[PreparedDocument]],
+) -> list[WriteResult]:
     """Add or replace the documents of callers in order. Raises NotFound, Conflict or InvalidInput."""
     every = [prepared for batch in batches for prepared in batch]
     for prepared in every:
@@ -234,7 +250,10 @@ def write(connection: Connection, batches: Sequence[Sequence[PreparedDocument]])
     for part in parts:
         plan, collections, lacking = _plan(connection, part)
         only_adds = len(parts) == 1 and all(each.outcome == "added" for each in plan)
+        outdated = [each.prepared.document.id for each in plan if each.outdates_facts]
+        deleted = delete_extracted(connection, outdated) if outdated else []
         done = _apply(connection, plan, collections, only_adds=only_adds)
+        done = replace(done, steps=[*deleted, *done.steps])
         rounds.append(replace(done, lacking=lacking if only_adds else None))
         written += [planned.written() for planned in plan]
     made_before = made_by(connection)

@@ -48,6 +48,13 @@ def _text(connection: Connection, summary: str) -> str | None:
     return found
 
 
+def _stored(connection: Connection, summaries: Sequence[str]) -> set[str]:
+    """Return those of the ids that are stored."""
+    return {
+        each for block in blocks(summaries) for each in connection.execute(_PARTS, {"ids": block}).scalars()
+    }
+
+
 def _add(connection: Connection, source: SourceId, summary: NewSummary) -> None:
     """Store a summary, unless its id exists. Raises PreconditionFailed."""
     if _text(connection, summary.id) is not None:
@@ -58,11 +65,7 @@ def _add(connection: Connection, source: SourceId, summary: NewSummary) -> None:
         for row in connection.execute(_CAPTIONS, {"ids": block, "source": source}):
             if row.fingerprint == made_of[row.id]:
                 numbers.append(row.number)
-    parts = [
-        part
-        for block in blocks(summary.parts)
-        for part in connection.execute(_PARTS, {"ids": block}).scalars()
-    ]
+    parts = _stored(connection, summary.parts)
     if len(numbers) < len(made_of) or len(parts) < len(summary.parts):
         raise PreconditionFailed("stream", source)
     stored = {"id": summary.id, "source": source, "recipe": summary.recipe, "text": summary.text}
@@ -161,6 +164,7 @@ class SqlSummaries(SqlStore):
     """The methods of the port `Summaries`, each as one transaction; see the port for their docs."""
 
     text = reading(_text)
+    stored = reading(_stored)
     add = writing_at(_add, rows=_of_source)
     borders = reading(_borders)
     set_boundaries = writing_at(_set_boundaries, rows=_of_source)

@@ -288,7 +288,7 @@ CREATE INDEX ix_documents_collection_last_chunk_embedded_in ON documents (collec
 CREATE INDEX ix_documents_collection_recorded_id ON documents (collection, recorded, id);
 CREATE INDEX ix_documents_latest ON documents (source, order_start, id) WHERE occurred_start IS NOT NULL AND chunks > 0;
 CREATE INDEX ix_documents_longest ON documents (source, (occurred_end - occurred_start)) WHERE kind IN ('caption', 'event');
-CREATE INDEX ix_documents_notes ON documents (source, number) WHERE kind = 'memory' AND thread IS NULL;
+CREATE INDEX ix_documents_notes ON documents (source, number) WHERE kind = 'memory' AND thread IS NULL AND parent IS NULL;
 CREATE INDEX ix_documents_parent ON documents (parent, collection, recorded, id) WHERE parent IS NOT NULL;
 CREATE INDEX ix_documents_pending ON documents (collection, status, last_chunk) WHERE status = 'pending';
 CREATE INDEX ix_documents_quarantined ON documents (collection, recorded, id) WHERE kind = 'quarantined';

@@ -1,0 +1,340 @@
+"""Extraction of facts: a background job in which a chat model reads memories; each fact cites its memory."""
+
+import logging
+from collections.abc import AsyncIterator, Sequence
+from dataclasses import asdict, dataclass, replace
+from functools import partial
+from typing import Any, Final
+
+from conspectus.access.memory_reader import MemorySources
+from conspectus.access.policy import require_scope
+from conspectus.access.reader import SourceRef
+from conspectus.engine.context import EngineContext
+from conspectus.engine.jobs import JobQueue
+from conspectus.engine.memory_reads import MemoryReader, delete_selected, memory_in
+from conspectus.engine.memory_writes import MemoryWriter
+from conspectus.engine.summary_pipeline import (
+    MAX_FAILURES,
+    BudgetSpent,
+    SummaryBatch,
+    SummaryModel,
+    TokenBudget,
+    summary_patience,
+)
+from conspectus.errors import (
+    ChatError,
+    ChatNotConfigured,
+    ConspectusError,
+    NotFound,
+    PreconditionFailed,
+    require_range,
+)
+from conspectus.ingest.job_execution import Outcome, Tell
+from conspectus.memory.documents import GIVEN
+from conspectus.memory.facts import PROMPT, FactForm, cited_facts, found_facts, prompts
+from conspectus.memory.retention import RetentionWorker
+from conspectus.memory.scopes import MEMORIES, beyond, checked, holds, scope_of
+from conspectus.model.filter import Eq
+from conspectus.model.ids import DocumentId, JobId
+from conspectus.model.jobs import FINISHED, Job
+from conspectus.model.memory import ExtractedFact, Memory, Scope
+from conspectus.model.records import Json, Metadata, Source
+from conspectus.ports.chat import ChatModel
+from conspectus.ports.streams import NewSummary
+from conspectus.streams.summarizer import SummaryPrompt, all_of
+from conspectus.streams.summary_runner import HOPELESS, NotStored
+from conspectus.text.hashing import stable_id
+
+logger = logging.getLogger(__name__)
+
+PAGE: Final = 200
+MAX_FAILURES_LISTED: Final = 100
+MAX_TOKENS: Final = 1_000_000_000
+EXTRACTING: Final = "extracting"
+COMPLETE, SPENT = "complete", "budget_spent"
+
+
+@dataclass(slots=True)
+class Progress:
+    """What a run has done so far, over all attempts of its job.
+
+    `refused` facts quote nothing in their memory, `deleted` ones were replaced by what a newer prompt or
+    model found.
+    """
+
+    memories: int = 0
+    calls: int = 0
+    tokens: int = 0
+    facts: int = 0
+    refused: int = 0
+    deleted: int = 0
+
+    @classmethod
+    def of(cls, result: Metadata | None) -> "Progress":
+        """Return the counts in the result of a job."""
+        found = {name: (result or {}).get(name) for name in cls.__slots__}
+        return cls(**{name: number for name, number in found.items() if isinstance(number, int)})
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """A run of extraction: its job, model and budget, and what it has done."""
+
+    job: Job
+    place: SourceRef
+    model: ChatModel
+    budget: TokenBudget
+    progress: Progress
+    failures: list[Json]
+    replay: bool
+    recipe: str
+
+    @property
+    def result(self) -> dict[str, Json]:
+        """The report of the run, without texts."""
+        counts = {**asdict(self.progress), "tokens": self.budget.used}
+        return {**counts, "model": self.model.name, "prompt": PROMPT, "failures": self.failures}
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryAnswers:
+    """A memory to be read, with the answers of the model, or the error."""
+
+    memory: Memory
+    name: str
+    answers: Sequence[str] = ()
+    fault: Exception | None = None
+
+
+class FactExtraction:
+    """Extracts facts from the memories of one user's scopes. Every step can be repeated."""
+
+    def __init__(
+        self, context: EngineContext, reader: MemoryReader, writer: MemoryWriter, queue: JobQueue
+    ) -> None:
+        self._context = context
+        self._parts = context.parts
+        self._reader = reader
+        self._writer = writer
+        self._queue = queue
+
+    async def start(
+        self, collection: str, scope: Scope | None, *, max_tokens: int | None = None, replay: bool = False
+    ) -> Job:
+        """Return the job of a run, which is the queued or running one with the same arguments, if any."""
+        require_scope(self._context.person, "write", "extract facts")
+        tokens = self._parts.settings.max_fact_tokens if max_tokens is None else max_tokens
+        require_range("max_tokens", tokens, 1, MAX_TOKENS)
+        if self._parts.chat_model is None:
+            raise ChatNotConfigured
+        place = await self._context.authorized.place(collection)
+        await self._sources(place, None if scope is None else checked(scope))
+        values: dict[str, Json] = {"max_tokens": tokens, "replay": replay}
+        values["scope"] = None if scope is None else {**asdict(scope)}
+        return await self._queue.submit_once(
+            "extraction", place, title=place.collection.name, arguments=values
+        )
+
+    async def perform(self, job: Job, tell: Tell) -> Outcome:
+        """Run a job: read what no answer is stored for, until all is read or the budget is spent."""
+        run = await self._run(job)
+        given: Any = job.arguments.get("scope")
+        sources = await self._sources(run.place, None if given is None else Scope(**given))
+        total, looked = await sources.count(GIVEN), 0
+        outcome = COMPLETE
+        for source in sources.sources:
+            one = MemorySources(run.place, (source,), self._parts.memories)
+            async for memories in self._pages(one):
+                if not await self._read(run, source, one, memories):
+                    outcome = SPENT
+                looked += len(memories)
+                tell(looked, max(total, looked))
+                if outcome == SPENT:
+                    return Outcome({"outcome": outcome, **run.result})
+        return Outcome({"outcome": outcome, **run.result})
+
+    async def _run(self, job: Job) -> Run:
+        model = self._parts.chat_model
+        if model is None:
+            raise ChatNotConfigured
+        place = await self._context.authorized.place_of(job.collection)
+        progress, limit = Progress.of(job.result), job.arguments.get("max_tokens")
+        count = self._parts.counter(model.tokenizer)
+        budget = TokenBudget(limit if isinstance(limit, int) else 0, count, progress.tokens)
+        recipe = stable_id("recipe", "facts", PROMPT, model.name)
+        failures = (job.result or {}).get("failures")
+        known = list(failures) if isinstance(failures, list) else []
+        return Run(job, place, model, budget, progress, known, job.arguments.get("replay") is True, recipe)
+
+    async def _sources(self, place: SourceRef, scope: Scope | None) -> MemorySources:
+        """Return the sources of a scope, or all. Raises PermissionDenied if one may not be written to."""
+        begins = f"{MEMORIES}/"
+        found = await self._reader.stored.memory_sources(
+            place,
+            begins=begins,
+            below=beyond(begins),
+            holds=lambda source: scope is None or holds(scope, scope_of(source.name)),
+        )
+        for each in found.ids:
+            place.require("editor", "extract facts", source=each)
+        return found
+
+    async def _pages(self, sources: MemorySources) -> AsyncIterator[list[Memory]]:
+        after: str | None = None
+        while True:
+            rows, after = await sources.page(GIVEN, after=after, limit=PAGE)
+            yield [memory_in(sources, document, text) for document, text in rows]
+            if after is None:
+                return
+
+    async def _read(
+        self, run: Run, source: Source, sources: MemorySources, memories: Sequence[Memory]
+    ) -> bool:
+        """Read those memories that were not read before. Returns False when the budget is spent."""
+        scribe = self._scribe(run, source, memories)
+        todo = await self._unread(run, scribe, memories)
+        calls = run.progress.calls
+        size = max(1, self._parts.settings.summary_concurrency)
+        for start in range(0, len(todo), size):
+            done = await all_of([self._answered(run, scribe, each) for each in todo[start : start + size]])
+            for each in done:
+                await self._keep(run, source, sources, each)
+            run.progress.calls = calls + scribe.calls
+            await self._report(run)
+            if any(isinstance(each.fault, BudgetSpent) for each in done):
+                return False
+            if len(scribe.silence) >= MAX_FAILURES:
+                raise scribe.silence[-1]
+        return True
+
+    def _scribe(self, run: Run, source: Source, memories: Sequence[Memory]) -> SummaryModel:
+        fingerprints = {each.document.id: each.document.fingerprint for each in memories}
+        paper = SummaryBatch(self._parts.summaries, source.id, run.recipe, fingerprints)
+        patience = summary_patience(self._parts.settings)
+        turns = self._context.core.summary_turns
+        return SummaryModel(run.model, paper, FactForm(), patience, turns, run.replay, run.budget)
+
+    async def _unread(
+        self, run: Run, scribe: SummaryModel, memories: Sequence[Memory]
+    ) -> list[MemoryAnswers]:
+        """Return the memories of which not all facts are stored: with a replay, all."""
+        named = [MemoryAnswers(each, self._name(run, scribe, each)) for each in memories]
+        if run.replay:
+            return named
+        known = await self._parts.summaries.stored([each.name for each in named])
+        return [each for each in named if each.name not in known]
+
+    def _name(self, run: Run, scribe: SummaryModel, memory: Memory) -> str:
+        """Return the name of the mark that a memory was read: equal for equal prompts, model and trust."""
+        asked = [scribe.name_of(each) for each in self._prompts(run, memory)]
+        return stable_id("facts", memory.document.origin, memory.document.trust, *asked)
+
+    def _prompts(self, run: Run, memory: Memory) -> list[SummaryPrompt]:
+        return list(prompts(memory, window=run.model.window, count=run.budget.count))
+
+    async def _answered(self, run: Run, scribe: SummaryModel, reading: MemoryAnswers) -> MemoryAnswers:
+        """Return a memory with its answers, which are stored, or with the error."""
+        try:
+            asked = [await scribe.ask(each) for each in self._prompts(run, reading.memory)]
+        except HOPELESS:
+            raise
+        except (ChatError, BudgetSpent, NotStored, PreconditionFailed) as fault:
+            return replace(reading, fault=fault)
+        return replace(reading, answers=tuple(each.text for each in asked))
+
+    async def _keep(self, run: Run, source: Source, sources: MemorySources, reading: MemoryAnswers) -> None:
+        """Store the facts of a memory, and then that it was read. What is interrupted is repeated."""
+        if isinstance(reading.fault, ChatError):
+            failure: dict[str, Json] = {"memory": reading.memory.id, "code": reading.fault.code}
+            run.failures.extend([failure][: MAX_FAILURES_LISTED - len(run.failures)])
+        if reading.fault is not None:
+            return
+        memory = reading.memory
+        found = [each for answer in reading.answers for each in found_facts(answer)]
+        facts, refused = cited_facts(memory, found, run.model.name)
+        written = await self._write(run, source, memory, facts)
+        now = await self._reader.stored.documents(sources, [memory.id])
+        state = (memory.document.content_hash, memory.document.trust)
+        same = [each for each in now if (each.content_hash, each.trust) == state]
+        kept = {each for each, _ in written} if same else set()
+        run.progress.deleted += await self._delete_others(sources, memory, kept)
+        if same:
+            await self._mark(run, source, reading.name, same[0].id, same[0].fingerprint)
+            run.progress.memories += 1
+            run.progress.facts += sum(added for _, added in written)
+            run.progress.refused += refused + len(facts) - len(written)
+
+    async def _mark(self, run: Run, source: Source, name: str, memory: DocumentId, fingerprint: str) -> None:
+        mark = NewSummary(name, run.recipe, "", ((memory, fingerprint),))
+        try:
+            await self._parts.summaries.add(source.id, mark)
+        except PreconditionFailed:
+            logger.info("extraction_repeated memory=%(memory)s", {"memory": memory})
+
+    async def _write(
+        self, run: Run, source: Source, memory: Memory, facts: Sequence[ExtractedFact]
+    ) -> list[tuple[str, bool]]:
+        """Store facts; return their ids, and whether they are new. What no graph can hold is left out."""
+        storable = [each for each in facts if await self._writer.accepts(source, run.place, each)]
+        if not storable:
+            return []
+        try:
+            done = await self._writer.write(source, run.place, memory.scope, storable)
+        except NotFound:
+            return []
+        collection = run.place.collection
+        self._context.begin_embedding(collection, await self._context.embedder(collection))
+        return [(each.id, each.outcome == "added") for each in done]
+
+    async def _delete_others(self, sources: MemorySources, memory: Memory, kept: set[str]) -> int:
+        """Delete the facts of a memory that are not among those kept; return their number."""
+        rows, _ = await sources.page(Eq("parent", memory.id), after=None, limit=PAGE)
+        gone = [document.id for document, _ in rows if document.id not in kept]
+        if not gone:
+            return 0
+        return (await delete_selected(self._context, gone, pinned=True, dry_run=False)).memories
+
+    async def _report(self, run: Run) -> None:
+        """Keep the counts with the job, so that a run that is interrupted goes on with its budget."""
+        await self._parts.work.job_store.change(
+            run.job.id, unless=tuple(FINISHED), attempt=run.job.attempts, result=run.result
+        )
+
+    def watch(self) -> None:
+        """Start runs for the collections of the settings, in one process of the store."""
+        settings = self._parts.settings
+        names = [each.strip() for each in settings.fact_collections.split(",") if each.strip()]
+        if not names or not settings.fact_interval_minutes:
+            return
+        latest: dict[str, tuple[int, JobId]] = {}
+
+        async def look() -> None:
+            for name in names:
+                await self._look(name, latest)
+
+        pause = 60.0 * settings.fact_interval_minutes
+        turn = partial(self._parts.turns, EXTRACTING)
+        self._context.core.ensure_running(FactWorker, lambda: FactWorker(look, turn=turn, pause=pause))
+
+    async def _look(self, name: str, latest: dict[str, tuple[int, JobId]]) -> None:
+        """Start a run if the collection has changed since the last one, or that left something."""
+        try:
+            place = await self._context.authorized.find(name)
+            if place is None:
+                return
+            before, last = latest.get(name, (-1, JobId("")))
+            ended = await self._parts.work.job_store.job(last) if last else None
+            complete = ended is not None and (ended.result or {}).get("outcome") == COMPLETE
+            if before == place.collection.sequence and complete:
+                return
+            job = await self.start(name, None)
+            latest[name] = (place.collection.sequence, job.id)
+        except ConspectusError as fault:
+            logger.warning(
+                "extraction_failed collection=%(collection)s code=%(code)s",
+                {"collection": name, "code": fault.code},
+            )
+
+
+class FactWorker(RetentionWorker):
+    """Starts runs of extraction in the process that holds the lock."""
