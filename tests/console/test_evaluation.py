@@ -70,6 +70,42 @@ def test_questions_that_changed_are_shown(visit: Opened, empty: Site, tmp_path: 
     expect(page.get_by_role("heading", name="10 questions changed")).to_be_visible()
 
 
+def windowed(name: str, folder: Path, text: str, start: int) -> Path:
+    """A report of one question with its window, as `eval evidence --windows` writes it."""
+    whole = {"key": "page.md", "start": 0, "end": 12, "text": "One 😀 two. X"}
+    part = {"key": "page.md", "start": start, "end": start + len(text), "text": text}
+    kept = {"query": "<b>what</b>?", "evidence": [whole], "passages": {"128": [part]}}
+    share = float(text == whole["text"])
+    content = {"questions": {"by_question": {"q1": {"128": share}}, "windows": {"q1": kept}}}
+    path = folder / f"{name}.json"
+    path.write_text(json.dumps(content), encoding="utf-8")
+    return path
+
+
+def test_both_windows_of_a_question_are_side_by_side(visit: Opened, empty: Site, tmp_path: Path) -> None:
+    page = visit(empty, "/evaluation")
+    files = [windowed("before", tmp_path, "😀 two. X", 4), windowed("after", tmp_path, "One 😀 two. X", 0)]
+    for path in files:
+        page.get_by_label("Result files").set_input_files(path)
+        expect(page.get_by_text(f"{path.stem}: counted on the rendered window")).to_be_visible()
+    page.get_by_role("button", name="Question 1: gained").click()
+    expect(page.get_by_role("heading", name="<b>what</b>?")).to_be_visible()
+    expect(page.get_by_role("list", name="Evidence")).to_contain_text("not in beforein after")
+    after = page.get_by_role("region", name="Window of after")
+    expect(after).to_contain_text("One 😀 two. X")
+    expect(after.locator("mark")).to_have_text("One ")
+    expect(page.get_by_role("region", name="Window of before").locator("mark")).to_have_count(0)
+    assert not scrolls_sideways(page)
+    assert violations(page) == []
+
+
+def test_without_windows_it_says_how_to_keep_them(visit: Opened, empty: Site, tmp_path: Path) -> None:
+    page = visit(empty, "/evaluation")
+    loaded(page, tmp_path)
+    page.locator(".cells .lost").first.click()
+    expect(page.get_by_text("To see both windows here")).to_contain_text("--windows")
+
+
 @pytest.mark.parametrize(
     ("content", "reason"),
     [("{", "is not JSON"), ("{}", "no figures by question"), ("[1]", "no figures by question")],

@@ -7,7 +7,9 @@ from urllib.parse import parse_qs, quote, urlsplit
 import pytest
 from playwright.sync_api import Page, expect
 
+from conspectus import NewDocument
 from conspectus.model.filter import Eq, filter_from_json
+from conspectus.sync import connect
 from tests.console.conftest import Opened, Site, scrolls_sideways, violations
 
 QUESTION = "how do we restore a backup?"
@@ -134,6 +136,56 @@ def test_the_time_of_a_question_is_shown_by_step(visit: Opened, site: Site) -> N
     shares = steps.locator(".meter").evaluate_all("all => all.map(each => parseFloat(each.style.width))")
     assert len(shares) >= 3
     assert sum(shares) == pytest.approx(100)
+
+
+def test_a_passage_is_judged_and_the_score_shows_it(visit: Opened, changeable: Site) -> None:
+    page = visit(changeable, asked().replace("docs", "default"), key=changeable.key)
+    feedback = page.get_by_role("group", name="Feedback on the passage")
+    part = page.get_by_role("article", name="The chosen passage").locator(".legend")
+    expect(part).not_to_contain_text("feedback")
+    feedback.get_by_role("button", name="Used").click()
+    expect(feedback.get_by_role("button", name="Used")).to_have_attribute("aria-pressed", "true")
+    expect(part).to_contain_text("feedback 0.150")
+    feedback.get_by_role("button", name="Wrong").click()
+    expect(feedback.get_by_role("button", name="Wrong")).to_have_attribute("aria-pressed", "true")
+    expect(feedback.get_by_role("button", name="Used")).to_have_attribute("aria-pressed", "false")
+    feedback.get_by_role("button", name="Wrong").click()
+    expect(feedback.locator("[aria-pressed='true']")).to_have_count(0)
+    with connect(changeable.address, api_key=changeable.key) as engine:
+        assert engine.search.list_feedback().feedback == ()
+
+
+def test_passages_show_their_trust_and_can_be_required_to_have_it(visit: Opened, changeable: Site) -> None:
+    with connect(changeable.address, api_key=changeable.key) as engine:
+        tip = NewDocument("Restore a backup with one command.", key="tip", origin="web")
+        engine.add([tip], source="web", wait=True)
+    page = visit(changeable, asked().replace("docs", "default"), key=changeable.key)
+    row = page.locator(".candidate", has_text="web / tip")
+    expect(row).to_contain_text("untrusted")
+    row.click()
+    expect(page.get_by_role("article", name="The chosen passage")).to_contain_text("untrustedfrom a web page")
+    page.get_by_role("button", name="Options", exact=True).click()
+    page.get_by_role("group", name="Least trust").get_by_role("button", name="Standard").click()
+    expect(row).to_contain_text("Below trust")
+    assert "min_trust=standard" in page.url
+    page.get_by_role("button", name="Copy as code").click()
+    expect(page.get_by_role("dialog")).to_contain_text('min_trust="standard"')
+
+
+def test_a_follow_up_begins_with_the_window_before(visit: Opened, site: Site) -> None:
+    page = visit(site, asked(max_tokens=2048))
+    shown(page)
+    page.get_by_label("Keep the last window").check()
+    page.get_by_label("Question", exact=True).fill("how are chats stored?")
+    page.keyboard.press("Enter")
+    plan = page.get_by_role("status").filter(has_text="stand unchanged at the beginning")
+    expect(plan).to_be_visible()
+    assert figure(plan.locator("b").inner_text()) > 0
+    expect(page.locator(".candidate", has_text="kept from the previous window").first).to_be_visible()
+    page.reload()
+    expect(plan).to_be_visible()
+    page.get_by_label("Keep the last window").uncheck()
+    expect(plan).to_have_count(0)
 
 
 def test_keys_move_through_candidates_and_budgets(visit: Opened, site: Site) -> None:

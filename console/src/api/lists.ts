@@ -53,3 +53,7 @@ export async function ifAllowed<T>(list: Promise<T[]>): Promise<T[]> {
     throw error;
   }
 }
+
+/** The collection that a screen begins with: the default one, which calls mean that name none, or else the first. */
+export const usualOf = (names: readonly string[]): string | undefined =>
+  names.find((each) => each === "default") ?? names[0];

@@ -44,6 +44,7 @@ export function ConfirmButton({
   name,
   title,
   confirm = label,
+  danger = true,
   children,
   run,
   onDone,
@@ -55,6 +56,8 @@ export function ConfirmButton({
   title: string;
   /** The words of the button that acts. */
   confirm?: string;
+  /** Whether the action takes something away. */
+  danger?: boolean;
   /** What the action does. */
   children?: ComponentChildren;
   run: () => Promise<unknown>;
@@ -68,7 +71,7 @@ export function ConfirmButton({
   };
   return (
     <>
-      <button class="btn compact danger" type="button" aria-label={name} onClick={() => show(true)}>
+      <button class={danger ? "btn compact danger" : "btn compact"} type="button" aria-label={name} onClick={() => show(true)}>
         {label} …
       </button>
       {open && (
@@ -76,7 +79,12 @@ export function ConfirmButton({
           <div class="sub">{children}</div>
           <Failure text={failure} />
           <p class="cluster after">
-            <button class="btn danger" type="button" disabled={busy} onClick={() => act(run, done)}>
+            <button
+              class={danger ? "btn danger" : "btn primary"}
+              type="button"
+              disabled={busy}
+              onClick={() => act(run, done)}
+            >
               {confirm}
             </button>
           </p>

@@ -142,7 +142,9 @@ function Row({
       <StatusLabel status={entry.status} />
       <span class="title">
         <b class="ellipsis">{lastHeading(entry.heading) || entry.title || entry.key}</b>
-        <span class="tiny dim ellipsis block-line">{placeOf(entry, sources)}</span>
+        <span class="tiny dim ellipsis block-line">
+          {entry.trust === "untrusted" && <span class="tag">untrusted</span>} {placeOf(entry, sources)}
+        </span>
       </span>
       <span class="scored">
         <ScoreBar parts={entry.parts} most={most} />

@@ -1,9 +1,11 @@
+import type { ComponentChildren } from "preact";
 import { api } from "../api/client";
 import { counted, score, sliced, whole } from "../ui/format";
 import { useLoad } from "../ui/load";
 import { isIn, type Entry, type Passage } from "./anatomy";
 import { ScoreBar, ScoreParts } from "./score-bar";
 import { StatusLabel } from "./status";
+import { TrustLabel } from "./trust";
 import { lastHeading } from "./window-map";
 
 export type SourceNames = ReadonlyMap<string, string>;
@@ -22,6 +24,7 @@ export function PassagePanel({
   most,
   sources,
   linked = true,
+  children,
 }: {
   entry: Entry;
   /** The passage of the window that the candidate is part of, if it is in. */
@@ -32,6 +35,8 @@ export function PassagePanel({
   sources: SourceNames;
   /** Whether the documents can be opened from here. */
   linked?: boolean;
+  /** What can be done with it. */
+  children?: ComponentChildren;
 }) {
   return (
     <article class="panel passage" aria-label="The chosen passage">
@@ -45,6 +50,9 @@ export function PassagePanel({
       <div>
         <h2 class="block-title">{lastHeading(entry.heading) || entry.title || entry.key || "Without a title"}</h2>
         <p class="small dim">{placeOf(entry, sources)}</p>
+        <p class="small">
+          <TrustLabel origin={entry.origin} trust={entry.trust} />
+        </p>
       </div>
       <div>
         <p class="row">
@@ -60,6 +68,7 @@ export function PassagePanel({
         {entry.reason !== "" && <p class="small">{entry.reason}</p>}
       </div>
       {passage === undefined ? <ChunkText entry={entry} /> : <WindowText entry={entry} passage={passage} />}
+      {children}
       {linked && (
         <a class="link small" href={`/console/documents/${entry.document}?chunk=${entry.chunk}`}>
           Open in the document

@@ -191,6 +191,8 @@ function Facts({ document }: { document: Document }) {
     status: document.status,
     author: document.author,
     role: document.role,
+    origin: document.origin ?? null,
+    trust: document.trust ?? null,
     thread: document.thread,
     added: instant(document.recorded),
     updated: instant(document.updated),

@@ -2,6 +2,7 @@
 import { useMemo, useRef, useState } from "preact/hooks";
 import { Link, useLocation } from "wouter-preact";
 import { api, type Schemas } from "../../api/client";
+import { usualOf } from "../../api/lists";
 import { Failure, useAction } from "../../ui/action";
 import { useFields } from "../../ui/address";
 import { counted, day, whole } from "../../ui/format";
@@ -33,7 +34,7 @@ function Overview() {
   return (
     <Show of={collections} what="the collections">
       {(found) => {
-        const collection = fields.get("collection") ?? found[0]?.name;
+        const collection = fields.get("collection") ?? usualOf(found.map((each) => each.name));
         if (collection === undefined) {
           return (
             <State title="Nothing is stored yet">
@@ -279,7 +280,7 @@ function Rows({
             <span class="title">
               <b class="ellipsis">{each.title || each.key}</b>
               <span class="tiny dim ellipsis block-line">
-                {sources.get(each.source)} / {each.key}
+                {each.trust === "untrusted" && <span class="tag">untrusted</span>} {sources.get(each.source)} / {each.key}
               </span>
             </span>
             <span class="small dim">{each.kind}</span>

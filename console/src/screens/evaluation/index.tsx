@@ -4,6 +4,7 @@ import { Failure, useAction } from "../../ui/action";
 import { Segmented } from "../../ui/controls";
 import { Drop } from "../../ui/drop";
 import { counted, whole } from "../../ui/format";
+import { Cells } from "./cells";
 import { Curve } from "./curve";
 import { compare, curveOf, groupsOf, readReport, type Compared, type Report } from "./report";
 import "./evaluation.css";
@@ -43,8 +44,8 @@ function Intro() {
       <pre class="panel after commands" tabIndex={0}>
         {[
           "conspectus eval init my-set",
-          "conspectus eval evidence my-set --max-tokens 256 --max-tokens 1024 --max-tokens 4096 --json > before.json",
-          "conspectus eval evidence my-set --max-tokens 256 --max-tokens 1024 --max-tokens 4096 --json > after.json",
+          "conspectus eval evidence my-set --max-tokens 256 --max-tokens 1024 --max-tokens 4096 --windows --json > before.json",
+          "conspectus eval evidence my-set --max-tokens 256 --max-tokens 1024 --max-tokens 4096 --windows --json > after.json",
         ].join("\n")}
       </pre>
     </>
@@ -99,7 +100,14 @@ function Runs({ reports }: { reports: readonly Report[] }) {
           <Difference first={otherShares} second={shares} names={[other.name, tested.name]} />
         )}
       </div>
-      {otherShares !== undefined && <Cells first={otherShares} second={shares} />}
+      {other !== undefined && otherShares !== undefined && (
+        <Cells
+          first={{ report: other, shares: otherShares }}
+          second={{ report: tested, shares }}
+          group={group}
+          budget={point.budget}
+        />
+      )}
     </>
   );
 }
@@ -160,58 +168,3 @@ function Interval({ found }: { found: Compared }) {
     </svg>
   );
 }
-
-type Change = "gained" | "lost" | "both" | "neither";
-
-const CHANGES: readonly (readonly [Change, string])[] = [
-  ["gained", "gained"],
-  ["lost", "lost"],
-  ["both", "whole in both"],
-  ["neither", "not whole in either"],
-];
-
-function changeOf(before: number, after: number): Change {
-  if (after > before) return "gained";
-  if (after < before) return "lost";
-  return after === 1 ? "both" : "neither";
-}
-
-function Cells({ first, second }: { first: Shares; second: Shares }) {
-  const questions = [...second.keys()].filter((each) => first.has(each));
-  const changes = questions.map((each) => changeOf(first.get(each) ?? 0, second.get(each) ?? 0));
-  const count = (change: Change) => changes.filter((each) => each === change).length;
-  const [chosen, choose] = useState<string>();
-  return (
-    <section>
-      <h2>{counted(count("gained") + count("lost"), "question")} changed</h2>
-      <p class="legend after">
-        {CHANGES.map(([change, name]) => (
-          <span key={change}>
-            <i class={`swatch cell ${change}`} />
-            {name} <b>{whole(count(change))}</b>
-          </span>
-        ))}
-      </p>
-      <div class="cells" role="group" aria-label="Questions">
-        {questions.map((each, at) => (
-          <button
-            key={each}
-            type="button"
-            class={`cell ${changes[at]}`}
-            aria-label={`Question ${at + 1}: ${changes[at]}`}
-            aria-pressed={each === chosen}
-            onClick={() => choose(each)}
-          />
-        ))}
-      </div>
-      {chosen !== undefined && (
-        <p class="after" role="status">
-          <span class="mono">{chosen}</span>: {percent(first.get(chosen))} of its evidence before, {percent(second.get(chosen))}{" "}
-          now.
-        </p>
-      )}
-    </section>
-  );
-}
-
-const percent = (share: number | undefined): string => `${(100 * (share ?? 0)).toFixed(1)} %`;

@@ -5,9 +5,26 @@ import { percentile, resampledMeans } from "./bootstrap";
 /** The share of each question, from 0 to 1, by measure. */
 export type Measures = ReadonlyMap<string, ReadonlyMap<string, number>>;
 
+/** Characters of a document, counted by code points. */
+export interface Span {
+  key: string;
+  start: number;
+  end: number;
+  text: string;
+}
+
+/** A question with its evidence, and the passages of its windows by budget. */
+export interface Asked {
+  query: string;
+  evidence: readonly Span[];
+  passages: ReadonlyMap<number, readonly Span[]>;
+}
+
 export interface Report {
   name: string;
   measures: Measures;
+  /** Questions by kind and id, where the run kept its windows. */
+  asked: ReadonlyMap<string, ReadonlyMap<string, Asked>>;
 }
 
 export interface Compared {
@@ -22,6 +39,7 @@ export interface Compared {
 
 const MAX_BYTES = 20 * 1024 * 1024;
 const BY_QUESTION = "by_question";
+const WINDOWS = "windows";
 
 /** Reads a report. Throws Error with a reason that can be shown. */
 export async function readReport(file: File): Promise<Report> {
@@ -35,12 +53,13 @@ export async function readReport(file: File): Promise<Report> {
   const measures = new Map<string, Map<string, number>>();
   collect(value, [], measures);
   if (measures.size === 0) throw new Error(`${file.name} has no figures by question (by_question).`);
-  return { name: file.name.replace(/\.json$/, ""), measures };
+  return { name: file.name.replace(/\.json$/, ""), measures, asked: windowsOf(value) };
 }
 
 function collect(value: unknown, above: readonly string[], found: Map<string, Map<string, number>>): void {
   if (!isRecord(value)) return;
   for (const [name, inner] of Object.entries(value)) {
+    if (name === WINDOWS) continue;
     if (name !== BY_QUESTION) collect(inner, [...above, name], found);
     else if (isRecord(inner)) turned(inner, above, found);
   }
@@ -57,6 +76,34 @@ function turned(questions: Record<string, unknown>, above: readonly string[], fo
       found.set(measure, shares);
     }
   }
+}
+
+/** The windows of each kind of questions. What is not as `conspectus eval evidence --windows` writes it is left out. */
+function windowsOf(report: unknown): Map<string, Map<string, Asked>> {
+  const found = new Map<string, Map<string, Asked>>();
+  for (const [kind, value] of isRecord(report) ? Object.entries(report) : []) {
+    const windows = isRecord(value) ? value[WINDOWS] : undefined;
+    if (!isRecord(windows)) continue;
+    const asked = Object.entries(windows).flatMap(([id, each]): [string, Asked][] =>
+      isRecord(each) && isRecord(each["passages"]) && typeof each["query"] === "string"
+        ? [[id, { query: each["query"], evidence: spansOf(each["evidence"]), passages: byBudget(each["passages"]) }]]
+        : [],
+    );
+    found.set(kind, new Map(asked));
+  }
+  return found;
+}
+
+const byBudget = (passages: Record<string, unknown>): Map<number, Span[]> =>
+  new Map(Object.entries(passages).map(([budget, spans]) => [Number(budget), spansOf(spans)]));
+
+function spansOf(value: unknown): Span[] {
+  if (!Array.isArray(value)) return [];
+  return value.filter((each): each is Span => {
+    if (!isRecord(each)) return false;
+    const { key, text, start, end } = each;
+    return typeof key === "string" && typeof text === "string" && typeof start === "number" && typeof end === "number";
+  });
 }
 
 const isRecord = (value: unknown): value is Record<string, unknown> =>

@@ -26,7 +26,7 @@ export function Audit() {
     <Show of={loaded} what="the audit log">
       {({ entries, users, collections }) => (
         <>
-          <h1>{entries.length === 0 ? "Nobody looked as another user" : counted(entries.length, "entry", "entries")}</h1>
+          <h1>{entries.length === 0 ? "The audit log is empty" : counted(entries.length, "entry", "entries")}</h1>
           <ul class="list after">
             {entries.map((each) => (
               <li key={each.id} class="audit-row">

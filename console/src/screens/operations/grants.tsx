@@ -1,10 +1,9 @@
 import { useState } from "preact/hooks";
 import { api, type Schemas } from "../../api/client";
-import { person } from "../../session";
 import { ConfirmButton, Failure, useAction } from "../../ui/action";
-import { useFields } from "../../ui/address";
 import { counted } from "../../ui/format";
 import { Show, State, useLoad } from "../../ui/load";
+import { OfCollection, principals } from "./collection";
 
 type Grant = Schemas["Grant"];
 type Source = Schemas["Source"];
@@ -14,33 +13,7 @@ const ROLES = ["viewer", "editor", "manager", "owner"] as const;
 
 /** Who has which role on a collection and its sources. */
 export function Grants() {
-  const [fields, setFields] = useFields();
-  const collections = useLoad((signal) => api.listCollections({}, { signal }), []);
-  return (
-    <Show of={collections} what="the collections">
-      {(found) => {
-        const chosen = fields.get("collection") || found[0]?.name;
-        if (chosen === undefined) return <State title="There is no collection that you may see" />;
-        return (
-          <>
-            <label class="small dim">
-              Collection{" "}
-              <select
-                class="pick operations-name"
-                value={chosen}
-                onChange={(event) => setFields({ collection: event.currentTarget.value })}
-              >
-                {found.map((each) => (
-                  <option key={each.id}>{each.name}</option>
-                ))}
-              </select>
-            </label>
-            <Roles key={chosen} collection={chosen} />
-          </>
-        );
-      }}
-    </Show>
-  );
+  return <OfCollection>{(collection) => <Roles key={collection} collection={collection} />}</OfCollection>;
 }
 
 function Roles({ collection }: { collection: string }) {
@@ -106,16 +79,6 @@ function Roles({ collection }: { collection: string }) {
       )}
     </Show>
   );
-}
-
-/** Names of users and groups by id, which only the owner account may list. */
-async function principals(signal: AbortSignal): Promise<Map<string, string>> {
-  if (person.value?.owner !== true) return new Map();
-  const [users, groups] = await Promise.all([
-    api.listUsers({}, { signal }),
-    api.listGroups({}, { signal }),
-  ]);
-  return new Map([...users, ...groups].map((each) => [each.id, each.name]));
 }
 
 function NewGrant({ sources, onPut }: { sources: readonly Source[]; onPut: (body: Schemas["PutGrantBody"]) => void }) {

@@ -4,16 +4,20 @@ import { useFields } from "../../ui/address";
 import { Segmented } from "../../ui/controls";
 import { person } from "../../session";
 import { Audit } from "./audit";
+import { Feedback } from "./feedback";
 import { Grants } from "./grants";
 import { Overview } from "./overview";
 import { People } from "./people";
+import { Quarantine } from "./quarantine";
 import { Requests } from "./requests";
 import "./operations.css";
 
-type Part = "overview" | "people" | "grants" | "requests" | "audit";
+type Part = "overview" | "quarantine" | "feedback" | "people" | "grants" | "requests" | "audit";
 
 const NAMES = [
   ["overview", "Jobs and indexes"],
+  ["quarantine", "Quarantine"],
+  ["feedback", "Feedback"],
   ["people", "Users and keys"],
   ["grants", "Grants"],
   ["requests", "Model requests"],
@@ -23,7 +27,15 @@ const NAMES = [
 /** What only the owner account may see. */
 const OWNERS: ReadonlySet<Part> = new Set(["requests", "audit"]);
 
-const PARTS: Record<Part, ComponentType> = { overview: Overview, people: People, grants: Grants, requests: Requests, audit: Audit };
+const PARTS: Record<Part, ComponentType> = {
+  overview: Overview,
+  quarantine: Quarantine,
+  feedback: Feedback,
+  people: People,
+  grants: Grants,
+  requests: Requests,
+  audit: Audit,
+};
 
 export default function Operations() {
   const [fields, setFields] = useFields();

@@ -1,7 +1,7 @@
 import { useEffect, useState } from "preact/hooks";
 import { Link } from "wouter-preact";
 import { api, type Schemas } from "../../api/client";
-import { readPages } from "../../api/lists";
+import { ifAllowed, inCollections, readPages } from "../../api/lists";
 import { person } from "../../session";
 import { useFields } from "../../ui/address";
 import { counted, whole } from "../../ui/format";
@@ -21,6 +21,7 @@ export function Overview() {
   const state = STATES.find((each) => each === fields.get("state"));
   const [wanted, want] = useState(JOBS);
   const status = useLoad((signal) => api.status({}, { signal }), []);
+  const held = useLoad(quarantined, []);
   const jobs = useLoad((signal) => readJobs(wanted, state, signal), [wanted, state]);
   const running = jobs.data?.rows.some((each) => !hasEnded(each)) ?? false;
   useEffect(() => {
@@ -36,7 +37,7 @@ export function Overview() {
     <Show of={{ ...status, busy: false }} what="the status">
       {(found) => (
         <>
-          <Needs collections={found.collections} failed={jobs.data?.counts["failed"] ?? 0} />
+          <Needs collections={found.collections} failed={jobs.data?.counts["failed"] ?? 0} held={held.data ?? []} />
           <Storage status={found} />
           <Show of={{ ...jobs, busy: false }} what="the jobs">
             {({ rows, next, counts }) => (
@@ -70,10 +71,31 @@ async function readJobs(wanted: number, state: State | undefined, signal: AbortS
   return { ...page, counts: report.states as Readonly<Record<string, number>> };
 }
 
+/** The collections that the person manages and that have quarantined texts. */
+const quarantined = (signal: AbortSignal): Promise<string[]> =>
+  inCollections(signal, async (collection) => {
+    const page = api.listQuarantined({ collection, limit: 1 }, { signal });
+    const found = await ifAllowed(page.then(({ documents }) => documents));
+    return found.length > 0 ? [collection] : [];
+  });
+
 /** What needs a person, each with a link to where it is mended. */
-function Needs({ collections, failed }: { collections: readonly Collection[]; failed: number }) {
+function Needs({
+  collections,
+  failed,
+  held,
+}: {
+  collections: readonly Collection[];
+  failed: number;
+  /** Names of collections with quarantined texts. */
+  held: readonly string[];
+}) {
   const needs: (readonly [string, string])[] = [];
   if (failed > 0) needs.push([`${counted(failed, "job")} failed`, "/operations?state=failed"]);
+  for (const name of held) {
+    const review = `/operations?part=quarantine&collection=${encodeURIComponent(name)}`;
+    needs.push([`quarantined texts of ${name} wait for your review`, review]);
+  }
   for (const { name, errors, lag, pending } of collections) {
     const documents = `/documents?collection=${encodeURIComponent(name)}`;
     const stored = `#${rowId(name)}`;

@@ -83,6 +83,7 @@ function cli(settings: Settings): string {
     ["--filter", settings.filter],
     ["--as-of", settings.asOf === "" ? "" : new Date(settings.asOf).toISOString()],
     ["--min-similarity", settings.minSimilarity],
+    ["--min-trust", settings.minTrust === "any" ? "" : settings.minTrust],
   ];
   const given = options.filter(([, value]) => value !== "").map(([name, value]) => `${name} ${shell(value)}`);
   return [`conspectus context ${quoted(settings.query)}`, ...given].join(" \\\n  ");

@@ -5,6 +5,7 @@ export const FIELDS = [
   "kind",
   "author",
   "role",
+  "trust",
   "thread",
   "parent",
   "document",

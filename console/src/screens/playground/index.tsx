@@ -1,6 +1,7 @@
 /** The playground: a question, and what the model will see of it, and why. */
 import { useMemo, useState } from "preact/hooks";
 import { api } from "../../api/client";
+import { usualOf } from "../../api/lists";
 import { useFields } from "../../ui/address";
 import { counted, milliseconds, percent } from "../../ui/format";
 import { useKeys } from "../../ui/keys";
@@ -12,15 +13,17 @@ import { PassagePanel, type SourceNames } from "../../window/passage-panel";
 import { Filled, Funnel } from "../../window/sentence";
 import { WindowMap } from "../../window/window-map";
 import { ComparePicker, Comparison, useComparison, type Other } from "./compare";
+import { CachePlan, explainedInTurn, StableBeginning } from "./conversation";
+import { Judge } from "./judge";
 import { Question } from "./question";
-import { bodyOf, fieldsOf, settingsOf, type Settings } from "./settings";
+import { fieldsOf, settingsOf, type Settings } from "./settings";
 import { Why } from "./why";
 
 export default function Playground() {
   const [fields, setFields] = useFields();
   const collections = useLoad((signal) => api.listCollections({}, { signal }), []);
   const given = settingsOf(fields);
-  const settings = { ...given, collection: given.collection || (collections.data?.[0]?.name ?? "") };
+  const settings = { ...given, collection: given.collection || (usualOf(collections.data?.map((each) => each.name) ?? []) ?? "") };
   const change = (changes: Partial<Settings>) => setFields(fieldsOf(changes));
   return (
     <Show of={collections} what="the collections">
@@ -67,7 +70,7 @@ function Answer({ settings, document, other, onChange, onField }: AnswerOf) {
   const body = JSON.stringify(settings);
   const answer = useLoad(
     async (signal) => {
-      const window = await api.explain(bodyOf(settings), { signal });
+      const window = await explainedInTurn(settings, signal);
       const sources = await api.listSources({ collection: settings.collection }, { signal });
       return { window, sources: new Map(sources.map((each) => [each.id, each.name])) };
     },
@@ -88,6 +91,7 @@ function Answer({ settings, document, other, onChange, onField }: AnswerOf) {
           other={other}
           onChange={onChange}
           onField={onField}
+          reload={answer.reload}
         />
       )}
     </Show>
@@ -102,7 +106,8 @@ function Anatomy({
   other,
   onChange,
   onField,
-}: AnswerOf & { window: Window; sources: SourceNames }) {
+  reload,
+}: AnswerOf & { window: Window; sources: SourceNames; reload: () => void }) {
   const passages = useMemo(() => passagesOf(window), [window]);
   const trace = window.trace;
   const most = Math.max(...trace.map((each) => each.score), 0);
@@ -120,6 +125,7 @@ function Anatomy({
     <>
       <Sentence window={window} passages={passages} />
       <BudgetLegend parts={window.parts} />
+      <StableBeginning window={window} />
       <BudgetBar
         parts={window.parts}
         cut={new Set(passages.filter((each) => each.cut).map((each) => each.number))}
@@ -132,7 +138,17 @@ function Anatomy({
             <Funnel window={window} />
             <WindowMap passages={passages} selected={passage?.number} onSelect={select} />
           </div>
-          <PassagePanel entry={entry} passage={passage} candidates={trace.length} most={most} sources={sources} />
+          <PassagePanel entry={entry} passage={passage} candidates={trace.length} most={most} sources={sources}>
+            <Judge
+              query={settings.query}
+              collection={settings.collection}
+              chunks={passage?.citation.chunks ?? [entry.chunk]}
+              onChange={() => {
+                choose(entry.chunk);
+                reload();
+              }}
+            />
+          </PassagePanel>
         </div>
       )}
       <Comparison comparison={comparison} />
@@ -168,6 +184,7 @@ function Sentence({ window, passages }: { window: Window; passages: readonly Pas
     <div class="say">
       <div>
         <Filled passages={window.outcome === "no_match" ? 0 : passages.length} window={window} />
+        <CachePlan window={window} />
         {window.notices.map((each) => (
           <p key={each} class="sub small">
             {each}

@@ -13,6 +13,15 @@ const RETRIEVERS = [
   ["vector", "Meaning"],
 ] as const;
 
+const LEVELS = [
+  ["any", "Any"],
+  ["standard", "Standard"],
+  ["trusted", "Trusted only"],
+] as const;
+
+/** How many questions before are asked again for a window that goes on with them. */
+const MAX_AFTER = 5;
+
 /** The question, where to look, and the budget. */
 export function Question({
   settings,
@@ -29,13 +38,18 @@ export function Question({
   const input = useRef<HTMLInputElement>(null);
   useEffect(() => setQuery(settings.query), [settings.query]);
   useKeys({ "/": () => input.current?.focus() });
+  const ask = (next: string) => {
+    const goesOn = settings.followUp && settings.query !== "" && next !== settings.query;
+    const after = goesOn ? [...settings.after, settings.query].slice(-MAX_AFTER) : settings.after;
+    onChange({ query: next, after: settings.followUp ? after : [] });
+  };
   return (
     <>
       <form
         class="ask"
         onSubmit={(event) => {
           event.preventDefault();
-          onChange({ query: query.trim() });
+          ask(query.trim());
         }}
       >
         <div class="ask-query">
@@ -63,6 +77,14 @@ export function Question({
               </select>
             </label>
             <Summary settings={settings} />
+            <label>
+              <input
+                type="checkbox"
+                checked={settings.followUp}
+                onChange={(event) => onChange({ followUp: event.currentTarget.checked, after: [] })}
+              />{" "}
+              Keep the last window
+            </label>
             <button class="link" type="button" aria-expanded={open} onClick={() => setOpen(!open)}>
               {open ? "Hide options" : "Options"}
             </button>
@@ -97,6 +119,11 @@ function Summary({ settings }: { settings: Settings }) {
       {settings.minSimilarity !== "" && (
         <span>
           threshold <b>{settings.minSimilarity}</b>
+        </span>
+      )}
+      {settings.minTrust !== "any" && (
+        <span>
+          trust <b>{settings.minTrust === "trusted" ? "trusted" : "standard or higher"}</b>
         </span>
       )}
     </>
@@ -175,6 +202,15 @@ function Options({ settings, onChange }: { settings: Settings; onChange: (change
           options={RETRIEVERS}
           value={settings.retrievers}
           onChange={(retrievers) => onChange({ retrievers })}
+        />
+      </div>
+      <div>
+        <span class="label">Least trust</span>
+        <Segmented
+          label="Least trust"
+          options={LEVELS}
+          value={settings.minTrust}
+          onChange={(minTrust) => onChange({ minTrust })}
         />
       </div>
       <label>

@@ -4,6 +4,7 @@ import type { Fields } from "../../ui/address";
 
 export type Body = Schemas["ExplainBody"];
 export type Retrievers = "both" | "keyword" | "vector";
+export type MinTrust = "any" | "standard" | "trusted";
 
 export interface Settings {
   query: string;
@@ -16,6 +17,11 @@ export interface Settings {
   minSimilarity: string;
   retrievers: Retrievers;
   rerank: boolean;
+  minTrust: MinTrust;
+  /** The questions before, if this one goes on with their windows. */
+  after: readonly string[];
+  /** Whether the next question goes on with this window. */
+  followUp: boolean;
 }
 
 export const BUDGETS = [256, 512, 1024, 2048, 4096, 8192, 16384] as const;
@@ -28,6 +34,7 @@ export function settingsOf(fields: URLSearchParams): Settings {
     return Number.isFinite(value) && value >= 0 ? value : otherwise;
   };
   const retrievers = fields.get("retrievers");
+  const minTrust = fields.get("min_trust");
   return {
     query: fields.get("query") ?? "",
     collection: fields.get("collection") ?? "",
@@ -39,6 +46,9 @@ export function settingsOf(fields: URLSearchParams): Settings {
     minSimilarity: fields.get("min_similarity") ?? "",
     retrievers: retrievers === "keyword" || retrievers === "vector" ? retrievers : "both",
     rerank: fields.get("rerank") !== "no",
+    minTrust: minTrust === "standard" || minTrust === "trusted" ? minTrust : "any",
+    after: (fields.get("after") ?? "").split("\n").filter((each) => each !== ""),
+    followUp: fields.get("follow_up") === "yes",
   };
 }
 
@@ -56,6 +66,9 @@ export function fieldsOf(settings: Partial<Settings>): Fields {
   if ("minSimilarity" in settings) fields["min_similarity"] = settings.minSimilarity;
   if ("retrievers" in settings) fields["retrievers"] = settings.retrievers === "both" ? undefined : settings.retrievers;
   if ("rerank" in settings) fields["rerank"] = settings.rerank === false ? "no" : undefined;
+  if ("minTrust" in settings) fields["min_trust"] = settings.minTrust === "any" ? undefined : settings.minTrust;
+  if ("after" in settings) fields["after"] = settings.after?.join("\n");
+  if ("followUp" in settings) fields["follow_up"] = settings.followUp === true ? "yes" : undefined;
   return fields;
 }
 
@@ -74,6 +87,7 @@ export function bodyOf(settings: Settings): Body {
   if (settings.minSimilarity !== "") body.min_similarity = Number(settings.minSimilarity);
   if (settings.retrievers !== "both") body.retrievers = [settings.retrievers];
   if (!settings.rerank) body.rerank = false;
+  if (settings.minTrust !== "any") body.min_trust = settings.minTrust;
   return body;
 }
 

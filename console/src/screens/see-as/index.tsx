@@ -1,7 +1,7 @@
 /** A question as another user: what that person's window lacks, and which grant would give it. */
 import { useState } from "preact/hooks";
 import { api, type Schemas } from "../../api/client";
-import { ifAllowed } from "../../api/lists";
+import { ifAllowed, usualOf } from "../../api/lists";
 import { person } from "../../session";
 import { useFields, type Fields } from "../../ui/address";
 import { counted, whole } from "../../ui/format";
@@ -27,7 +27,7 @@ export default function SeeAs() {
   return (
     <Show of={known} what="the collections">
       {({ collections, users }) => {
-        const collection = fields.get("collection") ?? collections[0];
+        const collection = fields.get("collection") ?? usualOf(collections);
         if (collection === undefined) {
           return (
             <State title="Nothing is stored yet">

@@ -1,0 +1,182 @@
+import { counted, whole } from "../../ui/format";
+import { Glyph } from "../../window/status";
+import type { Run } from "./cells";
+import type { Asked, Span } from "./report";
+
+/** A question in both runs: its evidence, and its two windows, with what only one of them has marked. */
+export function SideBySide({
+  id,
+  first,
+  second,
+  group,
+  budget,
+}: {
+  /** The id of the question. */
+  id: string;
+  first: Run;
+  second: Run;
+  /** The kind of the question. */
+  group: string;
+  budget: number;
+}) {
+  const [before, now] = [first, second].map(({ report }) => report.asked.get(group)?.get(id));
+  const asked = now ?? before;
+  return (
+    <div class="after">
+      {asked !== undefined && <h3>{asked.query}</h3>}
+      <p role="status">
+        {asked === undefined && <span class="mono">{id}: </span>}
+        {percent(first.shares.get(id))} of its evidence before, {percent(second.shares.get(id))} now.
+      </p>
+      {before === undefined || now === undefined ? (
+        <p class="sub small">
+          To see both windows here, run <span class="mono">conspectus eval evidence</span> with{" "}
+          <span class="mono">--windows</span>.
+        </p>
+      ) : (
+        <>
+          <Evidence asked={now} windows={[passagesOf(before, budget), passagesOf(now, budget)]} names={[first, second]} />
+          <p class="legend after">
+            <span>
+              <i class="swatch only-before" />
+              only in {first.report.name}
+            </span>
+            <span>
+              <i class="swatch only-now" />
+              only in {second.report.name}
+            </span>
+            <span>
+              <u class="evidence">evidence</u>
+            </span>
+          </p>
+          <div class="columns">
+            <WindowOf run={first} asked={before} other={now} budget={budget} shade="only-before" />
+            <WindowOf run={second} asked={now} other={before} budget={budget} shade="only-now" />
+          </div>
+        </>
+      )}
+    </div>
+  );
+}
+
+const percent = (share: number | undefined): string => `${(100 * (share ?? 0)).toFixed(1)} %`;
+
+const passagesOf = (asked: Asked, budget: number): readonly Span[] => asked.passages.get(budget) ?? [];
+
+const overlaps = (one: Span, other: Span): boolean =>
+  one.key === other.key && one.start < other.end && other.start < one.end;
+
+/** What answers the question, and whether the windows have all of it. */
+function Evidence({
+  asked,
+  windows,
+  names,
+}: {
+  asked: Asked;
+  windows: readonly [readonly Span[], readonly Span[]];
+  names: readonly [Run, Run];
+}) {
+  return (
+    <ul class="list after" aria-label="Evidence">
+      {asked.evidence.map((each) => (
+        <li key={`${each.key}/${each.start}`} class="evidence-row">
+          <span class="text small">{each.text}</span>
+          <span class="evidence-marks">
+            {windows.map((window, at) => {
+              const inside = isCovered(each, window);
+              return (
+                <span key={at} class={inside ? "status lit" : "status"}>
+                  <Glyph status={inside ? "included" : "below_min_similarity"} />
+                  {inside ? "in" : "not in"} {names[at]?.report.name}
+                </span>
+              );
+            })}
+          </span>
+        </li>
+      ))}
+    </ul>
+  );
+}
+
+/** Whether passages have every character of a span. */
+function isCovered(span: Span, passages: readonly Span[]): boolean {
+  let reached = span.start;
+  for (const each of passages.filter((one) => overlaps(one, span)).sort((one, other) => one.start - other.start)) {
+    if (each.start <= reached) reached = Math.max(reached, each.end);
+  }
+  return reached >= span.end;
+}
+
+function WindowOf({
+  run,
+  asked,
+  other,
+  budget,
+  shade,
+}: {
+  run: Run;
+  asked: Asked;
+  /** The same question in the other run. */
+  other: Asked;
+  budget: number;
+  /** The class of what the other window does not have. */
+  shade: string;
+}) {
+  const passages = passagesOf(asked, budget);
+  const others = passagesOf(other, budget);
+  return (
+    <section class="panel side-window" aria-label={`Window of ${run.report.name}`}>
+      <p class="row">
+        <b>{run.report.name}</b>
+        <span class="small dim">{counted(passages.length, "passage")}</span>
+      </p>
+      {passages.length === 0 && <p class="sub small">Nothing is in this window.</p>}
+      <ol class="side-passages" tabIndex={0} aria-label={`Passages of ${run.report.name}`}>
+        {passages.map((each, at) => (
+          <li key={at}>
+            <p class="tiny dim row">
+              <span>
+                [{at + 1}] {each.key}, {whole(each.start)}–{whole(each.end)}
+              </span>
+              {!others.some((one) => overlaps(one, each)) && <span class="tag">only here</span>}
+            </p>
+            <p class="text small">
+              {pieces(each, others, asked.evidence).map((piece, place) => (
+                <Piece key={place} piece={piece} shade={shade} />
+              ))}
+            </p>
+          </li>
+        ))}
+      </ol>
+    </section>
+  );
+}
+
+interface Piece {
+  text: string;
+  /** Whether the other window does not have it. */
+  only: boolean;
+  evidence: boolean;
+}
+
+function Piece({ piece, shade }: { piece: Piece; shade: string }) {
+  const text = piece.evidence ? <u class="evidence">{piece.text}</u> : piece.text;
+  return piece.only ? <mark class={shade}>{text}</mark> : <>{text}</>;
+}
+
+/** A passage, cut where the other window or the evidence begins or ends. */
+function pieces(passage: Span, others: readonly Span[], evidence: readonly Span[]): Piece[] {
+  const letters = Array.from(passage.text);
+  const near = (spans: readonly Span[]) => spans.filter((each) => overlaps(each, passage));
+  const [there, answers] = [near(others), near(evidence)];
+  const borders = [...there, ...answers]
+    .flatMap((each) => [each.start, each.end])
+    .filter((each) => each > passage.start && each < passage.end);
+  const cuts = [...new Set([passage.start, ...borders, passage.end])].sort((one, other) => one - other);
+  const has = (spans: readonly Span[], at: number) => spans.some((each) => each.start <= at && at < each.end);
+  return cuts.slice(0, -1).map((at, place) => ({
+    text: letters.slice(at - passage.start, (cuts[place + 1] ?? at) - passage.start).join(""),
+    only: !has(there, at),
+    evidence: has(answers, at),
+  }));
+}

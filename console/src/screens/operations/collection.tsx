@@ -1,0 +1,44 @@
+import type { ComponentChildren } from "preact";
+import { api } from "../../api/client";
+import { usualOf } from "../../api/lists";
+import { person } from "../../session";
+import { useFields } from "../../ui/address";
+import { Show, State, useLoad } from "../../ui/load";
+
+/** What belongs to one collection, which is chosen above it and stands in the address. */
+export function OfCollection({ children }: { children: (collection: string) => ComponentChildren }) {
+  const [fields, setFields] = useFields();
+  const collections = useLoad((signal) => api.listCollections({}, { signal }), []);
+  return (
+    <Show of={collections} what="the collections">
+      {(found) => {
+        const chosen = fields.get("collection") || usualOf(found.map((each) => each.name));
+        if (chosen === undefined) return <State title="There is no collection that you may see" />;
+        return (
+          <>
+            <label class="small dim">
+              Collection{" "}
+              <select
+                class="pick operations-name"
+                value={chosen}
+                onChange={(event) => setFields({ collection: event.currentTarget.value })}
+              >
+                {found.map((each) => (
+                  <option key={each.id}>{each.name}</option>
+                ))}
+              </select>
+            </label>
+            {children(chosen)}
+          </>
+        );
+      }}
+    </Show>
+  );
+}
+
+/** Names of users and groups by id, which only the owner account may list. */
+export async function principals(signal: AbortSignal): Promise<Map<string, string>> {
+  if (person.value?.owner !== true) return new Map();
+  const [users, groups] = await Promise.all([api.listUsers({}, { signal }), api.listGroups({}, { signal })]);
+  return new Map([...users, ...groups].map((each) => [each.id, each.name]));
+}

@@ -1,0 +1,141 @@
+import { useState } from "preact/hooks";
+import { api, type Schemas } from "../../api/client";
+import { readPages } from "../../api/lists";
+import { ConfirmButton } from "../../ui/action";
+import { counted, instant, whole } from "../../ui/format";
+import { Show, State, useLoad } from "../../ui/load";
+import { DeleteDialog } from "../../ui/receipt";
+import { TrustLabel } from "../../window/trust";
+import { OfCollection } from "./collection";
+
+type Held = Schemas["Quarantined"];
+
+const PAGE = 50;
+
+/** What each attack pattern looks for. */
+const PATTERNS = new Map([
+  ["override", "It tells a model to ignore its instructions."],
+  ["role_marker", "It contains marks of a chat, as if a system or a user spoke."],
+  ["persona", "It gives a model another role."],
+  ["reveal_prompt", "It asks a model for its prompt."],
+  ["exfiltrate", "It asks a model to send data to an address."],
+  ["hide_from_user", "It asks a model to hide something from the user."],
+  ["address_model", "It speaks to a model, not to a reader."],
+  ["hidden_text", "It contains letters that nobody sees."],
+  ["by_writer", "Its writer asked for a review."],
+]);
+
+/** Texts that no search and no window has until a manager has read them. */
+export function Quarantine() {
+  return <OfCollection>{(collection) => <Review key={collection} collection={collection} />}</OfCollection>;
+}
+
+function Review({ collection }: { collection: string }) {
+  const [wanted, want] = useState(PAGE);
+  const loaded = useLoad(
+    async (signal) => {
+      const held = await readPages(wanted, PAGE, async (limit, after) => {
+        const page = await api.listQuarantined({ collection, limit, after }, { signal });
+        return { rows: page.documents, next: page.next };
+      });
+      const sources = await api.listSources({ collection }, { signal });
+      return { ...held, sources: new Map(sources.map((each) => [each.id, each.name])) };
+    },
+    [wanted],
+  );
+  if (loaded.error?.status === 403) {
+    return (
+      <State title="Only managers review quarantined texts">
+        <p class="sub">{loaded.error.message}</p>
+      </State>
+    );
+  }
+  return (
+    <Show of={loaded} what="the quarantined texts">
+      {({ rows, next, sources }) => (
+        <>
+          <h1 class="after">
+            {rows.length === 0
+              ? `Nothing of ${collection} waits for a review`
+              : `${next === null ? "" : "At least "}${counted(rows.length, "text")} of ${collection} ${rows.length === 1 ? "waits" : "wait"} for your review`}
+          </h1>
+          <p class="sub">
+            A text below the level “trusted” that looks like an attack on a model is in no search, window or list until a
+            manager releases it. A released text keeps its level.
+          </p>
+          <ol class="held-list after" aria-label="Quarantined texts">
+            {rows.map((each) => (
+              <li key={each.id}>
+                <HeldText held={each} source={sources.get(each.source) ?? ""} onDone={loaded.reload} />
+              </li>
+            ))}
+          </ol>
+          {next !== null && (
+            <p class="cluster after">
+              <button class="btn" type="button" onClick={() => want(wanted + PAGE)}>
+                Load more
+              </button>
+            </p>
+          )}
+        </>
+      )}
+    </Show>
+  );
+}
+
+function HeldText({ held, source, onDone }: { held: Held; source: string; onDone: () => void }) {
+  const [deleting, remove] = useState(false);
+  const name = held.title || held.key;
+  return (
+    <article class="panel held" aria-label={name}>
+      <div class="held-why">
+        <span class="tag">{held.pattern.replaceAll("_", " ")}</span>
+        <span>{PATTERNS.get(held.pattern) ?? "It matches this attack pattern."}</span>
+      </div>
+      <div class="held-head">
+        <div>
+          <h2>{name}</h2>
+          <p class="small dim">
+            {source === "" ? held.key : `${source} / ${held.key}`}
+            {held.author !== null && ` · ${held.author}`} · {instant(held.recorded)}
+          </p>
+        </div>
+        <TrustLabel origin={held.origin} trust={held.trust} />
+      </div>
+      <p class="text held-text" tabIndex={0} role="region" aria-label={`Text of ${name}`}>
+        {held.text}
+      </p>
+      <p class="cluster">
+        <ConfirmButton
+          label="Release"
+          name={`Release ${name}`}
+          title={`Release ${name}?`}
+          danger={false}
+          run={() => api.releaseQuarantined({ document: held.id })}
+          onDone={onDone}
+        >
+          <p>
+            From now on, searches and windows have it, at the level “{held.trust}”. The release is noted in the audit log.
+          </p>
+        </ConfirmButton>
+        <button class="btn compact danger" type="button" aria-label={`Delete ${name}`} onClick={() => remove(true)}>
+          Delete …
+        </button>
+      </p>
+      {deleting && (
+        <DeleteDialog
+          title={`Delete ${name}?`}
+          preview={{ document: held.key, pattern: held.pattern, characters: whole(Array.from(held.text).length) }}
+          remove={async (purge) => {
+            const receipt = await api.deleteQuarantined({ ids: [held.id], purge });
+            return { document: held.key, id: held.id, ...receipt };
+          }}
+          onClose={(deleted) => {
+            remove(false);
+            if (deleted) onDone();
+          }}
+        />
+      )}
+    </article>
+  );
+}

@@ -1,0 +1,69 @@
+import { api, type Schemas } from "../../api/client";
+import { person } from "../../session";
+import { Failure, useAction } from "../../ui/action";
+import { useLoad } from "../../ui/load";
+
+type Feedback = Schemas["Feedback"];
+type Verdict = "used" | "wrong";
+
+const VERDICTS: readonly (readonly [Verdict, string])[] = [
+  ["used", "Used"],
+  ["wrong", "Wrong"],
+];
+
+const NEWEST = 1000;
+
+/** Whether a passage answers the question; it moves similar questions for everyone. */
+export function Judge({
+  query,
+  collection,
+  chunks,
+  onChange,
+}: {
+  query: string;
+  collection: string;
+  chunks: readonly number[];
+  onChange: () => void;
+}) {
+  const { act, busy, failure } = useAction();
+  const given = useLoad(
+    async (signal) => (await api.listFeedback({ collection, limit: NEWEST }, { signal })).feedback,
+    [collection],
+  );
+  const own = (given.data ?? []).filter((each) => isOn(each, query, chunks));
+  const present = own[0] === undefined ? undefined : own[0].used ? "used" : "wrong";
+  const judge = (verdict: Verdict) =>
+    act(
+      async () => {
+        if (verdict !== present) await api.addFeedback({ query, [verdict]: [...chunks] });
+        else await Promise.all(own.map((each) => api.revokeFeedback({ feedback: each.id })));
+      },
+      () => {
+        given.reload();
+        onChange();
+      },
+    );
+  return (
+    <div class="judge" role="group" aria-label="Feedback on the passage">
+      <span class="small dim">For this question it was</span>
+      <span class="cluster">
+        {VERDICTS.map(([verdict, name]) => (
+          <button
+            key={verdict}
+            class="chip"
+            type="button"
+            aria-pressed={verdict === present}
+            disabled={busy || given.data === undefined}
+            onClick={() => judge(verdict)}
+          >
+            {name}
+          </button>
+        ))}
+      </span>
+      <Failure text={failure} />
+    </div>
+  );
+}
+
+const isOn = (each: Feedback, query: string, chunks: readonly number[]): boolean =>
+  each.user === person.value?.id && each.query === query.trim() && chunks.includes(each.chunk);
