@@ -1,6 +1,7 @@
 /** A graph: its nodes and edges at a time, what is around a node, and the way to each neighbor. */
 import { useMemo, useState } from "preact/hooks";
 import { api } from "../../api/client";
+import { usualOf } from "../../api/lists";
 import { useFields } from "../../ui/address";
 import { Segmented } from "../../ui/controls";
 import { counted, instant, whole } from "../../ui/format";
@@ -55,7 +56,7 @@ export default function Graph() {
     <Show of={collections} what="the collections">
       {(found) => {
         const names = found.map((each) => each.name);
-        const collection = asked.collection || names[0];
+        const collection = asked.collection || usualOf(names);
         if (collection === undefined) return <Nothing />;
         return (
           <InCollection

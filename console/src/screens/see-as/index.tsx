@@ -202,7 +202,7 @@ function Compared({ found, user }: { found: Explained; user: string }) {
           ? `${user} sees all that is in your window.`
           : `${whole(lost.size)} of your ${counted(own.length, "passage")} ${lost.size === 1 ? "does" : "do"} not exist for ${user}.`}
       </h1>
-      <p class="sub">Outlined in red: there is no role. What fills the room is what is left that {user} may see.</p>
+      <p class="sub">Outlined in red: {user} has no role on it. Other passages that {user} may see take its place.</p>
       <div class="duo">
         <Side name={`${person.value?.name ?? "You"}`} window={found.own} lost={lost} />
         <Side name={user} window={found.window} />
