@@ -127,7 +127,7 @@ function HeldText({ held, source, onDone }: { held: Held; source: string; onDone
           title={`Delete ${name}?`}
           preview={{ document: held.key, pattern: held.pattern, characters: whole(Array.from(held.text).length) }}
           remove={async (purge) => {
-            const receipt = await api.deleteQuarantined({ ids: [held.id], purge });
+            const receipt = await api.deleteDocument({ document: held.id, purge });
             return { document: held.key, id: held.id, ...receipt };
           }}
           onClose={(deleted) => {
