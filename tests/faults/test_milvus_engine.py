@@ -46,7 +46,7 @@ async def test_from_adding_to_forgetting(tmp_path: Path, own_milvus: MilvusProce
         assert list((await engine.maintenance.check()).index.values()) == [()]
         home = await engine.collections.get("default")
         name = index_name("conspectus", home, home.space)
-        assert [each.startswith(name) for each in await server.collections()] == [True] * 3
+        assert [each.startswith(name) for each in await server.collections()] == [True] * 2
         await engine.collections.delete("default")
         assert await server.collections() == []
     await server.close()
@@ -117,7 +117,7 @@ async def test_records_outlive_an_index_that_is_lost(tmp_path: Path, own_milvus:
         await engine.add(NewDocument("still here", key="a"))
         await lose(server, "")
         assert len((await engine.retrieve("still here")).hits) == 1
-        await lose(server, "_words")
+        await lose(server, "_rows")
         with pytest.raises(IndexDamaged, match="conspectus reindex"):
             await engine.retrieve("still here")
         await engine.maintenance.reindex()

@@ -52,7 +52,7 @@ async def test_client_killed(tmp_path: Path, process: MilvusProcess) -> None:
         place = place_in(server, tmp_path, DIMENSIONS, "killed")
         await assert_right(await MilvusIndex.open(place, journal, str.split), journal)
     await (await MilvusIndex.open(place, journal, str.split)).rebuild()
-    assert len(await server.collections()) == 3
+    assert len(await server.collections()) == 2
     await forget(place)
     assert await server.collections() == []
     await server.close()

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from conspectus.index.milvus.connection import MilvusServer, Row
+from conspectus.index.milvus.connection import MilvusServer, Query, Row
 from conspectus.index.milvus.store import MilvusIndex
 from conspectus.model.filter import EVERYTHING
 from conspectus.ports import Probe
@@ -21,26 +21,25 @@ NEAR, FAR = unit(np.array([1.0, 0.0, 0.0, 0.1])), unit(np.array([0.1, 1.0, 0.0, 
 
 
 class Overtaken(MilvusServer):
-    """Somebody writes when the state has been read and rows of the other arm are about to be."""
+    """Somebody writes when one retriever has its rows and the other is about to read its own."""
 
     def __init__(self, uri: str, of: str) -> None:
         super().__init__(uri, seconds=20)
         self.of = of
         self.overtake: Callable[[], Awaitable[None]] | None = None
-        self.state_was_read = asyncio.Event()
+        self.other_has_read = asyncio.Event()
 
-    async def query(self, name: str, where: str, fields: Sequence[str]) -> list[Row]:
-        if self.overtake is not None and where.startswith("key in") and name.endswith(self.of):
-            await asyncio.wait_for(self.state_was_read.wait(), 60)
+    async def search(self, name: str, where: str, fields: Sequence[str], query: Query) -> list[Row]:
+        if self.overtake is not None and query["anns_field"] == self.of:
+            await asyncio.wait_for(self.other_has_read.wait(), 60)
             overtake, self.overtake = self.overtake, None
             await overtake()
-        found = await super().query(name, where, fields)
-        if where.startswith("kind =="):
-            self.state_was_read.set()
+        found = await super().search(name, where, fields, query)
+        self.other_has_read.set()
         return found
 
 
-@pytest.mark.parametrize("of", ["words", "vectors"])
+@pytest.mark.parametrize("of", ["terms", "vector"])
 async def test_an_answer_is_of_one_version(
     tmp_path: Path, own_milvus: MilvusProcess, milvus_client: MilvusServer, of: str
 ) -> None:
@@ -52,11 +51,10 @@ async def test_an_answer_is_of_one_version(
     reader = await MilvusIndex.open(place_in(asked, tmp_path, DIMENSIONS, name), journal, str.split)
 
     async def replaced() -> None:
-        gone = [0, 1] if of == "vectors" else range(2, 9)
+        gone = [0, 1] if of == "vector" else range(2, 9)
         journal.replace(gone, [make_chunk(100 + n, "fox sea", vector=unit(FAR + n * NEAR)) for n in gone])
         await catch_up(writer, journal)
 
-    asked.state_was_read.clear()
     asked.overtake = replaced
     probe = Probe(EVERYTHING, "fox", NEAR, 2)
     found, reference = await reader.search(probe), MemoryIndex(journal, str.split)

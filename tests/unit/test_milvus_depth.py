@@ -25,7 +25,7 @@ class Tied(MilvusServer):
         assert isinstance(depth, int)
         self.depths.append(depth)
         numbers = range(depth)
-        return [{"key": f"{n}.0", "chunk": n, "vector": [1.0, 0.0], "distance": 1.0} for n in numbers]
+        return [{"chunk": n, "has_vector": True, "vector": [1.0, 0.0], "distance": 1.0} for n in numbers]
 
 
 async def it_is() -> bool:

@@ -35,7 +35,7 @@ async def test_replaced_rows_are_deleted_by_key(
     journal.replace([3, 5], [make_chunk(700, "fox"), make_chunk(5, "sea again")])
     journal.replace([700], [make_chunk(701, "fox sea")])
     await catch_up(index, journal, at_once)
-    assert {what for what, _ in server.deleted} == {"words", "vectors", "notes"}
+    assert {what for what, _ in server.deleted} == {"rows", "notes"}
     assert {where.split(" in ")[0] for _, where in server.deleted} == {"key"}
     await assert_right(index, journal)
     await server.close()

@@ -164,7 +164,7 @@ def _add(field: Field, value: object, numbers: dict[int, None], values: dict[int
     return False
 
 
-WORDS, VECTORS, NOTES = "words", "vectors", "notes"
+ROWS, NOTES = "rows", "notes"
 _MAX_KEY_LENGTH = 64
 _TEXT_SIZE = 2 * MAX_NAME_LENGTH + 2
 _CAPACITY = 4_096
@@ -174,8 +174,7 @@ _CAPACITY = 4_096
 class Prepared:
     """A chunk ready to be sent, and its contribution to the statistics."""
 
-    words: dict[str, Any]
-    vector: dict[str, Any] | None
+    columns: dict[str, Any]
     facts: Facts
     terms: NDArray[np.uint32]
     length: int
@@ -185,8 +184,11 @@ class Prepared:
 class Preparing:
     """Prepares rows of one version. Facts of a document are computed once for all its chunks."""
 
-    def __init__(self, analyse: Analyse, weights: Weights, version: int, *, facts_as_text: bool) -> None:
+    def __init__(
+        self, analyse: Analyse, weights: Weights, version: int, *, dimensions: int, facts_as_text: bool
+    ) -> None:
         self._facts_as_text = facts_as_text
+        self._dimensions = dimensions
         self._analyse = analyse
         self._weights = weights
         self._version = version
@@ -194,7 +196,7 @@ class Preparing:
         self._facts = Facts((), (), odd=False)
 
     def prepared(self, chunk: IndexedChunk) -> Prepared:
-        """Return the rows of a chunk."""
+        """Return the row of a chunk. Zeros stand for a missing vector; no search looks at them."""
         row = chunk.row()
         if chunk.document is not self._document:
             self._document, self._facts = chunk.document, facts_of(row)
@@ -202,15 +204,14 @@ class Preparing:
         by_dimension: dict[int, int] = {}
         for term, count in counts.items():
             by_dimension[dimension(term)] = by_dimension.get(dimension(term), 0) + count
-        common = self._common(chunk, row)
-        words = common | self._weights.encoded(by_dimension, length) | {"length": length}
-        words |= {"has_vector": chunk.vector is not None, "in_thread": chunk.document.thread is not None}
-        vector = None
-        if chunk.vector is not None:
-            vector = common | {"vector": np.frombuffer(chunk.vector, "<f2").astype(np.float32)}
-        size = 12 * len(by_dimension) + 2 * (8 * len(self._facts.numbers) + 1_000)
-        size += 0 if vector is None else vector["vector"].nbytes
-        return Prepared(words, vector, self._facts, np.array(list(by_dimension), np.uint32), length, size)
+        columns = self._common(chunk, row) | self._weights.encoded(by_dimension, length)
+        columns |= {"length": length, "in_thread": chunk.document.thread is not None}
+        columns |= {"has_vector": chunk.vector is not None}
+        if self._dimensions:
+            vector = np.frombuffer(chunk.vector or bytes(2 * self._dimensions), "<f2")
+            columns |= {"vector": vector.astype(np.float32)}
+        size = 12 * len(by_dimension) + 8 * len(self._facts.numbers) + 1_000 + 4 * self._dimensions
+        return Prepared(columns, self._facts, np.array(list(by_dimension), np.uint32), length, size)
 
     def _common(self, chunk: IndexedChunk, row: Row) -> dict[str, Any]:
         number = chunk.chunk.id
@@ -241,9 +242,10 @@ def key_of(chunk: int, version: int) -> str:
     return f"{chunk}.{version}"
 
 
-def words_layout(*, facts_as_text: bool) -> tuple[CollectionSchema, IndexParams]:
-    """Return the fields and indexes of the collection of terms."""
+def rows_layout(dimensions: int, *, lite: bool) -> tuple[CollectionSchema, IndexParams]:
+    """Return the fields and indexes of the collection of rows. Milvus Lite scans vectors."""
     fields = [
+        *_common_fields(facts_as_text=lite),
         FieldSchema("length", DataType.INT64),
         FieldSchema("large", DataType.JSON),
         FieldSchema("has_vector", DataType.BOOL),
@@ -252,15 +254,10 @@ def words_layout(*, facts_as_text: bool) -> tuple[CollectionSchema, IndexParams]
     ]
     indexes = MilvusClient.prepare_index_params()
     indexes.add_index("terms", index_type="SPARSE_INVERTED_INDEX", metric_type="IP")
-    return CollectionSchema([*_common_fields(facts_as_text=facts_as_text), *fields]), indexes
-
-
-def vectors_layout(dimensions: int, *, lite: bool) -> tuple[CollectionSchema, IndexParams]:
-    """Return the fields and indexes of the collection of vectors. Milvus Lite scans them."""
-    vector = FieldSchema("vector", DataType.FLOAT_VECTOR, dim=dimensions)
-    indexes = MilvusClient.prepare_index_params()
-    indexes.add_index("vector", index_type="FLAT" if lite else "AUTOINDEX", metric_type="IP")
-    return CollectionSchema([*_common_fields(facts_as_text=lite), vector]), indexes
+    if dimensions:
+        fields.append(FieldSchema("vector", DataType.FLOAT_VECTOR, dim=dimensions))
+        indexes.add_index("vector", index_type="FLAT" if lite else "AUTOINDEX", metric_type="IP")
+    return CollectionSchema(fields), indexes
 
 
 def notes_layout() -> tuple[CollectionSchema, IndexParams]:

@@ -16,15 +16,13 @@ from conspectus.index.filter_terms import signed_checksum
 from conspectus.index.milvus.connection import MAX_RESULTS, MilvusServer, Row, Turn, within
 from conspectus.index.milvus.rows import (
     EVERY,
-    VECTORS,
-    WORDS,
+    ROWS,
     Compiler,
     Weights,
     collection_name,
     dense,
     dimension,
     either,
-    one_of,
     ranged,
 )
 from conspectus.index.milvus.state import Block, Distinct, MilvusState, Notes, Terms
@@ -39,9 +37,7 @@ Still: TypeAlias = Callable[[], Awaitable[bool]]
 _Look: TypeAlias = Callable[[int], Awaitable[Sequence[Row]]]
 _Score: TypeAlias = Callable[[Sequence[Row]], Floats]
 
-_TERMS = ("key", "chunk", "length", "large", "terms", "has_vector")
-_VECTOR = ("key", "chunk", "vector")
-_NO_WORDS: Row = {"length": 0, "large": {}, "terms": {}}
+_TERMS = ("length", "large", "terms")
 _SPARE = 16
 _DEEPER = 4
 _DEEPEST = 4_096
@@ -60,9 +56,10 @@ class MilvusSnapshot:
     blocks: Sequence[Block]
     bm25: Bm25
 
-    def collection(self, what: str) -> str:
-        """The name of a collection of rows."""
-        return collection_name(self.name, self.state.generation, what)
+    @property
+    def rows(self) -> str:
+        """The name of the collection of rows."""
+        return collection_name(self.name, self.state.generation, ROWS)
 
     def with_blocks(self, blocks: Sequence[Block]) -> "MilvusSnapshot":
         """Return the snapshot with the term statistics."""
@@ -103,7 +100,7 @@ class MilvusQuery:
     ) -> None:
         self._view = view
         self._where = visible.where
-        self._vector = vector
+        self._vector = vector if view.state.vectors else None
         self._still = still
         self._corpus = Corpus(view.state.total, view.state.length)
         self._weights = Weights(view.bm25, view.state.average)
@@ -114,38 +111,39 @@ class MilvusQuery:
             found = visible.sources
             documents = [found.documents.get(each.term, 0) for each in self.terms]
             self.terms = with_sources(self.terms, found.total, documents)
-        self._found_terms = [term for term in self.terms if term.documents > 0]
+        self._found_terms = sorted(
+            (term for term in self.terms if term.documents > 0), key=lambda statistic: statistic.term
+        )
+        self._fields = ["chunk", "has_vector"]
+        self._fields += _TERMS if self._found_terms else ()
+        self._fields += ["vector"] if self._vector is not None else ()
 
     async def search(self, limit: int) -> Candidates | None:
         """Return the best rows of both retrievers as one union, each with both scores."""
         words, vectors = await asyncio.gather(self._words_arm(limit), self._vector_arm(limit))
-        with_vector = {number: row for number, row in words.items() if row["has_vector"]}
-        # Rows of a key never change and none may be missing, so they can be read after the state.
-        more_words, more_vectors, current = await asyncio.gather(
-            self._paired(WORDS, [row["key"] for number, row in vectors.items() if number not in words]),
-            self._paired(VECTORS, [row["key"] for n, row in with_vector.items() if n not in vectors]),
-            self._still(),
-        )
-        if more_words is None or more_vectors is None or not current:
-            return None
-        return self.candidates({**words, **more_words}, {**vectors, **more_vectors})
+        # Rows of a key never change, so the state can be read after them.
+        return self.candidates({**words, **vectors}) if await self._still() else None
 
     async def score(self, ids: Ids) -> Candidates | None:
         """Return the scores of the chunks that are visible."""
         wanted = [int(number) for number in np.unique(ids)]
-        words, vectors = await asyncio.gather(self._of(WORDS, wanted), self._of(VECTORS, wanted))
-        return self.candidates(words, vectors) if await self._still() else None
+        found: dict[int, Row] = {}
+        for start in range(0, len(wanted), _IDS_AT_ONCE):
+            where = f"({self._where}) and {either(wanted[start : start + _IDS_AT_ONCE])}"
+            rows = await self._view.server.query(self._view.rows, where, self._fields)
+            found |= {row["chunk"]: row for row in rows}
+        return self.candidates(found) if await self._still() else None
 
-    def candidates(self, words: Found, vectors: Found) -> Candidates:
+    def candidates(self, found: Found) -> Candidates:
         """Return rows with their exact scores, by id."""
-        ids = np.array(sorted(words.keys() | vectors.keys()), np.int64)
-        cosine = np.full(len(ids), np.nan)
-        with_vector = [place for place, number in enumerate(ids.tolist()) if number in vectors]
-        if self._vector is not None and with_vector:
-            cosine[with_vector] = self._cosine([vectors[int(ids[place])] for place in with_vector])
+        rows = [found[number] for number in sorted(found)]
+        cosine = np.full(len(rows), np.nan)
+        if self._vector is not None:
+            with_vector = [place for place, row in enumerate(rows) if row["has_vector"]]
+            cosine[with_vector] = self._cosine([rows[place] for place in with_vector])
         return Candidates(
-            ids=ids,
-            words=self._words([words.get(number, _NO_WORDS) for number in ids.tolist()]),
+            ids=np.array(sorted(found), np.int64),
+            words=self._words(rows),
             cosine=cosine,
             terms=self.terms,
             total=self._corpus.total,
@@ -163,50 +161,31 @@ class MilvusQuery:
 
         async def look(depth: int) -> Sequence[Row]:
             sparse = {"data": [query], "anns_field": "terms", "limit": depth}
-            return await self._searched(WORDS, _TERMS, sparse)
+            return await self._searched(self._where, sparse)
 
         slack = self._weights.slack(self._corpus.average)
         return await _deep_enough(look, self._words, limit=limit, slack=slack)
 
     async def _vector_arm(self, limit: int) -> Found:
         vector = self._vector
-        if vector is None or not limit or not self._view.state.vectors:
+        if vector is None or not limit:
             return {}
 
         async def look(depth: int) -> Sequence[Row]:
             near = {"data": [vector.tolist()], "anns_field": "vector", "limit": depth}
-            return await self._searched(VECTORS, _VECTOR, near)
+            return await self._searched(f"({self._where}) and has_vector == true", near)
 
         return await _deep_enough(look, self._cosine, limit=limit, least=-np.inf)
 
-    async def _searched(self, what: str, fields: Sequence[str], query: Mapping[str, object]) -> Sequence[Row]:
-        view = self._view
-        return await view.server.search(view.collection(what), self._where, fields, query)
-
-    async def _of(self, what: str, ids: Sequence[int]) -> Found:
-        """Return the visible rows of chunks."""
-        view, fields = self._view, _TERMS if what == WORDS else _VECTOR
-        if what == VECTORS and (self._vector is None or not view.state.vectors):
-            return {}
-        found: dict[int, Row] = {}
-        for start in range(0, len(ids), _IDS_AT_ONCE):
-            where = f"({self._where}) and {either(ids[start : start + _IDS_AT_ONCE])}"
-            rows = await view.server.query(view.collection(what), where, fields)
-            found |= {row["chunk"]: row for row in rows}
-        return found
-
-    async def _paired(self, what: str, keys: Sequence[str]) -> Found | None:
-        """Return the rows with the same keys in the other collection; None if one is missing."""
-        view, fields = self._view, _TERMS if what == WORDS else _VECTOR
-        if not keys or not (self._found_terms if what == WORDS else self._vector is not None):
-            return {}
-        found = await view.server.query(view.collection(what), one_of(keys), fields)
-        return {row["chunk"]: row for row in found} if len(found) == len(keys) else None
+    async def _searched(self, where: str, query: Mapping[str, object]) -> Sequence[Row]:
+        return await self._view.server.search(self._view.rows, where, self._fields, query)
 
     def _words(self, rows: Sequence[Row]) -> Floats:
         scores = np.zeros(len(rows))
+        if not self._found_terms:
+            return scores
         lengths = np.array([row["length"] for row in rows], np.float64)
-        for term in sorted(self._found_terms, key=lambda statistic: statistic.term):
+        for term in self._found_terms:
             counts = self._weights.counts(rows, dimension(term.term))
             found = counts > 0
             scores[found] += self._view.bm25.contributions(
@@ -281,7 +260,7 @@ class MilvusReader:
         view, still = self._place.view(state), partial(self.still, state)
         if not state.generation:
             visible = Visible(EVERY, SourceCounts(state) if probe.sources else None)
-            answer = MilvusQuery(view, visible, terms, None, still=still).candidates({}, {})
+            answer = MilvusQuery(view, visible, terms, None, still=still).candidates({})
             return answer if await still() else None
         try:
             where = await self._expression(state, probe.filter)
@@ -302,7 +281,7 @@ class MilvusReader:
         where = await self._expression(view.state, In("source", probe.sources))
         if where is None:
             return None
-        maximum, name = view.bm25.max_source_chunks, view.collection(WORDS)
+        maximum, name = view.bm25.max_source_chunks, view.rows
         held = self._sources.get(probe.sources)
         if held is None or not held.state.same_rows(view.state):
             held = SourceCounts(view.state, await view.server.count(name, where))
@@ -339,7 +318,7 @@ class MilvusReader:
         """Return the chunks whose facts do not fit into Milvus, and which are filtered here."""
         held, found = self._odd
         if held is None or not held.same_rows(state):
-            name = self._place.view(state).collection(WORDS)
+            name = self._place.view(state).rows
             rows = await self._place.server.every(
                 name, f"{visible} and odd == true", ["chunk"], along="chunk", span=(0, state.last + 1)
             )
@@ -353,9 +332,7 @@ _AT_ONCE = 2_000
 _BEYOND = 2**63 - 1
 
 
-async def differences(
-    view: MilvusSnapshot, where: str, reader: Reader, *, vectors: bool
-) -> list[Disagreement]:
+async def differences(view: MilvusSnapshot, where: str, reader: Reader) -> list[Disagreement]:
     """Compare every visible row with the records. Changes after the version are skipped.
 
     If there are more rows between two chunks of the records than Milvus lists at once, only some are
@@ -367,33 +344,23 @@ async def differences(
         for start in range(0, len(batch), _AT_ONCE):
             chunks = batch[start : start + _AT_ONCE]
             end = chunks[-1].chunk.id
-            found += await _between(view, where, (last + 1, end), chunks, vectors=vectors)
+            found += await _between(view, where, (last + 1, end), chunks)
             last = end
-    found += await _between(view, where, (last + 1, _BEYOND), (), vectors=vectors)
+    found += await _between(view, where, (last + 1, _BEYOND), ())
     return await untouched_since(view.state.applied, found, reader)
 
 
 async def _between(
-    view: MilvusSnapshot, where: str, span: Range, chunks: Sequence[IndexedChunk], *, vectors: bool
+    view: MilvusSnapshot, where: str, span: Range, chunks: Sequence[IndexedChunk]
 ) -> list[Disagreement]:
-    words = await _checksums(view, WORDS, where, span)
-    with_vector = await _checksums(view, VECTORS, where, span) if vectors else {}
+    expression = f"{where} and chunk >= {span[0]} and chunk <= {span[1]}"
+    rows = await view.server.query(view.rows, expression, ["chunk", "checksum"])
+    stored = {row["chunk"]: row["checksum"] for row in rows}
     found = []
     for chunk in chunks:
-        number, checksum = chunk.chunk.id, signed_checksum(chunk)
-        stored = words.pop(number, None)
-        vector = with_vector.pop(number, None)
-        if stored is None:
-            found.append(Disagreement(number, "missing", "not in the index"))
-        elif stored != checksum:
-            found.append(Disagreement(number, "stale", "the records hold another version"))
-        elif vectors and vector != (checksum if chunk.vector is not None else None):
-            found.append(Disagreement(number, "damaged", "its vector in Milvus is missing or another one"))
-    ghosts = words.keys() | with_vector.keys()
-    return found + [Disagreement(ChunkId(number), "ghost", "not in the records") for number in ghosts]
-
-
-async def _checksums(view: MilvusSnapshot, what: str, where: str, span: Range) -> dict[int, int]:
-    expression = f"{where} and chunk >= {span[0]} and chunk <= {span[1]}"
-    rows = await view.server.query(view.collection(what), expression, ["chunk", "checksum"])
-    return {row["chunk"]: row["checksum"] for row in rows}
+        checksum = stored.pop(chunk.chunk.id, None)
+        if checksum is None:
+            found.append(Disagreement(chunk.chunk.id, "missing", "not in the index"))
+        elif checksum != signed_checksum(chunk):
+            found.append(Disagreement(chunk.chunk.id, "stale", "the records hold another version"))
+    return found + [Disagreement(ChunkId(number), "ghost", "not in the records") for number in stored]

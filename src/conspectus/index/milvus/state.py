@@ -15,7 +15,7 @@ from conspectus.index.milvus.connection import MilvusServer, Row
 from conspectus.index.milvus.rows import EVERY, NOTES, Known, Value, collection_name, either, one_of, path_key
 from conspectus.model.filter import Field
 
-FORMAT = 2
+FORMAT = 3
 _STATE = "state"
 _IDS_IN_A_NOTE = 3_000
 _NOTES_AT_ONCE = 50

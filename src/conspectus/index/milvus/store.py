@@ -80,8 +80,7 @@ class MilvusIndex:
             where = await self._notes.visible(state)
             if where is not None:
                 try:
-                    view, vectors = self._place.view(state), self._place.dimensions > 0
-                    found = await differences(view, where, self._reader, vectors=vectors)
+                    found = await differences(self._place.view(state), where, self._reader)
                 except IndexReplaced:
                     continue
                 if await self._asking.still(state):

@@ -15,8 +15,7 @@ from conspectus.index.changes import CHANGES, Range, put_ranges, read, touched_r
 from conspectus.index.milvus.connection import MAX_BYTES, MilvusServer, Row, my_turn
 from conspectus.index.milvus.rows import (
     NOTES,
-    VECTORS,
-    WORDS,
+    ROWS,
     Prepared,
     Preparing,
     Weights,
@@ -25,8 +24,7 @@ from conspectus.index.milvus.rows import (
     key_of,
     notes_layout,
     one_of,
-    vectors_layout,
-    words_layout,
+    rows_layout,
 )
 from conspectus.index.milvus.search import MilvusLocation
 from conspectus.index.milvus.state import (
@@ -80,9 +78,9 @@ class MilvusDraft:
 
     def note(self, row: Prepared) -> None:
         """Add a row to the statistics."""
-        words = row.words
-        self.added[words["chunk"]] = _Added(
-            row.terms, row.length, row.vector is not None, words["in_thread"], words["odd"]
+        columns = row.columns
+        self.added[columns["chunk"]] = _Added(
+            row.terms, row.length, columns["has_vector"], columns["in_thread"], columns["odd"]
         )
 
 
@@ -104,18 +102,15 @@ class MilvusWriter:
         self._waiting = 0
         self._last = MilvusState("")
 
-    def collection(self, state: MilvusState, what: str) -> str:
-        """The name of a collection of rows."""
-        return collection_name(self._notes.name, state.generation, what)
+    def rows(self, state: MilvusState) -> str:
+        """The name of the collection of rows."""
+        return collection_name(self._notes.name, state.generation, ROWS)
 
     async def create(self, state: MilvusState) -> None:
         """Create the collections of a generation."""
-        lite = state.facts_as_text
-        await self._server.create(self.collection(state, NOTES), *notes_layout())
-        await self._server.create(self.collection(state, WORDS), *words_layout(facts_as_text=lite))
-        if self._dimensions:
-            layout = vectors_layout(self._dimensions, lite=lite)
-            await self._server.create(self.collection(state, VECTORS), *layout)
+        layout = rows_layout(self._dimensions, lite=state.facts_as_text)
+        await self._server.create(self._notes.collection(state.generation), *notes_layout())
+        await self._server.create(self.rows(state), *layout)
 
     def draft(self, before: MilvusState) -> MilvusDraft:
         """Start the next version of a generation that is not published yet."""
@@ -146,8 +141,7 @@ class MilvusWriter:
             return None
         for start in range(0, len(dead), MAX_STEP):
             chunks = either(dead[start : start + MAX_STEP])
-            for name in self._collections(state):
-                await self._server.delete(name, f"version < {state.version} and {chunks}")
+            await self._server.delete(self.rows(state), f"version < {state.version} and {chunks}")
         return await self._swept(state)
 
     async def _swept(self, state: MilvusState) -> MilvusState:
@@ -181,16 +175,20 @@ class MilvusWriter:
         draft.part += 1
         await self._distinct.add(generation, draft.version, values, part=str(draft.part))
         for batch in _batches(rows):
-            await self._server.upsert(self.collection(draft.before, WORDS), [row.words for row in batch])
-            vectors = [row.vector for row in batch if row.vector is not None]
-            await self._server.upsert(self.collection(draft.before, VECTORS), vectors)
+            await self._server.upsert(self.rows(draft.before), [row.columns for row in batch])
             for row in batch:
                 draft.note(row)
             await self._flush_if_due(draft.before, len(batch))
 
     def _prepared(self, draft: MilvusDraft, chunks: Sequence[IndexedChunk]) -> list[Prepared]:
         as_text = draft.before.facts_as_text
-        preparing = Preparing(self._analyse, draft.weights, draft.version, facts_as_text=as_text)
+        preparing = Preparing(
+            self._analyse,
+            draft.weights,
+            draft.version,
+            dimensions=self._dimensions,
+            facts_as_text=as_text,
+        )
         return [preparing.prepared(with_vector_of(self._dimensions, chunk)) for chunk in chunks]
 
     async def folded(self, draft: MilvusDraft) -> MilvusState:
@@ -221,8 +219,8 @@ class MilvusWriter:
         if not await self._notes.is_latest(state):
             return await self._notes.read()
         await self._notes.drop(state.generation, gone)
-        for name in self._collections(state) if draft.void else ():
-            await self._server.delete(name, versions(draft.void))
+        if draft.void:
+            await self._server.delete(self.rows(state), versions(draft.void))
         if not state.dead:
             return state
         await self._delete(state, _keys(superseded))
@@ -247,8 +245,8 @@ class MilvusWriter:
 
         Servers flush by themselves, and limit the rate of such requests.
         """
-        for name in self._collections(state) if state.facts_as_text else ():
-            await self._server.flush(name)
+        if state.facts_as_text and state.generation:
+            await self._server.flush(self.rows(state))
         self._waiting = 0
 
     async def _flush_if_due(self, state: MilvusState, rows: int) -> None:
@@ -268,24 +266,18 @@ class MilvusWriter:
     async def _delete(self, state: MilvusState, keys: Sequence[str]) -> None:
         """Delete rows by key. Any other condition requires a search in Milvus."""
         for start in range(0, len(keys), MAX_STEP):
-            for name in self._collections(state):
-                await self._server.delete(name, one_of(keys[start : start + MAX_STEP]))
+            await self._server.delete(self.rows(state), one_of(keys[start : start + MAX_STEP]))
 
     async def _superseded(self, before: MilvusState, touched: Iterable[Range]) -> list[Row]:
         """Return the visible rows of the chunks in these ranges."""
         found: dict[int, Row] = {}
         if before.total:
-            name = self.collection(before, WORDS)
+            name = self.rows(before)
             async for where in _steps(touched, before.last):
                 expression = f"{before.shown} and ({where})"
                 rows = await self._server.query(name, expression, _SUPERSEDED)
                 found |= {row["chunk"]: row for row in rows}
         return list(found.values())
-
-    def _collections(self, state: MilvusState) -> list[str]:
-        if not state.generation:
-            return []
-        return [self.collection(state, what) for what in (WORDS, VECTORS)[: 2 if self._dimensions else 1]]
 
 
 def _counted(draft: MilvusDraft, superseded: Sequence[Row]) -> MilvusState:
