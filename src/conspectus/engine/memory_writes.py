@@ -327,20 +327,20 @@ class MemoryWriter:
         alike = NearDuplicates(place.collection.language)
         found: list[tuple[str, ...]] = []
         for new in batch:
-            skip = len(batch) > MAX_COMPARED or new.key in stored or not alike.terms(new.text)
-            found.append(() if skip else await self._near(source, place, new, alike))
+            skip = len(batch) > MAX_COMPARED or new.key in stored
+            own: frozenset[str] = frozenset() if skip else alike.terms(new.text)
+            others = await self._similar(source, place, new) if own else []
+            found.append(tuple(alike.near(own, others)))
         return found
 
-    async def _near(
-        self, source: Source, place: SourceRef, new: NewMemory, alike: NearDuplicates
-    ) -> tuple[str, ...]:
+    async def _similar(self, source: Source, place: SourceRef, new: NewMemory) -> list[tuple[str, str]]:
+        """Return ids and texts of the memories in the same place that share the most with a new one."""
         opened = await self._core.open_indexes.current(place.collection)
         here = And((Eq("source", source.id), memory_filter(), as_of_filter(None)))
         words = new.text[: self._parts.settings.max_query_characters]
         found = await opened.index.search(Probe(place.narrowed(here), words, None, COMPARED))
         rows = await self._authorized.rows(place)([ChunkId(int(each)) for each in found.ids])
-        others = [(str(row.document.id), row.chunk.text) for row in rows if row.document.chunks == 1]
-        return tuple(alike.near(new.text, others))
+        return [(str(row.document.id), row.chunk.text) for row in rows if row.document.chunks == 1]
 
 
 def runs(batch: Sequence[NewMemory]) -> Iterator[list[NewMemory]]:

@@ -425,21 +425,9 @@ class NearDuplicates:
         """Return the terms of a text; none if the text is too long to be compared."""
         return frozenset(self._analyzer.terms(text)) if len(text) <= MAX_CHARACTERS else frozenset()
 
-    def near(self, text: str, others: Iterable[tuple[str, str]]) -> list[str]:
-        """Return the names of near duplicates of a text among `others` (name, text), in their order."""
-        own = self.terms(text)
-        return [name for name, other in others if _are_near(own, self.terms(other))] if own else []
-
-    def within(self, texts: Sequence[str]) -> list[list[int]]:
-        """For each text, return the positions of earlier texts with the same set of terms."""
-        seen: dict[frozenset[str], list[int]] = {}
-        found: list[list[int]] = []
-        for place, text in enumerate(texts):
-            own = self.terms(text)
-            same = seen.setdefault(own, []) if own else []
-            found.append(list(same))
-            same.append(place)
-        return found
+    def near(self, own: frozenset[str], others: Iterable[tuple[str, str]]) -> list[str]:
+        """Return the names of `others` (name, text) that are near duplicates of a text with these terms."""
+        return [name for name, other in others if _are_near(own, self.terms(other))]
 
 
 def _are_near(one: frozenset[str], other: frozenset[str]) -> bool:
