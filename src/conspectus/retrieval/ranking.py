@@ -286,6 +286,8 @@ def _fused(union: Candidates, context: SearchContext, usual: FusionProfile | Non
     own = context.standing.profile.fusion if context.standing is not None else None
     space = None if isinstance(context.embedder, str) else context.embedder.space
     profile = own or context.fusion or usual or learnt_for(space)
+    unknown = sum(not each.documents for each in union.terms) / max(len(union.terms), 1)
+    profile = profile.with_unknown(unknown) if profile.unknown else profile
     return fuse(union.words, union.cosine, terms=len(union.terms), profile=profile)
 
 

@@ -236,11 +236,16 @@ class Signals:
     terms: int
 
 
+SOME_UNKNOWN = 0.3
+"""The share of unknown terms that few queries in the language of the texts exceed."""
+
+
 @dataclass(frozen=True, slots=True)
 class FusionProfile:
     """Weights of the signals in the log odds of keywords against vectors.
 
-    `scripts/train_fusion.py` learned the defaults on public sets; docs/adr/0002 has the figures.
+    `scripts/train_fusion.py` learned the defaults on public sets; docs/adr/0002 has the figures. `unknown` is
+    for the share of query terms beyond `SOME_UNKNOWN` that no text has.
     """
 
     intercept: float = -1.82
@@ -250,6 +255,11 @@ class FusionProfile:
     cosine_apart: float = -5.47
     words_apart: float = 0.14
     terms: float = 0.63
+    unknown: float = 0.0
+
+    def with_unknown(self, share: float) -> "FusionProfile":
+        """Return the weights for a query of whose terms no text has this share."""
+        return replace(self, intercept=self.intercept + self.unknown * max(share - SOME_UNKNOWN, 0.0))
 
     def log_odds(self, signals: Signals) -> float:
         """Return log odds: above 0 keywords weigh more than vectors, below 0 less."""
@@ -273,8 +283,12 @@ MULTILINGUAL = FusionProfile(
     cosine_apart=-2.94,
     words_apart=-1.57,
     terms=0.33,
+    unknown=-6.0,
 )
-"""Learned with multilingual-e5-small, also on queries in another language than the texts: docs/adr/0033."""
+"""Learned with multilingual-e5-small, also on queries in another language than the texts: docs/adr/0033.
+
+Most terms of a query in another language are unknown. Then names and numbers must not decide.
+"""
 _LEARNT_FOR: Mapping[str, FusionProfile] = {"multilingual-e5-small": MULTILINGUAL}
 
 

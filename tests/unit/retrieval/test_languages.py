@@ -92,8 +92,16 @@ async def test_a_query_finds_texts_in_another_language(
         found = await engine.retrieve("In wie vielen Wochen zahlt man die Rückerstattung?")
         assert found.hits[0].chunk.text == texts[0]
         assert found.hits[0].parts["keyword"] < found.hits[0].parts["vector"]
+        same = await engine.retrieve("In how many weeks are refunds paid?")
+        assert float(found.plan["keyword_weight"]) < 0.1 < float(same.plan["keyword_weight"])
 
 
 def test_the_weights_of_the_fusion_are_those_of_the_embedding_model() -> None:
-    assert learnt_for(EmbeddingSpace("multilingual-e5-small", 384, "int8-1")) is MULTILINGUAL
+    assert learnt_for(EmbeddingSpace("multilingual-e5-small", 384, "int8-2")) is MULTILINGUAL
     assert learnt_for(EmbeddingSpace("another", 384, "1")) is learnt_for(None) is LEARNT
+
+
+def test_unknown_terms_take_weight_from_keywords_with_the_multilingual_model_only() -> None:
+    assert MULTILINGUAL.with_unknown(0.3) == MULTILINGUAL
+    assert MULTILINGUAL.with_unknown(0.8).intercept == pytest.approx(MULTILINGUAL.intercept - 3.0)
+    assert LEARNT.with_unknown(1.0) == LEARNT
