@@ -1,3 +1,4 @@
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from itertools import count as numbers
 
@@ -62,10 +63,25 @@ def test_a_huge_best_hit_is_cut_and_the_small_ones_stay_whole():
 
 
 def test_what_does_not_fit_is_skipped_and_the_next_is_tried():
-    made = window([hit("a", SENTENCE, 0.9), hit("b", SENTENCE * 5 + "b", 0.8), hit("c", "Short.", 0.7)], 30)
+    made = window([hit("a", SENTENCE, 0.9), hit("b", SENTENCE * 5 + "b", 0.8), hit("c", "Short.", 0.6)], 30)
     assert fates(made) == ["included", "over_budget", "included"]
     assert made.trace[1].reason == "does not fit: needs at least 71 tokens, 10 were left"
     assert made.trace[1].tokens == 0 < made.trace[0].tokens
+
+
+def test_a_little_worse_but_much_shorter_page_is_considered_first():
+    hits = [hit("a", SENTENCE, 0.9), hit("b", "One two. " * 100, 0.8), hit("c", "Three four. " * 30, 0.75)]
+    assert fates(window(hits, 330)) == ["included", "truncated", "included"]
+    spoken = [replace(each, document=replace(each.document, kind="message")) for each in hits]
+    assert fates(window(spoken, 330)) == ["included", "included", "over_budget"]
+
+
+def test_a_message_that_is_too_large_leaves_two_thirds_for_the_others():
+    texts = (SENTENCE * 30, "One. " * 20, "Two. " * 20)
+    pages = [hit(str(place), text, 0.9 - place / 10) for place, text in enumerate(texts)]
+    messages = [replace(each, document=replace(each.document, kind="message")) for each in pages]
+    assert fates(window(pages, 200)) == ["truncated", "over_budget", "over_budget"]
+    assert fates(window(messages, 200)) == ["truncated", "included", "included"]
 
 
 @pytest.mark.parametrize("form", ["text", "xml", "json", "messages", "guarded"])

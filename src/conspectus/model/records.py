@@ -123,6 +123,11 @@ class Document:
     trust: Trust = "trusted"
 
     @property
+    def assisted(self) -> bool:
+        """Whether it is a turn of a conversation with an assistant."""
+        return self.role in {"user", "assistant"}
+
+    @property
     def location(self) -> str:
         """The place for display: the path of a page of a connection, otherwise the key.
 

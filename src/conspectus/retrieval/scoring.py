@@ -236,7 +236,7 @@ class Signals:
     terms: int
 
 
-SOME_UNKNOWN = 0.3
+SOME_UNKNOWN = 0.5
 """The share of unknown terms that few queries in the language of the texts exceed."""
 
 
@@ -283,7 +283,7 @@ MULTILINGUAL = FusionProfile(
     cosine_apart=-2.94,
     words_apart=-1.57,
     terms=0.33,
-    unknown=-6.0,
+    unknown=-10.0,
 )
 """Learned with multilingual-e5-small, also on queries in another language than the texts: docs/adr/0033.
 
@@ -503,8 +503,6 @@ def _without(profile: Profile, part: str) -> Profile:
 IN_CHANNEL = "same_channel"
 IN_THREAD = "same_thread"
 
-_ASSISTED = frozenset({"user", "assistant"})
-
 
 @dataclass(frozen=True, slots=True)
 class RankingContext:
@@ -522,7 +520,7 @@ class RankingContext:
 
 def weights_for(profile: Sum, documents: Sequence[Document]) -> Weights:
     """Return the weights for conversations with an assistant if most candidates are such, else for people."""
-    assisted = sum(each.role in _ASSISTED for each in documents)
+    assisted = sum(each.assisted for each in documents)
     return profile.assistant if 2 * assisted > len(documents) else profile.people
 
 

@@ -22,6 +22,7 @@ from conspectus.window.passages import (
     is_streamed,
     joined,
     stretch,
+    worth,
 )
 from conspectus.window.render import Rendered, Renderer
 
@@ -140,9 +141,10 @@ class Planner:
 
     def plan(self, candidates: Sequence[Candidate], swap: Swap | None = None) -> WindowPlan:
         """Select each hit that fits, then truncate one of the others to the tokens left."""
+        others = sorted(candidates[1:], key=lambda each: -worth(each.hit, self._room))
         reserved = self._reserve(candidates[0])
         self._room -= reserved
-        for candidate in candidates:
+        for candidate in [candidates[0], *others]:
             rank = candidate.rank
             if rank == 0 and reserved:
                 self._plan.refused[rank] = Refusal(needs=self._price(candidate), left=self._room + reserved)
@@ -160,7 +162,7 @@ class Planner:
             return 0
         best = candidate.hit
         around = self._head(candidate) + self._costs.cut_mark
-        text = max(WORTH_FILLING, self._room * 3 // 4)
+        text = max(WORTH_FILLING, self._room * 3 // 4 if best.document.kind == "page" else self._room // 3)
         start, stop = self._costs.part(best, 0, tokens=text, spare=self._spare)
         return min(self._room, around + text) if start < stop else self._room
 
@@ -346,7 +348,7 @@ def packing(
 
     Hits that fit are added, best first. The first hit that does not fit is truncated to the tokens left. The
     best hit is never dropped for others. If it is too large, it is truncated to at least three quarters of
-    the budget, and the others share the rest.
+    the budget (a message to a third), and the others share the rest.
 
     Args:
         hits: best first.
