@@ -82,6 +82,9 @@ def test_a_secret_is_shown_once(peopled: Shell) -> None:
         assert secret.split("_")[2] not in shown.out
     [key] = peopled("keys", "list", "alice", "--json").json
     assert (key["label"], key["scopes"], key["revoked"]) == ("laptop", ["read"], None)
+    assert peopled("keys", "create", "alice", "--origin", "tool").code == 0
+    assert [each["origin"] for each in peopled("keys", "list", "alice", "--json").json] == [None, "tool"]
+    assert peopled("keys", "create", "alice", "--origin", "heaven").code == 2
 
 
 def test_keys_are_replaced_and_revoked(peopled: Shell) -> None:

@@ -50,7 +50,7 @@ def a_user(name: str) -> User:
 
 def a_key(name: str, user: UserId = ANNA) -> Key:
     """A key that does not expire."""
-    return Key(KeyId(name), user, f"the {name}", SCOPES, NOON)
+    return Key(KeyId(name), user, f"the {name}", SCOPES, NOON, origin="web")
 
 
 def to(user: UserId, role: Role, *, source: SourceId | None = None) -> Grant:

@@ -13,6 +13,7 @@ from conspectus.errors import InvalidInput
 from conspectus.ingest.sensitive import find_sensitive, screen_of, screens
 from conspectus.model.channels import NewMessage
 from conspectus.model.filter import Eq
+from conspectus.model.graph import NewNode
 from conspectus.model.memory import Scope
 from conspectus.model.records import NewDocument, TextPosition
 from conspectus.model.reports import CATEGORIES
@@ -110,11 +111,16 @@ async def test_what_is_refused_is_named_but_not_repeated(tmp_path: Path) -> None
             NewDocument(f"a {TOKEN}"),
             NewDocument("a", f"a {TOKEN}"),
             NewDocument("a", metadata={"x": [{"y": f"a {TOKEN}"}]}),
+            NewDocument("a", author=f"a {TOKEN}"),
+            NewDocument("a", key=f"a {TOKEN}"),
         ):
             with pytest.raises(InvalidInput, match=r"characters 2 to 42 .*github pat") as caught:
                 await engine.add(["fine", new])
             assert TOKEN not in "".join([str(caught.value), *caught.value.__notes__])
         assert await engine.documents.count() == 0
+        for node in (NewNode("n", name=TOKEN), NewNode(TOKEN), NewNode("n", properties={"a": [TOKEN]})):
+            with pytest.raises(InvalidInput, match="github pat"):
+                await engine.graph.add_nodes([node])
         await engine.add(f"a {TOKEN}", collection="free")
 
 
@@ -122,7 +128,12 @@ async def test_masks_are_stored_everywhere_and_positions_follow(tmp_path: Path) 
     async with opened(tmp_path, ",".join(f"{each}=mask" for each in CATEGORIES)) as engine:
         text = f"{EVERYTHING} End."
         places = (TextPosition(0, 1), TextPosition(text.index("End"), 2))
-        (done,) = await engine.add(NewDocument(text, EMAIL, places=places, metadata={"by": [PHONE]}))
+        (done,) = await engine.add(
+            NewDocument(text, EMAIL, places=places, metadata={"by": [PHONE]}, author=EMAIL)
+        )
+        await engine.graph.add_nodes([NewNode("n", name=f"a {EMAIL}", aliases=(f"b {EMAIL}",))])
+        node = await engine.graph.get_node("n")
+        assert (node.name, node.aliases) == ("a [email]", ("b [email]",))
         await engine.channels.add_messages([NewMessage(f"call {PHONE}", "ann")], channel="c")
         await engine.streams.add_captions([NewCaption(f"card {CARD}", 0, 1)], stream="s")
         await engine.memory.add(f"Mail {EMAIL}.", scope=Scope("ann"))
@@ -133,6 +144,7 @@ async def test_masks_are_stored_everywhere_and_positions_follow(tmp_path: Path) 
             "[email]",
             {"by": ["[phone]"]},
         )
+        assert stored.author == "[email]"
         (hit,) = (await engine.retrieve("End")).hits
         assert hit.chunk.page == 1
         for wanted in ("call [phone]", "card [card]", "Mail [email]."):
@@ -157,6 +169,8 @@ async def test_tags_can_be_filtered(tmp_path: Path) -> None:
         await engine.add([NewDocument(EVERYTHING, metadata={"sensitive": ["own"]}), NewDocument("nothing")])
         (tagged,) = (await engine.documents.list(filter=Eq(("sensitive",), "emails"))).documents
         assert tagged.metadata["sensitive"] == ["emails", "own", "phones"]
+        (keyed,) = await engine.add(NewDocument("a", key=EMAIL))
+        assert (await engine.documents.get(keyed.id)).metadata["sensitive"] == ["emails"]
         assert await engine.documents.get_text(tagged.id) == EVERYTHING
 
 

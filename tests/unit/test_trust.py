@@ -18,7 +18,7 @@ from conspectus.memory.scopes import graph_name
 from conspectus.model.access import Person, Principal
 from conspectus.model.channels import NewMessage
 from conspectus.model.filter import EVERYTHING, And, Eq, In, Not
-from conspectus.model.graph import Fact
+from conspectus.model.graph import Fact, NewNode
 from conspectus.model.memory import MemorySelection, NewMemory, Retention, Scope
 from conspectus.model.query import Budget
 from conspectus.model.streams import CaptionRange, NewCaption
@@ -320,6 +320,46 @@ async def test_a_quarantined_memory_states_no_fact(engine: Engine) -> None:
     await engine.documents.release_quarantined(written.id)
     (released,) = (await engine.memory.list(scope=ANN)).memories
     assert (released.text, released.fact, released.document.trust) == (ATTACK, fact, "standard")
+
+
+async def test_attacks_beside_a_text_are_found(engine: Engine) -> None:
+    for field in ("title", "author", "key", "role"):
+        new = replace(NewDocument("Quinces.", origin="web"), **{field: ATTACK})
+        assert (await engine.add(new))[0].quarantined == "override"
+    for metadata in ({"a": [{"b": ATTACK}]}, {ATTACK: 1}):
+        (written,) = await engine.add(NewDocument("Quinces.", key="k", origin="web", metadata=metadata))
+        assert written.quarantined == "override"
+    fact = Fact("Ann", "says", ATTACK)
+    (memory,) = await engine.memory.add(NewMemory("Ann speaks.", role="tool", fact=fact), scope=ANN)
+    assert memory.quarantined == "override"
+    await engine.documents.release_quarantined(written.id)
+    again = NewDocument("Quinces.", key="k", origin="web", metadata={ATTACK: 1})
+    assert (await engine.add(again))[0].outcome == "unchanged"
+    (other,) = await engine.add(replace(again, author=f"{ATTACK} Now."))
+    assert other.quarantined == "override"
+
+
+async def test_a_key_has_a_highest_origin(engine: Engine) -> None:
+    """Whatever it claims and however it writes: documents, memories, facts, changes, and keys it makes."""
+    made = await engine.people.create_key("local", origin="web")
+    crawler = engine.as_person(await engine.people.authenticate(made.secret))
+    assert (made.key.origin, (await engine.people.list_keys("*"))[-1].origin) == ("web", "web")
+    await crawler.add(NewDocument("quinces", key="k", origin="user", trust="trusted"))
+    (mine,) = await engine.add(NewDocument("my quinces", key="m"))
+    await crawler.documents.update(mine.id, title="Changed")
+    levels = {each.key: (each.origin, each.trust) for each in (await engine.documents.list()).documents}
+    assert levels == dict.fromkeys("km", ("web", "untrusted"))
+    homes = [NewMemory("Ann lives there.", fact=Fact("Ann", "lives in", each)) for each in ("Graz", "Wien")]
+    await engine.memory.add(homes[0], scope=ANN)
+    (told,) = await crawler.memory.add(homes[1], scope=ANN)
+    stored = await engine.memory.get(told.id, scope=ANN)
+    assert (told.closed, stored.document.trust) == ((), "untrusted")
+    with pytest.raises(InvalidInput, match="override"):
+        await crawler.graph.add_nodes([NewNode("n", name=ATTACK)])
+    with pytest.raises(PermissionDenied):
+        await crawler.connections.create("docs", "markdown", {"path": "/tmp"})
+    assert (await crawler.people.create_key(origin="agent")).key.origin == "web"
+    assert (await engine.people.rotate_key(made.key.id)).key.origin == "web"
 
 
 async def test_no_history_raises_a_level_or_shows_what_is_quarantined() -> None:

@@ -74,8 +74,8 @@ def hash_of(secret: str) -> str:
 
 
 def person_of(user: User, key: Key) -> Person:
-    """Return a user with the scopes of a key."""
-    return Person(user.name, user.owner, user.id, key.scopes, key.id)
+    """Return a user with the scopes and the origin of a key."""
+    return Person(user.name, user.owner, user.id, key.scopes, key.id, key.origin)
 
 
 MAX_NAME_LENGTH = 100

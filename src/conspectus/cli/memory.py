@@ -17,7 +17,7 @@ from conspectus.cli.options import (
     MaxTokens,
     MinConfidence,
     MinSimilarity,
-    MinTrust,
+    MinTrustOption,
     ProjectPath,
     Query,
     Wait,
@@ -127,7 +127,7 @@ class Recalling:
     limit: Limit = 10
     min_similarity: MinSimilarity = None
     min_confidence: MinConfidence = 0.0
-    min_trust: MinTrust = None
+    min_trust: MinTrustOption = None
     alpha: Annotated[float, typer.Option(help="Weight of the graph, 0 to 1.")] = GraphExpansion().alpha
     hops: Annotated[int, typer.Option(help="Number of graph hops; 0 is off.")] = GraphExpansion().hops
     all_conversations: Annotated[

@@ -15,7 +15,7 @@ from conspectus.cli.options import (
     MaxTokens,
     MinConfidence,
     MinSimilarity,
-    MinTrust,
+    MinTrustOption,
     PageLimit,
     Query,
     Wait,
@@ -46,7 +46,7 @@ class WindowLimits:
     related: Annotated[bool, typer.Option("--related", help="Include related channels.")] = False
     min_similarity: MinSimilarity = None
     min_confidence: MinConfidence = 0.0
-    min_trust: MinTrust = None
+    min_trust: MinTrustOption = None
     at: Instant = None
 
 

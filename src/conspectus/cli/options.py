@@ -11,7 +11,7 @@ from conspectus.cli.agent_hook import agent_name, project_root
 from conspectus.errors import InvalidInput
 from conspectus.model.graph import GraphExpansion
 from conspectus.model.query import QueryContext
-from conspectus.model.trust import MinTrust as Trust
+from conspectus.model.trust import MinTrust
 from conspectus.text.times import parse_instant
 
 Query = Annotated[str, typer.Argument(metavar="QUERY", help="Text to search for.")]
@@ -27,7 +27,9 @@ MinSimilarity = Annotated[float | None, typer.Option(help="Minimum cosine simila
 MinConfidence = Annotated[
     float, typer.Option(min=0, max=1, help="Minimum probability that the results hold the answer (0 to 1).")
 ]
-MinTrust = Annotated[Trust | None, typer.Option(help="Minimum trust: trusted, standard or untrusted.")]
+MinTrustOption = Annotated[
+    MinTrust | None, typer.Option("--min-trust", help="Minimum trust: trusted, standard or untrusted.")
+]
 Tokenizer = Annotated[str, typer.Option(help="o200k_base, cl100k_base, hf:PATH or an estimator.")]
 Format = Annotated[
     Literal["text", "xml", "json", "messages", "guarded"],
@@ -81,7 +83,7 @@ class Searched(Selection):
 
     min_similarity: MinSimilarity = None
     min_confidence: MinConfidence = 0.0
-    min_trust: MinTrust = None
+    min_trust: MinTrustOption = None
 
 
 @dataclass(frozen=True, slots=True)

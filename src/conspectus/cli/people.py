@@ -13,6 +13,7 @@ from conspectus.cli.output import cell, rows_table
 from conspectus.cli.session import Session
 from conspectus.errors import InvalidInput
 from conspectus.model.access import SCOPES, NewKey, Principal, Role, RoleOrigin, Scope, User
+from conspectus.model.trust import Origin
 
 OWNER = "owner"
 UserName = Annotated[str, typer.Argument(metavar="USER", help="Name or id of a user.")]
@@ -121,10 +122,10 @@ def list_keys(
     """List API keys without their secrets."""
     found = session.engine.people.list_keys(user)[:limit]
     names = _names(session)
-    columns = ("id", "user", "label", "scopes", "created", "expires", "last used", "revoked")
+    columns = ("id", "user", "label", "scopes", "origin", "created", "expires", "last used", "revoked")
     rows = (
         (
-            each.id, names.get(each.user, each.user), each.label, " ".join(each.scopes),
+            each.id, names.get(each.user, each.user), each.label, " ".join(each.scopes), each.origin,
             each.created, each.expires, each.last_used, each.revoked,
         )
         for each in found
@@ -141,11 +142,17 @@ def create_key(
         list[str] | None, typer.Option("--scope", help="read, write or admin; repeatable (default: all).")
     ] = None,
     expires: Annotated[str | None, typer.Option(help="Expiry as an ISO 8601 time (default: never).")] = None,
+    origin: Annotated[
+        Origin | None,
+        typer.Option(help="Highest origin of its texts: user, agent, import, tool or web."),
+    ] = None,
 ) -> None:
     """Create an API key. Its secret is shown once."""
     chosen = SCOPES if scopes is None else cast(tuple[Scope, ...], tuple(scopes))
     session.new = user == OWNER
-    made = session.engine.people.create_key(user, label=label, scopes=chosen, expires=instant(expires))
+    made = session.engine.people.create_key(
+        user, label=label, scopes=chosen, expires=instant(expires), origin=origin
+    )
     _show_once(made, session)
 
 

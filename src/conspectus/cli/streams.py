@@ -20,7 +20,7 @@ from conspectus.cli.options import (
     MaxTokens,
     MinConfidence,
     MinSimilarity,
-    MinTrust,
+    MinTrustOption,
     Purge,
     Query,
     Wait,
@@ -80,7 +80,7 @@ class SearchFilters:
     limit: Limit = 5
     min_similarity: MinSimilarity = None
     min_confidence: MinConfidence = 0.0
-    min_trust: MinTrust = None
+    min_trust: MinTrustOption = None
     parse_time: Annotated[
         bool,
         typer.Option("--parse-time/--ignore-time", help="Use times in the query, such as 'around 12:30'."),

@@ -13,7 +13,7 @@ from conspectus.engine.collections import CollectionService
 from conspectus.engine.context import EngineContext, Service
 from conspectus.engine.job_handlers import may_follow
 from conspectus.engine.jobs import JobQueue, JobService
-from conspectus.errors import Conflict, InvalidInput
+from conspectus.errors import Conflict, InvalidInput, PermissionDenied
 from conspectus.ingest.background_workers import Follow, Followers
 from conspectus.ingest.prepare import DocumentLimits, named, storable
 from conspectus.model.access import Person
@@ -61,6 +61,8 @@ class ConnectionService(Service):
         that look like secrets, which cannot be stored yet.
         """
         place = await self._managed(collection, "connect a collection")
+        if self._person.origin is not None:
+            raise PermissionDenied("connect a collection", "a key without an origin")
         options = options or {}
         _refuse_secrets(options)
         if any(each.name == name for each in await self._authorized_jobs.connections(place)):

@@ -306,7 +306,8 @@ class EngineContext:
     def preparation(self, source: Source) -> Preparation:
         """Return the settings and functions that prepare documents of a source."""
         parts = self.parts
-        return Preparation.under(parts.settings, source, count=parts.counter("o200k_base"), now=parts.clock())
+        by = Preparation.under(parts.settings, source, count=parts.counter("o200k_base"), now=parts.clock())
+        return replace(by, origin=self.person.origin)
 
     async def embedder(self, collection: Collection) -> Embedder | None:
         """Return the embedder of a collection, if it has one that is available here."""

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
 from itertools import chain, islice
-from typing import TypeVar
+from typing import Any, TypeVar
 from urllib.parse import quote
 
 from conspectus.access.graph_reader import AuthorizedGraphs, AuthorizedMentions, VisibleGraphs
@@ -15,20 +15,33 @@ from conspectus.engine.context import EngineContext, EngineCore
 from conspectus.errors import Conflict, InvalidInput, NotFound, TooLarge, require_range
 from conspectus.graph.expansion import FEW, GraphCandidates
 from conspectus.graph.name_keys import keys_of
-from conspectus.ingest.prepare import DocumentLimits, named, storable
+from conspectus.ingest.prepare import DocumentLimits, named, storable, strings_in
+from conspectus.ingest.sensitive import screen_of
 from conspectus.model.filter import Filter
 from conspectus.model.graph import DIRECTIONS, Edge, GraphWritten, Neighbor, NewEdge, NewNode, Node, Traversal
 from conspectus.model.ids import SourceId, is_stable_id
 from conspectus.model.records import Json, Metadata, Source
+from conspectus.model.trust import HIGHEST, Origin
 from conspectus.ports.graphs import Adding
 from conspectus.settings import Settings
 from conspectus.text.analyzer import analyzer_for
+from conspectus.text.attack_patterns import attack_pattern
 from conspectus.text.hashing import edge_id
 from conspectus.text.times import parse_instant, validity
 
 MAX_ALIASES = 1_000
 MAX_TERMS = 1_000
 """Maximum number of distinct words that are searched in nodes."""
+
+
+def _refuse_attacks(entries: Sequence[Node | Edge]) -> None:
+    """Raise InvalidInput for a text that matches an attack pattern: a graph has no quarantine."""
+    for each in entries:
+        own = (each.name, *each.aliases) if isinstance(each, Node) else (each.source, each.target)
+        pattern = attack_pattern(each.id, each.type, *own, *strings_in(each.properties))
+        if pattern is not None:
+            raise InvalidInput("properties", f"or names match the attack pattern {pattern}")
+
 
 Item = TypeVar("Item")
 Terms = Callable[[str], Sequence[str]]
@@ -42,6 +55,7 @@ class Entries:
     settings: Settings
     terms: Terms
     now: datetime
+    origin: Origin | None = None
 
     def adding(
         self, nodes: Iterable[NewNode] = (), edges: Iterable[NewEdge] = (), *, passing: bool = False
@@ -51,10 +65,15 @@ class Entries:
         new_nodes = [self._node(each) for each in _bounded("nodes", nodes, maximum)]
         values = _bounded("edges", edges, maximum)
         new_edges = [self._edge(each) for each in values]
+        if self.origin is not None:
+            _refuse_attacks([*new_nodes, *new_edges])
+        ends_others = self.origin is None or HIGHEST[self.origin] != "untrusted"
         return Adding(
             nodes=tuple(new_nodes),
             edges=tuple(new_edges),
-            single=frozenset(edge.id for edge, new in zip(new_edges, values, strict=True) if new.single),
+            single=frozenset(
+                edge.id for edge, new in zip(new_edges, values, strict=True) if new.single and ends_others
+            ),
             keys={each.id: keys_of(each.name, each.aliases) for each in new_nodes},
             terms={each.id: self._terms(each) for each in new_nodes},
             passing=frozenset(each.id for each in new_nodes) if passing else frozenset(),
@@ -65,12 +84,15 @@ class Entries:
             raise InvalidInput("aliases", f"must be at most {MAX_ALIASES} names")
         begins, ends = validity(new.valid_from, new.valid_until)
         name = named("node", new.id)
+        self._screened("node", name)
         return Node(
             id=name,
             graph=self.graph,
             type=named("type", new.type),
-            name=name if new.name is None else named("name", new.name),
-            aliases=tuple(dict.fromkeys(named("alias", each) for each in new.aliases)),
+            name=name if new.name is None else named("name", self._screened("name", new.name)),
+            aliases=tuple(
+                dict.fromkeys(named("alias", each) for each in self._screened("aliases", list(new.aliases)))
+            ),
             properties=self._properties(new.properties),
             recorded=self.now,
             updated=self.now,
@@ -100,9 +122,13 @@ class Entries:
             evidence=None if new.evidence is None else named("evidence", new.evidence),
         )
 
+    def _screened(self, field: str, value: Any) -> Any:
+        screen = screen_of(self.settings.sensitive, self.graph.collection)
+        return value if screen is None else screen.masked(field, value)
+
     def _properties(self, values: Mapping[str, object]) -> Metadata:
         try:
-            return storable(values, DocumentLimits.under(self.settings))
+            return storable(self._screened("properties", values), DocumentLimits.under(self.settings))
         except TooLarge as error:
             raise TooLarge("properties", size=error.size, limit=error.limit) from error
         except InvalidInput as error:
@@ -244,7 +270,7 @@ class GraphAccess:
     def entries(self, source: Source, place: SourceRef) -> Entries:
         """Convert nodes and edges to stored ones."""
         terms = analyzer_for(place.collection.language).terms
-        return Entries(source, self._parts.settings, terms, self._parts.clock())
+        return Entries(source, self._parts.settings, terms, self._parts.clock(), self._person.origin)
 
     async def proved(self, place: SourceRef, adding: Adding) -> Adding:
         """Check that all evidence is readable and in the same collection. Raises NotFound."""

@@ -4,6 +4,7 @@ import asyncio
 import stat
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 from typing import Unpack
@@ -34,12 +35,16 @@ from conspectus.model.jobs import (
 from conspectus.model.pages import pages
 from conspectus.model.records import Json
 from conspectus.model.retry_policy import RetryPolicy
+from conspectus.model.trust import ORIGINS
 from conspectus.ports.jobs import JobPlace, JobScope
 from conspectus.text.splitter import SplitOptions
 from conspectus.text.urls import parse_url
 
 Perform = Callable[[Person, Job, Tell], Awaitable[Outcome]]
 """Runs a job with the permissions of a user."""
+
+ORIGIN = "origin"
+"""Argument of a job: the origin of the key that made it."""
 
 
 class JobQueue:
@@ -71,6 +76,7 @@ class JobQueue:
         arguments: Mapping[str, Json],
     ) -> Job:
         """Return a job that is not stored yet."""
+        origin = self._context.person.origin
         return Job(
             id=JobId(str(uuid4())),
             kind=kind,
@@ -79,7 +85,7 @@ class JobQueue:
             source=source,
             title=title,
             created=self._parts.clock(),
-            arguments=dict(arguments),
+            arguments={**arguments, **({} if origin is None else {ORIGIN: origin})},
         )
 
     async def submit(self, job: Job) -> Job:
@@ -111,9 +117,10 @@ class JobQueue:
             await self.start()
 
     async def _as_its_owner(self, job: Job, tell: Tell) -> Outcome:
-        """Run a job as its owner, with their current rights."""
-        person = await self._context.person_of(job.owner)
-        return await self._perform(person, job, tell)
+        """Run a job as its owner, with their current rights, and with the origin of the key that made it."""
+        person, made = await self._context.person_of(job.owner), job.arguments.get(ORIGIN)
+        origin = next((each for each in ORIGINS if each == made), None)
+        return await self._perform(replace(person, origin=origin), job, tell)
 
 
 MIN_POLL_SECONDS = 0.05

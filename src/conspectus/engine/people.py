@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from datetime import datetime
 from uuid import uuid4
 
@@ -39,6 +40,7 @@ from conspectus.model.access import (
 from conspectus.model.ids import LOCAL, GroupId, KeyId, SourceId, UserId
 from conspectus.model.query import EVERYWHERE
 from conspectus.model.records import Collection
+from conspectus.model.trust import Origin, least_trusted
 
 OWNER_NAME = "owner"
 AUDIT = 100
@@ -135,11 +137,13 @@ class PeopleService(Service):
         label: str = "",
         scopes: Sequence[Scope] = SCOPES,
         expires: datetime | None = None,
+        origin: Origin | None = None,
     ) -> NewKey:
         """Create an API key for oneself, or as the owner account for another user. Its secret is shown once.
 
-        A key cannot have more scopes than the key of the request. Raises PermissionDenied, NotFound or
-        InvalidInput.
+        What is written with it has at most the level of `origin` (None: of the user), for example `web` for a
+        crawler. A key cannot have more scopes or a higher level than the key of the request. Raises
+        PermissionDenied, NotFound or InvalidInput.
         """
         chosen = tuple(each for each in SCOPES if each in scopes)
         if not chosen or set(scopes) - set(SCOPES):
@@ -150,7 +154,8 @@ class PeopleService(Service):
         require_scopes(self._person, chosen, "make a key for that")
         if expires is not None and (expires.tzinfo is None or expires <= self._parts.clock()):
             raise InvalidInput("expires", "must be an instant in the future, with a time zone")
-        return await self._new_key(holder, label_text(label), scopes=chosen, expires=expires)
+        key = Key(KeyId(""), holder, label_text(label), chosen, self._parts.clock(), expires, origin=origin)
+        return await self._new_key(key)
 
     async def list_keys(self, user: str | None = None) -> Sequence[Key]:
         """List your API keys, oldest first; the owner account may list those of any user, or all with `*`."""
@@ -174,7 +179,7 @@ class PeopleService(Service):
         now = self._parts.clock()
         if not old.valid(now):
             raise Conflict("key", key, "is not valid any more; create a new one")
-        made = await self._new_key(old.user, old.label, scopes=old.scopes, expires=old.expires)
+        made = await self._new_key(replace(old, created=now, last_used=None))
         ended = await self._parts.accounts.revoke_key(old.id, now)
         if ended.revoked != now:
             await self._parts.accounts.revoke_key(made.key.id, now)
@@ -191,7 +196,7 @@ class PeopleService(Service):
         if await self._parts.accounts.keys():
             return None
         await self._owner_account()
-        return await self._new_key(LOCAL, "first key", scopes=SCOPES, expires=None)
+        return await self._new_key(Key(KeyId(""), LOCAL, "first key", SCOPES, self._parts.clock()))
 
     async def grant(
         self, collection: str, grantee: Principal, role: Role, *, source: str | None = None
@@ -330,11 +335,11 @@ class PeopleService(Service):
             raise NotFound("key", key)
         return found[0]
 
-    async def _new_key(
-        self, user: UserId, label: str, *, scopes: tuple[Scope, ...], expires: datetime | None
-    ) -> NewKey:
+    async def _new_key(self, like: Key) -> NewKey:
+        """Store a key with a new id and secret, at most at the level of the key of the request."""
         number, secret, stored = await self._core.keys.new_secret()
-        key = Key(number, user, label, scopes, self._parts.clock(), expires)
+        known = [each for each in (like.origin, self._person.origin) if each is not None]
+        key = replace(like, id=number, origin=least_trusted(*known) if known else None)
         await self._parts.accounts.add_key(key, stored)
         return NewKey(key, secret)
 

@@ -35,7 +35,7 @@ from conspectus.model.records import (
 )
 from conspectus.model.reports import QUARANTINE, Quarantined, as_given, quarantine_pattern
 from conspectus.model.streams import NewCaption
-from conspectus.model.trust import HIGHEST, highest_in, least, least_trusted, origin_in
+from conspectus.model.trust import HIGHEST, Origin, highest_in, least, least_trusted, origin_in
 from conspectus.ports import CountTokens, Embedder, Records
 from conspectus.ports.jobs import on_behalf_of
 from conspectus.settings import Settings
@@ -78,6 +78,8 @@ class Preparation:
     screen: Screen | None = None
     reviewed: bool = False
     """Whether a manager releases the text: attack patterns are not looked for."""
+    origin: Origin | None = None
+    """The origin that the key of the writer allows."""
 
     @classmethod
     def under(cls, settings: Settings, source: Source, *, count: CountTokens, now: datetime) -> "Preparation":
@@ -104,7 +106,7 @@ def describe(new: NewDocument, by: Preparation) -> tuple[Document, bytes | None]
     if len(text) > by.limits.characters:
         raise TooLarge("text", size=len(text), limit=by.limits.characters, unit="characters")
     key = fitting("key", clean(new.key), KEY_BYTES) if new.key is not None else str(uuid4())
-    origin = least_trusted(new.origin, origin_in(by.source.kind, new.role))
+    origin = least_trusted(by.origin, new.origin, origin_in(by.source.kind, new.role))
     described = Document(
         id=DocumentId(stable_id("document", by.source.id, key)),
         collection=by.source.collection,
@@ -152,7 +154,27 @@ def _attack(new: NewDocument, described: Document) -> str | None:
         return BY_WRITER
     if described.trust == "trusted":
         return None
-    return attack_pattern(new.text, new.title, new.author or "")
+    return attack_pattern(new.text, *_shown(described))
+
+
+def _shown(document: Document) -> list[str]:
+    """Return the texts that can be in a window beside the text of a document."""
+    own = (document.title, document.key, document.author, document.role)
+    return [*filter(None, own), *strings_in(document.metadata)]
+
+
+def strings_in(value: Json | Metadata) -> Iterator[str]:
+    """Yield all strings in JSON, names of objects included."""
+    match value:
+        case str():
+            yield value
+        case Mapping():
+            for name, inner in value.items():
+                yield name
+                yield from strings_in(inner)
+        case list():
+            for inner in value:
+                yield from strings_in(inner)
 
 
 def _quarantined(new: NewDocument, described: Document, pattern: str, by: Preparation) -> Document:
@@ -430,7 +452,8 @@ def _unless_seen(
     document, known = described[0], before.get(described[0].id)
     if document.kind != "quarantined" or known is None or known.kind == "quarantined":
         return described
-    seen = (known.content_hash, known.title) == (document.content_hash, clean(new.title))
+    fresh = set(_shown(as_given(document))) - set(_shown(known))
+    seen = known.content_hash == document.content_hash and attack_pattern(*fresh) is None
     return describe(new, replace(by, reviewed=True)) if seen and new.trust != "quarantined" else described
 
 

@@ -162,6 +162,10 @@ class Screen:
         seen: set[str] = set()
         text, moved = self._text("text", new.text, seen)
         title, _ = self._text("title", new.title, seen)
+        author = None if new.author is None else self._text("author", new.author, seen)[0]
+        # A masked key could be that of another document: it is tagged instead.
+        masked = self._text("key", new.key or "", seen)[0] != (new.key or "")
+        seen.update(each.category for each in find_sensitive(new.key or "", self.actions) if masked)
         metadata = self._value("metadata", new.metadata, seen, 0)
         if seen:
             known = metadata.get(TAG, ())
@@ -169,7 +173,13 @@ class Screen:
         places = tuple(replace(each, start=moved(each.start)) for each in new.places)
         spans = tuple((moved(start), moved(end)) for start, end in new.spans)
         spans = tuple(each for each in spans if each[0] < each[1])
-        return replace(new, text=text, title=title, metadata=metadata, places=places, spans=spans)
+        return replace(
+            new, text=text, title=title, author=author, metadata=metadata, places=places, spans=spans
+        )
+
+    def masked(self, field: str, value: Any) -> Any:
+        """Return JSON with masks in its texts. Raises InvalidInput for what is refused."""
+        return self._value(field, value, set(), 0)
 
     def all(self, batch: Sequence[NewDocument]) -> list[NewDocument]:
         """Return documents with masks and tags. Raises InvalidInput with the place of a refused one."""

@@ -15,7 +15,7 @@ from conspectus.mcp.tool import (
     Identifier,
     Instant,
     MinConfidence,
-    MinTrust,
+    MinTrustArgument,
     Name,
     Question,
     ResultPage,
@@ -208,7 +208,7 @@ class RecallArguments(ScopedArguments):
     limit: int = Field(10, ge=1, le=MAX_MEMORIES, description="Maximum memories.")
     as_of: Instant | None = Field(None, description=f"State known at this time ({ISO}).")
     min_confidence: MinConfidence = 0.0
-    min_trust: MinTrust = None
+    min_trust: MinTrustArgument = None
     window: bool = Field(
         False, description="Context for the next turn: notes, relevant memories, last turns."
     )

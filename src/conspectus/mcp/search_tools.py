@@ -15,7 +15,7 @@ from conspectus.mcp.tool import (
     Identifier,
     Instant,
     MinConfidence,
-    MinTrust,
+    MinTrustArgument,
     Name,
     Question,
     ResultPage,
@@ -237,7 +237,7 @@ class QueryArguments(Arguments):
     )
     as_of: Instant | None = Field(None, description="State known at this time.")
     min_confidence: MinConfidence = 0.0
-    min_trust: MinTrust = None
+    min_trust: MinTrustArgument = None
     graph_weight: float | None = Field(
         None,
         ge=0.0,

@@ -17,7 +17,7 @@ from conspectus.model.graph import EdgeStep, Neighbor, Node
 from conspectus.model.memory import MEMORY, Memory, MemoryHit, Scope
 from conspectus.model.records import Document, Source
 from conspectus.model.results import Citation, Hit, TraceEntry
-from conspectus.model.trust import MinTrust as Trust
+from conspectus.model.trust import MinTrust
 from conspectus.ports import CountTokens
 from conspectus.text.clean import last_border, on_one_line
 from conspectus.window.render import renderer_by_name
@@ -35,7 +35,7 @@ Question = Annotated[str, StringConstraints(min_length=1, max_length=QUESTION)]
 Instant = Annotated[str, StringConstraints(min_length=1, max_length=INSTANT)]
 ISO = "ISO 8601"
 MinConfidence = Annotated[float, Field(ge=0.0, le=1.0, description="Minimum probability of an answer.")]
-MinTrust = Annotated[Trust | None, Field(description="Minimum trust.")]
+MinTrustArgument = Annotated[MinTrust | None, Field(description="Minimum trust.")]
 
 
 class ArgumentModel(BaseModel):

@@ -7,6 +7,7 @@ from typing import Literal, get_args
 
 from conspectus.model.checks import Checked
 from conspectus.model.ids import LOCAL, NOBODY, CollectionId, GroupId, KeyId, SourceId, UserId
+from conspectus.model.trust import Origin
 
 Role = Literal["viewer", "editor", "manager", "owner"]
 """Each includes the one before: read; write documents; create sources and grant roles; everything."""
@@ -19,13 +20,17 @@ GranteeKind = Literal["user", "group"]
 
 @dataclass(frozen=True, slots=True)
 class Person:
-    """The user of a request, and the `key` used. The owner of the store may read and do everything."""
+    """The user of a request, and the `key` used. The owner of the store may read and do everything.
+
+    With an `origin`, nothing that is written has a higher level than texts of that origin.
+    """
 
     name: str
     owner: bool = False
     id: UserId = NOBODY
     scopes: tuple[Scope, ...] = SCOPES
     key: KeyId | None = field(default=None, compare=False)
+    origin: Origin | None = None
 
 
 LOCAL_OWNER = Person(name="local", owner=True, id=LOCAL)
@@ -58,7 +63,7 @@ class Group:
 
 @dataclass(frozen=True, slots=True)
 class Key:
-    """An API key without its secret. None means: does not expire, never used, not revoked."""
+    """An API key without its secret. None means: does not expire, never used, not revoked, any origin."""
 
     id: KeyId
     user: UserId
@@ -68,6 +73,7 @@ class Key:
     expires: datetime | None = None
     last_used: datetime | None = None
     revoked: datetime | None = None
+    origin: Origin | None = None
 
     def valid(self, at: datetime) -> bool:
         """Whether the key is valid at that instant."""

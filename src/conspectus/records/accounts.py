@@ -198,6 +198,7 @@ def add_key(connection: Connection, key: Key, secret_hash: str) -> None:
         "expires": to_number(key.expires),
         "last_used": to_number(key.last_used),
         "revoked": to_number(key.revoked),
+        "origin": key.origin,
     }
     connection.execute(insert(keys), values)
 
@@ -282,9 +283,9 @@ def _to_user(row: Row[*tuple[Any, ...]]) -> User:
 
 
 def _to_key(row: Sequence[Any]) -> Key:
-    number, user, label, _, scopes, created, expires, last_used, revoked = row
+    number, user, label, _, scopes, created, expires, last_used, revoked, origin = row
     times = (to_moment(expires), to_moment(last_used), to_moment(revoked))
-    return Key(number, user, label, tuple(scopes.split()), from_microseconds(created), *times)
+    return Key(number, user, label, tuple(scopes.split()), from_microseconds(created), *times, origin)
 
 
 class SqlAccounts(SqlStore):

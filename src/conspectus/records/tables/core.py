@@ -323,6 +323,7 @@ keys = Table(
     Column("expires", Number),
     Column("last_used", Number),
     Column("revoked", Number),
+    Column("origin", String),
     Index(None, "user"),
 )
 

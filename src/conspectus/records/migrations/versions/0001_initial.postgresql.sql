@@ -203,6 +203,7 @@ CREATE TABLE keys (
 	expires BIGINT, 
 	last_used BIGINT, 
 	revoked BIGINT, 
+	origin VARCHAR COLLATE "C", 
 	CONSTRAINT pk_keys PRIMARY KEY (id), 
 	CONSTRAINT fk_keys_user_users FOREIGN KEY("user") REFERENCES users (id) ON DELETE CASCADE
 );

@@ -203,6 +203,7 @@ CREATE TABLE keys (
 	expires INTEGER, 
 	last_used INTEGER, 
 	revoked INTEGER, 
+	origin VARCHAR, 
 	CONSTRAINT pk_keys PRIMARY KEY (id), 
 	CONSTRAINT fk_keys_user_users FOREIGN KEY(user) REFERENCES users (id) ON DELETE CASCADE
 );
