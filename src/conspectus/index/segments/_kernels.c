@@ -11,12 +11,15 @@
 #include <string.h>
 
 #if defined(__GNUC__) && defined(__x86_64__)
-#define WIDE __attribute__((target("avx2")))
-#define HAS_WIDE __builtin_cpu_supports("avx2")
+#include <immintrin.h>
+#define WIDE __attribute__((target("avx2,f16c")))
+#define HAS_WIDE (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("f16c"))
+#define EIGHT(halves) _mm256_cvtph_ps(_mm_loadu_si128((const __m128i *)(halves)))
 #define INLINE static inline __attribute__((always_inline))
 #else
 #define WIDE
 #define HAS_WIDE 0
+#define leaf_sums_wide leaf_sums
 #define INLINE static inline
 #endif
 
@@ -26,7 +29,7 @@
 #define PREFETCH(address)
 #endif
 
-enum { WINDOW = 8192, BATCH = 128, LANES = 8, LEAF = 128, AHEAD = 4, LOOKUP = 8 };
+enum { WINDOW = 8192, BATCH = 128, LANES = 8, LEAF = 128, SOME = 4, LOOKUP = 8 };
 enum { DONE = 0, NO_MEMORY = -1, OUT_OF_BOUNDS = -2 };
 static const double SLACK = 1e-4; /* what single precision may lose, on either side of a threshold */
 
@@ -496,49 +499,85 @@ INLINE float single(int16_t half)
     return value * 0x1p112f;
 }
 
-INLINE float leaf_sum(const int16_t *row, const float *query, Py_ssize_t size)
+INLINE float sum_of(const float *parts)
 {
-    Py_ssize_t i = 0;
-    float sum = 0.0f;
-    if (size >= LANES) {
-        float parts[LANES];
-        for (int j = 0; j < LANES; j++) parts[j] = single(row[j]) * query[j];
-        for (i = LANES; i < size - size % LANES; i += LANES)
-            for (int j = 0; j < LANES; j++) parts[j] += single(row[i + j]) * query[i + j];
-        sum = ((parts[0] + parts[1]) + (parts[2] + parts[3])) + ((parts[4] + parts[5]) + (parts[6] + parts[7]));
-    }
-    for (; i < size; i++) sum += single(row[i]) * query[i];
-    return sum;
+    return ((parts[0] + parts[1]) + (parts[2] + parts[3])) + ((parts[4] + parts[5]) + (parts[6] + parts[7]));
 }
 
-INLINE void products(const int16_t *vectors, const float *query, Py_ssize_t size, const Leaf *plan, Py_ssize_t leaves,
-                     const int64_t *rows, Py_ssize_t count, double *scores)
+/* The sums of one leaf of some rows; each row is added up in the same order, whatever is added up beside it. */
+INLINE void leaf_sums(const int16_t *const *rows, const float *query, Py_ssize_t size, float *sums)
 {
-    for (Py_ssize_t i = 0; i < count; i++) {
-        const int16_t *row = vectors + rows[i] * size;
-        if (i + AHEAD < count)
-            for (Py_ssize_t at = 0; at < size; at += 32) PREFETCH(vectors + rows[i + AHEAD] * size + at);
-        float sums[64] = {0.0f};
-        int held = 0;
-        Py_ssize_t at = 0;
-        for (Py_ssize_t leaf = 0; leaf < leaves; at += plan[leaf++].size) {
-            sums[held++] = leaf_sum(row + at, query + at, plan[leaf].size);
-            for (int n = plan[leaf].sums; n; n--, held--) sums[held - 2] += sums[held - 1];
+    for (int r = 0; r < SOME; r++) {
+        const int16_t *row = rows[r];
+        Py_ssize_t i = 0;
+        sums[r] = 0.0f;
+        if (size >= LANES) {
+            float parts[LANES];
+            for (int j = 0; j < LANES; j++) parts[j] = single(row[j]) * query[j];
+            for (i = LANES; i < size - size % LANES; i += LANES)
+                for (int j = 0; j < LANES; j++) parts[j] += single(row[i + j]) * query[i + j];
+            sums[r] = sum_of(parts);
         }
-        scores[i] = sums[0];
+        for (; i < size; i++) sums[r] += single(row[i]) * query[i];
+    }
+}
+
+#ifdef EIGHT
+WIDE static void leaf_sums_wide(const int16_t *const *rows, const float *query, Py_ssize_t size, float *sums)
+{
+    Py_ssize_t i = 0;
+    if (size >= LANES) {
+        __m256 parts[SOME];
+        for (int r = 0; r < SOME; r++) parts[r] = _mm256_mul_ps(EIGHT(rows[r]), _mm256_loadu_ps(query));
+        for (i = LANES; i < size - size % LANES; i += LANES) {
+            __m256 asked = _mm256_loadu_ps(query + i);
+            for (int r = 0; r < SOME; r++)
+                parts[r] = _mm256_add_ps(parts[r], _mm256_mul_ps(EIGHT(rows[r] + i), asked));
+        }
+        for (int r = 0; r < SOME; r++) sums[r] = sum_of((const float *)(parts + r));
+    } else
+        memset(sums, 0, SOME * sizeof *sums);
+    for (; i < size; i++)
+        for (int r = 0; r < SOME; r++) sums[r] += single(rows[r][i]) * query[i];
+}
+#endif
+
+typedef void (*LeafSums)(const int16_t *const *, const float *, Py_ssize_t, float *);
+
+INLINE void products(const int16_t *vectors, const float *query, Py_ssize_t size, const Leaf *plan, Py_ssize_t leaves,
+                     const int64_t *rows, Py_ssize_t count, double *scores, LeafSums sums_of)
+{
+    for (Py_ssize_t i = 0; i < count; i += SOME) {
+        const int16_t *some[SOME];
+        for (int r = 0; r < SOME; r++) {
+            some[r] = vectors + rows[i + r < count ? i + r : count - 1] * size;
+            if (i + r + SOME < count)
+                for (Py_ssize_t at = 0; at < size; at += 32) PREFETCH(vectors + rows[i + r + SOME] * size + at);
+        }
+        float sums[64][SOME];
+        int held = 0;
+        for (Py_ssize_t leaf = 0; leaf < leaves; leaf++) {
+            sums_of(some, query, plan[leaf].size, sums[held++]);
+            for (int r = 0; r < SOME; r++) some[r] += plan[leaf].size;
+            query += plan[leaf].size;
+            for (int n = plan[leaf].sums; n; n--, held--)
+                for (int r = 0; r < SOME; r++) sums[held - 2][r] += sums[held - 1][r];
+        }
+        query -= size;
+        for (int r = 0; r < SOME && i + r < count; r++) scores[i + r] = sums[0][r];
     }
 }
 
 WIDE static void products_wide(const int16_t *v, const float *q, Py_ssize_t z, const Leaf *p, Py_ssize_t l,
                                const int64_t *r, Py_ssize_t n, double *s)
 {
-    products(v, q, z, p, l, r, n, s);
+    products(v, q, z, p, l, r, n, s, leaf_sums_wide);
 }
 
 static void products_plain(const int16_t *v, const float *q, Py_ssize_t z, const Leaf *p, Py_ssize_t l,
                            const int64_t *r, Py_ssize_t n, double *s)
 {
-    products(v, q, z, p, l, r, n, s);
+    products(v, q, z, p, l, r, n, s, leaf_sums);
 }
 
 static void (*all_products)(const int16_t *, const float *, Py_ssize_t, const Leaf *, Py_ssize_t, const int64_t *,

@@ -35,6 +35,8 @@ from conspectus.text.times import to_microseconds
 
 Comparison: TypeAlias = Eq | In | Between
 Arrays: TypeAlias = Mapping[str, NDArray[Any]]
+Half: TypeAlias = NDArray[np.float16]
+RowNumbers: TypeAlias = NDArray[np.int64]
 Codes: TypeAlias = tuple[int, int]
 
 NO_INSTANT = np.iinfo(np.int64).min

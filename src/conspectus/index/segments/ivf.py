@@ -1,4 +1,4 @@
-"""Vectors of a segment: exact cosines, quantized codes to preselect candidates, and inverted lists (IVF)."""
+"""Quantized codes to preselect rows of a segment with many vectors, in inverted lists (IVF)."""
 
 from pathlib import Path
 from typing import Any
@@ -9,64 +9,12 @@ from numpy.typing import NDArray
 
 from conspectus.errors import IndexDamaged
 from conspectus.index.bm25 import single
-from conspectus.index.segments.columns import Allowed, Arrays
+from conspectus.index.segments.columns import Allowed, Arrays, Half, RowNumbers
 from conspectus.ports import Vectors
 from conspectus.private import make_file
 
-Half = NDArray[np.float16]
-RowNumbers = NDArray[np.int64]
-
 faiss_api: Any = faiss
 """The same module, typed as Any because its type stubs are incomplete."""
-
-_MARGIN = 16
-
-
-def candidates(vectors: Half, query: Vectors, limit: int, allowed: Allowed) -> RowNumbers:
-    """Return rows that contain the `limit` best allowed ones with all ties.
-
-    If few rows are allowed, all of them are candidates; otherwise the vectors are scanned.
-    """
-    if 8 * allowed.count < len(vectors):
-        return allowed.rows
-    return _certain(vectors, query, limit, allowed.bits)
-
-
-def _certain(vectors: Half, query: Vectors, limit: int, bits: NDArray[np.uint8] | None) -> RowNumbers:
-    size, dimensions = vectors.shape
-    # The error of an inner product of unit vectors in single precision, on either side of the limit.
-    slack = 2.0**-23 * dimensions
-    count = min(size, limit + _MARGIN)
-    while True:
-        scores, rows = _scan(vectors, query, count, bits)
-        found = rows >= 0
-        if count == size or not found.all():
-            return rows[found]
-        if scores.min() < np.partition(scores, count - limit)[count - limit] - slack:
-            return rows
-        count = min(size, 8 * count)
-
-
-def _scan(
-    vectors: Half, query: Vectors, count: int, bits: NDArray[np.uint8] | None
-) -> tuple[NDArray[np.float32], RowNumbers]:
-    codes = vectors.view(np.uint8).reshape(-1)
-    question = np.ascontiguousarray(query, np.float32)
-    selector = None if bits is None else faiss.IDSelectorBitmap(len(bits), faiss.swig_ptr(bits))
-    quantizer = faiss_api.ScalarQuantizer(vectors.shape[1], faiss.ScalarQuantizer.QT_fp16)
-    flat = faiss.IndexFlatIP(vectors.shape[1])
-    scanner = quantizer.select_InvertedListScanner(faiss.METRIC_INNER_PRODUCT, flat, True, selector, False)
-    scanner.set_query(faiss.swig_ptr(question))
-    scanner.set_list(0, 0.0)
-    scores = np.full(count, -np.inf, np.float32)
-    rows = np.full(count, -1, np.int64)
-    scanner.scan_codes(
-        len(vectors), faiss.swig_ptr(codes), None, faiss.swig_ptr(scores), faiss.swig_ptr(rows), count
-    )
-    # Python does not own the object of this factory, and taking ownership breaks SWIG's table of destructors.
-    faiss_api.InvertedListScanner.__swig_destroy__(scanner)
-    return scores, rows
-
 
 FILE = "vectors.faiss"
 _CENTROIDS = 16
@@ -210,6 +158,7 @@ class Codes:
         return int(self._probes[-1] * depth / _DEPTHS[-1]) + 1
 
     def _visit(self, query: Vectors, lists: RowNumbers, limit: int, allowed: Allowed) -> RowNumbers:
+        faiss.omp_set_num_threads(1)
         # With fewer dimensions, quantization errors average out less.
         count, bits = max(_MORE * limit, _MIN_ROWS * _USUAL // min(_USUAL, len(query))), allowed.bits
         selector = None if bits is None else faiss.IDSelectorBitmap(len(bits), faiss.swig_ptr(bits))

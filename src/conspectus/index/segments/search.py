@@ -4,12 +4,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-import faiss
 import numpy as np
 
 from conspectus.index.bm25 import Bm25, Corpus, best, with_sources
 from conspectus.index.filter_terms import encoded
-from conspectus.index.segments.ivf import RowNumbers
+from conspectus.index.segments.columns import RowNumbers
 from conspectus.index.segments.segment import SegmentView
 from conspectus.model.index import TermStatistic
 from conspectus.ports import Candidates, Floats, Ids, Probe, Vectors
@@ -39,7 +38,6 @@ class Snapshot:
 
     def search(self, probe: Probe, terms: Mapping[str, int]) -> Candidates:
         """Return the best hits of each retriever. Approximate for vectors of segments with codes."""
-        faiss.omp_set_num_threads(1)
         question = SegmentsQuery(self, probe, terms)
         numbers, limit = range(len(self.views)), max(probe.limit, 0)
         by_words = self._best([question.best_words(number, limit) for number in numbers], limit)

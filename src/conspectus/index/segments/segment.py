@@ -5,10 +5,11 @@ from collections import Counter, OrderedDict
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from importlib import import_module
 from io import BytesIO
 from pathlib import Path
 from threading import Lock
-from typing import Any, BinaryIO, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, BinaryIO, Final, Generic, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,8 +18,7 @@ from conspectus.errors import IndexDamaged
 from conspectus.index.bm25 import Analyse, Bm25, occurrences, shared
 from conspectus.index.changes import Range
 from conspectus.index.filter_terms import content_checksum
-from conspectus.index.segments.columns import Allowed, Arrays, Columns, ColumnWriter, Mask
-from conspectus.index.segments.ivf import Codes, Half, RowNumbers, build_codes, candidates
+from conspectus.index.segments.columns import Allowed, Arrays, Columns, ColumnWriter, Half, Mask, RowNumbers
 from conspectus.index.segments.kernels import KERNELS, as_arrays
 from conspectus.index.segments.manifest import decoding, map_file, open_folder, write_folder
 from conspectus.index.segments.merge import Merger
@@ -27,7 +27,12 @@ from conspectus.model.filter import EVERYTHING, Exists, Filter, In
 from conspectus.model.index import IndexedChunk
 from conspectus.ports import Floats, Ids, Vectors
 
+if TYPE_CHECKING:
+    from conspectus.index.segments.ivf import Codes
+
 VECTORS = "vectors.bin"
+CODES: Final = "conspectus.index.segments.ivf"
+"""The module of codes; its library is loaded with the first of them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,7 +109,8 @@ def write_segment(folder: Path, arrays: Arrays, shape: Shape) -> None:
     rows, size = np.flatnonzero(arrays["present"]), len(arrays["ids"])
     if shape.dimensions and len(rows) >= shape.codes_from:
         vectors = _half(map_file(folder / VECTORS), size, shape.dimensions)
-        arrays = {**arrays, **build_codes(folder, vectors, rows, lists=len(rows) >= shape.lists_from)}
+        build = import_module(CODES).build_codes
+        arrays = {**arrays, **build(folder, vectors, rows, lists=len(rows) >= shape.lists_from)}
     write_folder(folder, arrays, {"rows": size})
 
 
@@ -122,7 +128,9 @@ def open_segment(path: Path, shape: Shape) -> "Segment":
         folder = open_folder(path)
         with decoding([path]):
             vectors = _half(map_file(path / VECTORS), folder.facts["rows"], shape.dimensions)
-            codes = Codes(path, folder.arrays) if "lists.probes" in folder.arrays else None
+            codes = (
+                import_module(CODES).Codes(path, folder.arrays) if "lists.probes" in folder.arrays else None
+            )
             return Segment(folder.arrays, vectors, codes=codes, gathered=shape.codes_from // 3, path=path)
     except FileNotFoundError as error:
         raise IndexDamaged(str(path), "the file is missing") from error
@@ -136,7 +144,7 @@ class Segment:
         arrays: Arrays,
         vectors: Half,
         *,
-        codes: Codes | None = None,
+        codes: "Codes | None" = None,
         gathered: int = 0,
         path: Path | None = None,
     ) -> None:
@@ -173,10 +181,10 @@ class Segment:
     def nearest(self, query: Vectors, limit: int, allowed: Allowed) -> tuple[RowNumbers, Floats]:
         """Return the `limit` best allowed rows by cosine, sorted, preselected by codes if there are any."""
         if self._codes is None or allowed.count <= self._gathered:
-            rows = candidates(self.vectors, query, limit, allowed)
+            rows = allowed.rows
         else:
-            rows = self._codes.nearest(query, limit, allowed)
-        return as_arrays(KERNELS.cosines(self.vectors, query, np.sort(rows), limit))
+            rows = np.sort(self._codes.nearest(query, limit, allowed))
+        return as_arrays(KERNELS.cosines(self.vectors, query, rows, limit))
 
 
 def _half(content: Any, rows: int, dimensions: int) -> Half:
