@@ -21,7 +21,7 @@ from conspectus.model.ids import ChunkId
 from conspectus.model.index import TermStatistic
 from conspectus.model.query import RETRIEVERS, Query, QueryContext, QueryOptions
 from conspectus.model.results import Hit, QueryTerms, Retrieval
-from conspectus.ports import Candidates, Embedder, Index, LanguageAware, Probe, Vectors
+from conspectus.ports import Candidates, Embedder, Index, Probe, Vectors
 from conspectus.retrieval.ranking import (
     DEPTH,
     GRAPH,
@@ -236,8 +236,7 @@ async def collect(
         found = replace(found, exact=exact.ids)
     if not also and not len(found.exact):
         return found
-    wanted = np.union1d(found.exact, np.asarray(also, dtype=np.int64))
-    return await widened(index, request, found, np.setdiff1d(wanted, found.ids))
+    return await widened(index, request, found, (*found.exact.tolist(), *also))
 
 
 def _rare_identifiers(request: Probe, found: Candidates, language: str | None) -> tuple[str, ...]:
@@ -287,7 +286,8 @@ async def _prepare(
 
 def _for_language(decided: QueryPlan, query: str, embedder: Embedder) -> QueryPlan:
     """Use only keyword scores if the embedding model does not support the language of the query."""
-    if not isinstance(embedder, LanguageAware) or embedder.knows(query):
+    knows = getattr(embedder, "knows", None)
+    if knows is None or knows(query):
         return decided
     model = embedder.space.model
     notice = f"ranked by keywords: {model} does not know the language of the query; another embedder may"

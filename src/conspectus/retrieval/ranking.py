@@ -125,24 +125,23 @@ class CandidateSelection:
     also: tuple[ChunkId, ...]
     more: bool
 
-    def of(self, union: Candidates, scores: Floats) -> Ids:
+    def of(self, union: Candidates, scores: Floats) -> set[int]:
         """Return the ids to rank further: more than the limit only if later parts can change the order."""
         number = max(self.limit, DEPTH) if union.threads or self.more else self.limit
-        best = union.ids[np.argsort(-scores, kind="stable")[:number]]
-        if not self.also:
-            return np.sort(best)
-        return np.union1d(best, np.intersect1d(union.ids, np.asarray(self.also, dtype=np.int64)))
+        best = set(union.ids[np.argsort(-scores, kind="stable")[:number]].tolist())
+        return best | ({*self.also} & {*union.ids.tolist()}) if self.also else best
 
-    def with_those(self, ids: Ids) -> "CandidateSelection":
+    def with_those(self, ids: Iterable[int]) -> "CandidateSelection":
         """Also keep these ids."""
-        return replace(self, also=(*self.also, *(ChunkId(each) for each in ids.tolist())))
+        return replace(self, also=(*self.also, *map(ChunkId, ids)))
 
 
-async def widened(index: Index, probe: Probe, found: Candidates, ids: Ids) -> Candidates:
+async def widened(index: Index, probe: Probe, found: Candidates, ids: Iterable[int]) -> Candidates:
     """Add chunks that match the filter to the candidates."""
-    if not len(ids):
+    new = sorted({*ids} - {*found.ids.tolist()})
+    if not new:
         return found
-    more = await index.score(ids, probe)
+    more = await index.score(np.array(new, dtype=np.int64), probe)
     together = np.concatenate([found.ids, more.ids])
     order = np.argsort(together, kind="stable")
     return replace(
@@ -163,15 +162,16 @@ async def rank(
     standing = context.standing
     fused = _fused(union, context)
     quoting = _quoting(probe, union)
-    best = np.union1d(keep.of(union, fused.score + from_identifiers(union.ids, union.exact)), quoting)
+    scores = fused.score + from_identifiers(union.ids, union.exact) if len(union.exact) else fused.score
+    best = sorted(keep.of(union, scores) | {*quoting})
     rows = await _rows(context, best)
     if len(rows) < len(best):
         return None
-    quoted = _quoted(probe, [rows[each] for each in quoting.tolist()])
+    quoted = _quoted(probe, [rows[each] for each in quoting])
     if max(quoted.values(), default=PHRASE) < PHRASE:
         further = _quoting(probe, union, further=True)
-        read = rows | await _rows(context, np.setdiff1d(further, best))
-        held = _quoted(probe, [read[each] for each in further.tolist() if each in read])
+        read = rows | await _rows(context, [each for each in further if each not in rows])
+        held = _quoted(probe, [read[each] for each in further if each in read])
         late = {each: share for each, share in held.items() if share}
         quoted, rows = quoted | late, rows | {each: read[each] for each in late}
     if standing is not None and isinstance(standing.profile, Product):
@@ -227,17 +227,18 @@ def longest_run(words: Sequence[str], text: str) -> tuple[int, int]:
     return found if found[1] - found[0] >= least else (0, 0)
 
 
-def _quoting(probe: Probe, union: Candidates, *, further: bool = False) -> Ids:
+def _quoting(probe: Probe, union: Candidates, *, further: bool = False) -> list[int]:
     """Return the candidates that may quote the query: the best keyword hits.
 
     With `further`, return the following hits that have all terms: a quotation of common words can rank low.
     """
     if not phrase_words(probe.words or ""):
-        return np.zeros(0, dtype=np.int64)
+        return []
     first, end = (QUOTING, MAX_QUOTING) if further else (0, QUOTING)
     best = np.lexsort((union.ids, -union.words))[first:end]
     least = ALL_TERMS * sum(term.weight for term in union.terms) if further else 0.0
-    return np.sort(union.ids[best][(union.words[best] > 0.0) & (union.words[best] >= least)])
+    held = union.words[best]
+    return sorted(union.ids[best][(held > 0.0) & (held >= least)].tolist())
 
 
 def _quoted(probe: Probe, rows: Sequence[StoredChunk]) -> dict[int, float]:
@@ -265,8 +266,9 @@ async def _rank_threads(
     links: Ids,
 ) -> Ranked | None:
     """Rank with the neighbors of the best candidates, and add the parts for threads."""
-    union = await widened(index, probe, union, np.setdiff1d(links, union.ids))
-    neighbors = np.setdiff1d(np.intersect1d(links, union.ids), list(rows))
+    linked = set(links.ravel().tolist())
+    union = await widened(index, probe, union, linked)
+    neighbors = sorted((linked & {*union.ids.tolist()}) - {*rows})
     read = await _rows(context, neighbors)
     if len(read) < len(neighbors):
         return None
@@ -314,7 +316,7 @@ def _multiplied(ranked: Ranked, standing: RankingContext) -> Ranked:
 
 def _ranked(union: Candidates, fused: Fused, rows: _Rows) -> Ranked:
     """Return the candidates whose rows were read."""
-    places = np.searchsorted(union.ids, np.sort(np.fromiter(rows, dtype=np.int64, count=len(rows))))
+    places = np.searchsorted(union.ids, sorted(rows))
     pool = replace(union, ids=union.ids[places], words=union.words[places], cosine=union.cosine[places])
     parts = {"keyword": fused.words[places], "vector": fused.vectors[places]}
     if len(union.exact):
@@ -322,8 +324,8 @@ def _ranked(union: Candidates, fused: Fused, rows: _Rows) -> Ranked:
     return Ranked(pool, parts, rows, fused.words_weight)
 
 
-async def _rows(context: SearchContext, ids: Ids) -> _Rows:
-    return {row.chunk.id: row for row in await context.hydrate(ids.tolist())} if len(ids) else {}
+async def _rows(context: SearchContext, ids: Sequence[int]) -> _Rows:
+    return {row.chunk.id: row for row in await context.hydrate([*map(ChunkId, ids)])} if ids else {}
 
 
 def _people_talk(rows: Iterable[StoredChunk]) -> bool:
@@ -424,10 +426,9 @@ async def spread(
 
     scores = dict(zip(ranked.candidates.ids.tolist(), _scores(ranked).tolist(), strict=True))
     found = await reached(context.query, scores, ask, over=over, allowed=allowed)
-    ways = np.fromiter(sorted(found.ways), dtype=np.int64, count=len(found.ways))
-    union = await widened(index, probe, union, np.setdiff1d(ways, union.ids))
+    union = await widened(index, probe, union, found.ways)
     read = replace(context, hydrate=_knowing(ranked.rows, context.hydrate))
-    again = await rank(read, index, probe, union, keep=keep.with_those(ways))
+    again = await rank(read, index, probe, union, keep=keep.with_those(found.ways))
     return None if again is None else _weighed(again, found, ask, over)
 
 

@@ -66,7 +66,20 @@ class Connections(ServerState):
 
 
 class Parser(h11.Connection):
-    """Refuses what the library lets through: a large head that came at once, and a length given twice."""
+    """Refuses what the library lets through: a large head that came at once, and a length given twice.
+
+    A head that says how long its body is goes out with the first of the body: one packet for most answers.
+    """
+
+    _head = b""
+
+    def send(self, event: Any) -> bytes:
+        """The bytes to be written now."""
+        head, self._head = self._head, b""
+        sent = head + (super().send(event) or b"")
+        if isinstance(event, h11.Response) and any(name == b"content-length" for name, _ in event.headers):
+            self._head, sent = sent, b""
+        return sent
 
     def next_event(self) -> Any:
         """The next part of a request. Raises RemoteProtocolError."""
@@ -172,7 +185,7 @@ class Connection(H11Protocol):
         answer = Problem(known, CODES[known], DETAILS[known]).response()
         headers = [*answer.raw_headers, (b"connection", b"close")]
         for event in (h11.Response(status_code=known, headers=headers), h11.Data(data=bytes(answer.body))):
-            yield self.conn.send(event) or b""
+            yield self.conn.send(event)
 
 
 def network_of(client: tuple[str, int] | None) -> str:
