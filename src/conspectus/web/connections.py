@@ -4,7 +4,7 @@ import asyncio
 import ipaddress
 import resource
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from typing import Any, Final
 
@@ -71,15 +71,18 @@ class Parser(h11.Connection):
     A head that says how long its body is goes out with the first of the body: one packet for most answers.
     """
 
-    _head = b""
+    _head: Sequence[bytes] = ()
 
-    def send(self, event: Any) -> bytes:
-        """The bytes to be written now."""
-        head, self._head = self._head, b""
-        sent = head + (super().send(event) or b"")
+    def send_with_data_passthrough(self, event: h11.Event) -> list[bytes] | None:
+        """The parts to be written now; None for the end of the connection."""
+        sent = super().send_with_data_passthrough(event)
+        if sent is None:
+            return None
         if isinstance(event, h11.Response) and any(name == b"content-length" for name, _ in event.headers):
-            self._head, sent = sent, b""
-        return sent
+            self._head = sent
+            return []
+        whole, self._head = [*self._head, *sent], ()
+        return whole
 
     def next_event(self) -> Any:
         """The next part of a request. Raises RemoteProtocolError."""
@@ -185,7 +188,7 @@ class Connection(H11Protocol):
         answer = Problem(known, CODES[known], DETAILS[known]).response()
         headers = [*answer.raw_headers, (b"connection", b"close")]
         for event in (h11.Response(status_code=known, headers=headers), h11.Data(data=bytes(answer.body))):
-            yield self.conn.send(event)
+            yield self.conn.send(event) or b""
 
 
 def network_of(client: tuple[str, int] | None) -> str:
