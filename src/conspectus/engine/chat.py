@@ -7,7 +7,6 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from functools import partial
 from uuid import uuid4
-from xml.sax.saxutils import escape
 
 from conspectus.chat.completion import ModelRequest, answer_metadata, stream_answer
 from conspectus.chat.request import NOTHING_FOUND, PreparedChat, drafted
@@ -24,7 +23,7 @@ from conspectus.model.records import Source
 from conspectus.model.results import Citation, ContextWindow, Hit, Retrieval
 from conspectus.model.trust import least
 from conspectus.text.clean import clean, graphemes_prefix
-from conspectus.text.prompt_escaping import FRAME, disarm, framed, marks, passages
+from conspectus.text.prompt_escaping import FRAME, disarm, escaped, framed, marks, passages
 
 MAX_TASKS = 20
 MAX_SESSIONS = 1_000
@@ -286,10 +285,10 @@ def _task_line(number: int, hit: Hit) -> TaskLine:
     priority = facts.get("priority")
     return TaskLine(
         number=number,
-        task=_safe(_named(hit.document.key)),
-        status=_safe(str(facts.get("status", "none"))),
-        priority=None if priority is None else _safe(str(priority)),
-        snippet=_safe(snippet(hit.chunk.text)),
+        task=escaped(_named(hit.document.key)),
+        status=escaped(str(facts.get("status", "none"))),
+        priority=None if priority is None else escaped(str(priority)),
+        snippet=escaped(snippet(hit.chunk.text)),
         similarity=hit.similarity,
         document=hit.document.id,
     )
@@ -313,7 +312,3 @@ def _task(line: TaskLine, hit: Hit) -> ChatSource:
         location=hit.document.location,
         trust=hit.document.trust,
     )
-
-
-def _safe(text: str) -> str:
-    return escape(disarm(text))

@@ -359,17 +359,17 @@ class EngineContext:
             return
         if collection.names:
             await self._find_names(collection, wait=wait, progress=progress)
+        space, waits = collection.space, self.core.backfill.knows_of_work(collection.id)
+        if space is None or waits is False:
+            return
+        if not wait:
+            gave_up = self.core.backfill.gave_up_within(collection, rested)
+            if gave_up or not (waits or await self.core.records.count_unembedded(collection.id, space)):
+                return
         embedder = await self.embedder(collection)
-        if embedder is None:
-            return
-        waits = self.core.backfill.knows_of_work(collection.id)
-        if waits is False:
-            return
-        if wait:
+        if embedder is not None and wait:
             await self.core.backfill.wait_until_done(collection, embedder, progress)
-        elif self.core.backfill.gave_up_within(collection, rested):
-            return
-        elif waits or await self.core.records.count_unembedded(collection.id, embedder.space):
+        elif embedder is not None:
             self.core.backfill.wake(collection, embedder)
 
     async def _find_names(self, collection: Collection, *, wait: bool, progress: Progress | None) -> None:

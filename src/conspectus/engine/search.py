@@ -71,6 +71,7 @@ FITTED = 20
 MAX_JUDGED = 1_000
 """Maximum number of chunks in a call, and of feedback in a page."""
 SEE_AS = "see as another user"
+NO_VECTORS = "the collection has no vectors, or no embedder for them"
 PENDING = "vector search is incomplete: some texts are not embedded yet"
 
 
@@ -132,7 +133,7 @@ class Searcher:
             index=opened.index,
             refreshed=self._newest_index(place),
             hydrate=self._authorized.rows(place),
-            embedder=self._embedder(opened.space) or "the collection has no vectors, or no embedder for them",
+            embedder=self._embedder(opened.space if "vector" in query.retrievers else None) or NO_VECTORS,
             filter=place.narrowed(filter),
             sources=place.counted_sources(query.filter),
             standing=ranking,

@@ -6,7 +6,6 @@ from collections.abc import Mapping, Sequence
 from contextlib import aclosing, suppress
 from dataclasses import dataclass, field, replace
 from typing import Final, Protocol
-from xml.sax.saxutils import escape
 
 import numpy as np
 
@@ -62,7 +61,7 @@ from conspectus.streams.summary_runner import (
 from conspectus.text.analyzer import Analyzer
 from conspectus.text.clean import clean
 from conspectus.text.hashing import stable_id
-from conspectus.text.prompt_escaping import disarm
+from conspectus.text.prompt_escaping import escaped
 from conspectus.text.times import StreamClock, clock_of
 from conspectus.text.tokens import TOKENS_PER_MESSAGE
 
@@ -211,7 +210,7 @@ def _with_reason(question: SummaryPrompt, fault: ChatError) -> SummaryPrompt:
     if not isinstance(fault, ChatBadAnswer):
         return question
     last = question.messages[-1]
-    reason = RETRY_PROMPT.format(reason=escape(disarm(fault.reason)))
+    reason = RETRY_PROMPT.format(reason=escaped(fault.reason))
     return replace(
         question, messages=(*question.messages[:-1], replace(last, content=f"{last.content}\n\n{reason}"))
     )

@@ -9,7 +9,6 @@ from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Final, NoReturn, TypeAlias, TypeVar
-from xml.sax.saxutils import escape
 
 import numpy as np
 import regex
@@ -24,7 +23,7 @@ from conspectus.ports import CountTokens
 from conspectus.ports.streams import CaptionPlace, SummaryBounds
 from conspectus.text.clean import sentence_end_before
 from conspectus.text.late_patterns import regex_pattern
-from conspectus.text.prompt_escaping import RETRIEVED, USER_MESSAGE, disarm, without_delimiters
+from conspectus.text.prompt_escaping import RETRIEVED, USER_MESSAGE, escaped, without_delimiters
 from conspectus.text.tokens import TOKENS_PER_MESSAGE
 
 
@@ -253,7 +252,7 @@ class Style:
         parts: list[str] = []
         while True:
             end = min(len(text), MAX_TOKEN_LENGTH * room)
-            while (part := head + escape(disarm(text[:end].strip()))) and end > 1:
+            while (part := head + escaped(text[:end].strip())) and end > 1:
                 if self.count(part) < room:
                     break
                 end = sentence_end_before(text, end // 2) or end // 2

@@ -4,7 +4,6 @@ import unicodedata
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import pairwise
-from xml.sax.saxutils import escape, quoteattr, unescape
 
 import regex
 
@@ -137,6 +136,20 @@ _GIVEN = regex_pattern(
 )
 
 
+def escape(text: str) -> str:
+    """Escape a text for XML. The module of the standard library for this loads an HTTP client."""
+    return text.replace("&", "&amp;").replace(">", "&gt;").replace("<", "&lt;")
+
+
+def quoteattr(text: str) -> str:
+    """Escape and quote a value of an XML attribute."""
+    value = escape(text).replace("\n", "&#10;").replace("\r", "&#13;").replace("\t", "&#9;")
+    if '"' in value and "'" not in value:
+        return f"'{value}'"
+    quoted = value.replace('"', "&quot;")
+    return f'"{quoted}"'
+
+
 def escaped(text: str) -> str:
     """Disarm and escape a text: it can neither close nor open a tag, nor imitate a role."""
     return escape(disarm(text))
@@ -157,7 +170,7 @@ def framed(elements: Iterable[str]) -> str:
 def passages(rendered: str) -> Iterator[tuple[int, str]]:
     """Yield the number and the disarmed text of each passage of a rendering, in order."""
     for found in _GIVEN.finditer(rendered):
-        yield int(found[1]), unescape(found[2])
+        yield int(found[1]), found[2].replace("&lt;", "<").replace("&gt;", ">").replace("&amp;", "&")
 
 
 _OPEN, _CLOSE = r"\[\uFF3B\u3010\u3014\u2772\u27E6", r"\]\uFF3D\u3011\u3015\u2773\u27E7"

@@ -13,7 +13,6 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC
 from types import MappingProxyType
-from xml.sax.saxutils import escape, quoteattr
 
 from conspectus.errors import InvalidInput
 from conspectus.model.records import Document
@@ -21,6 +20,7 @@ from conspectus.model.results import Message
 from conspectus.text import prompt_escaping
 from conspectus.text.clean import on_one_line, printable, unbracketed, unlike_headers
 from conspectus.text.positions import BETWEEN
+from conspectus.text.prompt_escaping import escape, quoteattr
 from conspectus.text.tokens import TOKENS_PER_MESSAGE
 from conspectus.window.passages import WindowPassage, apart, event_type, is_streamed, stretch
 
