@@ -47,7 +47,7 @@ class Snapshot:
     def score(self, ids: Ids, probe: Probe, terms: Mapping[str, int]) -> Candidates:
         """Return the exact scores of those ids that are live and allowed."""
         question = SegmentsQuery(self, probe, terms)
-        wanted = np.unique(ids)
+        wanted = np.array(sorted({*ids.tolist()}), np.int64)
         found = [view.segment.rows_of(wanted)[0] for view in self.views]
         chosen = [
             np.asarray(permission.words.among(rows), np.int64)
