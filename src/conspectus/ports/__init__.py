@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
-from typing import Protocol, TypeAlias, runtime_checkable
+from typing import Protocol, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -160,7 +160,10 @@ class Index(Protocol):
 
 
 class Embedder(Protocol):
-    """Texts to unit vectors of one space. Documents and queries may be embedded differently."""
+    """Texts to unit vectors of one space. Documents and queries may be embedded differently.
+
+    An optional method `knows(text)` says whether the model was trained on the language of a text.
+    """
 
     @property
     def space(self) -> EmbeddingSpace:
@@ -177,15 +180,6 @@ class Embedder(Protocol):
 
     async def close(self) -> None:
         """Release what the embedder holds."""
-        ...
-
-
-@runtime_checkable
-class LanguageAware(Protocol):
-    """An embedder that tells for which texts its vectors mean something."""
-
-    def knows(self, text: str) -> bool:
-        """Whether the model was trained on the language of a text, as far as its letters tell."""
         ...
 
 
