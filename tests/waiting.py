@@ -9,7 +9,7 @@ PATIENCE = 120.0
 """Seconds after which it will not come, however busy the machine is."""
 
 
-async def until(holds: Callable[[], bool | Awaitable[bool]], *, seconds: float = PATIENCE) -> None:
+async def until(holds: Callable[[], bool | Awaitable[object]], *, seconds: float = PATIENCE) -> None:
     """Return once a condition holds. Raises TimeoutError if that takes too long."""
     async with asyncio.timeout(seconds):
         while True:

@@ -49,6 +49,7 @@ class SummariesContract:
         again = NewSummary("a", "other", "another text", ())
         await store.add(NOTES, again)
         assert await store.text("a") == "what a says"
+        assert set(await store.stored(["a", "b"])) == {"a"}
 
     async def test_what_was_made_of_a_deleted_caption_goes_with_it(
         self, store: Summaries, records: Records, captions: list[PreparedDocument]

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from tests.extracting import extracted, facts_in, facts_of, found, message_in, opened, report
 from tests.memories import ANN, BOB, days_ago, person, say
+from tests.waiting import until
 
 from conspectus import Engine
 from conspectus.errors import ChatNotConfigured, ChatUnreachable, InvalidInput, PermissionDenied
@@ -329,3 +330,17 @@ async def test_the_model_is_told_who_speaks_and_when(tmp_path: Path) -> None:
         [asked] = model.asked
         assert "user of Ann Keller at 2026-01-02T03:04:05" in asked.messages[-1].content
         assert "who says I is Ann Keller" in asks(asked.messages)
+
+
+async def test_collections_of_the_settings_are_read_by_themselves(tmp_path: Path) -> None:
+    model = ScriptedChatModel(found)
+    async with opened(tmp_path, model, fact_collections="memory, missing") as engine:
+        await say(engine, ANN, HOME)
+        await engine.memory.start()
+        await until(lambda: facts_of(engine))
+        [job] = (await engine.jobs.list()).jobs
+        assert (job.kind, len(model.asked)) == ("extraction", 1)
+    async with opened(tmp_path / "off", model) as engine:
+        await say(engine, ANN, HOME)
+        await engine.memory.start()
+        assert (await engine.jobs.list()).jobs == ()

@@ -61,7 +61,9 @@ STDIO = Path("-")
 class Part:
     """Conditions on the memories of a scope."""
 
-    kind: Kind = None
+    kind: Annotated[
+        MemoryKind | None, typer.Option(help="Kind: turn, note, or that of an extracted fact.")
+    ] = None
     entity: Annotated[str | None, typer.Option(help="Entity that the memory mentions.")] = None
     filter: Filter = field(default_factory=list)
     newest_first: Annotated[bool, typer.Option("--newest-first", help="Newest first.")] = False
@@ -75,9 +77,7 @@ class Changes:
     role: Role = None
     author: Author = None
     at: Annotated[str | None, typer.Option(help="Time in ISO 8601.")] = None
-    kind: Annotated[
-        MemoryKind | None, typer.Option(help="Kind: turn, note, or that of an extracted fact.")
-    ] = None
+    kind: Kind = None
     valid_until: Annotated[str | None, typer.Option(help="ISO 8601 time until which the fact is true.")] = (
         None
     )
