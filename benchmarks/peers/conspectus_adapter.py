@@ -82,5 +82,5 @@ class Adapter:
         vector = tuple(question.vector.tolist())
         query = Query(question.text, filter=where, limit=TOP, retrievers=arms, vector=vector)
         found = self._runner.run(self._engine.retrieve(query))
-        self.inside = found.timings["look in the index"]
+        self.inside = found.timings["index_search"]
         return [(int(hit.document.key or -1), hit.chunk.text) for hit in found.hits]
