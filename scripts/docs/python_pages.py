@@ -51,7 +51,8 @@ def methods(kind: type) -> dict[str, Any]:
     found: dict[str, Any] = {}
     for base in reversed(kind.__mro__[:-1]):
         found.update({name: each for name, each in vars(base).items() if not name.startswith("_")})
-    return {name: getattr(kind, name) for name, each in found.items() if inspect.isroutine(each)}
+    routines = {name: getattr(kind, name) for name, each in found.items() if inspect.isroutine(each)}
+    return {name: each for name, each in routines.items() if callable(each)}
 
 
 def public(module: ModuleType) -> dict[str, Any]:
