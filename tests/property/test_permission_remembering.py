@@ -32,6 +32,7 @@ from conspectus.engine.graph import GraphService
 from conspectus.engine.memory import MemoryService
 from conspectus.engine.retention import RetentionService
 from conspectus.model.access import Principal, Role, Scope
+from conspectus.testing.chat_models import ScriptedChatModel
 from conspectus.testing.embedders import HashedEmbedder
 from conspectus.web.app import application
 
@@ -54,7 +55,10 @@ View = Callable[..., Any]
 
 @pytest.fixture
 async def engine(tmp_path: Path) -> AsyncIterator[Engine]:
-    async with conspectus.open(tmp_path, settings=SETTINGS, embedder=HashedEmbedder()) as opened:
+    model = ScriptedChatModel(['{"facts": []}'])
+    async with conspectus.open(
+        tmp_path, settings=SETTINGS, embedder=HashedEmbedder(), chat_model=model
+    ) as opened:
         await opened.people.create_owner()
         yield opened
 
@@ -94,7 +98,7 @@ def test_every_method_is_tried() -> None:
         for name, _ in inspect.getmembers(service, inspect.iscoroutinefunction)
         if not name.startswith("_")
     }
-    assert public - {"retention.start"} == methods()
+    assert public - {"memory.start", "retention.start"} == methods()
 
 
 async def outside(engine: Engine, view: Any, made: Made) -> None:

@@ -116,6 +116,7 @@ CHANGING: Mapping[str, Trial] = {
     ),
     "memory.update": lambda v, m: v.memory.update(m.mine, scope=ANN, collection=m.collection, role="user"),
     "memory.import_lines": lambda v, m: v.memory.import_lines(m.lines, collection=m.collection),
+    "memory.extract": lambda v, m: v.memory.extract(scope=ANN, collection=m.collection),
     "retention.set": lambda v, m: v.retention.set(Retention(max_count=0), scope=ANN, collection=m.collection),
     "retention.delete": lambda v, m: v.retention.delete(scope=ANN, collection=m.collection),
     "retention.apply": lambda v, m: v.retention.apply(collection=m.collection, dry_run=True),
