@@ -36,6 +36,7 @@ ONLY_WHERE_THE_STORE_IS = {
     "MaintenanceService.resume",
     "PeopleService.authenticate",
     "PeopleService.create_owner",
+    "MemoryService.start",
     "RetentionService.start",
     "SearchService.get_hits",
     "StreamService.last_sequence",

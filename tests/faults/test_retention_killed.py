@@ -97,6 +97,7 @@ async def test_killed_while_memories_go(tmp_path: Path, how: str) -> None:
         wanted = {
             "memories": MANY - STAY,
             "versions": FACTS,
+            "facts": 0,
             "chunks": MANY - STAY + FACTS,
             "vectors": 0,
             "edges": FACTS,

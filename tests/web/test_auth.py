@@ -20,7 +20,7 @@ HIDDEN += ["GET /sources/{s}/documents", "GET /jobs?collection={c}", "GET /inges
 
 async def test_without_accounts_the_machine_itself_is_the_owner(api: httpx.AsyncClient) -> None:
     assert (await api.get("/me")).json() == {
-        "id": "local", "name": "local", "owner": True, "scopes": ["read", "write", "admin"],
+        "id": "local", "name": "local", "owner": True, "scopes": ["read", "write", "admin"], "origin": None,
     }  # fmt: skip
 
 

@@ -82,8 +82,8 @@ async def test_a_conversation_from_the_first_message_to_the_last(api: httpx.Asyn
     assert (window["channels"], window["tokens"]) == (["here"], window["window"]["tokens"])
     [edited] = (await post(api, "here", {"text": "never mind", "key": "3"})).json()
     assert (edited["outcome"], edited["id"]) == ("replaced", third["id"])
-    assert (await api.delete("/messages?channel=here&key=1")).json()["documents"] == 1
-    assert (await api.delete("/messages?channel=here&key=1")).status_code == 404
+    assert (await api.delete("/documents/by-key?source=here&key=1")).json()["documents"] == 1
+    assert (await api.delete("/documents/by-key?source=here&key=1")).status_code == 404
     assert keys(await api.get("/messages?channel=here")) == ["2", "3"]
 
 
@@ -181,7 +181,7 @@ async def test_who_sees_one_channel_sees_that_one(people: People) -> None:
             await alice.get(f"/messages?channel={name}&collection={place}"),
             await ask(alice, name, collection=place),
             await alice.get(f"/documents/by-key?source={name}&key=1&collection={place}"),
-            await alice.delete(f"/messages?channel={name}&key=1&collection={place}"),
+            await alice.delete(f"/documents/by-key?source={name}&key=1&collection={place}"),
         ):
             assert (answer.status_code, answer.json()["code"]) == (404, "not_found")
     assert seen != hidden
@@ -212,7 +212,7 @@ async def test_who_may_only_read_cannot_write(people: People) -> None:
     refused = [
         await post(people.alice, "open", {"text": "x"}, **named),
         await post(people.alice, "new", {"text": "x"}, **named),
-        await people.alice.delete(f"/messages?channel=open&key=1&collection={place}"),
+        await people.alice.delete(f"/documents/by-key?source=open&key=1&collection={place}"),
         await hand_in(people.alice, archive(slack(said("1.0", "x"))), collection=place),
     ]
     assert [each.status_code for each in refused] == [403] * 4
@@ -283,12 +283,12 @@ async def test_names_of_all_kinds(api: httpx.AsyncClient, name: str) -> None:
     assert (
         await post(api, name, {"text": "the deploy failed", "key": name, "author": name})
     ).status_code == 201
-    asked = {"channel": name, "key": name}
-    found = await api.get("/documents/by-key", params={"source": name, "key": name})
+    here = {"source": name, "key": name}
+    found = await api.get("/documents/by-key", params=here)
     assert (found.status_code, found.json()["key"]) == (200, name)
     assert (await ask(api, name)).json()["channels"] == [name]
     assert keys(await api.get("/messages", params={"channel": name})) == [name]
-    assert (await api.delete("/messages", params=asked)).json()["documents"] == 1
+    assert (await api.delete("/documents/by-key", params=here)).json()["documents"] == 1
 
 
 async def test_a_message_that_is_sent_twice_is_there_once(api: httpx.AsyncClient) -> None:

@@ -37,7 +37,7 @@ from conspectus.memory.scopes import MEMORIES, beyond, checked, holds, scope_of
 from conspectus.model.filter import Eq
 from conspectus.model.ids import DocumentId, JobId
 from conspectus.model.jobs import FINISHED, Job
-from conspectus.model.memory import ExtractedFact, Memory, Scope
+from conspectus.model.memory import MAX_FACT_TOKENS, ExtractedFact, Memory, Scope
 from conspectus.model.records import Json, Metadata, Source
 from conspectus.ports.chat import ChatModel
 from conspectus.ports.streams import NewSummary
@@ -49,7 +49,6 @@ logger = logging.getLogger(__name__)
 
 PAGE: Final = 200
 MAX_FAILURES_LISTED: Final = 100
-MAX_TOKENS: Final = 1_000_000_000
 EXTRACTING: Final = "extracting"
 COMPLETE, SPENT = "complete", "budget_spent"
 
@@ -124,7 +123,7 @@ class FactExtraction:
         """Return the job of a run, which is the queued or running one with the same arguments, if any."""
         require_scope(self._context.person, "write", "extract facts")
         tokens = self._parts.settings.max_fact_tokens if max_tokens is None else max_tokens
-        require_range("max_tokens", tokens, 1, MAX_TOKENS)
+        require_range("max_tokens", tokens, 1, MAX_FACT_TOKENS)
         if self._parts.chat_model is None:
             raise ChatNotConfigured
         place = await self._context.authorized.place(collection)

@@ -25,6 +25,8 @@ MemoryKind = Literal["turn", "note", "fact", "preference", "procedure", "relatio
 CLASSES: tuple[GivenKind, ...] = get_args(GivenKind)
 FACT_KINDS: tuple[FactKind, ...] = get_args(FactKind)
 """Kinds of memories that are given, and of those that a chat model extracted from them."""
+MAX_FACT_TOKENS = 1_000_000_000
+"""Most tokens that one extraction may be given."""
 
 USER, AGENT, CONVERSATION = "user", "agent", "conversation"
 CLASS = "class"

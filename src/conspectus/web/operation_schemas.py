@@ -20,6 +20,7 @@ from conspectus.model.access import SCOPES, Person, Scope
 from conspectus.model.checks import hints
 from conspectus.model.filter import EVERYTHING, Filter, filter_from_json, filter_to_json
 from conspectus.model.jobs import JobRates, RequestTotals
+from conspectus.model.memory import MAX_FACT_TOKENS
 from conspectus.model.query import QueryContext, Retriever
 from conspectus.model.reports import CheckReport
 from conspectus.model.results import Retrieval
@@ -146,6 +147,8 @@ _LIMITS: Final[Mapping[str, Any]] = {
     ],
     "Budget.reserved_tokens": Annotated[Tokens, Limited(description="Tokens kept free for the answer.")],
     "context.format": Renderer,
+    "augment.format": Renderer,
+    "channel_context.format": Renderer,
     "explain.document": Identifier | None,
     "augment.min_similarity": Annotated[
         MinSimilarity | None, Limited(description="Lowest similarity; by default 0.25, with null none.")
@@ -234,6 +237,10 @@ _LIMITS: Final[Mapping[str, Any]] = {
     "StreamQuery.min_confidence": Share,
     "StreamQuery.limit": _HITS,
     "memory_context.format": Renderer,
+    "extract_facts.max_tokens": Annotated[
+        int, Limited(ge=1, le=MAX_FACT_TOKENS, description="Most tokens of all calls of the model.")
+    ]
+    | None,
     "list_memories.entity": Label | None,
     "Fact.subject": Label,
     "Fact.predicate": Label,

@@ -30,7 +30,6 @@ RENAMED: Mapping[str, str] = {
     "situation": "query_context",
     "chain": "thread_messages",
     "budget": "max_tokens",
-    "renderer": "format",
     "top_n": "limit",
     "search_limit": "candidates",
     "prompt": "query",

@@ -76,7 +76,7 @@ class Renderer(ABC):
 def renderer_by_name(name: str) -> Renderer:
     """Return the renderer `text`, `xml`, `json`, `messages` or `guarded`. Raises InvalidInput for others."""
     if name not in _RENDERERS:
-        raise InvalidInput("renderer", f"{name!r} is unknown; use one of {', '.join(_RENDERERS)}")
+        raise InvalidInput("format", f"{name!r} is unknown; use one of {', '.join(_RENDERERS)}")
     return _RENDERERS[name]
 
 

@@ -240,22 +240,25 @@ class MilvusServer:
     async def _call(self, name: str, **arguments: object) -> Any:
         return await _to_its_end(asyncio.to_thread(self._run, name, arguments))
 
-    def _run(self, name: str, arguments: dict[str, object], *, again: bool = True) -> Any:
+    def _run(self, name: str, arguments: dict[str, object], *, again: bool = True, load: bool = True) -> Any:
         client = self._connected()
         try:
             return getattr(client, name)(timeout=self._seconds, **arguments)
         except (MilvusException, grpc.RpcError, ValueError) as fault:
             if isinstance(fault, ValueError) and _CLOSED not in str(fault):
                 raise
-            if again and _code(fault) == _NOT_LOADED:
-                self._run("load_collection", {"collection_name": arguments["collection_name"]}, again=False)
+            if load and _code(fault) == _NOT_LOADED:
+                here: dict[str, object] = {"collection_name": arguments["collection_name"]}
+                self._run("load_collection", here, again=again, load=False)
+                load = False
             else:
                 error = self._translated(fault)
                 if _is_away(fault):
                     self._disconnect(client)
                 if not again or not self._is_worth_another(fault):
                     raise error from fault
-        return self._run(name, arguments, again=False)
+                again = False
+        return self._run(name, arguments, again=again, load=load)
 
     def _iterated(self, name: str, where: str, fields: list[str]) -> list[Row]:
         chosen: dict[str, object] = {"filter": where, "output_fields": fields, "consistency_level": "Strong"}
