@@ -7,7 +7,7 @@ import importlib
 import logging
 import threading
 from collections.abc import AsyncIterator, Callable, Coroutine, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext, suppress
 from pathlib import Path
 from typing import Any, Literal, TypeAlias, TypeVar
 from urllib.parse import urlsplit
@@ -78,6 +78,7 @@ class MilvusServer:
         self._client: MilvusClient | None = None
         self._lite = False
         self._connecting = threading.Lock()
+        self._searching = threading.Lock()
         for name in _LOGGERS:
             logging.getLogger(name).setLevel(logging.CRITICAL + 1)
 
@@ -242,8 +243,11 @@ class MilvusServer:
 
     def _run(self, name: str, arguments: dict[str, object], *, again: bool = True, load: bool = True) -> Any:
         client = self._connected()
+        # In Milvus Lite, two searches that meet a collection that is not opened yet break its opening.
+        one_at_a_time = self._lite and name == "search"
         try:
-            return getattr(client, name)(timeout=self._seconds, **arguments)
+            with self._searching if one_at_a_time else nullcontext():
+                return getattr(client, name)(timeout=self._seconds, **arguments)
         except (MilvusException, grpc.RpcError, ValueError) as fault:
             if isinstance(fault, ValueError) and _CLOSED not in str(fault):
                 raise

@@ -120,11 +120,7 @@ class MilvusQuery:
 
     async def search(self, limit: int) -> Candidates | None:
         """Return the best rows of both retrievers as one union, each with both scores."""
-        if await self._view.server.is_lite():
-            # Two requests that meet a collection that it has not opened yet break its opening.
-            words, vectors = await self._words_arm(limit), await self._vector_arm(limit)
-        else:
-            words, vectors = await asyncio.gather(self._words_arm(limit), self._vector_arm(limit))
+        words, vectors = await asyncio.gather(self._words_arm(limit), self._vector_arm(limit))
         # Rows of a key never change, so the state can be read after them.
         return self.candidates({**words, **vectors}) if await self._still() else None
 
