@@ -190,51 +190,53 @@ class FactExtraction:
         self, run: Run, source: Source, sources: MemorySources, memories: Sequence[Memory]
     ) -> bool:
         """Read those memories that were not read before. Returns False when the budget is spent."""
-        scribe = self._scribe(run, source, memories)
-        todo = await self._unread(run, scribe, memories)
+        summary_model = self._summary_model(run, source, memories)
+        todo = await self._unread(run, summary_model, memories)
         calls = run.progress.calls
         size = max(1, self._parts.settings.summary_concurrency)
         for start in range(0, len(todo), size):
-            done = await all_of([self._answered(run, scribe, each) for each in todo[start : start + size]])
+            done = await all_of(
+                [self._answered(run, summary_model, each) for each in todo[start : start + size]]
+            )
             for each in done:
                 await self._keep(run, source, sources, each)
-            run.progress.calls = calls + scribe.calls
+            run.progress.calls = calls + summary_model.calls
             await self._report(run)
             if any(isinstance(each.fault, BudgetSpent) for each in done):
                 return False
-            if len(scribe.silence) >= MAX_FAILURES:
-                raise scribe.silence[-1]
+            if len(summary_model.silence) >= MAX_FAILURES:
+                raise summary_model.silence[-1]
         return True
 
-    def _scribe(self, run: Run, source: Source, memories: Sequence[Memory]) -> SummaryModel:
+    def _summary_model(self, run: Run, source: Source, memories: Sequence[Memory]) -> SummaryModel:
         fingerprints = {each.document.id: each.document.fingerprint for each in memories}
-        paper = SummaryBatch(self._parts.summaries, source.id, run.recipe, fingerprints)
+        batch = SummaryBatch(self._parts.summaries, source.id, run.recipe, fingerprints)
         patience = summary_patience(self._parts.settings)
         turns = self._context.core.summary_turns
-        return SummaryModel(run.model, paper, FactForm(), patience, turns, run.replay, run.budget)
+        return SummaryModel(run.model, batch, FactForm(), patience, turns, run.replay, run.budget)
 
     async def _unread(
-        self, run: Run, scribe: SummaryModel, memories: Sequence[Memory]
+        self, run: Run, summary_model: SummaryModel, memories: Sequence[Memory]
     ) -> list[MemoryAnswers]:
         """Return the memories of which not all facts are stored: with a replay, all."""
-        named = [MemoryAnswers(each, self._name(run, scribe, each)) for each in memories]
+        named = [MemoryAnswers(each, self._name(run, summary_model, each)) for each in memories]
         if run.replay:
             return named
         known = await self._parts.summaries.stored([each.name for each in named])
         return [each for each in named if each.name not in known]
 
-    def _name(self, run: Run, scribe: SummaryModel, memory: Memory) -> str:
+    def _name(self, run: Run, summary_model: SummaryModel, memory: Memory) -> str:
         """Return the name of the mark that a memory was read: equal for equal prompts, model and trust."""
-        asked = [scribe.name_of(each) for each in self._prompts(run, memory)]
+        asked = [summary_model.name_of(each) for each in self._prompts(run, memory)]
         return stable_id("facts", memory.document.origin, memory.document.trust, *asked)
 
     def _prompts(self, run: Run, memory: Memory) -> list[SummaryPrompt]:
         return list(prompts(memory, window=run.model.window, count=run.budget.count))
 
-    async def _answered(self, run: Run, scribe: SummaryModel, reading: MemoryAnswers) -> MemoryAnswers:
+    async def _answered(self, run: Run, summary_model: SummaryModel, reading: MemoryAnswers) -> MemoryAnswers:
         """Return a memory with its answers, which are stored, or with the error."""
         try:
-            asked = [await scribe.ask(each) for each in self._prompts(run, reading.memory)]
+            asked = [await summary_model.ask(each) for each in self._prompts(run, reading.memory)]
         except HOPELESS:
             raise
         except (ChatError, BudgetSpent, NotStored, PreconditionFailed) as fault:

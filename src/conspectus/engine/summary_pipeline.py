@@ -122,7 +122,7 @@ class SummaryModel:
     """
 
     model: ChatModel
-    paper: SummaryBatch
+    batch: SummaryBatch
     form: AnswerForm | None
     patience: RetryPolicy
     turns: asyncio.Semaphore
@@ -135,7 +135,7 @@ class SummaryModel:
     async def ask(self, question: SummaryPrompt) -> CaptionText:
         """Return the stored answer, or a new one. Raises ChatError, PreconditionFailed, or NotKept."""
         name = self.name_of(question)
-        text = await self.paper.store.text(name)
+        text = await self.batch.store.text(name)
         if text is None:
             if self.reading:
                 raise NotStored
@@ -146,10 +146,10 @@ class SummaryModel:
         return CaptionText(name, text)
 
     async def _store(self, name: str, text: str, question: SummaryPrompt) -> None:
-        paper = self.paper
-        captions = tuple((each, paper.fingerprints[each]) for each in question.captions)
-        new = NewSummary(name, paper.recipe, text, captions, question.parts)
-        await paper.store.add(paper.source, new)
+        batch = self.batch
+        captions = tuple((each, batch.fingerprints[each]) for each in question.captions)
+        new = NewSummary(name, batch.recipe, text, captions, question.parts)
+        await batch.store.add(batch.source, new)
 
     async def _patiently(self, question: SummaryPrompt, request: SummaryPrompt, attempt: int = 1) -> str:
         """Return a usable answer, retrying as long as that may help."""
@@ -201,7 +201,7 @@ class SummaryModel:
     def name_of(self, question: SummaryPrompt) -> str:
         """Return a name that is equal for equal prompts about equal captions to the same model."""
         said = [(each.role, each.content) for each in question.messages]
-        value = [self.paper.source, self.model.name, said, question.captions, question.parts]
+        value = [self.batch.source, self.model.name, said, question.captions, question.parts]
         return stable_id("summary", json.dumps(value))
 
 
@@ -299,8 +299,8 @@ class SummaryPipeline:
         parts = await self._batches(request, name, captions, how)
         if not parts:
             return Summary("empty", "", model.name, ())
-        scribe = self._scribe(request, model, captions, reading=how.reading)
-        writer = Summarizer(self._style(request, model), scribe.ask, model.name)
+        summary_model = self._summary_model(request, model, captions, reading=how.reading)
+        writer = Summarizer(self._style(request, model), summary_model.ask, model.name)
         how.done(0, len(parts))
 
         def done(count: int) -> None:
@@ -312,8 +312,8 @@ class SummaryPipeline:
             workers = 2 * max(1, self._parts.settings.summary_concurrency)
             finished = await in_batches(writer, parts, done, workers=workers, together=not how.filling)
         if not how.reading and not how.filling and finished.fault is None:
-            await store.tidy(request.source.id, name, scribe.used)
-        made = reported(finished, model.name, request.form, calls=scribe.calls)
+            await store.tidy(request.source.id, name, summary_model.used)
+        made = reported(finished, model.name, request.form, calls=summary_model.calls)
         made = replace(made, trust=_lowest(captions, "standard"))
         return replace(made, batches=tuple(timed(each, clock_of(request.source)) for each in made.batches))
 
@@ -339,15 +339,15 @@ class SummaryPipeline:
             raise TooLarge("range", size=len(found), limit=maximum, unit="captions")
         return [each for each in found if each.text.strip()]
 
-    def _scribe(
+    def _summary_model(
         self, request: ResolvedSummaryRequest, model: ChatModel, captions: Sequence[Caption], *, reading: bool
     ) -> SummaryModel:
         fingerprints = {each.document.id: each.document.fingerprint for each in captions}
-        paper = SummaryBatch(
+        batch = SummaryBatch(
             self._parts.summaries, request.source.id, request.named(model.name), fingerprints
         )
         patience, turns = summary_patience(self._parts.settings), self._core.summary_turns
-        return SummaryModel(model, paper, request.form, patience, turns, reading)
+        return SummaryModel(model, batch, request.form, patience, turns, reading)
 
     def _style(self, request: ResolvedSummaryRequest, model: ChatModel) -> Style:
         clock = clock_of(request.source)
