@@ -50,6 +50,7 @@ QUIET = {
     "MEM0_TELEMETRY": "False",
     "ANONYMIZED_TELEMETRY": "False",
     "MCP_MEMORY_OFFLINE": "1",
+    "MCP_MEMORY_ALLOW_HASH_EMBEDDINGS": "1",  # until the benchmark gives it its embedder
     "HF_HUB_OFFLINE": "1",
     "PYTHONPATH": str(HERE),
 }
@@ -100,7 +101,9 @@ def told_by(folder: Path, peer: str, what: str, *rest: str) -> Any:
     """What a process of a memory library prints."""
     python = sys.executable if peer == OURS else str(environment(folder))
     command = [python, "-m", "peers.memories", peer, str(folder / "memory" / peer), what, *rest]
-    done = subprocess.run(command, check=True, stdout=subprocess.PIPE, env=os.environ | QUIET)
+    # Installed packages have compiled bytecode, so ours may write its own.
+    variables = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
+    done = subprocess.run(command, check=True, stdout=subprocess.PIPE, env=variables | QUIET)
     return json.loads(done.stdout.splitlines()[-1])
 
 

@@ -78,7 +78,9 @@ class Run:
         command += ["--chunks", str(self.chunks), "--threads", str(self.threads)]
         command += ["--efforts", json.dumps(efforts or {})]
         settings = QUIET | dict.fromkeys(THREADS, str(self.threads)) | {"PYTHONPATH": str(HERE)}
-        done = subprocess.run(command, check=True, stdout=subprocess.PIPE, env=os.environ | settings)
+        # Installed packages have compiled bytecode, so ours may write its own.
+        variables = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
+        done = subprocess.run(command, check=True, stdout=subprocess.PIPE, env=variables | settings)
         return json.loads(done.stdout.splitlines()[-1])
 
 
@@ -179,7 +181,7 @@ def default_recall(swept: Swept) -> float:
 def figures(rounds: list[dict[str, Any]]) -> dict[str, float | None]:
     """Percentiles over all rounds; opening and memory as the middle of the rounds."""
     result: dict[str, float | None] = {
-        name: middle([each[name] for each in rounds]) for name in ("open", "memory")
+        name: middle([each[name] for each in rounds]) for name in ("cold", "open", "memory")
     }
     for kind in KINDS:
         for name in ("default", "matched"):
