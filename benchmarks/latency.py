@@ -19,7 +19,6 @@ from pathlib import Path
 
 import numpy as np
 from corpus import paragraphs, questions
-from growth_plot import Line, Panel, picture
 from results import Result
 from rich.console import Console
 from rich.table import Table
@@ -34,8 +33,6 @@ from conspectus.providers.onnx_embedder import OnnxEmbedder
 QUESTIONS = 300
 WARM = 50
 BUDGET = 2_048
-FIGURE = Path(__file__).resolve().parents[1] / "docs" / "figures" / "latency.svg"
-LINES = {"vector given": "given", "query embedded": "embedded"}
 ROWS: Sequence[tuple[str, Callable[[int, dict[str, dict[str, float]]], float], str, str]] = (
     ("window, vector given, p50", lambda _, each: each["ask"]["given p50"], ".1f", " ms"),
     ("window, vector given, p95", lambda _, each: each["ask"]["given p95"], ".1f", " ms"),
@@ -183,7 +180,7 @@ def main() -> None:
 
 
 def save(chunks: int, figures: dict[str, dict[str, float]]) -> None:
-    """Save the figures beside those of other sizes, and draw how they grow."""
+    """Save the figures beside those of other sizes."""
     known = Result.read("latency")
     sizes = {int(size): each for size, each in (known.figures if known else {}).items()}
     sizes = dict(sorted({**sizes, chunks: figures}.items()))
@@ -194,18 +191,6 @@ def save(chunks: int, figures: dict[str, dict[str, float]]) -> None:
     ]
     title = f"Windows of {BUDGET:,} tokens; {QUESTIONS} queries after {WARM} that warm the caches."
     Result.of(title, ["", *names], rows, figures=sizes).save("latency")
-    lines = [
-        Line(
-            name,
-            [(size, each["ask"][f"{key} {share}"]) for size, each in sizes.items()],
-            place,
-            dashed=share == "p95",
-        )
-        for place, (name, key) in enumerate(LINES.items())
-        for share in ("p50", "p95")
-    ]
-    panel = Panel("A window: p50, dashed p95 (ms)", lines)
-    FIGURE.write_text(picture("How the time of a window grows", [panel], list(LINES)))
 
 
 def show(number: int, figures: dict[str, dict[str, float]]) -> None:

@@ -1,22 +1,26 @@
-"""Results of benchmarks, a file each in docs/benchmarks/results, and their tables in the documentation.
+"""Results of benchmarks, a file each in docs/benchmarks/results, with their tables and plots.
 
 A script that is called with --save writes its file. `python benchmarks/results.py` writes the tables of all
-files between the marks `<!-- result: NAME -->` and `<!-- end of result -->` of the pages.
+files between the marks `<!-- result: NAME -->` and `<!-- end of result -->` of the pages, and the plots,
+docs/figures/NAME.svg.
 """
 
 import json
+import math
 import os
 import platform
 import re
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
+from html import escape
 from pathlib import Path
 from typing import Any
 
 PAGES = Path(__file__).resolve().parents[1] / "docs" / "benchmarks"
 FILES = PAGES / "results"
+FIGURES = PAGES.parent / "figures"
 MARKED = re.compile(r"(<!-- result: ([\w-]+) -->\n).*?(<!-- end of result -->)", re.DOTALL)
 
 
@@ -42,17 +46,18 @@ class Result:
     @classmethod
     def of(cls, title: str, columns: Sequence[str], rows: Sequence[Sequence[str]], **others: Any) -> "Result":
         """A result of this command, measured now on this machine."""
-        words = [Path(sys.argv[0]).name, *(word for word in sys.argv[1:] if word != "--save")]
+        given = (Path(word).name if word.startswith("/") else word for word in sys.argv[1:])
+        words = [Path(sys.argv[0]).name, *(word for word in given if word != "--save")]
         machine = f"{len(os.sched_getaffinity(0))} cores, Python {platform.python_version()}"
         date = f"{datetime.now(UTC):%Y-%m-%d}"
         return cls(f"python benchmarks/{' '.join(words)}", date, machine, title, columns, rows, **others)
 
     def save(self, name: str) -> None:
-        """Write the file, and the tables of the pages anew."""
+        """Write the file, and all tables and plots anew."""
         FILES.mkdir(exist_ok=True)
         text = json.dumps(asdict(self), indent=1, ensure_ascii=False)
         (FILES / f"{name}.json").write_text(f"{text}\n", encoding="utf-8")
-        write_pages()
+        write_all()
 
     def markdown(self) -> str:
         """Command, date and machine, the table, and what stands below it."""
@@ -66,22 +71,304 @@ class Result:
 
 
 def with_tables(page: str) -> str:
-    """A page with the tables of its results. Raises FileNotFoundError where a result has no file."""
+    """A page with tables and plots of its results. Raises FileNotFoundError where a result has no file."""
 
     def table(found: re.Match[str]) -> str:
-        result = Result.read(found[2])
-        if result is None:
-            raise FileNotFoundError(FILES / f"{found[2]}.json")
-        return f"{found[1]}{result.markdown()}{found[3]}"
+        result = _known(found[2])
+        plot = PLOTS.get(_kind(found[2]))
+        image = f"![{plot.title}](../figures/{found[2]}.svg)\n\n" if plot else ""
+        return f"{found[1]}{result.markdown()}{image}{found[3]}"
 
     return MARKED.sub(table, page)
 
 
-def write_pages() -> None:
-    """Write the tables into all pages."""
+def plots() -> dict[Path, str]:
+    """The file of each plot, and what it has to be."""
+    names = (path.stem for path in sorted(FILES.glob("*.json")))
+    return {
+        FIGURES / f"{name}.svg": plot.drawing(_known(name))
+        for name in names
+        if (plot := PLOTS.get(_kind(name)))
+    }
+
+
+def write_all() -> None:
+    """Write the tables into all pages, and the plots."""
     for path in PAGES.glob("*.md"):
         path.write_text(with_tables(path.read_text(encoding="utf-8")), encoding="utf-8")
+    for path, text in plots().items():
+        path.write_text(text, encoding="utf-8")
 
+
+def _known(name: str) -> Result:
+    result = Result.read(name)
+    if result is None:
+        raise FileNotFoundError(FILES / f"{name}.json")
+    return result
+
+
+def _kind(name: str) -> str:
+    """The name of a result without its size."""
+    return re.sub(r"-\d+$", "", name)
+
+
+WIDTH, HEIGHT, LEFT, TOP, BOTTOM, APART = 300, 240, 62, 64, 84, 34
+STEP, NAMES, BAR = 20, 118, 150
+"""Of bars: from one to the next, the room for their names, and the longest."""
+COLORS = ("#4a84d6", "#d9773c", "#3f9e6b", "#b45cc0", "#c2a02f")
+SHAPES = ("M-4 0A4 4 0 1 0 4 0A4 4 0 1 0 -4 0Z", "M-4 -4H4V4H-4Z", "M0 -5L5 4H-5Z", "M0 -5L5 0L0 5L-5 0Z")
+UNITS = ((1e9, "G"), (1e6, "M"), (1e3, "k"))
+STYLE = """<style>
+.page{fill:#ffffff}.text{fill:#1d2430;font:13px sans-serif}.title{font-size:15px;font-weight:600}
+.dim{fill:#555d69;font-size:11px}.grid{stroke:#d9dde3;stroke-width:1}.frame{stroke:#8a919c;fill:none}
+.other{fill:#9aa3b0}
+@media (prefers-color-scheme: dark){.page{fill:#15181d}.text{fill:#e8ebf0}.dim{fill:#aab2be}
+.grid{stroke:#2c323b}.frame{stroke:#6c7480}.other{fill:#6c7480}}
+</style>"""
+"""Plots need nothing else, and can be read on light and dark pages."""
+Point = tuple[float, float]
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """One name's points; its place gives color and shape."""
+
+    name: str
+    points: Sequence[Point]
+    place: int
+    dashed: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Panel:
+    """Lines in one frame, both axes logarithmic."""
+
+    title: str
+    lines: Sequence[Line]
+
+
+@dataclass(frozen=True, slots=True)
+class Bars:
+    """Names with what their cells say; the first number of a cell is the length of its bar."""
+
+    title: str
+    cells: Sequence[tuple[str, str]]
+
+    @classmethod
+    def of_row(cls, result: Result, row: str, title: str = "") -> "Bars":
+        """A row of a table, the first that begins so."""
+        found = next(each for each in result.rows if each[0].replace("*", "") == row)
+        return cls(title or row, list(zip(result.columns[1:], found[1:], strict=True)))
+
+    @classmethod
+    def of_column(cls, result: Result, column: str, title: str = "") -> "Bars":
+        """A column of a table."""
+        place = result.columns.index(column)
+        return cls(title or column, [(row[0].strip("`"), row[place]) for row in result.rows])
+
+
+@dataclass(frozen=True, slots=True)
+class Axis:
+    """Powers of ten from one to another over a stretch of the page."""
+
+    low: int
+    high: int
+    start: float
+    length: float
+
+    @classmethod
+    def over(cls, values: Sequence[float], start: float, length: float) -> "Axis":
+        """The shortest axis that includes all values."""
+        known = [value for value in values if value > 0] or [1.0]
+        low, high = math.floor(math.log10(min(known))), math.ceil(math.log10(max(known)))
+        return cls(low, max(high, low + 1), start, length)
+
+    def at(self, value: float) -> float:
+        """The position of a value."""
+        return self.start + self.length * (math.log10(value) - self.low) / (self.high - self.low)
+
+
+def of_lines(title: str, panels: Sequence[Panel], names: Sequence[str]) -> str:
+    """Panels side by side, with the names of the lines below."""
+    width = max(len(panels) * (WIDTH + LEFT), len(names) * 190) + APART
+    height = TOP + HEIGHT + BOTTOM
+    parts: list[str] = []
+    for number, panel in enumerate(panels):
+        parts += _panel(panel, LEFT + number * (WIDTH + LEFT))
+    for place, name in enumerate(names):
+        x, y = LEFT + place * 190, height - 22
+        parts += [_mark(place, x, y - 4), _text(x + 12, y, name, "text")]
+    return _whole(title, width, height, parts)
+
+
+def of_bars(title: str, groups: Sequence[Bars]) -> str:
+    """Groups of bars, two beside each other; ours are colored."""
+    across, rows = NAMES + BAR + 2 * LEFT, [groups[each : each + 2] for each in range(0, len(groups), 2)]
+    parts: list[str] = []
+    top = float(TOP)
+    for row in rows:
+        for number, group in enumerate(row):
+            parts += _bars(group, APART + number * across, top)
+        top += STEP * (max(len(each.cells) for each in row) + 2)
+    return _whole(title, APART + 2 * across, round(top), parts)
+
+
+def _whole(title: str, width: int, height: int, parts: Sequence[str]) -> str:
+    head = [
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" role="img">',
+        f"<title>{escape(title)}</title>",
+        STYLE,
+        f'<rect class="page" width="{width}" height="{height}"/>',
+        _text(APART, 26, title, "text title"),
+    ]
+    return "\n".join([*head, *parts, "</svg>", ""])
+
+
+def _bars(group: Bars, left: float, top: float) -> Iterator[str]:
+    yield _text(left, top - 6, group.title, "text")
+    found = [re.match(r"[\d,]*\.?\d+", cell) for _, cell in group.cells]
+    lengths = [float(each[0].replace(",", "")) if each else 0.0 for each in found]
+    longest = max(lengths) or 1.0
+    for place, ((name, cell), length) in enumerate(zip(group.cells, lengths, strict=True)):
+        y, size = top + place * STEP, length / longest * BAR
+        kind = f'fill="{COLORS[0]}"' if "conspectus" in name else 'class="other"'
+        yield _text(left + NAMES - 6, y + 13, name, "text dim", "end")
+        yield f'<rect {kind} x="{left + NAMES:.1f}" y="{y + 3:.1f}" width="{size:.1f}" height="{STEP - 6}"/>'
+        yield _text(left + NAMES + size + 6, y + 13, cell.partition(" (")[0], "text dim")
+
+
+def _panel(panel: Panel, left: float) -> Iterator[str]:
+    points = [point for line in panel.lines for point in line.points]
+    across = Axis.over([x for x, _ in points], left, WIDTH)
+    up = Axis.over([y for _, y in points], TOP + HEIGHT, -HEIGHT)
+    yield _text(left, TOP - 12, panel.title, "text")
+    for power in range(across.low, across.high + 1):
+        x = across.at(10.0**power)
+        yield f'<path class="grid" d="M{x:.1f} {TOP}V{TOP + HEIGHT}"/>'
+        yield _text(x, TOP + HEIGHT + 18, _short(10.0**power), "text dim", "middle")
+    for power in range(up.low, up.high + 1):
+        y = up.at(10.0**power)
+        yield f'<path class="grid" d="M{left} {y:.1f}H{left + WIDTH}"/>'
+        yield _text(left - 6, y + 4, _short(10.0**power), "text dim", "end")
+    yield f'<rect class="frame" x="{left}" y="{TOP}" width="{WIDTH}" height="{HEIGHT}"/>'
+    yield _text(left + WIDTH / 2, TOP + HEIGHT + 36, "chunks", "text dim", "middle")
+    for line in panel.lines:
+        yield from _line(line, across, up)
+
+
+def _line(line: Line, across: Axis, up: Axis) -> Iterator[str]:
+    places = [(across.at(x), up.at(y)) for x, y in sorted(line.points) if y > 0]
+    if not places:
+        return
+    path = "M" + "L".join(f"{x:.1f} {y:.1f}" for x, y in places)
+    dash = ' stroke-dasharray="5 4"' if line.dashed else ""
+    yield f'<path d="{path}" fill="none" stroke="{_color(line.place)}" stroke-width="2"{dash}/>'
+    for x, y in places:
+        yield _mark(line.place, x, y)
+
+
+def _mark(place: int, x: float, y: float) -> str:
+    shape = SHAPES[place % len(SHAPES)]
+    return f'<path transform="translate({x:.1f} {y:.1f})" d="{shape}" fill="{_color(place)}"/>'
+
+
+def _color(place: int) -> str:
+    return COLORS[place % len(COLORS)]
+
+
+def _text(x: float, y: float, text: str, kind: str, anchor: str = "start") -> str:
+    return f'<text class="{kind}" x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}">{escape(text)}</text>'
+
+
+def _short(value: float) -> str:
+    for size, unit in UNITS:
+        if value >= size:
+            return f"{value / size:g} {unit}"
+    return f"{value:g}"
+
+
+def _stores(result: Result) -> str:
+    names = list(dict.fromkeys(each["store"] for each in result.figures))
+
+    def lines(value: Callable[[Mapping[str, Any]], float], *, dashed: bool = False) -> list[Line]:
+        return [
+            Line(
+                name,
+                [(each["chunks"], value(each)) for each in result.figures if each["store"] == name],
+                place,
+                dashed=dashed,
+            )
+            for place, name in enumerate(names)
+        ]
+
+    panels = [
+        Panel(
+            "A window: p50, dashed p95 (ms)",
+            [*lines(lambda each: each["p50"]), *lines(lambda each: each["p95"], dashed=True)],
+        ),
+        Panel("Added, with vectors (s)", lines(lambda each: each["words_seconds"] + each["vectors_seconds"])),
+        Panel("On disk (bytes)", lines(lambda each: each["disk"])),
+    ]
+    return of_lines(PLOTS["stores"].title, panels, names)
+
+
+def _latency(result: Result) -> str:
+    names = {"vector given": "given", "query embedded": "embedded"}
+    lines = [
+        Line(
+            name,
+            [(int(size), each["ask"][f"{key} {share}"]) for size, each in result.figures.items()],
+            place,
+            dashed=share == "p95",
+        )
+        for place, (name, key) in enumerate(names.items())
+        for share in ("p50", "p95")
+    ]
+    return of_lines(PLOTS["latency"].title, [Panel("A window: p50, dashed p95 (ms)", lines)], list(names))
+
+
+def _peers(result: Result) -> str:
+    rows = (
+        "hybrid top 10, p50",
+        "vectors top 10, p50",
+        "vectors, 1 % filter, p50",
+        "one insert until found, p50",
+        "build",
+        "open, first answer included",
+        "resident memory",
+        "disk",
+    )
+    return of_bars(PLOTS["peers"].title, [Bars.of_row(result, row) for row in rows])
+
+
+def _startup(result: Result) -> str:
+    groups = [
+        Bars.of_column(result, "median", "on the clock, median"),
+        Bars.of_column(result, "processor: least", "processor time, least"),
+    ]
+    return of_bars(PLOTS["startup"].title, groups)
+
+
+def _first_answer(result: Result) -> str:
+    groups = [Bars.of_column(result, each) for each in ("install", "first answer", "packages", "MB")]
+    return of_bars(PLOTS["first-answer"].title, groups)
+
+
+@dataclass(frozen=True, slots=True)
+class Plot:
+    """What the plot of a kind of result shows, and how it is drawn."""
+
+    title: str
+    drawing: Callable[[Result], str]
+
+
+PLOTS: Mapping[str, Plot] = {
+    "first-answer": Plot("From nothing to the first answer (less is better)", _first_answer),
+    "latency": Plot("How the time of a window grows", _latency),
+    "peers": Plot("The same work in each engine (less is better)", _peers),
+    "startup": Plot("What starting costs", _startup),
+    "stores": Plot("How the cost of each store grows with its chunks", _stores),
+}
 
 if __name__ == "__main__":
-    write_pages()
+    write_all()

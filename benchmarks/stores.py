@@ -18,7 +18,6 @@ from pathlib import Path
 import numpy as np
 import psycopg
 from corpus import paragraphs, questions
-from growth_plot import Line, Panel, picture
 from latency import Given, timed
 from results import Result
 from tests.support.milvus_server import milvus_server
@@ -51,7 +50,6 @@ SLOW = 10.0
 REST = 6.0
 """Seconds after which an index takes it that no more is written."""
 POLL = 5.0
-FIGURE = Path(__file__).resolve().parents[1] / "docs" / "figures" / "stores.svg"
 
 
 @dataclass(slots=True)
@@ -234,29 +232,6 @@ def save(cells: Sequence[Cell]) -> None:
     Result.of("Windows of 2,048 tokens.", names, rows, figures=figures).save("stores")
 
 
-def draw(cells: Sequence[Cell]) -> None:
-    """Write the picture of how cost grows."""
-
-    def lines(value: str, *, dashed: bool = False) -> list[Line]:
-        return [
-            Line(
-                name,
-                [(cell.chunks, float(getattr(cell, value))) for cell in cells if cell.store == name],
-                place,
-                dashed=dashed,
-            )
-            for place, name in enumerate(STORES)
-        ]
-
-    panels = [
-        Panel("A window: p50, dashed p95 (ms)", [*lines("p50"), *lines("p95", dashed=True)]),
-        Panel("Taking all in, with vectors (s)", lines("with_vectors")),
-        Panel("On disk (bytes)", lines("disk")),
-    ]
-    FIGURE.parent.mkdir(parents=True, exist_ok=True)
-    FIGURE.write_text(picture("How the cost of each store grows with its chunks", panels, list(STORES)))
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--store", choices=list(STORES), help="only this one")
@@ -275,9 +250,7 @@ def main() -> None:
             cells[store, chunks] = measured(store, chunks, arguments.path)
             print(f"{store}, {chunks:,} chunks: done", file=sys.stderr)
             order = list(STORES)
-            made = sorted(cells.values(), key=lambda cell: (order.index(cell.store), cell.chunks))
-            save(made)
-            draw(made)
+            save(sorted(cells.values(), key=lambda cell: (order.index(cell.store), cell.chunks)))
 
 
 if __name__ == "__main__":

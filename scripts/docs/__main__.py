@@ -1,8 +1,10 @@
-"""Build the documentation site into the package, where `conspectus serve` finds it: `python -m scripts.docs`.
+"""Build the documentation site into the package for `conspectus serve`: `python -m scripts.docs [SECONDS]`.
 
-Pages made from code are put beside a copy of docs/ in build/docs. Any warning, broken link or anchor fails.
+Pages made from code are put beside a copy of docs/ in build/docs. Any warning, broken link or anchor fails,
+and a build that takes more than SECONDS of processor time, which other programs do not lengthen.
 """
 
+import resource
 import shutil
 import sys
 from pathlib import Path
@@ -32,9 +34,17 @@ def main() -> None:
     shutil.rmtree(OUT, ignore_errors=True)
     finish.pack(made, OUT)
     files = [each for each in OUT.rglob("*") if each.is_file()]
-    print(
-        f"{len(files)} files, {sum(each.stat().st_size for each in files):,} bytes in {OUT.relative_to(ROOT)}"
-    )
+    size = sum(each.stat().st_size for each in files)
+    seconds = used()
+    print(f"{len(files)} files, {size:,} bytes in {OUT.relative_to(ROOT)}: {seconds:.0f} s of processor time")
+    if sys.argv[1:] and seconds > float(sys.argv[1]):
+        sys.exit(f"the documentation takes more than {sys.argv[1]} s")
+
+
+def used() -> float:
+    """Processor time of this process and of those that have ended below it."""
+    usages = map(resource.getrusage, (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
+    return sum(each.ru_utime + each.ru_stime for each in usages)
 
 
 if __name__ == "__main__":

@@ -1,7 +1,18 @@
-"""The tables in the documentation of benchmarks are those of the saved results."""
+"""The tables and plots in the documentation of benchmarks are those of the saved results."""
+
+import re
+from xml.etree import ElementTree
 
 import pytest
-from benchmarks.results import FILES, MARKED, PAGES, Result, with_tables
+from benchmarks.results import FILES, MARKED, PAGES, PLOTS, Bars, Result, of_bars, plots, with_tables
+
+SVG = "{http://www.w3.org/2000/svg}"
+ROOT = PAGES.parents[1]
+FIGURE = re.compile(r"\[([^\]]+)\]\((docs/benchmarks/\w+\.md)#([\w-]+)\)")
+TABLE = Result(
+    "python benchmarks/peers.py", "2026-11-27", "2 cores", "", ["", "conspectus 0.1.0", "<other> 2", "third"],
+    [["**build**", "1,500.5 s", "3,001 s (2x)", "-"], ["disk", "1 MB", "2 MB", "3 MB"]],
+)  # fmt: skip
 
 
 def test_the_pages_have_the_tables_of_the_results() -> None:
@@ -9,9 +20,28 @@ def test_the_pages_have_the_tables_of_the_results() -> None:
     assert pages == {path: with_tables(page) for path, page in pages.items()}, "run benchmarks/results.py"
 
 
-def test_every_result_is_in_a_page() -> None:
+def test_every_result_is_in_a_page_and_has_a_plot() -> None:
     shown = {found[2] for path in PAGES.glob("*.md") for found in MARKED.finditer(path.read_text())}
     assert shown == {path.stem for path in FILES.glob("*.json")}
+    assert shown == {path.stem for path in plots()}
+
+
+def test_the_plots_are_drawn_from_the_results() -> None:
+    stored = {path: path.read_text(encoding="utf-8") for path in plots()}
+    assert stored == plots(), "run benchmarks/results.py"
+    for svg in stored.values():
+        assert ElementTree.fromstring(svg).findtext(f"{SVG}title") in {plot.title for plot in PLOTS.values()}
+
+
+def test_bars_are_as_long_as_the_numbers_in_their_cells() -> None:
+    svg = ElementTree.fromstring(of_bars("Work", [Bars.of_row(TABLE, "build"), Bars.of_row(TABLE, "disk")]))
+    page, *bars = svg.iter(f"{SVG}rect")
+    widths = [float(bar.attrib["width"]) for bar in bars]
+    assert widths == pytest.approx([75.0, 150.0, 0.0, 50.0, 100.0, 150.0], abs=0.1)
+    assert [bar.get("class") for bar in bars[:3]] == [None, "other", "other"]
+    assert page.get("class") == "page"
+    texts = [each.text for each in svg.iter(f"{SVG}text")]
+    assert texts[:5] == ["Work", "build", "conspectus 0.1.0", "1,500.5 s", "<other> 2"]
 
 
 def test_a_table_replaces_the_one_before() -> None:
@@ -20,8 +50,34 @@ def test_a_table_replaces_the_one_before() -> None:
     page = with_tables("above\n<!-- result: stores -->\nold\n<!-- end of result -->\nbelow\n")
     assert page.startswith("above\n<!-- result: stores -->\n\n`python benchmarks/stores.py`")
     assert f"| {' | '.join(result.rows[0])} |" in page and "old" not in page and page.endswith("below\n")
+    assert "](../figures/stores.svg)\n" in page
 
 
 def test_a_result_without_a_file_is_refused() -> None:
     with pytest.raises(FileNotFoundError, match="nothing"):
         with_tables("<!-- result: nothing -->\n<!-- end of result -->")
+
+
+def section(page: str, anchor: str) -> str:
+    """What stands below the heading of an anchor, up to the next one of its level or above."""
+    lines = (ROOT / page).read_text(encoding="utf-8").splitlines()
+    marks = {
+        number: re.sub(r"[^\w\- ]", "", line.partition(" ")[2].lower()).replace(" ", "-")
+        for number, line in enumerate(lines)
+        if re.match("#+ ", line)
+    }
+    [start] = [number for number, name in marks.items() if name == anchor]
+    level = len(lines[start].partition(" ")[0])
+    ends = [each for each in marks if each > start and len(lines[each].partition(" ")[0]) <= level]
+    return "\n".join(lines[start + 1 : min(ends, default=len(lines))])
+
+
+def numbers(text: str) -> set[float]:
+    return {float(each.replace(",", "")) for each in re.findall(r"(?:\d[\d,]*)?\.?\d+", text)}
+
+
+def test_a_figure_of_the_readme_is_in_the_section_that_it_links_to() -> None:
+    figures = FIGURE.findall((ROOT / "README.md").read_text(encoding="utf-8"))
+    assert sum(bool(numbers(text)) for text, _, _ in figures) >= 8
+    for text, page, anchor in figures:
+        assert (numbers(text) - numbers(section(page, anchor)), text, anchor) == (set(), text, anchor)

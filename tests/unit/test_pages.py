@@ -92,9 +92,10 @@ async def surroundings() -> AsyncIterator[dict[str, str]]:
 @pytest.mark.parametrize("page", RUN)
 async def test_blocks_of_a_page_run_as_they_stand(page: str, tmp_path: Path) -> None:
     copytree(ROOT / "examples", tmp_path / "examples")
+    (tmp_path / ".curlrc").write_text("fail-with-body\nsilent\nshow-error\n")
     port = PORT
     async with AsyncExitStack() as servers:
-        settings = await servers.enter_async_context(surroundings())
+        settings = await servers.enter_async_context(surroundings()) | {"CURL_HOME": str(tmp_path)}
         for kind, block, output in BLOCK.findall(PAGES[page]):
             command = block.strip() if block.startswith(SERVE) else f"{SERVE} --no-auth"
             if port == PORT and (block.startswith(SERVE) or PORT in block):

@@ -1,5 +1,6 @@
 """Traces and metrics as an OTLP receiver gets them, from programs and servers that run as processes."""
 
+import asyncio
 import json
 import os
 import subprocess
@@ -12,6 +13,7 @@ from typing import Any
 
 import pytest
 
+from tests.support.chat_server import ChatServer
 from tests.support.otlp_receiver import Receiver, receiving
 
 SECRET = "zebra crossing"
@@ -26,6 +28,14 @@ with conspectus.open("data") as engine:
     try:
         engine.retrieve("{SECRET}", collection="nothing")
     except conspectus.ConspectusError:
+        pass
+"""
+CHAT = f"""
+import conspectus
+from conspectus.model.chat import ChatRequest
+with conspectus.open("data") as engine:
+    engine.add(["The {SECRET} is painted on Tuesdays."], wait=True)
+    for _ in engine.chat.stream(ChatRequest("when is the {SECRET} painted?")):
         pass
 """
 REMOTE = """
@@ -121,6 +131,22 @@ def test_texts_are_sent_only_if_asked_for(tmp_path: Path, told: Receiver, receiv
     texts = [each.attributes["gen_ai.retrieval.query.text"] for each in receiver.named("retrieval default")]
     assert texts == [f"when is the {SECRET} painted?"]
     assert SECRET not in repr(receiver.metrics)
+
+
+async def test_a_chat_is_a_span_with_its_model_and_tokens(tmp_path: Path, receiver: Receiver) -> None:
+    async with ChatServer(["On Tuesdays", " [1]."]) as server:
+        variables = {"CONSPECTUS_CHAT_MODEL": "openai:small", "OPENAI_API_KEY": "none"}
+        variables = environment(receiver, CONSPECTUS_CHAT_BASE_URL=server.url, **variables)
+        await asyncio.to_thread(run, CHAT, tmp_path, variables)
+    [span] = receiver.named("chat small")
+    assert (span.kind, span.failed) == (3, False)
+    assert span.attributes["gen_ai.operation.name"] == "chat"
+    assert span.attributes["gen_ai.provider.name"] == "openai"
+    assert span.attributes["gen_ai.request.model"] == "small"
+    assert span.attributes["gen_ai.usage.output_tokens"] == 2
+    used = {each["gen_ai.token.type"] for each in receiver.metrics["gen_ai.client.token.usage"]}
+    assert used == {"input", "output"}
+    assert SECRET not in repr(receiver.spans) + repr(receiver.metrics)
 
 
 def test_without_the_setting_nothing_is_loaded_or_sent(tmp_path: Path, receiver: Receiver) -> None:

@@ -1,0 +1,204 @@
+"""What pages show but no test can run, as it needs other hosts or products, names what there is.
+
+Commands with their arguments and options, settings, routes, extras, targets of make, scripts with their
+options. `test_pages.py` runs everything else.
+"""
+
+import ast
+import asyncio
+import importlib
+import json
+import re
+import shlex
+import subprocess
+import sys
+import tomllib
+from collections.abc import Iterator
+from itertools import dropwhile, takewhile
+from pathlib import Path
+from typing import Any
+
+import pytest
+import typer
+from scripts.openapi import document
+
+from conspectus.cli.main import build_app
+from conspectus.settings import CONFIG, PREFIX, Settings
+
+ROOT = Path(__file__).resolve().parents[2]
+PAGES = [
+    ROOT / "README.md",
+    *(ROOT / "benchmarks").glob("*.md"),
+    *(path for path in (ROOT / "docs").rglob("*.md") if path.parent.name != "adr"),
+]
+PROGRAM = typer.main.get_command(build_app())
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+SETTINGS = {PREFIX + name.upper() for name in Settings.__dataclass_fields__} | {CONFIG}
+FENCED = re.compile(r"^```.*?^```$", re.MULTILINE | re.DOTALL)
+SHELL = re.compile(r"^```(?:sh|shell)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+INDENTED = re.compile(r"^(?:    [^\n]*\n(?:\n(?=    ))?)+", re.MULTILINE)
+ASSIGNED = re.compile(r"([A-Z_]+)=")
+INLINE = re.compile(r"`(conspectus [a-z][^`]*)`")
+SCRIPT = re.compile(r"`?python ((?:benchmarks|scripts)/\w+\.py)((?:[^`\n]|\n(?!\n))*)`")
+
+
+def text(page: Path) -> str:
+    return page.read_text(encoding="utf-8")
+
+
+def blocks(language: str) -> list[str]:
+    """All blocks of a language."""
+    fence = re.compile(rf"^```{language}\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+    return [each for page in PAGES for each in fence.findall(text(page))]
+
+
+def indented(page: Path) -> list[str]:
+    """The indented blocks of a page."""
+    return [re.sub("^    ", "", each, flags=re.M) for each in INDENTED.findall(FENCED.sub("", text(page)))]
+
+
+def statements(block: str) -> Iterator[list[str]]:
+    """The words of each statement for a shell; a line whose quotation marks are open goes on in the next."""
+    begun = ""
+    for line in block.replace("\\\n", " ").splitlines():
+        begun = f"{begun}\n{line}".strip()
+        try:
+            yield shlex.split(begun, comments=True)
+        except ValueError:
+            continue
+        begun = ""
+
+
+STATEMENTS = [
+    (page.name, words)
+    for page in PAGES
+    for block in (*SHELL.findall(text(page)), *indented(page))
+    for words in statements(block)
+]
+
+
+def of(program: str) -> list[tuple[str, list[str]]]:
+    """The calls of a program: their words without settings before and redirections behind."""
+    found = []
+    for page, words in STATEMENTS:
+        called = list(dropwhile(ASSIGNED.match, words))
+        if called and called[0] == program:
+            found.append(
+                (page, list(takewhile(lambda word: not word.startswith((">", "|", "&&")), called[1:])))
+            )
+    return found
+
+
+def resolved(words: list[str]) -> tuple[Any, list[str]]:
+    """The command or group that words lead to, and the words that are left."""
+    command, left = PROGRAM, list(words)
+    while left and left[0] in getattr(command, "commands", {}):
+        command = command.commands[left.pop(0)]
+    return command, left
+
+
+def options(command: Any) -> set[str]:
+    """The options of a command, or of all below a group."""
+    own = {name for each in command.params for name in (*each.opts, *each.secondary_opts)}
+    return own.union(*map(options, getattr(command, "commands", {}).values()))
+
+
+def given(words: list[str]) -> list[str]:
+    return [word.partition("=")[0] for word in words if re.match("--[a-z]", word)]
+
+
+def test_commands_can_be_parsed() -> None:
+    calls = [each for each in of("conspectus") if each[1] != ["--version"]]
+    assert len(calls) > 40
+    for page, words in calls:
+        context = PROGRAM.make_context("conspectus", list(words), resilient_parsing=True)
+        rest = [*getattr(context, "_protected_args", []), *context.args]
+        command, left = resolved(rest)
+        assert not getattr(command, "commands", {}), (page, words)
+        command.make_context("conspectus", left, parent=context)
+
+
+def test_commands_within_sentences_exist() -> None:
+    found = [(page.name, shlex.split(call)) for page in PAGES for call in INLINE.findall(text(page))]
+    assert len(found) > 80
+    for page, (_, *words) in found:
+        command, left = resolved(words)
+        assert command is not PROGRAM, (page, words)
+        assert [each for each in given(left) if each not in options(command) | options(PROGRAM)] == [], page
+
+
+def test_settings_before_commands_exist() -> None:
+    words = [word for _, words in STATEMENTS for word in words]
+    names = {each[1] for word in words if (each := ASSIGNED.match(word)) and each[1].startswith(PREFIX)}
+    assert len(names) > 5
+    assert names <= SETTINGS
+
+
+def test_requests_go_to_routes_that_exist() -> None:
+    paths = json.loads(asyncio.run(document()))["paths"]
+    routes = [
+        (method.upper(), re.compile(re.sub(r"\{[^}]+\}", "[^/?]+", path) + r"(\?.*)?"))
+        for path, methods in paths.items()
+        for method in methods
+    ]
+    requests = of("curl")
+    assert len(requests) > 5
+    for page, words in requests:
+        [address] = [word for word in words if word.startswith("http://")]
+        path = "/" + address.split("/", 3)[3]
+        sends = any(word in {"-d", "-F", "--data-binary"} for word in words)
+        method = words[words.index("-X") + 1] if "-X" in words else "POST" if sends else "GET"
+        assert [each for each, route in routes if each == method and route.fullmatch(path)], (page, address)
+
+
+def test_installed_extras_exist() -> None:
+    named = {
+        extra
+        for page in PAGES
+        for found in re.findall(r"conspectus\[([\w,-]+)\]", text(page))
+        for extra in found.split(",")
+    }
+    assert len(named) > 8
+    assert named <= set(PROJECT["optional-dependencies"])
+
+
+def test_targets_of_make_exist() -> None:
+    targets = set(re.findall(r"^([a-z-]+):", text(ROOT / "Makefile"), re.MULTILINE))
+    named = {words[0] for _, words in of("make")}
+    assert named and named <= targets
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(ROOT).as_posix())
+def test_scripts_and_their_options_exist(page: Path) -> None:
+    for script, arguments in SCRIPT.findall(text(page)):
+        source = text(ROOT / script)
+        words = {each.strip("-") for each in re.findall(r'"([\w-]+)"', source)}
+        assert [each for each in given(arguments.split()) if each.strip("-") not in words] == [], script
+
+
+def test_imports_of_programs_that_no_test_runs_work() -> None:
+    shown = [each for page in PAGES for each in indented(page)]
+    programs = [each for each in shown if each.startswith(("from conspectus", "import conspectus"))]
+    flags = ast.PyCF_ALLOW_TOP_LEVEL_AWAIT | ast.PyCF_ONLY_AST
+    statements = [each for program in programs for each in ast.walk(compile(program, "page", "exec", flags))]
+    imports = [each for each in statements if isinstance(each, ast.ImportFrom)]
+    assert imports
+    for each in imports:
+        module = importlib.import_module(str(each.module))
+        assert [name.name for name in each.names if not hasattr(module, name.name)] == []
+
+
+@pytest.mark.parametrize("block", blocks("yaml"))
+def test_a_file_of_settings_is_read(block: str, tmp_path: Path) -> None:
+    file = tmp_path / "settings.yaml"
+    file.write_text(block, encoding="utf-8")
+    assert Settings.from_environment({CONFIG: str(file)}) != Settings()
+
+
+@pytest.mark.parametrize("block", blocks("js"))
+def test_scripts_of_web_pages_can_be_parsed(block: str, tmp_path: Path) -> None:
+    file = tmp_path / "page.mjs"
+    file.write_text(block, encoding="utf-8")
+    node = Path(sys.executable).with_name("node")
+    done = subprocess.run([node, "--check", file], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
