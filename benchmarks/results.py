@@ -313,6 +313,11 @@ def _stores(result: Result) -> str:
 
 
 def _latency(result: Result) -> str:
+    if len(result.columns) == 2:
+        windows = [
+            (row[0].removeprefix("window, "), row[1]) for row in result.rows if row[0].startswith("window")
+        ]
+        return of_bars(PLOTS["latency"].title, [Bars(result.columns[1], windows)])
     names = {"vector given": "given", "query embedded": "embedded"}
     lines = [
         Line(
@@ -364,7 +369,7 @@ class Plot:
 
 PLOTS: Mapping[str, Plot] = {
     "first-answer": Plot("From nothing to the first answer (less is better)", _first_answer),
-    "latency": Plot("How the time of a window grows", _latency),
+    "latency": Plot("The time of a window (less is better)", _latency),
     "peers": Plot("The same work in each engine (less is better)", _peers),
     "startup": Plot("What starting costs", _startup),
     "stores": Plot("How the cost of each store grows with its chunks", _stores),
