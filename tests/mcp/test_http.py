@@ -1,6 +1,8 @@
 """The same tools over streamable HTTP: a real server, the official client, and a key for each caller."""
 
 import asyncio
+import json
+import time
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 from dataclasses import replace
@@ -11,9 +13,10 @@ import httpx
 import httpx2
 import pytest
 from mcp.client.streamable_http import streamable_http_client
+from mcp_types import CLIENT_CAPABILITIES_META_KEY, CLIENT_INFO_META_KEY, PROTOCOL_VERSION_META_KEY
 
 from conspectus import bootstrap
-from conspectus.mcp.server import TOOLS
+from conspectus.mcp.server import TASKS, TOOLS
 from conspectus.model.records import NewDocument
 from conspectus.testing.embedders import HashedEmbedder
 from mcp import Client
@@ -197,3 +200,62 @@ def _call(tool: str, **arguments: Any) -> dict[str, Any]:
         "method": "tools/call",
         "params": {"name": tool, "arguments": arguments},
     }
+
+
+def rpc(live: Live, method: str, extensions: dict[str, Any], **params: Any) -> dict[str, Any]:
+    """The answer to a message of 2026-07-28, whose client takes these extensions."""
+    meta = {
+        PROTOCOL_VERSION_META_KEY: "2026-07-28",
+        CLIENT_CAPABILITIES_META_KEY: {"extensions": extensions},
+        CLIENT_INFO_META_KEY: {"name": "test", "version": "1"},
+    }
+    named = params.pop("header", params.get("name") or params.get("taskId"))
+    headers = {"MCP-Protocol-Version": "2026-07-28", "Mcp-Method": method, "Mcp-Name": named}
+    body = {"jsonrpc": "2.0", "id": 1, "method": method, "params": {**params, "_meta": meta}}
+    answer: dict[str, Any] = post(live, headers, json=body).json()
+    return answer
+
+
+def started(live: Live, extensions: dict[str, Any]) -> dict[str, Any]:
+    """The result of an operation that starts a job."""
+    arguments = {"name": "start_retention", "arguments": {}}
+    result: dict[str, Any] = rpc(live, "tools/call", extensions, name="operations", arguments=arguments)[
+        "result"
+    ]
+    return result
+
+
+def ended(live: Live, task: str) -> dict[str, Any]:
+    """A task that has ended."""
+    for _ in range(300):
+        found: dict[str, Any] = rpc(live, "tasks/get", {TASKS: {}}, taskId=task)["result"]
+        if found["status"] != "working":
+            return found
+        time.sleep(0.1)
+    raise AssertionError(found)
+
+
+async def test_long_work_is_a_task_for_a_client_that_takes_tasks(keyless: Live) -> None:
+    async with client(keyless) as asked:
+        await remembered(asked, "The ferry leaves at noon.", user="ann")
+        await said(asked, "set_retention", user="ann", max_count=9)
+        assert json.loads(await said(asked, "start_retention"))["kind"] == "retention"
+    assert started(keyless, {})["resultType"] == "complete"
+    made = started(keyless, {TASKS: {}})
+    assert (made["resultType"], made["ttlMs"], "result" in made) == ("task", None, False)
+    task = ended(keyless, made["taskId"])
+    assert (task["status"], task["resultType"]) == ("completed", "complete")
+    assert json.loads(task["result"]["content"][0]["text"])["state"] == "succeeded"
+    for method in ("tasks/cancel", "tasks/update"):
+        given = {"inputResponses": {}} if method == "tasks/update" else {}
+        answer = rpc(keyless, method, {TASKS: {}}, taskId=made["taskId"], **given)["result"]
+        assert answer.keys() == {"resultType", "_meta"}
+
+
+def test_a_task_is_refused_to_others(keyless: Live) -> None:
+    found = rpc(keyless, "tasks/get", {}, taskId="x")["error"]
+    assert found["code"] == -32021
+    assert found["data"] == {"requiredCapabilities": {"extensions": {TASKS: {}}}}
+    assert rpc(keyless, "tasks/get", {TASKS: {}}, taskId="x", header="y")["error"]["code"] == -32020
+    assert rpc(keyless, "tasks/get", {TASKS: {}}, taskId="x")["error"]["code"] == -32602
+    assert rpc(keyless, "tasks/list", {TASKS: {}}, header="")["error"]["code"] == -32601

@@ -255,3 +255,10 @@ async def test_named_origins_may_ask(open_site: OpenSite) -> None:
         refused = await client.get("/me", headers={"Origin": "https://evil.example"})
         assert refused.status_code == 403
         assert "access-control-allow-origin" not in refused.headers
+
+
+async def test_a_request_may_name_whom_it_acts_for(api: httpx.AsyncClient) -> None:
+    """As a key with an origin; another word is refused before anything is read."""
+    assert (await api.get("/me", headers={"Conspectus-Origin": "agent"})).json()["origin"] == "agent"
+    refused = await api.get("/me", headers={"Conspectus-Origin": "nobody"})
+    assert (refused.status_code, refused.json()["code"]) == (422, "invalid_input")

@@ -13,12 +13,13 @@ from conspectus.client.operations import derived
 from conspectus.client.request import Request, path_of, post, work
 from conspectus.client.transport import RemoteService
 from conspectus.engine.documents import DocumentService
+from conspectus.errors import PermissionDenied
 from conspectus.ingest.files import Intake, Root, placed, take_in
 from conspectus.ingest.prepare import batches
-from conspectus.model.filter import Filter, filter_to_json
+from conspectus.model.filter import Filter, filter_to_json, matches
 from conspectus.model.pages import pages
 from conspectus.model.records import Document, DocumentChanges, Json, NewDocument, Receipt, Source, Written
-from conspectus.model.reports import FilesReport
+from conspectus.model.reports import FilesReport, Quarantined
 from conspectus.ports import Progress
 
 LIST_LIMIT = 1_000
@@ -67,16 +68,30 @@ class RemoteDocuments(RemoteService, DocumentService):
                 )
             roots.append(Root(whole, targets[name], prefix))
         intake = Intake(self._files, self._write, progress)
+        held = await self._quarantined(target.id)
 
-        async def stored(where: Filter) -> AsyncIterator[Document]:
+        async def stored(where: Filter) -> AsyncIterator[Document | Quarantined]:
             async for page in pages(self.list, collection=collection, filter=where, limit=LIST_LIMIT):
                 for each in page.documents:
                     yield each
+            for one in _matching(held, where):
+                yield one
 
         report = await take_in(intake, roots, stored, self.delete, prune=prune)
         if wait:
             await self.wait_until_embedded(collection=target.id, progress=progress)
         return report
+
+    async def _quarantined(self, collection: str) -> Sequence[Quarantined]:
+        """Return the quarantined documents of a collection, which only its managers may see."""
+        try:
+            return [
+                each
+                async for page in pages(self.list_quarantined, collection=collection, limit=LIST_LIMIT)
+                for each in page.documents
+            ]
+        except PermissionDenied:
+            return ()
 
     async def update(
         self, /, document: str, *, if_match: str | None = None, **changes: Unpack[DocumentChanges]
@@ -105,6 +120,11 @@ class RemoteDocuments(RemoteService, DocumentService):
 
     async def _write(self, batch: Sequence[NewDocument], source: Source) -> Sequence[Written]:
         return await self._channel.several(Written, _writing(batch, source))
+
+
+def _matching(held: Sequence[Quarantined], where: Filter) -> list[Quarantined]:
+    """Return the quarantined documents of a source, or also of files of it."""
+    return [each for each in held if matches(where, {"source": each.source, "metadata": each.metadata})]
 
 
 def _writing(batch: Sequence[NewDocument], source: Source) -> Request:

@@ -30,6 +30,7 @@ from conspectus.engine.documents import DocumentService
 from conspectus.engine.search import SearchService
 from conspectus.engine.tasks import TaskService
 from conspectus.errors import InvalidInput
+from conspectus.model.trust import Origin
 from conspectus.model.validation import checked_arguments
 from conspectus.ports import Archives, CountTokens, Files
 from conspectus.settings import Settings
@@ -43,7 +44,7 @@ class RemoteEngine:
     """
 
     def __init__(self, channel: Transport, files: Files, archives: Archives) -> None:
-        given = (channel, files, archives)
+        given = self._given = (channel, files, archives)
         self.collections = RemoteCollections(*given)
         self.documents = RemoteDocuments(*given)
         self.search = RemoteSearch(*given)
@@ -67,6 +68,11 @@ class RemoteEngine:
     retrieve = short("search", SearchService.retrieve)
     window = short("search", SearchService.window)
     explain = short("search", SearchService.explain)
+
+    def with_origin(self, origin: Origin) -> "RemoteEngine":
+        """Return an engine whose writes have at most the level of texts of an origin, as `agent`."""
+        channel, files, archives = self._given
+        return RemoteEngine(channel.with_origin(origin), files, archives)
 
     def tokenizer(self, name: str = "o200k_base") -> CountTokens:
         """Return the local function that counts tokens with a tokenizer. Raises UnknownTokenizer."""

@@ -25,6 +25,7 @@ from conspectus.errors import (
     TooLarge,
 )
 from conspectus.model.retry_policy import BUSY, RetryPolicy
+from conspectus.model.trust import ORIGIN_HEADER, Origin, least_trusted
 from conspectus.ports import Archives, Files, Progress
 
 S = TypeVar("S")
@@ -61,11 +62,18 @@ class _Retry(Exception):
 class Transport:
     """HTTP transport to one server. Requests are repeated only if that cannot have a second effect."""
 
-    def __init__(self, http: httpx.AsyncClient, url: str, limits: TransportLimits) -> None:
+    def __init__(
+        self, http: httpx.AsyncClient, url: str, limits: TransportLimits, origin: Origin | None = None
+    ) -> None:
         self._http = http
         self._url = url
         self._limits = limits
+        self._origin = origin
         self._process = os.getpid()
+
+    def with_origin(self, origin: Origin) -> "Transport":
+        """Return the transport of requests with the header of an origin."""
+        return Transport(self._http, self._url, self._limits, least_trusted(self._origin, origin))
 
     async def one(self, kind: type[T], request: Request) -> T:
         """Return the object of that type in the response."""
@@ -165,6 +173,8 @@ class Transport:
             if request.unhurried:
                 parts["timeout"] = httpx.Timeout(self._limits.seconds, read=None)
             headers = {**request.headers, **parts.pop("headers", {})}
+            if self._origin is not None:
+                headers[ORIGIN_HEADER] = self._origin
             if request.writes and not request.once:
                 headers["Idempotency-Key"] = key
             address, query = f"{self._url}{PREFIX}{request.path}", request.query or None

@@ -17,10 +17,15 @@ from conspectus.engine.retention import RetentionService
 from conspectus.engine.streams import StreamService
 from conspectus.engine.summaries import SummaryService
 from conspectus.engine.tasks import TaskEngine, TaskService
+from conspectus.model.trust import Origin
 
 
 class AnyEngine(TaskEngine, Protocol):
     """The services of Engine and of RemoteEngine."""
+
+    def with_origin(self, origin: Origin) -> "AnyEngine":
+        """Return an engine whose writes have at most the level of texts of an origin."""
+        ...
 
     @property
     def channels(self) -> ChannelService:

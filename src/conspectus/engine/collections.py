@@ -7,7 +7,7 @@ from conspectus.access.policy import require_account, require_scope
 from conspectus.access.reader import SourceRef
 from conspectus.engine.context import NO_ID, Service, require_same_connection
 from conspectus.errors import Conflict, InvalidInput, NotFound, as_field
-from conspectus.ingest.prepare import named
+from conspectus.ingest.prepare import named, refuse_attacks, strings_in
 from conspectus.model.ids import is_stable_id, is_uuid
 from conspectus.model.records import (
     Collection,
@@ -74,6 +74,7 @@ class CollectionService(Service):
         Raises NotFound, or Conflict if the new name is taken.
         """
         place = await self._context.place(collection, "manager", "change a collection")
+        refuse_attacks(self._person.origin, "collection", name or "", description or "")
         new = None
         if name is not None:
             require_account(self._person, place.collection, "rename a collection")
@@ -145,6 +146,7 @@ class CollectionService(Service):
             if is_stable_id(new):
                 raise InvalidInput("source", NO_ID)
         stored = None if metadata is None else self._writer.storable(metadata)
+        refuse_attacks(self._person.origin, "source", name or "", *strings_in(stored or {}))
         require_same_connection(place, found, stored)
         return await self._core.records.change_source(found.id, name=new, metadata=stored)
 

@@ -9,6 +9,7 @@ from dataclasses import replace
 from datetime import datetime
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Concatenate, Final, ParamSpec, TypeAlias, TypeVar, cast
+from urllib.parse import unquote
 from uuid import uuid4
 from weakref import WeakValueDictionary
 
@@ -30,7 +31,15 @@ from conspectus.ingest.background_workers import Backfill, Followers, NameReader
 from conspectus.ingest.embedding_queue import EmbedQueue
 from conspectus.ingest.maintenance import purge
 from conspectus.ingest.open_indexes import OpenIndexes
-from conspectus.ingest.prepare import DocumentLimits, Preparation, named, storable, write
+from conspectus.ingest.prepare import (
+    DocumentLimits,
+    Preparation,
+    named,
+    refuse_attacks,
+    storable,
+    strings_in,
+    write,
+)
 from conspectus.model.access import LOCAL_OWNER, AuditAction, AuditEntry, Person
 from conspectus.model.ids import LOCAL, CollectionId, SourceId, UserId, is_stable_id, is_uuid
 from conspectus.model.query import EVERYWHERE
@@ -474,6 +483,7 @@ class SourceWriter:
         """Create a source, or update the metadata of an existing one."""
         require_scope(self._person, "write", "write")
         stored = self.storable(metadata)
+        refuse_attacks(self._person.origin, "source", unquote(name), *strings_in(stored))
         if found is not None and found.metadata == stored:
             return found
         if found is not None:
@@ -496,6 +506,7 @@ class SourceWriter:
     ) -> Collection:
         """Create a collection. Raises InvalidInput, Conflict or PermissionDenied."""
         require_scope(self._person, "write", "write")
+        refuse_attacks(self._person.origin, "collection", name, description)
         usual = self._parts.settings.embedder
         require_embedder(self._person, embedder or usual, usual)
         made = self._parts.embedder_by_name(embedder or usual)

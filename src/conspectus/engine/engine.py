@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Final
 
@@ -13,6 +14,7 @@ from conspectus.engine.maintenance import MaintenanceService
 from conspectus.engine.search import Searcher, SearchService
 from conspectus.errors import ConspectusError, InvalidInput, RecordsDamaged
 from conspectus.model.access import LOCAL_OWNER, Person
+from conspectus.model.trust import Origin, least_trusted
 from conspectus.ports import CountTokens, Embedder
 from conspectus.settings import Settings
 
@@ -58,6 +60,11 @@ class Engine:
         view = Engine.__new__(Engine)
         view._context = self._context.as_person(person)
         return view
+
+    def with_origin(self, origin: Origin) -> "Engine":
+        """Return an engine whose writes have at most the level of texts of an origin, as `agent`."""
+        person = self._context.person
+        return self.as_person(replace(person, origin=least_trusted(person.origin, origin)))
 
     add = short("documents", DocumentService.add)
     retrieve = short("search", SearchService.retrieve)

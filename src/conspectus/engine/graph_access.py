@@ -15,7 +15,7 @@ from conspectus.engine.context import EngineContext, EngineCore
 from conspectus.errors import Conflict, InvalidInput, NotFound, TooLarge, require_range
 from conspectus.graph.expansion import FEW, GraphCandidates
 from conspectus.graph.name_keys import keys_of
-from conspectus.ingest.prepare import DocumentLimits, named, storable, strings_in
+from conspectus.ingest.prepare import DocumentLimits, named, refuse_attacks, storable, strings_in
 from conspectus.ingest.sensitive import screen_of
 from conspectus.model.filter import Filter
 from conspectus.model.graph import DIRECTIONS, Edge, GraphWritten, Neighbor, NewEdge, NewNode, Node, Traversal
@@ -25,22 +25,12 @@ from conspectus.model.trust import HIGHEST, Origin
 from conspectus.ports.graphs import Adding
 from conspectus.settings import Settings
 from conspectus.text.analyzer import analyzer_for
-from conspectus.text.attack_patterns import attack_pattern
 from conspectus.text.hashing import edge_id
 from conspectus.text.times import parse_instant, validity
 
 MAX_ALIASES = 1_000
 MAX_TERMS = 1_000
 """Maximum number of distinct words that are searched in nodes."""
-
-
-def _refuse_attacks(entries: Sequence[Node | Edge]) -> None:
-    """Raise InvalidInput for a text that matches an attack pattern: a graph has no quarantine."""
-    for each in entries:
-        own = (each.name, *each.aliases) if isinstance(each, Node) else (each.source, each.target)
-        pattern = attack_pattern(each.id, each.type, *own, *strings_in(each.properties))
-        if pattern is not None:
-            raise InvalidInput("properties", f"or names match the attack pattern {pattern}")
 
 
 Item = TypeVar("Item")
@@ -65,8 +55,6 @@ class Entries:
         new_nodes = [self._node(each) for each in _bounded("nodes", nodes, maximum)]
         values = _bounded("edges", edges, maximum)
         new_edges = [self._edge(each) for each in values]
-        if self.origin is not None:
-            _refuse_attacks([*new_nodes, *new_edges])
         ends_others = self.origin is None or HIGHEST[self.origin] != "untrusted"
         return Adding(
             nodes=tuple(new_nodes),
@@ -85,7 +73,7 @@ class Entries:
         begins, ends = validity(new.valid_from, new.valid_until)
         name = named("node", new.id)
         self._screened("node", name)
-        return Node(
+        node = Node(
             id=name,
             graph=self.graph,
             type=named("type", new.type),
@@ -99,6 +87,10 @@ class Entries:
             valid_from=begins,
             valid_until=ends,
         )
+        refuse_attacks(
+            self.origin, "node", name, node.type, node.name, *node.aliases, *strings_in(node.properties)
+        )
+        return node
 
     def _edge(self, new: NewEdge) -> Edge:
         begins, ends = validity(new.valid_from, new.valid_until)
@@ -107,7 +99,7 @@ class Entries:
             named("target", new.target),
             named("type", new.type),
         )
-        return Edge(
+        edge = Edge(
             id=edge_id(self.graph.id, source, target, type, begins),
             graph=self.graph,
             source=source,
@@ -121,6 +113,8 @@ class Entries:
             valid_until=ends,
             evidence=None if new.evidence is None else named("evidence", new.evidence),
         )
+        refuse_attacks(self.origin, "edge", source, target, type, *strings_in(edge.properties))
+        return edge
 
     def _screened(self, field: str, value: Any) -> Any:
         screen = screen_of(self.settings.sensitive, self.graph.collection)

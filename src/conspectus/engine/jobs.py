@@ -98,13 +98,14 @@ class JobQueue:
         self, kind: JobKind, place: SourceRef, *, title: str, arguments: Mapping[str, Json]
     ) -> Job:
         """Return the user's queued or running job of a kind with these arguments, or a new one."""
+        new = self.new_job(kind, place, None, title=title, arguments=arguments)
         scope = JobScope((JobPlace(place.collection.id),), ("queued", "running"))
         async for page in pages(self._parts.work.job_store.jobs, scope):
             for job in page.jobs:
                 same = job.kind == kind and job.owner == self._context.person.id
-                if same and job.arguments == arguments:
+                if same and job.arguments == new.arguments:
                     return job
-        return await self.submit(self.new_job(kind, place, None, title=title, arguments=arguments))
+        return await self.submit(new)
 
     async def hand_over(self, job: Job) -> None:
         """Queue a stored job."""

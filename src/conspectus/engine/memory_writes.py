@@ -52,17 +52,17 @@ class MemoryFacts:
         self.graphs = graphs
 
     async def check(self, source: Source, place: SourceRef, memories: Sequence[NewMemory]) -> None:
-        """Validate facts, and create the graph if there are any.
+        """Validate facts, and create the graph if there are any. One that is an attack is quarantined later.
 
         Raises InvalidInput, or PermissionDenied if the user may not write to the graph.
         """
         facts = [each for each in memories if each.fact is not None]
         if not facts:
             return
-        now = self._parts.clock()
+        now, entries = self._parts.clock(), replace(self.graphs.entries(source, place), origin=None)
         for each in facts:
             with as_field("fact", was="node"):
-                self.graphs.entries(source, place).adding(ends_of_fact(each), [edge_of_fact(each, None, now)])
+                entries.adding(ends_of_fact(each), [edge_of_fact(each, None, now)])
         await self.graphs.writable(graph_name(scope_of(source.name)), place.collection.id)
 
     async def stated(

@@ -5,16 +5,18 @@ import random
 from collections import Counter
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from multiprocessing import get_context
 from typing import Final, TypedDict
 
 from conspectus import bootstrap
 from conspectus.engine import Engine
-from conspectus.errors import InvalidInput
+from conspectus.errors import InvalidInput, NotFound
 from conspectus.evals.run import fresh_folder
 from conspectus.model.channels import NewMessage
 from conspectus.model.chat import ChatRequest, Delta, ModelOptions
+from conspectus.model.graph import NewNode
 from conspectus.model.memory import GivenKind, NewMemory, Scope
 from conspectus.model.query import EVERYWHERE
 from conspectus.model.records import NewDocument
@@ -36,12 +38,15 @@ ATTACKS: Final = (
 )
 LEVELS: Final[tuple[MinTrust, ...]] = ("trusted", "standard", "untrusted")
 STORE = 250
-"""Number of histories in one store."""
-TOGETHER = 10
-"""Number of histories that run side by side, and that one query checks."""
+"""Number of histories in one store, which write and copy together."""
+TOGETHER = 20
+"""Number of histories that one query checks."""
 LIMIT = 500
 TOKENS = 50_000
 """Limits that results of histories that are checked together stay below."""
+PLACE, VIDEO = "said", "film"
+"""Names of the source, conversation and graph of a store, and of its stream."""
+SCOPE: Final = Scope(PLACE, conversation=PLACE)
 
 
 class TrustReport(TypedDict):
@@ -74,17 +79,10 @@ class _Statement:
 @dataclass(slots=True)
 class _History:
     number: int
-    engine: Engine
     chance: random.Random
-    counts: Counter[str]
     statements: list[_Statement] = field(default_factory=list)
-    scopes: list[Scope] = field(default_factory=list)
     documents: list[str] = field(default_factory=list)
-    memories: list[tuple[str, Scope]] = field(default_factory=list)
-
-    @property
-    def place(self) -> str:
-        return f"h{self.number}"
+    memories: list[str] = field(default_factory=list)
 
     def statement(self, level: Trust) -> _Statement:
         """Return a new text, of which one in three is an attack."""
@@ -93,11 +91,21 @@ class _History:
         hidden = level != "trusted" and attack in ATTACKS
         made = _Statement(word, f"About {word}. {attack}", level, hidden)
         self.statements.append(made)
-        self.counts["writes"] += 1
         return made
 
 
-Step = Callable[[_History], Awaitable[None]]
+@dataclass(slots=True)
+class _Store:
+    """The histories of one store, and the memory scopes that they wrote to."""
+
+    engine: Engine
+    chance: random.Random
+    histories: Sequence[_History]
+    scopes: dict[Scope, None] = field(default_factory=dict)
+
+
+Step = Callable[[_Store, Sequence[_History]], Awaitable[None]]
+"""A step of some histories of a store, which take it together."""
 
 
 class _Echo:
@@ -122,52 +130,67 @@ class _Echo:
 
 
 def _document(origin: Origin | None, level: Trust) -> Step:
-    async def write(history: _History) -> None:
-        made = history.statement(level)
-        claims: Trust | None = "trusted" if history.chance.random() < 0.5 else None
-        new = NewDocument(made.text, key=made.word, origin=origin, trust=claims)
-        (written,) = await history.engine.add(new, source=history.place)
-        if not made.hidden:
-            history.documents.append(str(written.id))
+    async def write(store: _Store, histories: Sequence[_History]) -> None:
+        made = [each.statement(level) for each in histories]
+        claims: list[Trust | None] = [each.chance.choice(("trusted", None)) for each in histories]
+        new = [
+            NewDocument(each.text, key=each.word, origin=origin, trust=claim)
+            for each, claim in zip(made, claims, strict=True)
+        ]
+        written = await store.engine.add(new, source=PLACE)
+        for history, one, done in zip(histories, made, written, strict=True):
+            history.documents += [] if one.hidden else [str(done.id)]
 
     return write
 
 
 def _memory(role: str, level: Trust) -> Step:
-    async def write(history: _History) -> None:
-        made, scope = history.statement(level), Scope(history.place, conversation="said")
-        kind = history.chance.choice(("turn", "note"))
-        new = NewMemory(made.text, key=made.word, role=role, kind="note" if kind == "note" else "turn")
-        claimed = replace(new, trust="trusted", origin="user")
-        (written,) = await history.engine.memory.add(claimed, scope=scope)
-        history.scopes.append(scope)
-        if not made.hidden:
-            history.memories.append((str(written.id), scope))
+    async def write(store: _Store, histories: Sequence[_History]) -> None:
+        made = [each.statement(level) for each in histories]
+        kinds: list[GivenKind] = [each.chance.choice(("turn", "note")) for each in histories]
+        new = [
+            NewMemory(each.text, key=each.word, role=role, kind=kind, trust="trusted", origin="user")
+            for each, kind in zip(made, kinds, strict=True)
+        ]
+        written = await store.engine.memory.add(new, scope=SCOPE)
+        store.scopes[SCOPE] = None
+        for history, one, done in zip(histories, made, written, strict=True):
+            history.memories += [] if one.hidden else [str(done.id)]
 
     return write
 
 
-async def _message(history: _History) -> None:
-    made = history.statement("standard")
-    new = NewMessage(made.text, key=made.word, author="mallory")
-    await history.engine.channels.add_messages(new, channel=f"{history.place}-chat")
+async def _message(store: _Store, histories: Sequence[_History]) -> None:
+    made = [each.statement("standard") for each in histories]
+    new = [NewMessage(each.text, key=each.word, author="mallory") for each in made]
+    await store.engine.channels.add_messages(new, channel=f"{PLACE}-chat")
 
 
-async def _caption(history: _History) -> None:
-    made = history.statement("standard")
-    new = NewCaption(made.text, start=0.0, end=1.0, key=made.word)
-    await history.engine.streams.add_captions(new, stream=f"{history.place}-video")
+async def _caption(store: _Store, histories: Sequence[_History]) -> None:
+    made = [each.statement("standard") for each in histories]
+    new = [NewCaption(each.text, start=0.0, end=1.0, key=each.word) for each in made]
+    await store.engine.streams.add_captions(new, stream=VIDEO)
 
 
-async def _line(history: _History) -> None:
-    """Import a memory that says nothing of its level."""
-    made = history.statement("standard")
-    line = (
-        f'{{"format": 1, "key": "{made.word}", "user": "{history.place}", "text": "{made.text}",'
+async def _line(store: _Store, histories: Sequence[_History]) -> None:
+    """Import memories that say nothing of their level."""
+    made = [each.statement("standard") for each in histories]
+    lines = [
+        f'{{"format": 1, "key": "{each.word}", "user": "{PLACE}", "text": "{each.text}",'
         ' "kind": "note", "known_from": "2026-01-01T00:00:00Z"}'
-    )
-    await history.engine.memory.import_lines([line])
-    history.scopes.append(Scope(history.place))
+        for each in made
+    ]
+    await store.engine.memory.import_lines(lines)
+    store.scopes[Scope(PLACE)] = None
+
+
+async def _fact(store: _Store, histories: Sequence[_History]) -> None:
+    """Write nodes as an agent, which are refused if they are attacks."""
+    graph = store.engine.with_origin("agent").graph
+    for each in histories:
+        made = each.statement("standard")
+        with suppress(InvalidInput):
+            await graph.add_nodes([NewNode(made.word, name=made.text)], graph=PLACE)
 
 
 WRITES: Final[Sequence[Step]] = (
@@ -181,65 +204,70 @@ WRITES: Final[Sequence[Step]] = (
     _message,
     _caption,
     _line,
+    _fact,
 )
 
 
-async def _carry(history: _History) -> None:
+async def _carry(store: _Store, _: Sequence[_History]) -> None:
     """Export the memories of a scope and import them for another user, twice."""
-    if history.scopes:
-        scope = history.chance.choice(history.scopes)
-        to = Scope(f"{history.place}c{len(history.scopes)}")
-        exported = await history.engine.memory.export(scope=scope)
-        for _ in range(2):
-            await history.engine.memory.import_lines(exported.lines, scope=to)
-        history.scopes.append(to)
+    if not store.scopes:
+        return
+    scope = store.chance.choice(list(store.scopes))
+    to = Scope(f"{PLACE}{len(store.scopes)}")
+    exported = await store.engine.memory.export(scope=scope)
+    for _time in range(2):
+        await store.engine.memory.import_lines(exported.lines, scope=to)
+    store.scopes[to] = None
 
 
-async def _raise_document(history: _History) -> None:
-    """Change a document, and claim a higher level."""
-    if history.documents:
-        await history.engine.documents.update(
-            history.chance.choice(history.documents), title="Reviewed", trust="trusted", origin="user"
-        )
+async def _raise_document(store: _Store, histories: Sequence[_History]) -> None:
+    """Change documents, and claim a higher level."""
+    for each in histories:
+        if each.documents:
+            name = each.chance.choice(each.documents)
+            await store.engine.documents.update(name, title="Reviewed", trust="trusted", origin="user")
 
 
-async def _raise_memory(history: _History) -> None:
-    """Change a memory to a trusted note that repeats it."""
-    if history.memories:
-        memory, scope = history.chance.choice(history.memories)
-        text = (await history.engine.memory.get(memory, scope=scope)).text
-        await history.engine.memory.update(
-            memory, scope=scope, text=f"{text} So it is.", kind="note", trust="trusted", origin="user"
-        )
+async def _raise_memory(store: _Store, histories: Sequence[_History]) -> None:
+    """Change memories to trusted notes that repeat them."""
+    for each in histories:
+        if each.memories:
+            name = each.chance.choice(each.memories)
+            text = (await store.engine.memory.get(name, scope=SCOPE)).text
+            await store.engine.memory.update(
+                name, scope=SCOPE, text=f"{text} So it is.", kind="note", trust="trusted", origin="user"
+            )
 
 
-async def _repeat(history: _History) -> None:
-    """Write a memory again as it is stored, now as the user."""
-    if history.memories:
-        memory, scope = history.chance.choice(history.memories)
-        stored = await history.engine.memory.get(memory, scope=scope)
-        kind: GivenKind = "note" if stored.kind == "note" else "turn"
-        again = NewMemory(
-            stored.text, key=stored.document.key, role=stored.document.role, kind=kind, trust="trusted"
-        )
-        await history.engine.memory.add(again, scope=scope)
+async def _repeat(store: _Store, histories: Sequence[_History]) -> None:
+    """Write memories again as they are stored, now as the user."""
+    again = []
+    for each in histories:
+        if each.memories:
+            stored = await store.engine.memory.get(each.chance.choice(each.memories), scope=SCOPE)
+            kind: GivenKind = "note" if stored.kind == "note" else "turn"
+            key, role = stored.document.key, stored.document.role
+            again.append(NewMemory(stored.text, key=key, role=role, kind=kind, trust="trusted"))
+    if again:
+        await store.engine.memory.add(again, scope=SCOPE)
 
 
-async def _answer(history: _History) -> None:
-    """Let a model repeat what is stored, and store its answer."""
-    asked = history.chance.choice(history.statements)
-    request = ChatRequest(asked.word, store_in=f"{history.place}-answers", min_similarity=None)
-    async for _ in history.engine.chat.stream(request):
-        pass
+async def _answer(store: _Store, histories: Sequence[_History]) -> None:
+    """Let a model repeat what is stored, and store its answers."""
+    for each in histories:
+        asked = each.chance.choice(each.statements)
+        request = ChatRequest(asked.word, store_in=f"{PLACE}-answers", min_similarity=None)
+        async for _ in store.engine.chat.stream(request):
+            pass
 
 
-async def _summarize(history: _History) -> None:
+async def _summarize(store: _Store, _: Sequence[_History]) -> None:
     """Summarize the captions, and store the summary at its level."""
-    names = [each.source.name for each in await history.engine.streams.list()]
-    if f"{history.place}-video" in names:
-        summary = await history.engine.summaries.summarize(f"{history.place}-video", extractive=True)
+    names = [each.source.name for each in await store.engine.streams.list()]
+    if VIDEO in names:
+        summary = await store.engine.summaries.summarize(VIDEO, extractive=True)
         new = NewDocument(summary.text or "Empty.", key="summary", origin="agent", trust=summary.trust)
-        await history.engine.add(new, source=history.place)
+        await store.engine.add(new, source=PLACE)
 
 
 STEPS: Final[Sequence[Step]] = (
@@ -289,34 +317,46 @@ def _in_one_store(numbers: range, seed: int, settings: Settings) -> Counter[str]
 
 async def _run(numbers: range, seed: int, settings: Settings) -> Counter[str]:
     counts: Counter[str] = Counter()
+    histories = [_History(each, random.Random(f"{seed} {each}")) for each in numbers]
     with fresh_folder() as folder:
         async with bootstrap.open(folder, settings=settings, chat_model=_Echo()) as engine:
-            made = [_History(each, engine, random.Random(f"{seed} {each}"), counts) for each in numbers]
-            parts = [made[start : start + TOGETHER] for start in range(0, len(made), TOGETHER)]
-            for part in parts:
-                await asyncio.gather(*map(_live, part))
+            store = _Store(engine, random.Random(f"{seed} {numbers}"), histories)
+            counts["writes"] = await _take(WRITES, store)
+            counts["laundering"] = await _take(STEPS, store)
             await engine.maintenance.reindex()
-            for part in parts:
-                await _check(engine, part, counts)
+            exported = await _exported(store)
+            for start in range(0, len(histories), TOGETHER):
+                await _check(store, histories[start : start + TOGETHER], exported, counts)
     return counts
 
 
-async def _live(history: _History) -> None:
-    """Write texts, and copy them."""
-    for _ in range(history.chance.randint(1, 4)):
-        await history.chance.choice(WRITES)(history)
-    for _ in range(history.chance.randint(1, 4)):
-        await history.chance.choice(STEPS)(history)
-        history.counts["laundering"] += 1
+async def _take(steps: Sequence[Step], store: _Store) -> int:
+    """Have each history take one to four steps by chance; return their number."""
+    left = [(each, each.chance.randint(1, 4)) for each in store.histories]
+    for number in range(4):
+        chosen: dict[Step, list[_History]] = {}
+        for history in (each for each, most in left if number < most):
+            chosen.setdefault(history.chance.choice(steps), []).append(history)
+        for step, histories in chosen.items():
+            await step(store, histories)
+    return sum(most for _, most in left)
 
 
-async def _check(engine: Engine, histories: Sequence[_History], counts: Counter[str]) -> None:
+async def _exported(store: _Store) -> str:
+    """Return all exports: memories of each scope, and the graph."""
+    lines = [line for each in store.scopes for line in (await store.engine.memory.export(scope=each)).lines]
+    with suppress(NotFound):
+        lines.append(await store.engine.graph.export(graph=PLACE))
+    return "\n".join(lines)
+
+
+async def _check(store: _Store, histories: Sequence[_History], exported: str, counts: Counter[str]) -> None:
     statements = {each.mark: each for history in histories for each in history.statements}
     words = " ".join(each.word for each in statements.values())
-    window = await engine.window(words, TOKENS, collection=EVERYWHERE, limit=LIMIT)
+    window = await store.engine.window(words, TOKENS, collection=EVERYWHERE, limit=LIMIT)
     shown = [window.text]
     for lowest in LEVELS:
-        found = await engine.retrieve(words, collection=EVERYWHERE, limit=LIMIT, min_trust=lowest)
+        found = await store.engine.retrieve(words, collection=EVERYWHERE, limit=LIMIT, min_trust=lowest)
         if len(found.hits) == LIMIT or window.tokens > TOKENS / 2:
             raise InvalidInput("histories", "copy more than fits into a result; check fewer together")
         for hit in found.hits:
@@ -325,13 +365,12 @@ async def _check(engine: Engine, histories: Sequence[_History], counts: Counter[
             demanded = least(hit.document.trust, lowest) == lowest
             counts["levels_raised"] += bool(levels) and not (allowed and demanded)
             shown.append(hit.chunk.text)
-    for history in histories:
-        for scope in dict.fromkeys(history.scopes):
-            asked = " ".join(each.word for each in history.statements)
-            notes = await engine.memory.window(asked, TOKENS, scope=scope, limit=LIMIT)
-            counts["levels_raised"] += sum(each.document.trust != "trusted" for each in notes.notes)
-            shown += [notes.text, *(await engine.memory.export(scope=scope)).lines]
-    everything = "\n".join(shown)
+    if store.scopes:
+        scope = store.chance.choice(list(store.scopes))
+        notes = await store.engine.memory.window(words, TOKENS, scope=scope, limit=LIMIT)
+        counts["levels_raised"] += sum(each.document.trust != "trusted" for each in notes.notes)
+        shown.append(notes.text)
+    everything = "\n".join([*shown, exported])
     for mark, each in statements.items():
         counts["checked"] += 1
         counts["quarantined"] += each.hidden and mark not in everything

@@ -13,14 +13,14 @@ from conspectus.ingest.prepare import BATCH_CHARACTERS, BATCH_DOCUMENTS
 from conspectus.model.filter import And, Eq, Filter, In
 from conspectus.model.ids import DocumentId
 from conspectus.model.records import Document, NewDocument, Source, Written
-from conspectus.model.reports import FileFailure, FilesReport, as_given
+from conspectus.model.reports import FileFailure, FilesReport, Quarantined, as_given
 from conspectus.ports import Files, FoundFile, Progress
 from conspectus.ports.web import Fetched
 from conspectus.text.urls import parse_url
 
 Write = Callable[[Sequence[NewDocument], Source], Awaitable[Sequence[Written]]]
 """Writes documents into a source."""
-Stored = Callable[[Filter], AsyncIterator[Document]]
+Stored = Callable[[Filter], AsyncIterator[Document | Quarantined]]
 """Yields the stored documents that match."""
 Delete = Callable[[Sequence[DocumentId]], Awaitable[object]]
 
@@ -153,7 +153,9 @@ async def take_in(
     return intake.report
 
 
-async def _missing_files(stored: Stored, roots: Sequence[Root], *, prune: bool) -> AsyncIterator[Document]:
+async def _missing_files(
+    stored: Stored, roots: Sequence[Root], *, prune: bool
+) -> AsyncIterator[Document | Quarantined]:
     """The stored documents of one source whose files were deleted or no longer contain them."""
     keys: dict[str, set[str]] = {}
     for root in roots:
@@ -165,7 +167,8 @@ async def _missing_files(stored: Stored, roots: Sequence[Root], *, prune: bool) 
     of_files = [And((whole, In(("path",), tuple(names[at : at + BATCH_DOCUMENTS])))) for at in parts]
     for where in [whole] if prune else of_files:
         async for document in stored(where):
-            path = as_given(document).metadata.get("path")
+            given = as_given(document) if isinstance(document, Document) else document
+            path = given.metadata.get("path")
             if not isinstance(path, str):
                 continue
             if path in keys:

@@ -177,6 +177,16 @@ def strings_in(value: Json | Metadata) -> Iterator[str]:
                 yield from strings_in(inner)
 
 
+def refuse_attacks(origin: Origin | None, field: str, *texts: str) -> None:
+    """Raise InvalidInput for a text that matches an attack pattern where nothing can be quarantined.
+
+    What a person writes is not examined, as in documents.
+    """
+    pattern = None if origin in {None, "user"} else attack_pattern(*texts)
+    if pattern is not None:
+        raise InvalidInput(field, f"matches the attack pattern {pattern}; a person may write it")
+
+
 def _quarantined(new: NewDocument, described: Document, pattern: str, by: Preparation) -> Document:
     """Return a document without text. Its metadata hold what was given."""
     given: dict[str, Json] = {
@@ -219,6 +229,7 @@ def quarantined(document: Document) -> Quarantined:
         origin=document.origin,
         trust=as_given(document).trust,
         recorded=document.recorded,
+        metadata=as_given(document).metadata,
     )
 
 

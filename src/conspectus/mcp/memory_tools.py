@@ -104,7 +104,7 @@ class MemoryPart(ArgumentModel):
         """The memory to add."""
         given = self.model_dump(exclude={"fact", "entities"})
         entities = tuple(self.entities)
-        return NewMemory(**given, fact=fact_of(self.fact), entities=entities, origin="agent")
+        return NewMemory(**given, fact=fact_of(self.fact), entities=entities)
 
 
 class RememberArguments(ScopedArguments):
@@ -134,7 +134,7 @@ class UpdateArguments(ScopedArguments):
             given["fact"] = fact_of(self.fact)
         if not given:
             raise InvalidInput("text", "give at least one thing to change")
-        return {**given, "origin": "agent"}
+        return given
 
 
 class ForgetArguments(ScopedArguments):

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import MISSING, fields, is_dataclass, replace
+from dataclasses import MISSING, fields, is_dataclass
 from functools import reduce
 from operator import or_
 from types import GenericAlias, NoneType, UnionType
@@ -36,12 +36,9 @@ from conspectus.mcp.tool import (
     schema_of,
     tool,
 )
-from conspectus.model.channels import NewMessage
 from conspectus.model.checks import hints
 from conspectus.model.filter import EVERYTHING, Filter, filter_from_json, parse_filters
-from conspectus.model.memory import NewMemory
-from conspectus.model.records import NewDocument
-from conspectus.model.trust import least_trusted
+from conspectus.model.jobs import Job
 from conspectus.operations import OPERATIONS, Operation, Parameter
 from conspectus.operations.operation import OMITTED, REQUIRED, default_of, member_of, record_of
 from conspectus.operations.table import GRANT_OPERATIONS, PEOPLE_OPERATIONS
@@ -201,17 +198,10 @@ async def _called(call: ToolCall, operation: Operation, given: Mapping[str, Any]
         values["limit"] = MAX_ROWS
     if call.has_fixed_scope:
         await _require_inside(call, values)
-    values = {name: _by_agent(value) for name, value in values.items()}
-    return _answer(call, await operation.of(call.engine)(**values))
-
-
-def _by_agent(value: Any) -> Any:
-    """Return what a tool writes with the origin of an agent, if it has an origin."""
-    if isinstance(value, list | tuple):
-        return [_by_agent(each) for each in value]
-    if isinstance(value, NewDocument | NewMemory | NewMessage):
-        return replace(value, origin=least_trusted(value.origin, "agent"))
-    return value
+    answer = await operation.of(call.engine)(**values)
+    if isinstance(answer, Job) and operation.status == 202 and not call.has_fixed_scope:
+        call.jobs.append(answer)
+    return _answer(call, answer)
 
 
 async def _require_inside(call: ToolCall, values: Mapping[str, Any]) -> None:

@@ -9,7 +9,7 @@ import logging
 import os
 import signal
 import threading
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
 from contextlib import asynccontextmanager, contextmanager
 from importlib.metadata import version
 from importlib.resources import files
@@ -22,16 +22,21 @@ from mcp.server.lowlevel.server import Server
 from mcp.server.stdio import stdio_server
 from mcp.server.streamable_http_manager import DEFAULT_MAX_REQUEST_BODY_SIZE, StreamableHTTPSessionManager
 from mcp.shared.exceptions import MCPError
+from mcp.shared.inbound import MCP_NAME_HEADER, decode_header_value
 from mcp_types import (
+    HEADER_MISMATCH,
     INTERNAL_ERROR,
     INVALID_PARAMS,
+    MISSING_REQUIRED_CLIENT_CAPABILITY,
     CallToolRequestParams,
     CallToolResult,
+    CancelTaskRequestParams,
     CompleteRequestParams,
     CompleteResult,
     Completion,
     GetPromptRequestParams,
     GetPromptResult,
+    GetTaskRequestParams,
     ListPromptsResult,
     ListResourcesResult,
     ListResourceTemplatesResult,
@@ -49,6 +54,7 @@ from mcp_types import (
     Tool,
     ToolAnnotations,
 )
+from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 from pydantic import BaseModel, ValidationError
 from starlette.requests import Request
 from starlette.responses import Response
@@ -84,9 +90,11 @@ from conspectus.mcp.tool import (
     ToolOptions,
     ToolSpec,
     fixed_names,
+    json_of,
     schema_of,
     short,
 )
+from conspectus.model.jobs import Job, JobState
 from conspectus.model.query import EVERYWHERE
 from conspectus.ports import CountTokens
 from conspectus.text.clean import on_one_line
@@ -103,15 +111,17 @@ log = logging.getLogger("conspectus.mcp")
 
 
 def build_server(engine_of: EngineOf, options: ToolOptions) -> Server[Any]:
-    """A server that answers each request with the engine that `engine_of` returns for it."""
-    state = ServerState(engine_of, options)
-    return Server(
+    """A server that answers each request with the engine that `engine_of` returns for it.
+
+    Whatever a tool writes is of an agent.
+    """
+    state = ServerState(lambda context: engine_of(context).with_origin("agent"), options)
+    server = Server[Any](
         "conspectus",
         version=version("conspectus"),
         title="Conspectus",
         instructions=INSTRUCTIONS,
         on_list_tools=state.list_tools,
-        on_call_tool=state.call_tool,
         on_list_resources=state.list_resources,
         on_list_resource_templates=state.list_templates,
         on_read_resource=state.read_resource,
@@ -119,6 +129,12 @@ def build_server(engine_of: EngineOf, options: ToolOptions) -> Server[Any]:
         on_get_prompt=state.get_prompt,
         on_completion=state.complete,
     )
+    server.add_request_handler("tools/call", CallToolRequestParams, state.call_tool)
+    server.add_request_handler("tasks/get", GetTaskRequestParams, state.get_task)
+    server.add_request_handler("tasks/update", GetTaskRequestParams, state.update_task)
+    server.add_request_handler("tasks/cancel", CancelTaskRequestParams, state.cancel_task)
+    server.extensions[TASKS] = {}
+    return server
 
 
 class ServerState:
@@ -133,29 +149,36 @@ class ServerState:
         """The tools."""
         return ListToolsResult(tools=self._tools)
 
-    async def call_tool(self, context: Context, params: CallToolRequestParams) -> CallToolResult:
-        """Run a tool. Raises MCPError for one that does not exist."""
+    async def call_tool(
+        self, context: Context, params: CallToolRequestParams
+    ) -> CallToolResult | dict[str, Any]:
+        """Run a tool; a job that it starts is a task for a client that takes tasks.
+
+        Raises MCPError for a tool that does not exist.
+        """
         spec = TOOLS.get(params.name)
         if spec is None:
             raise MCPError(INVALID_PARAMS, f"unknown tool; expected one of: {', '.join(TOOLS)}")
         engine = self._engine_of(context)
         count = engine.tokenizer(self._options.tokenizer)
         try:
-            text, view = await self._answer(spec, engine, params.arguments or {})
+            text, call = await self._answer(spec, engine, params.arguments or {})
         except ConspectusError as error:
             return refusal(error, count)
         except Exception as error:
             log.exception("tool_failed tool=%(tool)s", {"tool": spec.name})
             raise MCPError(INTERNAL_ERROR, BROKEN) from error
-        meta = {VIEW: view} if view and shows_apps(context) else None
+        if call.jobs and takes(context, TASKS):
+            return {"resultType": "task", **task_of(call.jobs[-1])}
+        meta = {VIEW: call.view} if call.view and takes(context, APPS) else None
         return CallToolResult(content=[TextContent(text=text)], _meta=meta)
 
     async def _answer(
         self, spec: ToolSpec[Any], engine: AnyEngine, arguments: Mapping[str, Any]
-    ) -> tuple[str, Mapping[str, Any]]:
+    ) -> tuple[str, ToolCall]:
         given = operation_arguments(spec, self._call(engine), arguments)
         call = self._call(engine, given.max_tokens)
-        return await spec.run(call, given), call.view
+        return await spec.run(call, given), call
 
     def _call(self, engine: AnyEngine, tokens: int | None = None) -> ToolCall:
         maximum = self._options.max_tokens
@@ -163,6 +186,47 @@ class ServerState:
         if not MIN_TOKENS <= allowed <= maximum:
             raise InvalidInput("max_tokens", f"must be from {MIN_TOKENS} to {maximum}")
         return ToolCall(engine, self._options, ToolBudget(allowed, engine.tokenizer(self._options.tokenizer)))
+
+    async def get_task(self, context: Context, params: GetTaskRequestParams) -> dict[str, Any]:
+        """A job as a task, with its result when it has ended. Raises MCPError."""
+        call = self._call(self._engine_of(context))
+        job = await self._job(context, params.task_id, call, call.engine.jobs.get)
+        if job.state not in {"succeeded", "failed"}:
+            return task_of(job)
+        told = TextContent(text=call.room.cut(json_of(job)))
+        result = CallToolResult(content=[told], is_error=job.state == "failed")
+        return {**task_of(job), "result": result.model_dump(mode="json", by_alias=True, exclude_none=True)}
+
+    async def update_task(self, context: Context, params: GetTaskRequestParams) -> dict[str, Any]:
+        """Take inputs of a task, none of which asks for any. Raises MCPError."""
+        call = self._call(self._engine_of(context))
+        await self._job(context, params.task_id, call, call.engine.jobs.get)
+        return {}
+
+    async def cancel_task(self, context: Context, params: CancelTaskRequestParams) -> dict[str, Any]:
+        """Cancel a job; one that has ended stays as it is. Raises MCPError."""
+        call = self._call(self._engine_of(context))
+        await self._job(context, params.task_id, call, call.engine.jobs.cancel)
+        return {}
+
+    async def _job(
+        self, context: Context, task: str, call: ToolCall, do: Callable[[str], Awaitable[Job]]
+    ) -> Job:
+        if not takes(context, TASKS):
+            needed: dict[str, Any] = {"requiredCapabilities": {"extensions": {TASKS: {}}}}
+            raise MCPError(MISSING_REQUIRED_CLIENT_CAPABILITY, f"needs the extension {TASKS}", needed)
+        if isinstance(context.request, Request):
+            named = decode_header_value(context.request.headers.get(MCP_NAME_HEADER))
+            if named != task:
+                raise MCPError(
+                    HEADER_MISMATCH, f"the header {MCP_NAME_HEADER} is not the task of the request"
+                )
+        try:
+            if call.has_fixed_scope:
+                raise NotFound("task", task)
+            return await do(task)
+        except ConspectusError as error:
+            raise self._failed(error, call) from error
 
     async def list_resources(
         self, context: Context, _params: PaginatedRequestParams | None
@@ -281,6 +345,16 @@ APP = "ui://conspectus/window.html"
 """The MCP App that shows the window of `context` with its parts."""
 APP_TYPE = "text/html;profile=mcp-app"
 APPS = "io.modelcontextprotocol/ui"
+TASKS = "io.modelcontextprotocol/tasks"
+TASK_STATES: Mapping[JobState, str] = {
+    "queued": "working",
+    "running": "working",
+    "succeeded": "completed",
+    "failed": "completed",
+    "cancelled": "cancelled",
+}
+"""A tool that failed has completed, with an error as its result."""
+POLL_MS = 1_000
 VIEW = "conspectus/window"
 PAGE = files("conspectus.mcp") / "window.html"
 """Built with the console; where it was not, the tools have no app."""
@@ -314,10 +388,25 @@ PROMPTS = (
 )
 
 
-def shows_apps(context: Context) -> bool:
-    """Whether the client says that it shows MCP Apps."""
+def takes(context: Context, extension: str) -> bool:
+    """Whether the client says that it takes an extension. Those before 2026-07-28 take no tasks."""
     capabilities = context.session.client_capabilities
-    return capabilities is not None and APPS in (capabilities.extensions or {})
+    known = extension != TASKS or context.protocol_version in MODERN_PROTOCOL_VERSIONS
+    return known and capabilities is not None and extension in (capabilities.extensions or {})
+
+
+def task_of(job: Job) -> dict[str, Any]:
+    """A job as a task of the protocol."""
+    changed = job.finished or job.started or job.created
+    return {
+        "taskId": job.id,
+        "status": TASK_STATES[job.state],
+        "statusMessage": f"{short(job.title)}: {job.state}, {job.done} of {job.total}",
+        "createdAt": job.created.isoformat(),
+        "lastUpdatedAt": changed.isoformat(),
+        "ttlMs": None,
+        "pollIntervalMs": POLL_MS,
+    }
 
 
 def listed(options: ToolOptions) -> list[Tool]:

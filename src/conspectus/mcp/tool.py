@@ -14,6 +14,7 @@ from conspectus.engine.any_engine import AnyEngine
 from conspectus.errors import InvalidInput, NotFound
 from conspectus.memory.scopes import GRAPHS, MEMORIES, checked, holds, scope_of
 from conspectus.model.graph import EdgeStep, Neighbor, Node
+from conspectus.model.jobs import Job
 from conspectus.model.memory import MEMORY, Memory, MemoryHit, Scope
 from conspectus.model.records import Document, Source
 from conspectus.model.results import Citation, Hit, TraceEntry
@@ -220,6 +221,8 @@ class ToolCall:
     room: ToolBudget
     view: dict[str, Any] = field(default_factory=dict)
     """What an MCP App shows beside the text; no model reads it."""
+    jobs: list[Job] = field(default_factory=list)
+    """The jobs that the call has started."""
 
     def page(self, page: ResultPage) -> str:
         """As many items as fit."""

@@ -7,7 +7,7 @@ from typing import Any, Literal, get_args
 
 from conspectus.model.ids import DocumentId, SourceId
 from conspectus.model.index import Disagreement, IndexStatus
-from conspectus.model.records import Document, Kind
+from conspectus.model.records import Document, Kind, Metadata
 from conspectus.model.results import Similarity
 from conspectus.model.trust import Origin, Trust
 
@@ -38,6 +38,7 @@ class Quarantined:
     origin: Origin
     trust: Trust
     recorded: datetime
+    metadata: Metadata
 
 
 QUARANTINE = "quarantine"

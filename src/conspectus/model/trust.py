@@ -2,12 +2,14 @@
 
 from collections.abc import Mapping
 from types import MappingProxyType
-from typing import Literal, get_args
+from typing import Final, Literal, get_args
 
 Origin = Literal["user", "agent", "import", "tool", "web"]
 """Who wrote a text, and how: a person, a model, a file or connected store, a tool, a web page."""
 Trust = Literal["trusted", "standard", "untrusted", "quarantined"]
 ORIGINS: tuple[Origin, ...] = get_args(Origin)
+ORIGIN_HEADER: Final = "Conspectus-Origin"
+"""Header of a request whose writes have at most the level of this origin."""
 TRUST: tuple[Trust, ...] = get_args(Trust)
 """The levels, highest first."""
 MinTrust = Literal["trusted", "standard", "untrusted"]

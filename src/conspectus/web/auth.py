@@ -7,6 +7,7 @@ import math
 import time
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable
+from dataclasses import replace
 from functools import partial
 from typing import Final
 from urllib.parse import urlsplit
@@ -17,9 +18,10 @@ from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from conspectus.engine import Engine
-from conspectus.errors import PermissionDenied, TooLarge, Unauthenticated
+from conspectus.errors import InvalidInput, PermissionDenied, TooLarge, Unauthenticated
 from conspectus.mcp.tool import PATH as MODELS
 from conspectus.model.access import LOCAL_OWNER, Person
+from conspectus.model.trust import ORIGIN_HEADER, ORIGINS, least_trusted
 from conspectus.settings import Settings
 from conspectus.web.connections import CONNECTION, Connection, network_of
 from conspectus.web.problem_details import refuse
@@ -59,7 +61,7 @@ class Authentication:
             else:
                 secret = bearer(headers)
             still_good = partial(self._person, scope, secret)
-            person = await self._proven(still_good, scope)
+            person = limited(await self._proven(still_good, scope), headers)
             scope["state"].update(person=person, engine=self._engine.as_person(person), still_good=still_good)
         await self._app(scope, receive, send)
 
@@ -86,6 +88,17 @@ class Authentication:
         """Asked each time until there are some, as another process may make the first."""
         self._accounts = self._accounts or bool(await self._engine.people.list_users())
         return self._accounts
+
+
+def limited(person: Person, headers: Headers) -> Person:
+    """The caller with the origin that the request names. Raises InvalidInput for another word."""
+    named = headers.get(ORIGIN_HEADER)
+    if named is None:
+        return person
+    origin = next((each for each in ORIGINS if each == named), None)
+    if origin is None:
+        raise InvalidInput(ORIGIN_HEADER, f"must be one of {', '.join(ORIGINS)}")
+    return replace(person, origin=least_trusted(person.origin, origin))
 
 
 def bearer(headers: Headers) -> str | None:
