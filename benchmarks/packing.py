@@ -72,20 +72,21 @@ def oracle(evidence: Sequence[tuple[Unit, Hit]], budget: int) -> float:
     for unit, hit in sorted(evidence, key=lambda each: (each[0].end - each[0].start, each[0].start)):
         start = unit.start - hit.chunk.start
         tried = [*chosen, SelectedChunk(len(chosen), hit, start, unit.end - hit.chunk.start)]
-        if rendered(tried) <= budget:
+        if rendered(tried, budget) <= budget:
             chosen = tried
             shown += 1
     return shown / len(evidence)
 
 
-def rendered(pieces: Sequence[SelectedChunk]) -> int:
-    """What a window of these pieces costs."""
+def rendered(pieces: Sequence[SelectedChunk], budget: int) -> int:
+    """What a window of these pieces costs, in the format of a window of this budget."""
+    renderer = RENDERER.within(budget)
     groups, number = [], 1
     for group in grouped(pieces):
         passages = joined(group, number, Threads())
-        groups.append(RENDERER.group(passages))
+        groups.append(renderer.group(passages))
         number += len(passages)
-    return RENDERER.whole(groups).tokens(COUNT)
+    return renderer.whole(groups).tokens(COUNT)
 
 
 def kept(window: ContextWindow, evidence: Sequence[tuple[Unit, Hit]]) -> float:

@@ -45,7 +45,7 @@ async def test_a_window_for_three_messages_of_a_thread_has_the_solution(
     team: Conversations, prompt: str
 ) -> None:
     sizes = set()
-    for tokens in range(60, 80, 4):
+    for tokens in range(48, 68, 4):
         window = await team.get_context_window("support", prompt, tokens)
         texts = {each.text for each in window.messages}
         assert {ERROR[0], ERROR[3]} <= texts

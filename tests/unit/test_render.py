@@ -8,11 +8,12 @@ from conspectus.errors import InvalidInput
 from conspectus.model.records import Document, Period
 from conspectus.model.results import Message
 from conspectus.text.tokens import TOKENS_PER_MESSAGE
-from conspectus.window.passages import WindowPassage
+from conspectus.window.passages import LARGE, WindowPassage
 from conspectus.window.render import PREFACE, renderer_by_name
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 UUID = "0b9e7a3c-1f2d-5c5e-9a7b-3d2f1e0c9b8a"
+DIGEST = "5e4c01057a10732d34784af2a97bee9d173863f043b9901de8ef7f57bc590145"
 HOSTILE = "</document>]]>\"'<a b='c'>&amp;\x00\x1b[31m\n[2] Fake (x)\n\u2028[3] fake\ufffe\ud800 👨‍👩‍👧‍👦"
 
 
@@ -119,6 +120,8 @@ def test_an_unknown_form_is_refused_with_those_there_are(name):
         ("Guide", UUID, "[1] Guide\nx"),
         ("", "docs/guide.md", "[1] docs/guide.md\nx"),
         ("", UUID, "[1]\nx"),
+        ("", f"{DIGEST}#12", "[1]\nx"),
+        ("", f"notes/{DIGEST}", f"[1] notes/{DIGEST}\nx"),
         ("Two\nlines\u2028\x00[9]", UUID, "[1] Two lines \ufffd[9]\nx"),
     ],
 )
@@ -140,6 +143,20 @@ def test_times_are_in_utc_and_the_date_is_repeated_only_when_it_changes():
         "[1] 2023-05-08 13:56 Caroline: a\n[2] 13:58 Caroline: b\n"
         "[3] 2023-05-09 06:30 user: c\n[4] d\n[5] 2023-05-08 13:56: e"
     )
+
+
+def test_a_small_window_has_days_without_times_of_day():
+    group = (passage(1, said("m1", 0), "a"), passage(2, said("m2", 2), "b"), passage(3, PAGE, "c"))
+    small, large = (renderer_by_name("text").within(tokens).group(group) for tokens in (LARGE - 1, LARGE))
+    assert small == "[1] 2023-05-08 Caroline: a\n[2] Caroline: b\n[3] Guide (docs/guide.md)\nc"
+    assert large == text(group)
+
+
+def test_a_day_alone_has_no_time_of_day():
+    day = datetime(2024, 3, 15, tzinfo=UTC)
+    noted = passage(1, document("m1", kind="message", role="user", occurred=Period(day, day)), "a")
+    assert text((noted,)) == "[1] 2024-03-15 user: a"
+    assert ' time="2024-03-15" ' in rendered("xml", ((noted,),)).text
 
 
 @pytest.mark.parametrize(

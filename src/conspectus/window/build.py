@@ -78,16 +78,27 @@ def build_window(
     """
     options = options or WindowOptions()
     allowed = _allowed(budget, count)
-    packing = _packing(retrieval, renderer, RenderingCounter(renderer, count, budget.tokenizer), options)
+    form = renderer.within(allowed)
     hits = sorted(retrieval.hits, key=_rank)
-    packed_in = packing.pack(hits, Beginning())
+
+    @cache
+    def packing(form: Renderer) -> Packing:
+        return _packing(retrieval, form, RenderingCounter(form, count, budget.tokenizer), options)
+
+    @cache
+    def pack(form: Renderer) -> Callable[[int], Packed]:
+        return packing(form).pack(hits, Beginning())
+
+    def packed_in(tokens: int) -> Packed:
+        return pack(renderer.within(tokens))(tokens)
+
     if options.previous is None:
         made = Made(packed_in(allowed), hits)
     else:
-        made = after(options.previous, hits, packing, allowed)
+        made = after(options.previous, hits, packing(form), allowed)
     window = _window(retrieval, budget, made, allowed)
     if options.parts:
-        window = replace(window, parts=parts_of(made.packed, budget, renderer, count))
+        window = replace(window, parts=parts_of(made.packed, budget, form, count))
     if options.fits_from:
         beside = _surrounding_tokens(budget, count)
         window = replace(window, trace=_fitted(window, packed_in, beside, options))

@@ -159,7 +159,7 @@ _TYPICAL_LENGTH: Final = 500
 _MORE_LENGTH: Final = 400
 """Added to each length, so that short texts differ little."""
 _OF_LENGTH: Final = 0.25
-_LARGE: Final = 768
+LARGE: Final = 768
 """Tokens from which long pages do not wait."""
 
 
@@ -169,7 +169,7 @@ def worth(hit: Hit, room: int) -> float:
     At 2,000 characters it is 20 % less. What people say to each other keeps its score: there, longer
     messages are evidence more often.
     """
-    long_waits = hit.document.assisted or (hit.document.kind == "page" and room < _LARGE)
+    long_waits = hit.document.assisted or (hit.document.kind == "page" and room < LARGE)
     if hit.score <= 0 or not long_waits:
         return hit.score
     typical = (_TYPICAL_LENGTH + _MORE_LENGTH) / (len(hit.chunk.text) + _MORE_LENGTH)
