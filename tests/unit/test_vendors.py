@@ -1,5 +1,6 @@
 """From a setting to a vendor: names, keys, and an engine that embeds, reranks and notes what it asked."""
 
+import asyncio
 from collections.abc import AsyncIterator
 
 import numpy as np
@@ -57,7 +58,7 @@ async def test_embedders_by_name(
     assert isinstance(embedder, EmbedQueue)
     assert (embedder.space.model, embedder.space.dimensions) == (model, dimensions)
     assert embedders.by_name(setting) is embedder
-    assert embedders.of(embedder.space) is embedder
+    assert await embedders.of(embedder.space) is embedder
     row = await embedder.embed_query("hello there")
     np.testing.assert_allclose(row, expected(["hello there"], dimensions, kind)[0], rtol=1e-6)
     await embedders.close()
@@ -67,9 +68,29 @@ async def test_a_space_finds_its_embedder_without_the_setting(server: ModelServe
     first = bootstrap.Embedders(Settings())
     space = first.by_name(f"bedrock:{COHERE_EMBED}@512").space
     second = bootstrap.Embedders(Settings())
-    assert second.of(space).space == space
+    found = await second.of(space)
+    assert found is not None
+    assert found.space == space
     await first.close()
     await second.close()
+
+
+async def test_other_tasks_run_while_a_model_in_files_is_loaded() -> None:
+    turns = 0
+
+    async def other() -> None:
+        nonlocal turns
+        while True:
+            turns += 1
+            await asyncio.sleep(0)
+
+    embedders, running = bootstrap.Embedders(Settings()), asyncio.create_task(other())
+    first, second = await asyncio.gather(embedders.load("minilm"), embedders.load("minilm"))
+    running.cancel()
+    assert first is not None
+    assert first is second is await embedders.of(first.space)
+    assert turns > 10
+    await embedders.close()
 
 
 @pytest.mark.parametrize(

@@ -65,6 +65,7 @@ async def parts_of(place: StoreAddress, settings: Settings, models: Models) -> E
         embedding=_embedding(place, turns),
         open_index=indexes.open,
         embedder_by_name=models.embedders.by_name,
+        load_embedder=models.embedders.load,
         embedder_for=models.embedders.of,
         release=partial(_release, models, indexes),
         counter=cache(local_counter),

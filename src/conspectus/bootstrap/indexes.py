@@ -19,7 +19,7 @@ from conspectus.ports import Index, Reader
 from conspectus.ports.jobs import Turns
 from conspectus.private import can_write
 from conspectus.settings import Settings
-from conspectus.text.analyzer import Analyzer
+from conspectus.text.analyzer import analyzer_for
 
 if TYPE_CHECKING:
     from conspectus.index.milvus.captions import MilvusCaptions
@@ -129,7 +129,7 @@ async def open_segments(
     await asyncio.to_thread(_adopt, place.folder / INDEXES / collection.id, directory.parent)
     command = [sys.executable, "-c", CHILD, collection.id]
     command += [json.dumps(None if space is None else asdict(space))]
-    analyse = Analyzer(language=collection.language).terms
+    analyse = analyzer_for(collection.language).terms
     tail = settings.tail_chunks if can_write(place.folder) else sys.maxsize
 
     async def attempt() -> Index:
@@ -165,7 +165,7 @@ async def build(name: str, space: str) -> None:
             raise NotFound("collection", name)
         given = json.loads(space)
         reader = records.reader(collection.id, None if given is None else EmbeddingSpace(**given))
-        analyse = Analyzer(language=collection.language).terms
+        analyse = analyzer_for(collection.language).terms
         await answer(reader, analyse, sys.stdin.readline(), write=write)
     finally:
         await records.close()
@@ -219,7 +219,7 @@ class MilvusIndexes:
         place = await self._place(collection, space)
         from conspectus.index.milvus.store import MilvusIndex
 
-        return await MilvusIndex.open(place, reader, Analyzer(language=collection.language).terms)
+        return await MilvusIndex.open(place, reader, analyzer_for(collection.language).terms)
 
     async def forget(self, collection: Collection, space: EmbeddingSpace | None) -> None:
         """Delete an index. Raises StorageBusy."""

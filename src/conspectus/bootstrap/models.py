@@ -1,5 +1,6 @@
 """The models that the settings name: embedders, rerankers, chat models and entity extractors."""
 
+import asyncio
 from abc import abstractmethod
 from pathlib import Path
 from typing import Generic, TypeVar
@@ -82,6 +83,7 @@ class Embedders(_Made[Embedder]):
     def __init__(self, settings: Settings, given: Embedder | None = None, *, note: Note = drop) -> None:
         super().__init__(settings, note=note)
         self._given = given
+        self._loading = asyncio.Lock()
 
     def by_name(self, name: str) -> Embedder | None:
         """Return the embedder of a setting; None for `none`. Raises InvalidInput for an unknown form.
@@ -94,13 +96,24 @@ class Embedders(_Made[Embedder]):
             return GivenVectors(name)
         return self._given if name == GIVEN else super().by_name(name)
 
-    def of(self, space: EmbeddingSpace) -> Embedder | None:
+    async def load(self, name: str) -> Embedder | None:
+        """Return the embedder of a setting as `by_name` does. A model in files is loaded in a thread.
+
+        Loading takes a fifth of a second, for which other requests need not wait.
+        """
+        is_in_files = name in PACKAGED.values() or name.startswith(STATIC)
+        if name in self._made or not is_in_files:
+            return self.by_name(name)
+        async with self._loading:
+            return await asyncio.to_thread(self.by_name, name)
+
+    async def of(self, space: EmbeddingSpace) -> Embedder | None:
         """Return the embedder for an embedding model; None if none is available here."""
         for made in [self._given, *self._made.values()]:
             if made is not None and made.space == space:
                 return made
         try:
-            named = self.by_name(_setting(space))
+            named = await self.load(_setting(space))
         except (InvalidInput, MissingExtra, ProviderError):
             return None
         return named if named is not None and named.space == space else None

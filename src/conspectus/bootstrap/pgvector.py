@@ -23,7 +23,7 @@ from conspectus.records.core.rows import COLLECTION_COLUMNS, to_collection
 from conspectus.records.core.transactions import Transactions
 from conspectus.records.tables.core import chunks, collections, documents, vectors
 from conspectus.settings import Settings
-from conspectus.text.analyzer import Analyzer
+from conspectus.text.analyzer import analyzer_for
 
 if TYPE_CHECKING:
     from conspectus.index.pgvector.database import PgvectorOptions, PgvectorState, Run
@@ -119,7 +119,7 @@ class PgvectorIndexes:
         """Return the index of a collection for an embedding model. Raises StorageBusy or StorageError."""
         from conspectus.index.pgvector.store import PgvectorIndex
 
-        analyse = Analyzer(language=collection.language).terms
+        analyse = analyzer_for(collection.language).terms
         return await PgvectorIndex.open(self._place(collection, space), reader, analyse)
 
     async def forget(self, collection: Collection, space: EmbeddingSpace | None) -> None:
@@ -148,9 +148,7 @@ class PgvectorIndexes:
 
         place = self._place(collection, collection.space)
         if place.name not in self._at_once:
-            self._at_once[place.name] = TransactionalIndex(
-                place, Analyzer(language=collection.language).terms
-            )
+            self._at_once[place.name] = TransactionalIndex(place, analyzer_for(collection.language).terms)
         return self._at_once[place.name]
 
     def _place(self, collection: Collection, space: EmbeddingSpace | None) -> "PgvectorOptions":

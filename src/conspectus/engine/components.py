@@ -106,10 +106,10 @@ class IndexRegistry(Protocol):
 class EngineComponents:
     """The adapters and functions behind an engine; `bootstrap` chooses them, and tests may choose others.
 
-    Results of `make_…` are loaded on first use. `embedder_by_name` makes the embedder of a setting,
-    `embedder_for` the one of a space (None if it is not available here), `size` returns the bytes of the
-    store; `turns` are locks by name; `release` is awaited when all work has stopped and the stores are still
-    open.
+    Results of `make_…` are loaded on first use. `embedder_by_name` makes the embedder of a setting;
+    `load_embedder` does so without blocking the event loop, as does `embedder_for` of a space (None if it is
+    not available here). `size` returns the bytes of the store; `turns` are locks by name; `release` is
+    awaited when all work has stopped and the stores are still open.
     """
 
     path: str
@@ -124,7 +124,8 @@ class EngineComponents:
     embedding: EmbeddingParts
     open_index: IndexOpener
     embedder_by_name: Callable[[str], Embedder | None]
-    embedder_for: Callable[[EmbeddingSpace], Embedder | None]
+    load_embedder: Callable[[str], Awaitable[Embedder | None]]
+    embedder_for: Callable[[EmbeddingSpace], Awaitable[Embedder | None]]
     counter: Callable[[str], CountTokens]
     size: Callable[[], Awaitable[int]]
     indexes: IndexRegistry

@@ -321,7 +321,7 @@ class EngineContext:
     async def embedder(self, collection: Collection) -> Embedder | None:
         """Return the embedder of a collection, if it has one that is available here."""
         space = collection.space
-        return None if space is None else self.parts.embedder_for(space)
+        return None if space is None else await self.parts.embedder_for(space)
 
     @property
     def does_background_work(self) -> bool:
@@ -509,7 +509,7 @@ class SourceWriter:
         refuse_attacks(self._person.origin, "collection", name, description)
         usual = self._parts.settings.embedder
         require_embedder(self._person, embedder or usual, usual)
-        made = self._parts.embedder_by_name(embedder or usual)
+        made = await self._parts.load_embedder(embedder or usual)
         chosen = self._parts.settings.default_language if language is None else language
         whole = self._authorized.qualified_name(named("collection", name))
         now = self._parts.clock()

@@ -109,7 +109,7 @@ class MaintenanceService(Service):
         place = await self._context.place(collection, "owner", "move a collection to another embedder")
         require_scope(self._person, "admin", "move a collection to another embedder")
         require_embedder(self._person, embedder, self._parts.settings.embedder)
-        new = self._parts.embedder_by_name(embedder)
+        new = await self._parts.load_embedder(embedder)
         if new is None:
             raise InvalidInput("embedder", "is required; embeddings cannot be removed from a collection")
         old, core = place.collection, self._core

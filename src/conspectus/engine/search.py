@@ -128,12 +128,13 @@ class Searcher:
         opened = await self._core.open_indexes.current(place.collection)
         updated = {"index_update": (perf_counter() - start) * 1_000}
         filter = await self._version_filter(query, place)
+        embedder = await self._embedder(opened.space if "vector" in query.retrievers else None)
         context = SearchContext(
             collection=place.collection,
             index=opened.index,
             refreshed=self._newest_index(place),
             hydrate=self._authorized.rows(place),
-            embedder=self._embedder(opened.space if "vector" in query.retrievers else None) or NO_VECTORS,
+            embedder=embedder or NO_VECTORS,
             filter=place.narrowed(filter),
             sources=place.counted_sources(query.filter),
             standing=ranking,
@@ -209,7 +210,7 @@ class Searcher:
             if hit.chunk.id not in cut or asked is None or asked.vector is None or asked.space is None:
                 continue
             spans = list(sentences(hit.chunk.text))[:MAX_SENTENCES]
-            embedder = self._parts.embedder_for(asked.space)
+            embedder = await self._parts.embedder_for(asked.space)
             if embedder is None or len(spans) < 2 or Focus(found.terms).sentences(hit):
                 continue
             try:
@@ -265,7 +266,7 @@ class Searcher:
 
     async def embed_query(self, query: Query, space: EmbeddingSpace | None) -> Query:
         """Embed the query for a model, to be used for many collections."""
-        embedder = self._embedder(space)
+        embedder = await self._embedder(space)
         if (
             embedder is None
             or query.vector is not None
@@ -294,8 +295,8 @@ class Searcher:
             raise NotFound("channel", query_context.channel)
         return RankingContext(profile, at, channel, query_context.thread)
 
-    def _embedder(self, space: EmbeddingSpace | None) -> Embedder | None:
-        return None if space is None else self._parts.embedder_for(space)
+    async def _embedder(self, space: EmbeddingSpace | None) -> Embedder | None:
+        return None if space is None else await self._parts.embedder_for(space)
 
     def _newest_index(self, place: SourceRef) -> Callable[[], Awaitable[Index]]:
         async def newest() -> Index:
