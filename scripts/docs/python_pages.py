@@ -106,7 +106,7 @@ def _service(name: str, kind: type) -> str:
     for method, function in methods(kind).items():
         call = f"engine.{name}.{method}"
         parts += [f"## {method}", code("python", _signature(call, function)), prose(inspect.getdoc(function))]
-        parts += [f"Example:\n\n{code('python', made)}"] if (made := _example(call, function)) else []
+        parts.append(f"Example:\n\n{code('python', _example(call, function))}")
     return page(f"engine.{name}", *parts)
 
 
@@ -172,7 +172,7 @@ def _plain(text: str) -> str:
 
 
 def _example(call: str, function: Any) -> str:
-    """A call with the arguments that are required, or nothing where one cannot be made."""
+    """A call with the arguments that are required; one that only another call gives is named."""
     hints = get_type_hints(function)
     needed = [
         each
@@ -181,13 +181,17 @@ def _example(call: str, function: Any) -> str:
         and each.name != "self"
         and each.kind not in {inspect.Parameter.VAR_KEYWORD, inspect.Parameter.VAR_POSITIONAL}
     ]
-    try:
-        given = [(each, _literal(_value(hints[each.name], each.name))) for each in needed]
-    except UNKNOWN:
-        return ""
+    given = [(each, _argument(hints[each.name], each.name)) for each in needed]
     named = [text if each.kind is not each.KEYWORD_ONLY else f"{each.name}={text}" for each, text in given]
     before = "await " if inspect.iscoroutinefunction(function) else ""
     return f"{before}{call}({', '.join(named)})"
+
+
+def _argument(hint: Any, name: str) -> str:
+    try:
+        return _literal(_value(hint, name))
+    except UNKNOWN:
+        return name
 
 
 def _value(hint: Any, name: str) -> Any:

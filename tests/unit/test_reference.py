@@ -1,6 +1,5 @@
 """The reference has every public name, command, option, route, setting and error, and nothing is missing."""
 
-import inspect
 import re
 from pathlib import Path
 
@@ -43,18 +42,14 @@ def test_every_method_of_every_service_has_its_signature(made: dict[str, str]) -
             assert (f"engine.{service}.{name}(" in section, name) == (True, name)
 
 
-def test_examples_of_methods_can_be_bound(made: dict[str, str]) -> None:
-    shown = 0
+def test_every_method_has_an_example_that_can_be_compiled(made: dict[str, str]) -> None:
     for service, kind in python_pages.services().items():
-        for name, method in python_pages.methods(kind).items():
+        for name in python_pages.methods(kind):
             call = re.search(
                 rf"Example:\n\n```python\n(?:await )?(engine\.{service}\.{name}\(.*)",
                 made[f"reference/python/{service}.md"],
             )
-            if call:
-                shown += 1
-                assert inspect.signature(method) and compile(call[1], name, "eval")
-    assert shown > 100
+            assert call and compile(call[1], name, "eval"), name
 
 
 def test_every_command_and_option_has_an_entry(made: dict[str, str]) -> None:
