@@ -5,34 +5,13 @@ from collections.abc import Sequence
 from contextlib import AsyncExitStack
 from pathlib import Path
 
-import numpy as np
-
 import conspectus
 from conspectus import NewDocument, Query, Settings
 from conspectus.model.filter import EVERYTHING, Eq, Filter
 from conspectus.model.query import Retriever
-from conspectus.model.records import EmbeddingSpace
-from peers.work import DIMENSIONS, TOP, WANTED, Effort, Hits, Question, Rows, Vector
+from peers.work import DIMENSIONS, TOP, WANTED, Effort, Hits, Question, Rows
 
 BOTH: tuple[Retriever, ...] = ("keyword", "vector")
-
-
-class GivenVectors:
-    """An embedder that looks up what was computed before."""
-
-    space = EmbeddingSpace("given", DIMENSIONS, "1")
-
-    def __init__(self) -> None:
-        self.known: dict[str, Vector] = {}
-
-    async def embed_documents(self, texts: Sequence[str]) -> Vector:
-        return np.stack([self.known[text] for text in texts])
-
-    async def embed_query(self, text: str) -> Vector:
-        return self.known[text]
-
-    async def close(self) -> None:
-        self.known.clear()
 
 
 class Adapter:
@@ -46,7 +25,6 @@ class Adapter:
     def __init__(self) -> None:
         self._runner = asyncio.Runner()
         self._stack = AsyncExitStack()
-        self._embedder = GivenVectors()
 
     def build(self, store: Path, rows: Rows) -> None:
         self.open(store)
@@ -54,7 +32,8 @@ class Adapter:
         self._runner.run(self._engine.maintenance.reindex())
 
     def open(self, store: Path) -> None:
-        opened = conspectus.open(store, settings=Settings(path=str(store)), embedder=self._embedder)
+        settings = Settings(path=str(store), embedder=f"vectors:{DIMENSIONS}")
+        opened = conspectus.open(store, settings=settings)
         self._engine = self._runner.run(self._stack.enter_async_context(opened))
 
     def hybrid(self, question: Question, effort: Effort) -> Hits | None:
@@ -67,10 +46,11 @@ class Adapter:
         return self._search(question, Eq(("bucket",), WANTED), ("vector",))
 
     def insert(self, rows: Rows) -> None:
-        self._embedder.known = dict(zip(rows.texts, rows.vectors, strict=True))
         documents = (
-            NewDocument(text, key=str(number), metadata={"bucket": bucket})
-            for number, text, bucket in zip(rows.numbers, rows.texts, rows.buckets, strict=True)
+            NewDocument(text, key=str(number), vector=tuple(vector.tolist()), metadata={"bucket": bucket})
+            for number, text, vector, bucket in zip(
+                rows.numbers, rows.texts, rows.vectors, rows.buckets, strict=True
+            )
         )
         self._runner.run(self._engine.add(documents, wait=True))
 

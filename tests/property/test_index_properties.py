@@ -26,6 +26,7 @@ from tests.support.journal import Journal, make_chunk
 from conspectus.index.bm25 import Bm25, Corpus, best
 from conspectus.index.segments.build import Options
 from conspectus.index.segments.columns import Columns, ColumnWriter
+from conspectus.index.segments.merge import Merger
 from conspectus.index.segments.segment import (
     Row,
     SegmentView,
@@ -86,6 +87,10 @@ def test_merged_segments_are_those_that_would_be_written(
         assert merged.arrays[name].dtype == expected.dtype, name
         assert merged.arrays[name].tobytes() == expected.tobytes(), name
     assert merged.vectors.tobytes() == written.vectors.tobytes()
+    portions = Merger([(view.segment.arrays, view.dead) for view in views]).portions(
+        [view.segment.vectors for view in views], most=3
+    )
+    assert b"".join(each.tobytes() for each in portions) == written.vectors.tobytes()
 
 
 async def open_segments(directory: Path, journal: Journal, tail_chunks: int) -> SegmentsIndex:

@@ -1,5 +1,6 @@
-"""How an index is brought up to the records: one by one, or a backlog built beside."""
+"""How an index is brought up to the records, one by one or by a build, and how segments are merged."""
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -11,6 +12,8 @@ from conspectus.index.segments.store import SegmentsIndex
 from conspectus.ingest import open_indexes
 from conspectus.ingest.open_indexes import catch_up
 from conspectus.model.filter import EVERYTHING
+from conspectus.model.ids import ChunkId
+from conspectus.model.index import IndexedChunk
 from conspectus.ports import Probe
 
 DIMENSIONS = 8
@@ -51,4 +54,66 @@ async def test_a_few_changes_are_taken_in_without_building(tmp_path: Path) -> No
     await catch_up(index, journal, await journal.last_sequence())
     assert (await index.status()).details["tail"] == "100"
     assert not list(tmp_path.iterdir())
+    await index.close()
+
+
+class ReadJournal(Journal):
+    """Remembers which chunks were read."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.read: list[int] = []
+
+    async def chunks(self, first: ChunkId, last: ChunkId) -> Sequence[IndexedChunk]:
+        found = await super().chunks(first, last)
+        self.read += [each.chunk.id for each in found]
+        return found
+
+
+async def segments_of(folder: Path, journal: Journal, number: int) -> SegmentsIndex:
+    """An index that has so many segments of ten chunks."""
+    index = await SegmentsIndex.open(
+        folder, journal, str.split, dimensions=DIMENSIONS, options=Options(tail_chunks=100)
+    )
+    for first in range(1, 10 * number, 10):
+        fill(journal, first, first + 10)
+        await catch_up(index, journal, await journal.last_sequence())
+        await index.flush()
+    return index
+
+
+async def test_segments_are_merged_without_reading_the_records(tmp_path: Path) -> None:
+    journal = ReadJournal()
+    index = await segments_of(tmp_path, journal, 4)
+    assert (await index.status()).segments == 4
+    journal.read.clear()
+    fill(journal, 41, 51)
+    await catch_up(index, journal, await journal.last_sequence())
+    await index.flush()
+    assert (await index.status()).segments == 1
+    assert sorted(set(journal.read)) == list(range(41, 51))
+    assert not await index.check()
+    await index.close()
+
+
+async def test_a_damaged_segment_is_not_merged_but_written_from_the_records(tmp_path: Path) -> None:
+    # Only files above 32 MiB are not verified when they are opened.
+    wide = np.full(4_096, 1 / 64, np.float32)
+    journal = Journal()
+    options = Options(tail_chunks=10_000, codes_from=10**6)
+    index = await SegmentsIndex.open(tmp_path, journal, str.split, dimensions=len(wide), options=options)
+    for first, last in ((1, 4_200), (4_200, 4_201), (4_201, 4_202), (4_202, 4_203)):
+        journal.put([make_chunk(number, f"word{number}", vector=wide) for number in range(first, last)])
+        await catch_up(index, journal, await journal.last_sequence())
+        await index.flush()
+    vectors = max(tmp_path.glob("segment-*/vectors.bin"), key=lambda file: file.stat().st_size)
+    with vectors.open("r+b") as file:
+        file.seek(1 << 24)
+        file.write(bytes(100))
+    assert await index.check()
+    journal.put([make_chunk(4_203, "word4203", vector=wide)])
+    await catch_up(index, journal, await journal.last_sequence())
+    await index.flush()
+    assert (await index.status()).segments == 1
+    assert not await index.check()
     await index.close()

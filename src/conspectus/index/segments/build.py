@@ -20,6 +20,7 @@ from conspectus.index.changes import Range, merged, ranges_of, read
 from conspectus.index.segments.manifest import (
     Manifest,
     SegmentEntry,
+    damaged_files,
     finish,
     locked,
     packed,
@@ -30,6 +31,7 @@ from conspectus.index.segments.manifest import (
     unpacked,
     write_manifest,
 )
+from conspectus.index.segments.merge import Merger
 from conspectus.index.segments.postings import MAX_ROWS
 from conspectus.index.segments.segment import (
     VECTORS,
@@ -39,8 +41,8 @@ from conspectus.index.segments.segment import (
     SegmentWriter,
     Shape,
     analysed,
-    merged_in_memory,
     open_segment,
+    segment_in_memory,
     write_segment,
 )
 from conspectus.model.index import IndexedChunk
@@ -179,21 +181,23 @@ def _write_tail(request: BuildRequest, held: Held, until: int) -> BuildResult:
     ]
     chunks = sum(view.live for view in held.tail)
     if chunks:
-        entries.append(SegmentEntry(_written(directory, held.tail, request.shape), chunks))
+        entries.append(_written(directory, held.tail, request.shape))
     renewed = Manifest(held.manifest.identity, held.sequence, until, tuple(entries))
     write_manifest(directory, renewed)
     remove_unnamed(directory, renewed)
     return BuildResult(held.sequence, chunks)
 
 
-def _written(directory: Path, views: Sequence[SegmentView], shape: Shape) -> str:
-    """Write a segment of the live rows, and return its name."""
-    segment = merged_in_memory(views, shape)
+def _written(directory: Path, views: Sequence[SegmentView], shape: Shape) -> SegmentEntry:
+    """Write a segment of the live rows of several, which are at most `MAX_ROWS`, from their arrays."""
+    merger = Merger([(view.segment.arrays, view.dead) for view in views])
     folder = unfinished(directory, uuid4().hex)
     make_file(folder / VECTORS)
-    segment.vectors.tofile(folder / VECTORS)
-    write_segment(folder, segment.arrays, shape)
-    return finish(folder)
+    with (folder / VECTORS).open("wb") as sink:
+        for portion in merger.portions([view.segment.vectors for view in views]):
+            portion.tofile(sink)
+    write_segment(folder, merger.arrays(shape.bm25), shape)
+    return SegmentEntry(finish(folder), sum(view.live for view in views))
 
 
 class _Build:
@@ -215,37 +219,50 @@ class _Build:
             remove_unnamed(self._directory, manifest)
         self._sequence = manifest.sequence
         if manifest.sequence:
-            kept, batches = await self._renew(manifest)
+            kept, made = await self._renew(manifest)
         else:
             self._sequence = await self._reader.last_sequence()
-            kept, batches = [], self._reader.scan()
-        output = _Output(self._directory, self._request.shape)
-        with closing(output):
-            async with aclosing(_stream(batches)) as stream:
-                async for chunks in stream:
-                    await _in_thread(self._write, output, chunks)
-            await _in_thread(output.finish)
+            kept, made = [], await self._from_records(self._reader.scan())
         renewed = Manifest(
             manifest.identity,
             self._sequence,
             await self._reader.last_sequence(),
-            (
-                *(SegmentEntry(name, len(view.segment), packed(view.dead)) for name, view in kept),
-                *output.entries,
-            ),
+            (*(SegmentEntry(name, len(view.segment), packed(view.dead)) for name, view in kept), *made),
         )
         if renewed != manifest:
             write_manifest(self._directory, renewed)
         remove_unnamed(self._directory, renewed)
-        return BuildResult(self._sequence, output.count)
+        return BuildResult(self._sequence, sum(entry.rows for entry in made))
+
+    async def _from_records(self, batches: AsyncIterator[Sequence[IndexedChunk]]) -> list[SegmentEntry]:
+        """Write segments of chunks as they are read."""
+        with closing(_Output(self._directory, self._request.shape)) as output:
+            async with aclosing(_stream(batches)) as stream:
+                async for chunks in stream:
+                    await _in_thread(self._write, output, chunks)
+            await _in_thread(output.finish)
+        return output.entries
+
+    async def _from_segments(
+        self, views: Sequence[SegmentView], batches: AsyncIterator[Sequence[IndexedChunk]]
+    ) -> list[SegmentEntry]:
+        """Merge segments from their arrays, with chunks that no segment has yet."""
+
+        def merge(new: Sequence[IndexedChunk]) -> list[SegmentEntry]:
+            shape = self._request.shape
+            added = SegmentView(segment_in_memory(analysed(new, self._analyse), shape))
+            made = [each for each in (*views, added) if each.live]
+            return [_written(self._directory, made, shape)] if made else []
+
+        return await _in_thread(merge, [each async for chunks in batches for each in chunks])
 
     def _write(self, output: "_Output", chunks: Sequence[IndexedChunk]) -> None:
         output.add(analysed(chunks, self._analyse))
         if self._progress:
             self._progress("index", output.count, 0)
 
-    async def _renew(self, manifest: Manifest) -> tuple[list[_Named], AsyncIterator[Sequence[IndexedChunk]]]:
-        """Return the segments to keep with their dead rows, and the chunks to write."""
+    async def _renew(self, manifest: Manifest) -> tuple[list[_Named], list[SegmentEntry]]:
+        """Write what is new and what is merged; return the segments to keep with their dead rows, and it."""
         put, touched = await self._changes()
         views = [
             (
@@ -257,8 +274,20 @@ class _Build:
         new = sum(last - first + 1 for first, last in put)
         replaced = replaced_by([view for _, view in views], new, self._request)
         kept = [(name, view) for name, view in views if view.live and view not in replaced]
+        if await _in_thread(self._can_merge, replaced, new):
+            return kept, await self._from_segments(replaced, self._read(put))
         ranges = merged([*put, *(span for view in replaced for span in ranges_of(view.live_ids()))])
-        return kept, _only(ranges, read(self._reader, merged(ranges, _GAP)))
+        return kept, await self._from_records(self._read(ranges))
+
+    def _can_merge(self, views: Sequence[SegmentView], new: int) -> bool:
+        """Whether segments with so many new chunks fit into one, and their files are as they were written."""
+        few = new <= self._request.options.tail_chunks and new + sum(view.live for view in views) <= MAX_ROWS
+        return few and not any(
+            view.segment.path is not None and damaged_files(view.segment.path) for view in views
+        )
+
+    def _read(self, ranges: Sequence[Range]) -> AsyncIterator[Sequence[IndexedChunk]]:
+        return _only(ranges, read(self._reader, merged(ranges, _GAP)))
 
     async def _changes(self) -> tuple[list[Range], list[Range]]:
         """Return the chunks that were added or changed since the manifest. The new manifest includes them."""

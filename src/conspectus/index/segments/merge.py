@@ -3,7 +3,7 @@
 The result equals a segment written from the same rows, byte for byte.
 """
 
-from collections.abc import Sequence, Sized
+from collections.abc import Iterator, Sequence, Sized
 from dataclasses import dataclass
 from itertools import chain
 from typing import Any, TypeAlias
@@ -47,7 +47,7 @@ class Merger:
             place = np.full(len(arrays["ids"]), -1, np.int64)
             place[live] = places
             self._parts.append(Part(arrays, live, place))
-        self._order = None if (ranks[1:] > ranks[:-1]).all() else ranks
+        self._order = None if (ranks[1:] > ranks[:-1]).all() else np.argsort(ranks)
 
     def arrays(self, bm25: Bm25) -> dict[str, NDArray[Any]]:
         """Return the arrays of the merged segment, in ascending order of ids."""
@@ -55,13 +55,22 @@ class Merger:
         return by_row | _postings(self._parts, by_row["lengths"], bm25) | _columns(self._parts)
 
     def rows(self, values: Sequence[NDArray[Any]]) -> NDArray[Any]:
-        """Return per-row data of the segments, such as vectors, in the order of the merged rows."""
+        """Return per-row data of the segments in the order of the merged rows."""
         joined = np.concatenate([each[part.live] for each, part in zip(values, self._parts, strict=True)])
-        if self._order is None:
-            return joined
-        ordered = np.empty_like(joined)
-        ordered[self._order] = joined
-        return ordered
+        return joined if self._order is None else joined[self._order]
+
+    def portions(self, values: Sequence[NDArray[Any]], *, most: int = 1 << 16) -> Iterator[NDArray[Any]]:
+        """Yield what `rows` returns, at most so many rows at once: vectors may be large."""
+        ends = np.cumsum([len(part.live) for part in self._parts])
+        order = np.arange(ends[-1]) if self._order is None else self._order
+        for first in range(0, len(order), most):
+            chosen = order[first : first + most]
+            portion = np.empty((len(chosen), *values[0].shape[1:]), values[0].dtype)
+            owner = np.searchsorted(ends, chosen, side="right")
+            for number, (each, part) in enumerate(zip(values, self._parts, strict=True)):
+                own = owner == number
+                portion[own] = each[part.live[chosen[own] - ends[number] + len(part.live)]]
+            yield portion
 
 
 def _divided(values: Numbers, like: Sequence[Sized]) -> list[Numbers]:
