@@ -32,7 +32,7 @@ COPY console/ console/
 # The client and the reference are made from the code, which finds its own version in the metadata.
 RUN python setup.py --quiet egg_info \
     && PYTHONPATH=src:$(echo /opt/conspectus/lib/python3*/site-packages) python scripts/openapi.py clients/typescript/openapi.json
-RUN for each in clients/typescript console; do npm --prefix $each ci --silent && npm --prefix $each run build --silent || exit; done
+RUN for each in clients/typescript console; do npm --prefix $each ci --loglevel error && npm --prefix $each run build --loglevel error || exit; done
 COPY docs/ docs/
 RUN PYTHONPATH=src:$(echo /opt/conspectus/lib/python3*/site-packages) python -m scripts.docs
 RUN python -m pip wheel --no-deps --no-build-isolation --wheel-dir wheels . \

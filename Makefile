@@ -28,7 +28,7 @@ export DATA QUESTIONS
 # Otherwise each of the many programs that tests start would compile this one anew.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: demo check test lint quick behaviour types style patient pages docs pictures console client wheel bench bench-peers lock sbom clean
+.PHONY: demo check test lint quick behaviour types style patient pages docs pictures console client wheel image bench bench-peers lock sbom clean
 
 demo: $(CONSOLE)  ## ingest real text, ask three questions, show the windows; DATA=dir, QUESTIONS="a? | b?"
 	@$(BIN)/python scripts/demo.py
@@ -80,6 +80,9 @@ multilingual: $(MULTILINGUAL)  ## build the multilingual embedding model and ins
 
 wheel: $(CONSOLE) $(SITE)  ## install the built wheel in fresh environments, with pip 23.0 and the newest, and run it
 	$(BIN)/python scripts/try_wheel.py
+
+image:  ## build the container image without root and use it; says so where there is no builder
+	scripts/build_image.sh
 
 bench: $(READY)  ## the slow tests, all examples of those that chance makes, the benchmarks (see docs/benchmarks/index.md)
 	HYPOTHESIS_PROFILE=thorough $(BIN)/python -m pytest -m "slow or hypothesis"

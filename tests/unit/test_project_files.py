@@ -2,6 +2,7 @@
 
 import json
 import re
+import subprocess
 import tomllib
 from pathlib import Path
 from typing import Any
@@ -39,6 +40,17 @@ def test_workflows_may_do_little_and_run_what_there_is(path: Path) -> None:
     assert [
         name for name in re.findall(r"scripts/\w+\.py", commands(path)) if not (ROOT / name).exists()
     ] == []
+
+
+def test_ci_makes_what_there_is_and_the_image_last() -> None:
+    script = (ROOT / ".ci" / "run").read_text("utf-8")
+    made = re.findall(r"^timeout .* make (.+)$", script, re.MULTILINE)
+    assert made == ["test wheel", "image"]
+    rules = dict(re.findall(r"^([a-z]+):.*\n\t(.+)$", (ROOT / "Makefile").read_text("utf-8"), re.MULTILINE))
+    assert rules["image"] == "scripts/build_image.sh"
+    for file in (".ci/run", rules["image"]):
+        done = subprocess.run(["bash", "-n", ROOT / file], capture_output=True, text=True, check=False)
+        assert (file, done.returncode, done.stderr) == (file, 0, "")
 
 
 def test_a_release_is_published_without_a_stored_secret() -> None:
