@@ -106,8 +106,12 @@ class Situated(Searched):
 
 @dataclass(frozen=True, slots=True)
 class Connected(Situated):
-    """Also the options of graph retrieval."""
+    """Also the retrievers, among them the graph."""
 
+    retriever: Annotated[
+        Literal["keyword", "vector"] | None, typer.Option(help="Use only this retriever (default: both).")
+    ] = None
+    rerank: Annotated[bool, typer.Option(help="Rerank the hits, where a reranker is set.")] = True
     graph: Annotated[bool, typer.Option("--graph", help="Include graph retrieval.")] = False
     alpha: Annotated[
         float | None, typer.Option(help="Weight of the graph, 0 to 1; needs --graph (default: 0.5).")
@@ -122,7 +126,8 @@ class Connected(Situated):
             raise InvalidInput("hops" if self.alpha is None else "alpha", "needs --graph")
         alpha = usual.alpha if self.alpha is None else self.alpha
         ask = GraphExpansion(alpha, usual.hops if self.hops is None else self.hops) if self.graph else None
-        return {"graph": ask, "as_of": instant(self.as_of)}
+        only = {} if self.retriever is None else {"retrievers": (self.retriever,)}
+        return {"graph": ask, "as_of": instant(self.as_of), "rerank": self.rerank, **only}
 
 
 def instant(text: str | None) -> datetime | None:

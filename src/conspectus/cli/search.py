@@ -44,6 +44,14 @@ class Reserve:
     tokenizer: Tokenizer = "o200k_base"
     system: Annotated[str, typer.Option(help="System prompt that counts against the budget.")] = ""
     reserve_tokens: Annotated[int, typer.Option(min=0, help="Tokens reserved for the answer.")] = 0
+    count_query: Annotated[
+        bool, typer.Option("--count-query", help="Count the query against the budget, too.")
+    ] = False
+
+    def budget(self, max_tokens: int, query: str) -> Budget:
+        """Return the budget of a query."""
+        counted = query if self.count_query else ""
+        return Budget(max_tokens, self.tokenizer, self.system, counted, self.reserve_tokens)
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +108,7 @@ def context(
     def filled(maximum: int) -> ContextWindow:
         return session.engine.window(
             query,
-            Budget(maximum, reserve.tokenizer, reserve.system, reserved_tokens=reserve.reserve_tokens),
+            reserve.budget(maximum, query),
             format=text.form,
             parts=session.json,
             previous=text.previous,
@@ -124,7 +132,7 @@ def explain(
     listed: Listed,
 ) -> None:
     """Show the score and status of every candidate."""
-    budget = Budget(max_tokens, reserve.tokenizer, reserve.system, reserved_tokens=reserve.reserve_tokens)
+    budget = reserve.budget(max_tokens, query)
     if listed.user is not None:
         _explain_as(session, query, budget, listed, _scope(session, searched))
         return
