@@ -8,7 +8,7 @@ import type { Problem } from "./api/client";
 import { loggedIn, logout, person, resume } from "./session";
 import { Login } from "./screens/login";
 import { Dialog } from "./ui/controls";
-import { useKeys } from "./ui/keys";
+import { keysAreOn, switchKeys, useKeys } from "./ui/keys";
 import { Mark } from "./ui/mark";
 
 interface Screen {
@@ -36,7 +36,10 @@ const SHORTCUTS: readonly (readonly [string, string])[] = [
   ["1 … 9, 0", "Go to a screen"],
   ["/", "Write a question"],
   ["j, k", "Next, previous candidate"],
+  ["o", "Open the document of the candidate"],
   ["w", "Ask why a document is not in the window"],
+  ["c", "Compare"],
+  ["s", "See as another user"],
   ["[ and ]", "Smaller, larger budget"],
   ["t", "Light or dark"],
   ["?", "Help"],
@@ -143,9 +146,28 @@ function Frame() {
               </div>
             ))}
           </dl>
+          <KeySwitch />
         </Dialog>
       )}
     </div>
+  );
+}
+
+/** Single keys can be switched off, for those whose speech or hands press them by chance. */
+function KeySwitch() {
+  const [on, turn] = useState(keysAreOn());
+  return (
+    <label class="cluster after">
+      <input
+        type="checkbox"
+        checked={on}
+        onChange={(event) => {
+          switchKeys(event.currentTarget.checked);
+          turn(event.currentTarget.checked);
+        }}
+      />
+      Keys act alone, without Control
+    </label>
   );
 }
 

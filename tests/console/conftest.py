@@ -23,6 +23,7 @@ BUILT = ROOT / "src" / "conspectus" / "web" / "console" / "index.html"
 SLOWEST = 30_000
 """Milliseconds until a page must show what is expected."""
 FAILED_REQUEST = "Failed to load resource"
+SCHEMES = ("light", "dark")
 WIDE, NARROW = {"width": 1440, "height": 1000}, {"width": 360, "height": 780}
 
 
@@ -177,6 +178,15 @@ def violations(page: Page) -> list[str]:
         for each in page.evaluate("axe.run()")["violations"]:
             found += [f"{each['id']}: {node['html'][:200]}" for node in each["nodes"]]
         page.keyboard.press("t")
+    return found
+
+
+def themed(page: Page) -> list[str]:
+    """What axe-core finds in a page that has no keys, in both themes."""
+    found = []
+    for scheme in SCHEMES:
+        page.evaluate("theme => { document.documentElement.dataset.theme = theme; }", scheme)
+        found += violations(page)
     return found
 
 

@@ -126,6 +126,33 @@ def test_what_needs_you_leads_to_the_documents_that_failed(visit: Opened, tmp_pa
         assert violations(page) == []
 
 
+def test_collections_are_made_and_deleted(visit: Opened, notes: Site) -> None:
+    page = visit(notes, "/documents")
+    page.get_by_role("button", name="New collection …").click()
+    page.get_by_label("Name of the collection").fill("drafts")
+    page.get_by_role("button", name="Create", exact=True).click()
+    expect(page.get_by_role("heading", level=1)).to_have_text("0 documents in 0 sources of drafts")
+    page.get_by_role("button", name="Delete this collection …").click()
+    dialog = page.get_by_role("dialog")
+    dialog.get_by_role("button", name="Delete", exact=True).click()
+    expect(dialog).to_contain_text("collectiondrafts")
+    dialog.get_by_role("button", name="Close").click()
+    expect(page.get_by_role("heading", level=1)).to_contain_text("of notes")
+
+
+def test_a_folder_is_connected_and_synced(visit: Opened, notes: Site, tmp_path: Path) -> None:
+    (tmp_path / "pages").mkdir()
+    (tmp_path / "pages" / "a.md").write_text("# Apples\n\nThey are red.", encoding="utf-8")
+    page = visit(notes, "/documents")
+    page.get_by_text("Connect a repository, a wiki or a folder").click()
+    page.get_by_label("Kind of connection").select_option("Folder of Markdown on the server")
+    page.get_by_label("Name of the connection").fill("fruit")
+    page.get_by_label("Address or path").fill(str(tmp_path / "pages"))
+    page.get_by_role("button", name="Connect and sync").click()
+    expect(page.locator(".document-row", has_text="Apples")).to_be_visible()
+    expect(page.locator(".connection", has_text="fruit")).to_contain_text("synced")
+
+
 def test_a_document_that_is_not_there_says_no_more(visit: Opened, notes: Site) -> None:
     page = visit(notes, "/documents/nothing")
     expect(page.get_by_role("heading", name="Nothing here that you may see")).to_be_visible()

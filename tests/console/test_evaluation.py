@@ -1,12 +1,14 @@
 """Evaluation: result files in the browser, two runs compared."""
 
 import json
+import re
 from pathlib import Path
 
 import pytest
 from playwright.sync_api import Page, expect
 
 from conspectus.evals.compare import compared
+from conspectus.sync import connect
 from tests.console.conftest import Opened, Site, scrolls_sideways, violations
 
 BUDGETS = (128, 1024)
@@ -96,6 +98,30 @@ def test_both_windows_of_a_question_are_side_by_side(visit: Opened, empty: Site,
     expect(after.locator("mark")).to_have_text("One ")
     expect(page.get_by_role("region", name="Window of before").locator("mark")).to_have_count(0)
     assert not scrolls_sideways(page)
+    assert violations(page) == []
+
+
+def test_a_question_set_is_run_and_compared(visit: Opened, changeable: Site, tmp_path: Path) -> None:
+    with connect(changeable.address, api_key=changeable.key) as engine:
+        documents = engine.documents.list(collection="default", limit=3).documents
+        texts = engine.documents.get_texts([each.id for each in documents])
+    rows = [
+        {"id": f"q{n}", "text": texts[each.id][:60], "spans": [{"doc": each.key, "start": 0, "end": 60}]}
+        for n, each in enumerate(documents)
+    ]
+    path = tmp_path / "queries.jsonl"
+    path.write_text("".join(f"{json.dumps(each)}\n" for each in rows), encoding="utf-8")
+    page = visit(changeable, "/evaluation", key=changeable.key)
+    page.get_by_label("Result files").set_input_files(path)
+    asked = page.get_by_role("region", name="Question set")
+    expect(asked).to_contain_text("queries: 3 questions, 3 pieces of evidence")
+    asked.get_by_role("button", name="Run").click()
+    expect(page.get_by_text("words and meaning in default: counted on the rendered window")).to_be_visible()
+    asked.get_by_role("group", name="Find by").get_by_role("button", name="Words", exact=True).click()
+    asked.get_by_role("button", name="Run").click()
+    expect(page.get_by_text("words in default: counted on the rendered window")).to_be_visible()
+    page.get_by_role("button", name=re.compile("^Question 1: ")).click()
+    expect(page.get_by_role("list", name="Evidence")).to_contain_text(texts[documents[0].id][:20])
     assert violations(page) == []
 
 

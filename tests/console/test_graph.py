@@ -107,6 +107,30 @@ def test_ten_thousand_edges_are_drawn(visit: Opened, people: Site) -> None:
     page.get_by_role("button", name="Larger").click()
 
 
+ZOOMED = """(canvas) => new Promise((done) => {
+    const { left, top, width, height } = canvas.getBoundingClientRect();
+    const place = { clientX: left + width / 2, clientY: top + height / 2, bubbles: true, cancelable: true };
+    const times = [];
+    const frame = (before) => requestAnimationFrame((now) => {
+        times.push(now - before);
+        if (times.length === 40) return done(times.sort((one, other) => one - other)[20]);
+        const target = document.elementFromPoint(place.clientX, place.clientY);
+        target.dispatchEvent(new WheelEvent("wheel", { ...place, deltaY: times.length < 20 ? -40 : 40 }));
+        frame(now);
+    });
+    requestAnimationFrame(frame);
+})"""
+SMOOTH = 100
+"""Most milliseconds of a frame, on processors alone and beside other tests."""
+
+
+def test_ten_thousand_edges_stay_smooth(visit: Opened, people: Site) -> None:
+    page = visit(people, "/graph?collection=people&graph=large")
+    expect(page.locator(DRAWN)).to_be_visible(timeout=30_000)
+    page.locator(DRAWN).scroll_into_view_if_needed()
+    assert min(page.locator(DRAWN).evaluate(ZOOMED) for _ in range(5)) < SMOOTH
+
+
 def test_what_is_not_there_says_no_more(visit: Opened, people: Site, empty: Site) -> None:
     for path in ("graph=nothing", "node=nothing"):
         page = visit(people, f"/graph?collection=people&{path}")

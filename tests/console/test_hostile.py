@@ -8,6 +8,7 @@ from pathlib import Path
 from urllib.parse import quote
 
 import pytest
+from benchmarks.injection import read_attacks
 from playwright.sync_api import Page, expect
 
 import conspectus
@@ -153,6 +154,17 @@ def test_a_hostile_result_file_is_only_text(visit: Opened, empty: Site, tmp_path
         assert not scrolls_sideways(page)
     assert page.evaluate("window.owned") is None
     assert page.locator("main img, main iframe, main script").count() == 0
+
+
+@pytest.mark.data
+def test_public_attacks_on_models_are_only_text(
+    visit: Opened, tmp_path: Path, evaluation: Callable[[str], Path]
+) -> None:
+    kinds = read_attacks(evaluation("prompt_injection"))
+    with stored(tmp_path, [text for texts in kinds.values() for text in texts[:8]]) as site:
+        page = visit(site, f"{ADDRESS}&view=text")
+        expect(page.get_by_role("region", name="The window as the model gets it")).to_be_visible()
+        read(page, maximum=40)
 
 
 @pytest.mark.data

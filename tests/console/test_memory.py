@@ -107,6 +107,33 @@ def test_a_filter_asks_the_server_for_what_is_not_loaded(visit: Opened, crowded:
     expect(rows).to_have_count(40)
 
 
+def test_a_rule_is_set_previewed_applied_and_deleted(visit: Opened, changeable: Site) -> None:
+    page = visit(changeable, "/memory", key=changeable.key)
+    rule = page.get_by_role("region", name="Retention rule")
+    expect(rule).to_contain_text("memories stay until they are forgotten")
+    rule.get_by_label("Keep for days").fill("0.5")
+    rule.get_by_role("button", name="Set the rule").click()
+    expect(rule).to_contain_text("older than 0.5 days are deleted")
+    rule.get_by_role("button", name="Preview and apply …").click()
+    dialog = page.get_by_role("dialog")
+    expect(dialog).to_contain_text(re.compile("memories[1-9]"))
+    dialog.get_by_role("button", name="Close").click()
+    rows = page.locator(".memory-row")
+    count = rows.count()
+    rule.get_by_role("button", name="Preview and apply …").click()
+    dialog.get_by_role("button", name="Delete", exact=True).click()
+    expect(dialog).to_contain_text("Copy the receipt")
+    dialog.get_by_role("button", name="Close").click()
+    expect(rows).not_to_have_count(count)
+    rule.get_by_role("button", name="Delete the rule").click()
+    expect(rule).to_contain_text("memories stay until they are forgotten")
+
+
+def test_facts_say_when_they_hold(visit: Opened, example: Site) -> None:
+    page = visit(example, "/memory", key=example.key)
+    expect(page.locator(".memory-row", has_text=re.compile("holds from \\d+ \\w+ 20"))).not_to_have_count(0)
+
+
 def test_a_store_without_memories_says_so(visit: Opened, empty: Site) -> None:
     page = visit(empty, "/memory")
     expect(page.get_by_role("heading", name="Nobody remembers anything yet")).to_be_visible()

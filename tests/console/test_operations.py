@@ -6,6 +6,7 @@ import pytest
 from playwright.sync_api import expect
 
 from conspectus import NewDocument
+from conspectus.model.jobs import Upload
 from conspectus.sync import connect
 from tests.console.conftest import Example, Opened, Site, scrolls_sideways, violations
 
@@ -92,6 +93,24 @@ def test_older_jobs_are_loaded_on_request(visit: Opened, changeable: Site) -> No
     expect(rows.filter(has_text=re.compile("http://127.0.0.1:9/0\\b"))).to_have_count(1)
 
 
+def test_jobs_are_retried_and_cancelled(visit: Opened, changeable: Site) -> None:
+    with connect(changeable.address, api_key=changeable.key) as engine:
+        engine.jobs.ingest_url("http://127.0.0.1:9/missing", collection="default")
+        page = visit(changeable, "/operations", key=changeable.key)
+        rows = page.get_by_role("list", name="Jobs").get_by_role("listitem")
+        retry = rows.first.get_by_role("button", name="Retry")
+        expect(rows.first).to_contain_text("1 attempt")
+        retry.click()
+        expect(rows.first).to_contain_text("2 attempts")
+        text = b"# Boats\n\n" + b"A boat is moored at the quay, and another one leaves. " * 600
+        engine.jobs.ingest_files([Upload(f"{n}.md", text) for n in range(90)], collection="default")
+    running = rows.filter(has_text=re.compile("queued|running"))
+    expect(running.get_by_role("progressbar")).to_be_visible()
+    running.get_by_role("button", name="Cancel").click()
+    expect(rows.first).to_contain_text("cancelled")
+    expect(rows.first.get_by_role("button", name="Retry")).to_be_visible()
+
+
 def test_a_check_is_a_report(visit: Opened, example: Site) -> None:
     page = visit(example, "/operations", key=example.key)
     page.get_by_role("button", name="Check now").click()
@@ -103,18 +122,19 @@ def test_a_key_is_shown_once_and_revoked(visit: Opened, changeable: Site) -> Non
     page = visit(changeable, "/operations?part=people", key=changeable.key)
     page.get_by_label("Name of a new user").fill("carol")
     page.get_by_role("button", name="Create the user").click()
-    page.get_by_role("combobox").select_option("carol")
+    page.get_by_role("combobox").first.select_option("carol")
     page.get_by_label("Label of a new key").fill("laptop")
     page.get_by_role("group", name="Scopes of a new key").get_by_label("write").uncheck()
     page.get_by_role("group", name="Scopes of a new key").get_by_label("users, keys and grants").uncheck()
     page.get_by_label("Expires on").fill("2031-02-03")
+    page.get_by_label("Writes as").select_option("the web")
     page.get_by_role("button", name="Create the key").click()
     dialog = page.get_by_role("dialog")
     expect(dialog).to_contain_text("csp_")
     dialog.get_by_role("button", name="Close").click()
     row = page.locator(".operations-key", has_text="laptop")
     expect(row).to_contain_text("carol")
-    expect(row).to_contain_text(re.compile("read *never used, expires 3 Feb 2031"))
+    expect(row).to_contain_text(re.compile("read *writes as the web *never used, expires 3 Feb 2031"))
     row.get_by_role("button", name="Revoke").click()
     dialog.get_by_role("button", name="Close").click()
     expect(row).not_to_contain_text("revoked")

@@ -1,7 +1,11 @@
 """The playground: a window, what it is made of, and why."""
 
 import json
+import os
 import re
+import subprocess
+import sys
+from pathlib import Path
 from urllib.parse import parse_qs, quote, urlsplit
 
 import pytest
@@ -186,6 +190,117 @@ def test_a_follow_up_begins_with_the_window_before(visit: Opened, site: Site) ->
     expect(plan).to_be_visible()
     page.get_by_label("Keep the last window").uncheck()
     expect(plan).to_have_count(0)
+
+
+def test_the_window_is_read_as_the_model_gets_it(visit: Opened, site: Site) -> None:
+    page = visit(site, asked(max_tokens=2048, view="text"))
+    text = page.get_by_role("region", name="The window as the model gets it")
+    body = {"query": QUESTION, "collection": "docs", "max_tokens": 2048, "budget_query": QUESTION}
+    answer = page.request.post(
+        f"{site.address}/api/v1/context",
+        data={**body, "reserved_tokens": 512},
+        headers={"Origin": site.address},
+    )
+    expect(text).to_be_visible()
+    assert text.text_content() == answer.json()["text"]
+    text.locator(".piece").nth(1).click()
+    expect(text.locator(".piece.on")).to_have_count(1)
+    expect(page.get_by_role("article", name="The chosen passage")).to_contain_text("[2]")
+    assert violations(page) == []
+    page.get_by_role("group", name="Show the window as").get_by_role("button", name="Map").click()
+    expect(page.locator(".map .block").nth(1)).to_have_attribute("aria-pressed", "true")
+
+
+def test_settings_are_kept_and_compared_side_by_side(visit: Opened, site: Site) -> None:
+    page = visit(site, asked(max_tokens=1024))
+    page.get_by_label("Compare with").select_option("kept")
+    compared = page.get_by_role("region", name="Comparison")
+    expect(compared).to_contain_text("The settings are the same")
+    page.get_by_role("button", name="Options", exact=True).click()
+    page.get_by_role("group", name="Find by").get_by_role("button", name="Words", exact=True).click()
+    page.get_by_role("slider", name="Budget").press("ArrowRight")
+    changes = compared.get_by_role("list", name="What differs").get_by_role("listitem")
+    expect(changes).to_have_text(["budget: 2,048 here, 1,024 there", "found by: keyword here, both there"])
+    here = compared.get_by_role("region", name="Window of These settings")
+    expect(here.locator(".block:not(.shared)").first).to_be_visible()
+    expect(here).to_contain_text("of 1,5")
+    page.reload()
+    expect(changes).to_have_count(2)
+    assert violations(page) == []
+
+
+def test_candidates_are_sorted(visit: Opened, site: Site) -> None:
+    page = visit(site, asked(max_tokens=1024))
+    page.get_by_role("button", name="Tokens", exact=True).click()
+    shown = page.locator(".candidate:not(.candidate-heads) .tokens")
+    expect(shown.first).not_to_have_text("\N{EN DASH}")
+    tokens = [figure(each) for each in shown.all_inner_texts() if each not in {"\N{EN DASH}", "0"}]
+    assert len(tokens) > 1
+    assert tokens == sorted(tokens, reverse=True)
+    page.get_by_role("button", name="Status", exact=True).click()
+    glyphs = page.locator(".candidate:not(.candidate-heads) .status").all_inner_texts()
+    assert glyphs[0] == "In the window"
+    assert glyphs[-1] != "In the window"
+
+
+@pytest.mark.parametrize("language", ["Python", "curl", "CLI"])
+def test_copied_code_gives_the_same_window(visit: Opened, example: Site, language: str) -> None:
+    chosen = {"field": "kind", "exists": True}
+    options = "view=text&retrievers=keyword&profile=multiplicative&min_trust=standard&system=Be+brief."
+    address = f"{asked(max_tokens=900).replace('docs', 'default')}&{options}&as_of=2031-01-01T00:00"
+    page = visit(example, f"{address}&filter={quote(json.dumps(chosen))}", key=example.key)
+    text = page.get_by_role("region", name="The window as the model gets it")
+    expect(text).to_be_visible()
+    page.get_by_role("button", name="Copy as code").click()
+    dialog = page.get_by_role("dialog")
+    dialog.get_by_role("button", name=language, exact=True).click()
+    said = printed(language, dialog.locator("pre").inner_text(), example.key or "")
+    window = json.loads(said)["text"] if language == "curl" else said
+    assert window.strip() == (text.text_content() or "").strip() != ""
+
+
+def printed(language: str, code: str, key: str) -> str:
+    """What copied code prints."""
+    programs = Path(sys.executable).parent
+    environment = {
+        **os.environ,
+        "KEY": key,
+        "CONSPECTUS_API_KEY": key,
+        "PATH": f"{programs}:{os.environ['PATH']}",
+    }
+    python = [sys.executable, "-c", code.replace("csp_...", key)]
+    command = python if language == "Python" else ["bash", "-c", code]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def test_the_same_settings_are_seen_as_another_user(visit: Opened, example: Site) -> None:
+    address = asked(max_tokens=1024, retrievers="keyword").replace("docs", "default")
+    page = visit(example, address, key=example.key)
+    page.get_by_label("seen by").select_option("bob")
+    expect(page.get_by_role("status").first).to_contain_text("You are seeing as bob")
+    expect(page.get_by_role("region", name="Window of bob")).to_contain_text("of 505 tokens")
+    page.get_by_role("link", name="Change the settings in the Playground").click()
+    shown(page)
+    expect(page.get_by_label("Budget", exact=True).first).to_have_value("1,024")
+
+
+def test_single_keys_can_be_switched_off(visit: Opened, site: Site) -> None:
+    page = visit(site, asked())
+    shown(page)
+    page.keyboard.press("?")
+    page.get_by_label("Keys act alone").uncheck()
+    page.keyboard.press("Escape")
+    page.keyboard.press("]")
+    expect(page.get_by_label("Budget", exact=True).first).to_have_value("2,048")
+    page.get_by_role("button", name="Help").click()
+    page.get_by_label("Keys act alone").check()
+    page.keyboard.press("Escape")
+    page.keyboard.press("]")
+    expect(page.get_by_label("Budget", exact=True).first).to_have_value("4,096")
+    page.keyboard.press("c")
+    expect(page.get_by_label("Compare with")).to_be_focused()
 
 
 def test_keys_move_through_candidates_and_budgets(visit: Opened, site: Site) -> None:

@@ -67,6 +67,23 @@ def test_readers_of_a_document_are_listed(visit: Opened, shared: Shared) -> None
     expect(readers.filter(has_text="bob")).to_have_count(0)
 
 
+def test_roles_on_everything_are_listed(visit: Opened, shared: Shared) -> None:
+    page = visit(shared.site, ADDRESS, key=shared.ann)
+    missing(page)
+    page.get_by_role("group", name="Roles on").get_by_role("button", name="Everything").click()
+    rows = page.get_by_role("table").get_by_role("row")
+    expect(rows.filter(has_text="all of docs")).to_contain_text("none")
+    expect(rows.filter(has_text="handbook")).to_contain_text("managerviewer")
+
+
+def test_a_document_says_who_can_see_it(visit: Opened, shared: Shared) -> None:
+    page = visit(shared.site, "/documents?collection=docs", key=shared.ann)
+    page.locator(".document-row", has_text="backup.md").click()
+    readers = page.get_by_role("list", name="Readers").get_by_role("listitem")
+    expect(readers.filter(has_text="ann")).to_contain_text("manager")
+    expect(readers.filter(has_text="bob")).to_have_count(0)
+
+
 def test_a_viewer_may_not_see_as_others(visit: Opened, shared: Shared) -> None:
     page = visit(shared.site, ADDRESS.replace("user=bob", "user=ann"), key=shared.bob)
     expect(page.locator(".state")).to_be_visible()

@@ -3,12 +3,11 @@
 import re
 
 import pytest
-from playwright.sync_api import Page, expect
+from playwright.sync_api import expect
 
 from conspectus.sync import connect
-from tests.console.conftest import Opened, Site, scrolls_sideways, violations
+from tests.console.conftest import Opened, Site, scrolls_sideways, themed
 
-SCHEMES = ("light", "dark")
 SCREENS = {
     "/playground?collection=default&query=backup": "Nothing is stored yet",
     "/see-as?collection=default&user=bob&query=backup": "Nothing|see|may",
@@ -70,19 +69,11 @@ def test_what_strangers_see_is_accessible(visit: Opened, locked: Site, narrow: b
     assert not scrolls_sideways(page)
 
 
-def themed(page: Page) -> list[str]:
-    """What axe-core finds in a page that has no keys, in both themes."""
-    found = []
-    for scheme in SCHEMES:
-        page.evaluate("theme => { document.documentElement.dataset.theme = theme; }", scheme)
-        found += violations(page)
-    return found
-
-
 def test_live_captions_end_when_the_key_of_the_session_is_revoked(visit: Opened, changeable: Site) -> None:
     with connect(changeable.address, api_key=changeable.key) as engine:
         made = engine.people.create_key("owner")
         page = visit(changeable, "/evaluation", key=made.secret)
+        expect(page.get_by_role("heading", level=1)).to_be_visible()
         page.evaluate(
             """() => {
                 const events = new EventSource("/api/v1/alerts/stream");

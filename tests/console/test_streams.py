@@ -20,6 +20,8 @@ def test_a_question_marks_its_time_and_what_it_finds(visit: Opened, example: Sit
     expect(page.get_by_role("heading", level=1)).to_have_text("41 captions of Lobby")
     expect(page.locator(".line-name", has_text="door fault")).to_be_visible()
     assert page.locator(".asked").count() == 0
+    summary = page.get_by_role("region", name="Summary")
+    expect(summary.get_by_role("listitem").first).to_have_text(re.compile(r"^\d\d:\d\d\D"))
     page.get_by_label("Question to the stream").fill("who brought the boxes before 10 am?")
     page.keyboard.press("Enter")
     expect(page.get_by_role("heading", level=1)).to_contain_text("for “who brought the boxes before 10 am?”")

@@ -1,10 +1,20 @@
 import { useLayoutEffect, useRef } from "preact/hooks";
 
+const OFF = "conspectus-keys-off";
+
+/** Whether single keys are commands in this browser. */
+export const keysAreOn = (): boolean => localStorage.getItem(OFF) === null;
+
+export function switchKeys(on: boolean): void {
+  if (on) localStorage.removeItem(OFF);
+  else localStorage.setItem(OFF, "yes");
+}
+
 /** Whether a key is a command, and not part of a text or of another program's shortcut. */
 function isCommand(event: KeyboardEvent): boolean {
   const target = event.target as HTMLElement;
   const writes = target.matches("input:not([type=range]):not([type=checkbox]), select, textarea");
-  return !writes && !event.ctrlKey && !event.metaKey && !event.altKey && document.querySelector("dialog") === null;
+  return keysAreOn() && !writes && !event.ctrlKey && !event.metaKey && !event.altKey && document.querySelector("dialog") === null;
 }
 
 /** Commands by their key, for as long as the component is shown. */

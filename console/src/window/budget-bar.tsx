@@ -14,6 +14,7 @@ export function BudgetBar({
   parts,
   cut,
   lost,
+  shared,
   selected,
   onSelect,
   thin,
@@ -23,6 +24,8 @@ export function BudgetBar({
   cut?: ReadonlySet<number>;
   /** Numbers of passages that another person has no role for. */
   lost?: ReadonlySet<number> | undefined;
+  /** Numbers of passages that are in the other window of a comparison, too. */
+  shared?: ReadonlySet<number> | undefined;
   selected?: number;
   onSelect?: (number: number) => void;
   thin?: boolean;
@@ -42,7 +45,13 @@ export function BudgetBar({
             </span>
           );
         }
-        const shades = ["of-passage", cut?.has(number) && "cut", lost?.has(number) && "lost", selected === number && "on"];
+        const shades = [
+          "of-passage",
+          cut?.has(number) && "cut",
+          lost?.has(number) && "lost",
+          shared?.has(number) && "shared",
+          selected === number && "on",
+        ];
         if (onSelect === undefined) return <span key={at} class={shades.filter(Boolean).join(" ")} style={style} />;
         return (
           <button

@@ -160,6 +160,6 @@ function Row({
 
 /** The height of a row of the list in the style sheet, by the width of the page. */
 function rowHeight(): number {
-  if (innerWidth <= 820) return 112;
+  if (innerWidth <= 820) return 130;
   return innerWidth <= 1180 ? 72 : 52;
 }

@@ -15,12 +15,15 @@ export function WindowMap({
   selected,
   onSelect,
   lost,
+  shared,
   alone,
 }: {
   passages: readonly Passage[];
   selected?: number | undefined;
   onSelect: (number: number) => void;
-  lost?: ReadonlySet<number>;
+  lost?: ReadonlySet<number> | undefined;
+  /** Numbers of passages that are in the other window of a comparison, too. */
+  shared?: ReadonlySet<number> | undefined;
   /** Whether it stands without the bar above it. */
   alone?: boolean;
 }) {
@@ -47,6 +50,7 @@ export function WindowMap({
             "block",
             passage.cut && "cut",
             lost?.has(passage.number) && "lost",
+            shared?.has(passage.number) && "shared",
             selected === passage.number && "on",
             height < FLAT ? "flat" : height < LOW && "low",
           ];

@@ -17,13 +17,82 @@ async function brought(connection: Connection, collection: string): Promise<numb
   return counts.reduce((sum, each) => sum + each, 0);
 }
 
+const CONNECTORS = [
+  { connector: "git", title: "Git repository", option: "address", example: "https://git.example.org/handbook.git" },
+  { connector: "mediawiki", title: "MediaWiki", option: "address", example: "https://wiki.example.org/w/api.php" },
+  { connector: "markdown", title: "Folder of Markdown on the server", option: "path", example: "/srv/handbook" },
+] as const;
+
+/** Connects a repository, a wiki or a folder. */
+function Connect({ collection, onConnected }: { collection: string; onConnected: (name: string) => void }) {
+  const [at, choose] = useState(0);
+  const [name, setName] = useState("");
+  const [place, setPlace] = useState("");
+  const { act, busy, failure } = useAction();
+  const { connector, option, example } = CONNECTORS[at] ?? CONNECTORS[0];
+  const connect = () =>
+    act(
+      () => api.createConnection({ collection, name: name.trim(), connector, options: { [option]: place.trim() } }),
+      () => {
+        onConnected(name.trim());
+        setName("");
+        setPlace("");
+      },
+    );
+  return (
+    <details class="connect">
+      <summary class="link small">Connect a repository, a wiki or a folder</summary>
+      <form
+        class="cluster after"
+        onSubmit={(event) => {
+          event.preventDefault();
+          connect();
+        }}
+      >
+        <select
+          class="pick"
+          aria-label="Kind of connection"
+          value={String(at)}
+          onChange={(event) => choose(Number(event.currentTarget.value))}
+        >
+          {CONNECTORS.map((each, place) => (
+            <option key={each.connector} value={String(place)}>
+              {each.title}
+            </option>
+          ))}
+        </select>
+        <input
+          class="field connect-name"
+          required
+          aria-label="Name of the connection"
+          placeholder="Name"
+          value={name}
+          onInput={(event) => setName(event.currentTarget.value)}
+        />
+        <input
+          class="field connect-place"
+          required
+          aria-label="Address or path"
+          placeholder={example}
+          value={place}
+          onInput={(event) => setPlace(event.currentTarget.value)}
+        />
+        <button class="btn" type="submit" disabled={busy}>
+          Connect and sync
+        </button>
+      </form>
+      <Failure text={failure} />
+    </details>
+  );
+}
+
 /** Repositories, wikis and folders whose pages are copied; nothing where there are none that one may see. */
 export function Connections({ collection, onSynced }: { collection: string; onSynced: () => void }) {
   const connections = useLoad((signal) => api.listConnections({ collection }, { signal }), [collection]);
   const [jobs, setJobs] = useState<Schemas["Job"][]>([]);
   const [deleting, remove] = useState<{ connection: Connection; documents: number }>();
   const { act, failure } = useAction();
-  if (connections.data === undefined || connections.data.length === 0) return null;
+  if (connections.data === undefined) return null;
   const sync = (name: string) => {
     const path = { collection, name };
     act(() => api.sync(path), (job) => setJobs((before) => [job, ...before]));
@@ -36,6 +105,16 @@ export function Connections({ collection, onSynced }: { collection: string; onSy
   return (
     <section>
       <h2>Connections</h2>
+      {connections.data.length === 0 && (
+        <p class="sub">Nothing is connected. A connection keeps sources equal to a repository, a wiki or a folder.</p>
+      )}
+      <Connect
+        collection={collection}
+        onConnected={(name) => {
+          connections.reload();
+          sync(name);
+        }}
+      />
       <ul class="list after">
         {connections.data.map((each) => (
           <li key={each.id} class="connection">

@@ -1,10 +1,12 @@
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import { Link, useLocation } from "wouter-preact";
 import { api, type Schemas } from "../../api/client";
+import { ifAllowed } from "../../api/lists";
 import { useFields } from "../../ui/address";
 import { counted, instant, whole } from "../../ui/format";
 import { useKeys } from "../../ui/keys";
 import { Show, useLoad } from "../../ui/load";
+import { ReaderList } from "../../ui/readers";
 import { DeleteDialog } from "../../ui/receipt";
 import { Virtual } from "../../ui/virtual";
 import { lastHeading } from "../../window/window-map";
@@ -80,6 +82,7 @@ function Pages({ document, source, collection, text, chunks }: Read) {
         <div class="document-side">
           <Passages chunks={chunks} chosen={chosen} onChoose={choose} />
           <Facts document={document} />
+          <Readers document={document.id} />
         </div>
       </div>
       {deleting && (
@@ -180,6 +183,18 @@ function Passages({
           )}
         </Virtual>
       </div>
+    </section>
+  );
+}
+
+/** Who can see the document, for those who may know it. */
+function Readers({ document }: { document: string }) {
+  const readers = useLoad((signal) => ifAllowed(api.listReaders({ document }, { signal })), [document]);
+  if (readers.data === undefined || readers.data.length === 0) return null;
+  return (
+    <section class="panel" aria-label="Who can see it">
+      <h2>Who can see it</h2>
+      <ReaderList readers={readers.data} />
     </section>
   );
 }

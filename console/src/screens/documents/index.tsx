@@ -5,6 +5,7 @@ import { api, type Schemas } from "../../api/client";
 import { usualOf } from "../../api/lists";
 import { Failure, useAction } from "../../ui/action";
 import { useFields } from "../../ui/address";
+import { Dialog } from "../../ui/controls";
 import { counted, day, whole } from "../../ui/format";
 import { asProblem, Show, State, useLoad } from "../../ui/load";
 import { DeleteDialog } from "../../ui/receipt";
@@ -39,7 +40,7 @@ function Overview() {
           return (
             <State title="Nothing is stored yet">
               <p class="sub">This screen shows collections, their sources and documents. Create the first collection:</p>
-              <Create onCreated={collections.reload} />
+              <Create onCreated={() => collections.reload()} />
               <p class="sub">
                 Or add a folder with <code class="mono">conspectus add FOLDER</code>
               </p>
@@ -55,6 +56,7 @@ function Overview() {
             status={fields.get("status") === "error" ? "error" : undefined}
             onStatus={(status) => setFields({ status })}
             onCollection={(name) => setFields({ collection: name, source: undefined, status: undefined })}
+            onCollections={collections.reload}
             onSource={(source) => setFields({ source })}
           />
         );
@@ -63,7 +65,7 @@ function Overview() {
   );
 }
 
-function Create({ onCreated }: { onCreated: () => void }) {
+function Create({ onCreated }: { onCreated: (name: string) => void }) {
   const [name, setName] = useState("");
   const { act, failure } = useAction();
   const body = { name: name.trim() };
@@ -72,7 +74,7 @@ function Create({ onCreated }: { onCreated: () => void }) {
       class="cluster creating"
       onSubmit={(event) => {
         event.preventDefault();
-        act(() => api.createCollection(body), onCreated);
+        act(() => api.createCollection(body), () => onCreated(body.name));
       }}
     >
       <input
@@ -96,6 +98,7 @@ function Collection({
   names,
   source,
   onCollection,
+  onCollections,
   onSource,
   status,
   onStatus,
@@ -104,7 +107,9 @@ function Collection({
   names: readonly string[];
   /** The id of the chosen source, or nothing. */
   source: string;
-  onCollection: (name: string) => void;
+  onCollection: (name: string | undefined) => void;
+  /** Reads the collections again. */
+  onCollections: () => void;
   onSource: (id: string) => void;
   /** Whether only documents are shown that could not be embedded. */
   status: Status;
@@ -114,6 +119,7 @@ function Collection({
   const documents = usePages(name, source, status);
   const [adding, add] = useState(false);
   const [deleting, remove] = useState(false);
+  const [creating, create] = useState(false);
   const chosen = sources.data?.find((each) => each.id === source);
   const reload = () => {
     sources.reload();
@@ -140,11 +146,12 @@ function Collection({
               </select>
             </label>
           )}
-          {chosen !== undefined && (
-            <button class="btn danger" type="button" onClick={() => remove(true)}>
-              Delete this source …
-            </button>
-          )}
+          <button class="btn danger" type="button" onClick={() => remove(true)}>
+            Delete this {chosen === undefined ? "collection" : "source"} …
+          </button>
+          <button class="btn" type="button" onClick={() => create(true)}>
+            New collection …
+          </button>
           <button class="btn primary" type="button" aria-expanded={adding} onClick={() => add(!adding)}>
             Add documents
           </button>
@@ -155,7 +162,7 @@ function Collection({
         {(found) => (
           <>
             <SourceChips sources={found} chosen={source} onChoose={onSource} />
-            <label class="small after">
+            <label class="small only-failed">
               <input
                 type="checkbox"
                 checked={status !== undefined}
@@ -176,6 +183,31 @@ function Collection({
         )}
       </Show>
       <Connections collection={name} onSynced={reload} />
+      {creating && (
+        <Dialog title="A new collection" onClose={() => create(false)}>
+          <p class="sub">Its documents are searched together; it has sources, grants and an index of its own.</p>
+          <Create
+            onCreated={(made) => {
+              create(false);
+              onCollections();
+              onCollection(made);
+            }}
+          />
+        </Dialog>
+      )}
+      {deleting && chosen === undefined && (
+        <DeleteDialog
+          title={`Delete the collection ${name}?`}
+          preview={{ collection: name, sources: sources.data?.length ?? 0, documents: whole(documents.count ?? 0) }}
+          remove={async (purge) => ({ collection: name, ...(await api.deleteCollection({ collection: name, purge })) })}
+          onClose={(deleted) => {
+            remove(false);
+            if (!deleted) return;
+            onCollections();
+            onCollection(undefined);
+          }}
+        />
+      )}
       {deleting && chosen !== undefined && (
         <DeleteDialog
           title={`Delete the source ${chosen.name}?`}

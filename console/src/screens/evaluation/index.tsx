@@ -6,25 +6,45 @@ import { Drop } from "../../ui/drop";
 import { counted, whole } from "../../ui/format";
 import { Cells } from "./cells";
 import { Curve } from "./curve";
+import { isSet, readSet, type QuestionSet } from "./question-set";
 import { compare, curveOf, groupsOf, readReport, type Compared, type Report } from "./report";
+import { SetPanel } from "./set-panel";
 import "./evaluation.css";
 
 const MAX_REPORTS = 2;
 
 export default function Evaluation() {
   const [reports, setReports] = useState<Report[]>([]);
+  const [set, chooseSet] = useState<QuestionSet>();
   const { act, failure } = useAction();
+  const add = (read: readonly Report[]) => setReports((before) => [...before, ...read].slice(-MAX_REPORTS));
   const open = (files: readonly File[]) =>
     act(
-      () => Promise.all(files.map(readReport)),
-      (read) => setReports((before) => [...before, ...read].slice(-MAX_REPORTS)),
+      async () => {
+        const sets = await Promise.all(files.filter(isSet).map(readSet));
+        return { sets, read: await Promise.all(files.filter((each) => !isSet(each)).map(readReport)) };
+      },
+      ({ sets, read }) => {
+        add(read);
+        if (sets.length > 0) chooseSet(sets.at(-1));
+      },
     );
   return (
     <>
       {reports.length === 0 ? <Intro /> : <Runs key={reports.map((each) => each.name).join("/")} reports={reports} />}
+      {set !== undefined && (
+        <SetPanel
+          key={set.name}
+          set={set}
+          names={reports.map((each) => each.name)}
+          onRun={(report) => add([report])}
+        />
+      )}
       <div class="after">
-        <Drop label="Result files" accept=".json,application/json" onFiles={open}>
-          {reports.length === 0 ? "Drop one or two result files here" : "Drop another result file to compare with"}
+        <Drop label="Result files" accept=".json,.jsonl,application/json" onFiles={open}>
+          {reports.length === 0
+            ? "Drop the queries.jsonl of a question set here, or one or two result files"
+            : "Drop another result file to compare with, or a queries.jsonl"}
         </Drop>
       </div>
       <Failure text={failure} />
@@ -38,8 +58,9 @@ function Intro() {
       <h1>See how much of the evidence reaches the window</h1>
       <p class="sub">
         An evaluation asks questions whose answers are known, and counts how much of the evidence is in the rendered
-        window. Make a set from your own store, run it twice with different settings, and open both files here. They
-        stay in this browser.
+        window. Make a set from your own store and open its queries.jsonl here: the questions are asked on this server,
+        as often as you like, with other settings each time. Or open the result files of two runs of the command. All of
+        them stay in this browser.
       </p>
       <pre class="panel after commands" tabIndex={0}>
         {[

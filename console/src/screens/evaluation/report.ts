@@ -6,10 +6,13 @@ import { percentile, resampledMeans } from "./bootstrap";
 export type Measures = ReadonlyMap<string, ReadonlyMap<string, number>>;
 
 /** Characters of a document, counted by code points. */
-export interface Span {
+export interface Place {
   key: string;
   start: number;
   end: number;
+}
+
+export interface Span extends Place {
   text: string;
 }
 
@@ -108,6 +111,18 @@ function spansOf(value: unknown): Span[] {
 
 const isRecord = (value: unknown): value is Record<string, unknown> =>
   typeof value === "object" && value !== null && !Array.isArray(value);
+
+export const overlaps = (one: Place, other: Place): boolean =>
+  one.key === other.key && one.start < other.end && other.start < one.end;
+
+/** Whether passages have every character of a span. */
+export function isCovered(span: Place, passages: readonly Place[]): boolean {
+  let reached = span.start;
+  for (const each of passages.filter((one) => overlaps(one, span)).sort((one, other) => one.start - other.start)) {
+    if (each.start <= reached) reached = Math.max(reached, each.end);
+  }
+  return reached >= span.end;
+}
 
 const budgetOf = (measure: string): number => Number(measure.slice(measure.lastIndexOf(".") + 1));
 const groupOf = (measure: string): string => measure.slice(0, Math.max(measure.lastIndexOf("."), 0));

@@ -1,7 +1,7 @@
 import { counted, whole } from "../../ui/format";
 import { Glyph } from "../../window/status";
 import type { Run } from "./cells";
-import type { Asked, Span } from "./report";
+import { isCovered, overlaps, type Asked, type Span } from "./report";
 
 /** A question in both runs: its evidence, and its two windows, with what only one of them has marked. */
 export function SideBySide({
@@ -63,9 +63,6 @@ const percent = (share: number | undefined): string => `${(100 * (share ?? 0)).t
 
 const passagesOf = (asked: Asked, budget: number): readonly Span[] => asked.passages.get(budget) ?? [];
 
-const overlaps = (one: Span, other: Span): boolean =>
-  one.key === other.key && one.start < other.end && other.start < one.end;
-
 /** What answers the question, and whether the windows have all of it. */
 function Evidence({
   asked,
@@ -96,15 +93,6 @@ function Evidence({
       ))}
     </ul>
   );
-}
-
-/** Whether passages have every character of a span. */
-function isCovered(span: Span, passages: readonly Span[]): boolean {
-  let reached = span.start;
-  for (const each of passages.filter((one) => overlaps(one, span)).sort((one, other) => one.start - other.start)) {
-    if (each.start <= reached) reached = Math.max(reached, each.end);
-  }
-  return reached >= span.end;
 }
 
 function WindowOf({

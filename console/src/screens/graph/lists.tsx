@@ -81,7 +81,7 @@ export function Edges({
   );
   return (
     <section>
-      <h2>{counted(shown.edges.length, "edge")}</h2>
+      <h2 class="graph-edges">{counted(shown.edges.length, "edge")}</h2>
       <Virtual rows={shown.edges} height={innerWidth <= 820 ? 92 : 44} label="Edges">
         {(each) => (
           <div class="graph-edge">
@@ -91,7 +91,7 @@ export function Edges({
             <span class="small num">{score(each.weight)}</span>
             <span class="small dim ellipsis">
               {period(each)} {ended(each) && <span class="tag">ended</span>}{" "}
-              {each.evidence !== null && <Link href={`/documents/${encodeURIComponent(each.evidence)}`}>evidence</Link>}
+              {each.evidence !== null && <Link class="link" href={`/documents/${encodeURIComponent(each.evidence)}`}>evidence</Link>}
             </span>
           </div>
         )}
@@ -120,7 +120,7 @@ export function Merges({ asked, onUndone }: { asked: Asked; onUndone: () => void
           found.length === 0 ? (
             <p class="sub">No nodes of {node === "" ? "this graph" : "this name"} were merged or split.</p>
           ) : (
-            <ul class="list">
+            <ul class="list after">
               {[...found].reverse().map((each) => {
                 const undone = found.some(
                   (later) => later.kind === "split" && later.number > each.number && later.after.join() === each.before.join(),

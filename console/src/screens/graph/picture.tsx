@@ -6,6 +6,8 @@ import { ended, type Neighbor, type Shown } from "./state";
 
 const FEW = 400;
 const CLEAR = 70;
+/** Pixels of width in which so many names are clear. */
+const WIDE = 900;
 const LABEL = 32;
 const PADDING = 20;
 const MARGIN = { x: 150, y: 60 };
@@ -15,12 +17,13 @@ const OWN_STYLE = "__________cytoscape_stylesheet";
 const color = (name: string): string => getComputedStyle(document.documentElement).getPropertyValue(`--${name}`).trim();
 const short = (text: string): string => (text.length > LABEL ? `${text.slice(0, LABEL)}…` : text);
 
-/** Sizes shrink with the number of nodes, so that names appear as soon as there is room for them. */
-const scaleOf = ({ nodes }: Shown): number => Math.max(0.3, Math.min(1, Math.sqrt(CLEAR / nodes.length)));
+/** Sizes shrink with the number of nodes in the width, so that names appear as soon as there is room for them. */
+const scaleOf = ({ nodes }: Shown, width: number): number =>
+  Math.max(0.3, Math.min(1, Math.sqrt((CLEAR * Math.min(1, width / WIDE)) / nodes.length)));
 
-function styles(shown: Shown): StylesheetStyle[] {
+function styles(shown: Shown, width: number): StylesheetStyle[] {
   const few = shown.edges.length <= FEW;
-  const scale = scaleOf(shown);
+  const scale = scaleOf(shown, width);
   return [
     {
       selector: "node",
@@ -102,7 +105,7 @@ async function drawn(container: HTMLElement, shown: Shown, root: string | undefi
     pixelRatio: shown.edges.length > FEW ? 1 : "auto",
     boxSelectionEnabled: false,
     autoungrabify: true,
-    style: styles(shown),
+    style: styles(shown, container.clientWidth),
     elements: [
       ...shown.nodes.map((each) => ({
         data: { id: nodeId(each.id), node: each.id, label: short(each.name) },
@@ -162,7 +165,7 @@ export function Picture({
       core.on("tap", "node", (event) => chosen.current(event.target.data("node")));
       made(core);
     });
-    const themes = new MutationObserver(() => current?.style(styles(shown)));
+    const themes = new MutationObserver(() => current?.style(styles(shown, box.current?.clientWidth ?? WIDE)));
     themes.observe(document.documentElement, { attributeFilter: ["data-theme"] });
     return () => {
       gone = true;

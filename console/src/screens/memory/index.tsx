@@ -25,6 +25,7 @@ import {
   type Scope,
 } from "./lanes";
 import { Recall, useSettled } from "./recall";
+import { RetentionRules } from "./rules";
 import { rangeOf, Slider, Timeline } from "./timeline";
 import "./memory.css";
 
@@ -160,7 +161,7 @@ function ScopeView({
               </div>
               <div>
                 <OutOfDate lanes={all} at={at} />
-                <Recall scope={scope} at={at} query={query} onQuery={onQuery} />
+                <Recall scope={scope} texts={new Map(memories.map((each) => [each.id, each.text]))} at={at} query={query} onQuery={onQuery} />
               </div>
             </div>
             <Memories
@@ -172,7 +173,10 @@ function ScopeView({
               onForgotten={forgotten}
             />
             <Forgotten frames={frames} />
-            <RetentionPreview scope={scope} onForgotten={forgotten} />
+            <div class="columns memory-rules">
+              <RetentionPreview scope={scope} onForgotten={forgotten} />
+              <RetentionRules scope={scope} onForgotten={forgotten} />
+            </div>
           </>
         );
       }}
@@ -304,7 +308,10 @@ function Memories({
       <ul class="list after">
         {memories.map((each) => (
           <li key={each.id} class="memory-row">
-            <span class="text">{each.text}</span>
+            <span class="memory-text">
+              <span class="text">{each.text}</span>
+              <Validity of={each} />
+            </span>
             <span class="small dim">{known.has(each.id) ? "known then" : "known at another time"}</span>
             <span class="small dim">since {instant(each.document.recorded)}</span>
             <span>{each.pinned && <span class="tag good">pinned</span>}</span>
@@ -326,6 +333,18 @@ function Memories({
         />
       )}
     </section>
+  );
+}
+
+/** What a memory states, and from when to when it holds in the world. */
+function Validity({ of: { fact, valid_from: from, valid_until: until } }: { of: Memory }) {
+  const held = [from !== null && `from ${day(from)}`, until !== null && `until ${day(until)}`].filter(Boolean).join(" ");
+  if (fact === null && held === "") return null;
+  return (
+    <span class="small dim block-line">
+      {fact !== null && `${fact.subject} · ${fact.predicate} · ${fact.object}`}
+      {held !== "" && `${fact === null ? "" : ", "}holds ${held}`}
+    </span>
   );
 }
 

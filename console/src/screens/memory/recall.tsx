@@ -12,11 +12,14 @@ const PAUSE = 200;
 /** What recall answered at an instant, and what has changed since. */
 export function Recall({
   scope,
+  texts,
   at,
   query,
   onQuery,
 }: {
   scope: Scope;
+  /** The texts of memories, by id. */
+  texts: ReadonlyMap<string, string>;
   /** Milliseconds. */
   at: number;
   query: string;
@@ -48,7 +51,7 @@ export function Recall({
                       <span class="small">{score(each.score)}</span>
                     </p>
                     <ScoreBar parts={each.parts} most={Math.max(...memories.map((other) => other.score))} />
-                    {each.why.length > 0 && <p class="small dim">{each.why.join(" · ")}</p>}
+                    {each.why.length > 0 && <p class="small dim">{readable(each.why.join(" · "), texts)}</p>}
                   </li>
                 ))}
               </ul>
@@ -69,6 +72,12 @@ export function Recall({
     </section>
   );
 }
+
+const ID = /[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}/g;
+
+/** A reason with the texts of memories in place of their ids. */
+const readable = (why: string, texts: ReadonlyMap<string, string>): string =>
+  why.replace(ID, (id) => (texts.has(id) ? `“${texts.get(id)}”` : "another memory"));
 
 /** A value once it has not changed for a moment. */
 export function useSettled<T>(value: T): T {

@@ -9,6 +9,8 @@ const HEAD = 22;
 const TALLEST = 640;
 const MARGIN = 2;
 const NAMES = 168;
+/** Narrower lanes have half the place for names. */
+const SLIM = 560;
 const LETTER = 7;
 const DAY = 86_400_000;
 
@@ -29,15 +31,17 @@ export function Timeline({ lanes, range, at }: { lanes: readonly Lane[]; range: 
   const element = useRef<HTMLDivElement>(null);
   const size = useSize(element);
   const [top, setTop] = useState(0);
-  const width = Math.max(size.width, 620);
+  const slim = size.width > 0 && size.width < SLIM;
+  const names = slim ? NAMES / 2 : NAMES;
+  const width = Math.max(size.width, slim ? 420 : 620);
   const height = lanes.length * ROW;
   const first = Math.max(0, Math.floor(top / ROW) - MARGIN);
   const last = Math.ceil((top + TALLEST) / ROW) + MARGIN;
   const scale = (instant: number) => {
     const share = (Math.min(Math.max(instant, range.from), range.to) - range.from) / (range.to - range.from);
-    return NAMES + share * (width - NAMES);
+    return names + share * (width - names);
   };
-  const named = ticks(range, width - NAMES);
+  const named = ticks(range, width - names);
   return (
     <div
       ref={element}
@@ -70,7 +74,7 @@ export function Timeline({ lanes, range, at }: { lanes: readonly Lane[]; range: 
           <line key={instant} x1={scale(instant)} x2={scale(instant)} y1="0" y2={height} class="rule" />
         ))}
         {lanes.slice(first, last).map((lane, row) => (
-          <LaneRow key={lane.key} lane={lane} top={(first + row) * ROW} width={width} scale={scale} at={at} />
+          <LaneRow key={lane.key} lane={lane} top={(first + row) * ROW} width={width} names={names} scale={scale} at={at} />
         ))}
         <line x1={scale(at)} x2={scale(at)} y1="0" y2={height} class="now" />
       </svg>
@@ -82,18 +86,21 @@ function LaneRow({
   lane,
   top,
   width,
+  names,
   scale,
   at,
 }: {
   lane: Lane;
   top: number;
   width: number;
+  /** Pixels for its name. */
+  names: number;
   scale: (instant: number) => number;
   at: number;
 }) {
   if (lane.forgotten === true) return <Gone lane={lane} top={top} width={width} scale={scale} />;
   const known = knownAt(lane, at);
-  const room = Math.floor((NAMES - 12) / LETTER);
+  const room = Math.floor((names - 12) / LETTER);
   return (
     <g>
       <line x1="0" x2={width} y1={top + 0.5} y2={top + 0.5} class="rule" />

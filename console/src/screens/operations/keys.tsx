@@ -7,6 +7,16 @@ import { day } from "../../ui/format";
 type Key = Schemas["Key"];
 type User = Schemas["User"];
 type Scope = Key["scopes"][number];
+type Origin = NonNullable<Key["origin"]>;
+
+/** Whose texts a key writes at most, and so how far they are trusted. */
+const ORIGINS: readonly (readonly [Origin, string])[] = [
+  ["user", "a person"],
+  ["agent", "a model"],
+  ["import", "an import"],
+  ["tool", "a tool"],
+  ["web", "the web"],
+];
 
 const SCOPES: readonly (readonly [Scope, string])[] = [
   ["read", "read"],
@@ -41,7 +51,10 @@ export function Keys({
               <b>{each.label || "no label"}</b> <span class="small dim">{names.get(each.user)}</span>
               <span class="tiny dim mono block-line">{each.id}</span>
             </span>
-            <span class="small dim">{each.scopes.join(", ")}</span>
+            <span class="small dim">
+              {each.scopes.join(", ")}
+              {each.origin !== null && <span class="block-line">writes as {new Map(ORIGINS).get(each.origin)}</span>}
+            </span>
             <span class="small dim">{used(each)}</span>
             {each.revoked === null ? <Change of={each} made={made} onChanged={onChanged} /> : <span class="tag">revoked</span>}
           </li>
@@ -90,6 +103,7 @@ function NewKey({ users, onCreate }: { users: readonly User[]; onCreate: (body: 
   const [user, choose] = useState(person.value?.name ?? "");
   const [scopes, allow] = useState<readonly Scope[]>(SCOPES.map(([each]) => each));
   const [expires, until] = useState("");
+  const [origin, setOrigin] = useState<Origin | "">("");
   const toggle = (scope: Scope) =>
     allow(scopes.includes(scope) ? scopes.filter((each) => each !== scope) : [...scopes, scope]);
   return (
@@ -101,6 +115,7 @@ function NewKey({ users, onCreate }: { users: readonly User[]; onCreate: (body: 
           label,
           scopes: [...scopes],
           expires: expires === "" ? null : new Date(`${expires}T00:00:00`).toISOString(),
+          origin: origin === "" ? null : origin,
           ...(users.length > 0 ? { user } : {}),
         });
       }}
@@ -129,6 +144,21 @@ function NewKey({ users, onCreate }: { users: readonly User[]; onCreate: (body: 
           </label>
         ))}
       </span>
+      <label class="small dim cluster">
+        Writes as
+        <select
+          class="pick"
+          value={origin}
+          onChange={(event) => setOrigin(event.currentTarget.value as Origin | "")}
+        >
+          <option value="">its user</option>
+          {ORIGINS.slice(1).map(([each, name]) => (
+            <option key={each} value={each}>
+              {name}
+            </option>
+          ))}
+        </select>
+      </label>
       <label class="small dim cluster">
         Expires on
         <input

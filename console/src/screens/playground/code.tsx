@@ -38,7 +38,7 @@ function literal(value: unknown): string {
 }
 
 function python(settings: Settings): string {
-  const { query, max_tokens, system, budget_query, reserved_tokens, filter, as_of, ...rest } = bodyOf(settings);
+  const { query, max_tokens, system, budget_query, reserved_tokens, filter, as_of, query_context, ...rest } = bodyOf(settings);
   const budget = { max_tokens, system, query: budget_query, reserved_tokens };
   const named = (values: object) =>
     Object.entries(values)
@@ -55,6 +55,7 @@ function python(settings: Settings): string {
     `        ${literal(query)},`,
     `        conspectus.Budget(${named(budget)}),`,
     ...Object.entries(rest).map(([name, value]) => `        ${name}=${literal(value)},`),
+    query_context ? `        query_context=conspectus.QueryContext(${named(query_context)}),` : "",
     filter === undefined || filter === null ? "" : `        filter=filter_from_json(${literal(filter)}),`,
     as_of === undefined || as_of === null ? "" : `        as_of=datetime.fromisoformat(${literal(as_of)}),`,
     "    )",
@@ -84,8 +85,12 @@ function cli(settings: Settings): string {
     ["--as-of", settings.asOf === "" ? "" : new Date(settings.asOf).toISOString()],
     ["--min-similarity", settings.minSimilarity],
     ["--min-trust", settings.minTrust === "any" ? "" : settings.minTrust],
+    ["--retriever", settings.retrievers === "both" ? "" : settings.retrievers],
+    ["--profile", settings.profile === "default" ? "" : settings.profile],
   ];
   const given = options.filter(([, value]) => value !== "").map(([name, value]) => `${name} ${shell(value)}`);
+  given.push("--count-query");
+  if (!settings.rerank) given.push("--no-rerank");
   return [`conspectus context ${quoted(settings.query)}`, ...given].join(" \\\n  ");
 }
 

@@ -1,24 +1,27 @@
-import { useMemo } from "preact/hooks";
+import { useMemo, useRef } from "preact/hooks";
 import { api } from "../../api/client";
 import { counted, whole } from "../../ui/format";
+import { useKeys } from "../../ui/keys";
 import { useLoad, type Loaded } from "../../ui/load";
 import { isIn, passagesOf, type Window } from "../../window/anatomy";
-import { BudgetBar } from "../../window/budget-bar";
-import { BUDGETS, bodyOf, type Settings } from "./settings";
+import { Side } from "../../window/side";
+import { BUDGETS, bodyOf, fieldsOf, settingsOf, type Settings } from "./settings";
 
-/** What the window is compared with: another budget, or other retrievers; nothing if it is empty. */
-export type Other = "" | "keyword" | "vector" | "both" | `${number}`;
+/** What the window is compared with: another budget, other retrievers, or settings that were kept; empty for nothing. */
+export type Other = "" | "keyword" | "vector" | "both" | "kept" | `${number}`;
 
 interface Compared {
   name: string;
   loaded: Loaded<Window>;
   gained: number;
   lost: number;
+  /** What differs between the settings, in words. */
+  changes: readonly string[];
 }
 
 /** The second window, and what of the first is not in it. */
-export function useComparison(settings: Settings, other: Other, window: Window) {
-  const changed = otherSettings(settings, other);
+export function useComparison(settings: Settings, other: Other, kept: string, window: Window) {
+  const changed = otherSettings(settings, other, kept);
   const loaded = useLoad(
     (signal) =>
       changed === undefined ? undefined : api.explain(bodyOf(changed), { signal }),
@@ -34,6 +37,7 @@ export function useComparison(settings: Settings, other: Other, window: Window) 
           loaded,
           gained: count(marks, ONLY_THERE),
           lost: count(marks, ONLY_HERE),
+          changes: changesOf(settings, changed),
         };
   return { compared, marks };
 }
@@ -41,48 +45,113 @@ export function useComparison(settings: Settings, other: Other, window: Window) 
 const ONLY_HERE = "only here";
 const ONLY_THERE = "only in the other";
 
+const chunksIn = (window: Window): ReadonlySet<number> => new Set(window.trace.filter(isIn).map((each) => each.chunk));
+
 function differences(window: Window, other: Window): Map<number, string> {
-  const here = new Set(window.trace.filter(isIn).map((each) => each.chunk));
-  const there = new Set(other.trace.filter(isIn).map((each) => each.chunk));
+  const [here, there] = [chunksIn(window), chunksIn(other)];
   const marks = new Map<number, string>();
   for (const chunk of here) if (!there.has(chunk)) marks.set(chunk, ONLY_HERE);
   for (const chunk of there) if (!here.has(chunk)) marks.set(chunk, ONLY_THERE);
   return marks;
 }
 
+/** The numbers of passages of which the other window has all chunks. */
+function sharedBy(window: Window, other: Window): ReadonlySet<number> {
+  const there = chunksIn(other);
+  const shared = passagesOf(window).filter((each) => each.entries.every((entry) => there.has(entry.chunk)));
+  return new Set(shared.map((each) => each.number));
+}
+
 const count = (marks: ReadonlyMap<number, string> | undefined, mark: string): number =>
   [...(marks?.values() ?? [])].filter((each) => each === mark).length;
 
-function otherSettings(settings: Settings, other: Other): Settings | undefined {
+function otherSettings(settings: Settings, other: Other, kept: string): Settings | undefined {
   if (other === "") return undefined;
+  if (other === "kept") return settingsOf(new URLSearchParams(kept));
   if (other === "keyword" || other === "vector" || other === "both") return { ...settings, retrievers: other };
   return { ...settings, maxTokens: Number(other) };
+}
+
+/** Settings as they are kept in the address. */
+export function keptOf(settings: Settings): string {
+  const fields = Object.entries(fieldsOf(settings)).filter(([, value]) => value !== undefined && value !== "");
+  return new URLSearchParams(fields as [string, string][]).toString();
+}
+
+const NAMES: readonly (readonly [keyof Settings, string])[] = [
+  ["query", "question"],
+  ["collection", "collection"],
+  ["maxTokens", "budget"],
+  ["reservedTokens", "kept for the answer"],
+  ["system", "system text"],
+  ["filter", "filter"],
+  ["asOf", "as of"],
+  ["minSimilarity", "threshold"],
+  ["retrievers", "found by"],
+  ["profile", "score profile"],
+  ["rerank", "rerank"],
+  ["minTrust", "least trust"],
+];
+
+function changesOf(one: Settings, other: Settings): string[] {
+  const shown = (value: Settings[keyof Settings]) =>
+    typeof value === "number" ? whole(value) : String(value) || "none";
+  return NAMES.filter(([key]) => one[key] !== other[key]).map(
+    ([key, name]) => `${name}: ${shown(one[key])} here, ${shown(other[key])} there`,
+  );
 }
 
 function nameOf(other: Other): string {
   if (other === "keyword") return "words alone";
   if (other === "vector") return "meaning alone";
   if (other === "both") return "words and meaning";
+  if (other === "kept") return "the kept settings";
   return `${whole(Number(other))} tokens`;
 }
 
-export function Comparison({ comparison }: { comparison: { compared: Compared | undefined } }) {
+/** Both windows side by side: what only one of them has is green, what both have is pale. */
+export function Comparison({ window, comparison }: { window: Window; comparison: { compared: Compared | undefined } }) {
   const compared = comparison.compared;
+  const other = compared?.loaded.data;
+  const shared = useMemo(
+    () => (other === undefined ? undefined : ([sharedBy(window, other), sharedBy(other, window)] as const)),
+    [window, other],
+  );
   if (compared === undefined) return null;
-  const window = compared.loaded.data;
   if (compared.loaded.error !== undefined) return <p class="failed">{compared.loaded.error.message}</p>;
-  if (window === undefined) return <p class="small dim">Building the other window …</p>;
-  const cut = new Set(passagesOf(window).filter((each) => each.cut).map((each) => each.number));
+  if (other === undefined) return <p class="small dim">Building the other window …</p>;
   return (
-    <div class="compared">
-      <p class="small">
-        With <b>{compared.name}</b>: {whole(window.tokens)} tokens,{" "}
+    <section class="compared" aria-label="Comparison">
+      <h2>Side by side</h2>
+      <p class="sub">
+        With <b>{compared.name}</b>: {whole(other.tokens)} tokens,{" "}
         {compared.gained === 0 && compared.lost === 0
           ? "the same candidates."
-          : `${counted(compared.gained, "candidate")} more and ${whole(compared.lost)} fewer.`}
+          : `${counted(compared.gained, "candidate")} more and ${whole(compared.lost)} fewer.`}{" "}
+        {compared.changes.length === 0 && "The settings are the same: change any of them above."}
       </p>
-      <BudgetBar parts={window.parts} cut={cut} thin />
-    </div>
+      <ul class="cluster after" aria-label="What differs">
+        {compared.changes.map((each) => (
+          <li key={each} class="change">
+            {each}
+          </li>
+        ))}
+      </ul>
+      <p class="legend after">
+        <span>
+          <i class="swatch of-passage" />
+          only in this window
+        </span>
+        <span>
+          <i class="swatch of-passage shared" />
+          in both
+        </span>
+      </p>
+      <div class="columns">
+        <Side name="These settings" window={window} shared={shared?.[0]} />
+        <Side name={`With ${compared.name}`} window={other} shared={shared?.[1]} />
+      </div>
+    </section>
   );
 }
 
@@ -95,12 +164,15 @@ export function ComparePicker({
   settings: Settings;
   onOther: (other: Other) => void;
 }) {
+  const select = useRef<HTMLSelectElement>(null);
+  useKeys({ c: () => select.current?.focus() });
   const ways = (["both", "keyword", "vector"] as const).filter((each) => each !== settings.retrievers);
   return (
     <label class="small dim">
       Compare with{" "}
-      <select class="pick" value={other} onChange={(event) => onOther(event.currentTarget.value as Other)}>
+      <select ref={select} class="pick" value={other} onChange={(event) => onOther(event.currentTarget.value as Other)}>
         <option value="">nothing</option>
+        <option value="kept">{other === "kept" ? "the kept settings" : "these settings, to change some"}</option>
         {ways.map((each) => (
           <option key={each} value={each}>
             {nameOf(each)}

@@ -1,8 +1,10 @@
 /** The playground: a question, and what the model will see of it, and why. */
 import { useMemo, useState } from "preact/hooks";
+import { useLocation } from "wouter-preact";
 import { api } from "../../api/client";
 import { usualOf } from "../../api/lists";
-import { useFields } from "../../ui/address";
+import { useFields, type Fields } from "../../ui/address";
+import { Segmented } from "../../ui/controls";
 import { counted, milliseconds, percent } from "../../ui/format";
 import { useKeys } from "../../ui/keys";
 import { Failed, Show, State, useLoad } from "../../ui/load";
@@ -12,7 +14,8 @@ import { Candidates } from "../../window/candidates";
 import { PassagePanel, type SourceNames } from "../../window/passage-panel";
 import { Filled, Funnel } from "../../window/sentence";
 import { WindowMap } from "../../window/window-map";
-import { ComparePicker, Comparison, useComparison, type Other } from "./compare";
+import { WindowText } from "../../window/window-text";
+import { ComparePicker, Comparison, keptOf, useComparison, type Other } from "./compare";
 import { CachePlan, explainedInTurn, StableBeginning } from "./conversation";
 import { Judge } from "./judge";
 import { Question } from "./question";
@@ -47,8 +50,10 @@ export default function Playground() {
                 settings={settings}
                 document={fields.get("document") ?? ""}
                 other={(fields.get("compare") ?? "") as Other}
+                kept={fields.get("kept") ?? ""}
+                asText={fields.get("view") === "text"}
                 onChange={change}
-                onField={(name, value) => setFields({ [name]: value })}
+                onFields={setFields}
               />
             )}
           </>
@@ -58,15 +63,24 @@ export default function Playground() {
   );
 }
 
+const VIEWS = [
+  ["map", "Map"],
+  ["text", "Text"],
+] as const;
+
 interface AnswerOf {
   settings: Settings;
   document: string;
   other: Other;
+  /** The settings that were kept to compare with. */
+  kept: string;
+  /** Whether the window is shown as its text. */
+  asText: boolean;
   onChange: (changes: Partial<Settings>) => void;
-  onField: (name: string, value: string) => void;
+  onFields: (changes: Fields) => void;
 }
 
-function Answer({ settings, document, other, onChange, onField }: AnswerOf) {
+function Answer({ settings, ...rest }: AnswerOf) {
   const body = JSON.stringify(settings);
   const answer = useLoad(
     async (signal) => {
@@ -87,10 +101,7 @@ function Answer({ settings, document, other, onChange, onField }: AnswerOf) {
           window={window}
           sources={sources}
           settings={stable}
-          document={document}
-          other={other}
-          onChange={onChange}
-          onField={onField}
+          {...rest}
           reload={answer.reload}
         />
       )}
@@ -104,8 +115,10 @@ function Anatomy({
   settings,
   document,
   other,
+  kept,
+  asText,
   onChange,
-  onField,
+  onFields,
   reload,
 }: AnswerOf & { window: Window; sources: SourceNames; reload: () => void }) {
   const passages = useMemo(() => passagesOf(window), [window]);
@@ -114,17 +127,31 @@ function Anatomy({
   const [chunk, choose] = useState<number>();
   const entry = trace.find((each) => each.chunk === chunk) ?? passages[0]?.entries[0] ?? trace[0];
   const passage = passages.find((each) => entry !== undefined && isIn(entry) && each.citation.chunks.includes(entry.chunk));
-  const comparison = useComparison(settings, other, window);
+  const comparison = useComparison(settings, other, kept, window);
+  const [, go] = useLocation();
+  const compareWith = (value: Other) => onFields({ compare: value, kept: value === "kept" ? keptOf(settings) : undefined });
   const select = (number: number) => choose(passages.find((each) => each.number === number)?.entries[0]?.chunk);
   const step = (by: number) => {
     const next = trace[trace.findIndex((each) => each === entry) + by];
     if (next !== undefined) choose(next.chunk);
   };
-  useKeys({ j: () => step(1), k: () => step(-1) });
+  useKeys({
+    j: () => step(1),
+    k: () => step(-1),
+    o: () => entry !== undefined && go(`/documents/${encodeURIComponent(entry.document)}?chunk=${entry.chunk}`),
+  });
   return (
     <>
       <Sentence window={window} passages={passages} />
-      <BudgetLegend parts={window.parts} />
+      <div class="anatomy-head">
+        <BudgetLegend parts={window.parts} />
+        <Segmented
+          label="Show the window as"
+          options={VIEWS}
+          value={asText ? "text" : "map"}
+          onChange={(view) => onFields({ view: view === "map" ? undefined : view })}
+        />
+      </div>
       <StableBeginning window={window} />
       <BudgetBar
         parts={window.parts}
@@ -136,7 +163,11 @@ function Anatomy({
         <div class="anatomy">
           <div>
             <Funnel window={window} />
-            <WindowMap passages={passages} selected={passage?.number} onSelect={select} />
+            {asText ? (
+              <WindowText window={window} passages={passages} selected={passage?.number} onSelect={select} />
+            ) : (
+              <WindowMap passages={passages} selected={passage?.number} onSelect={select} />
+            )}
           </div>
           <PassagePanel entry={entry} passage={passage} candidates={trace.length} most={most} sources={sources}>
             <Judge
@@ -151,18 +182,18 @@ function Anatomy({
           </PassagePanel>
         </div>
       )}
-      <Comparison comparison={comparison} />
+      <Comparison window={window} comparison={comparison} />
       <Why
         settings={settings}
         window={window}
         document={document}
-        onDocument={(id) => onField("document", id)}
+        onDocument={(id) => onFields({ document: id })}
         onBudget={(maxTokens) => onChange({ maxTokens })}
       />
       <section>
         <div class="tools">
           <h2>Every candidate, and what became of it</h2>
-          <ComparePicker other={other} settings={settings} onOther={(value) => onField("compare", value)} />
+          <ComparePicker other={other} settings={settings} onOther={compareWith} />
         </div>
         <Candidates
           trace={trace}

@@ -1,11 +1,15 @@
 import { useEffect, useRef, useState } from "preact/hooks";
-import type { Schemas } from "../../api/client";
+import { useLocation } from "wouter-preact";
+import { api, type Schemas } from "../../api/client";
+import { ifAllowed } from "../../api/lists";
+import { person } from "../../session";
 import { Segmented } from "../../ui/controls";
 import { whole } from "../../ui/format";
 import { useKeys } from "../../ui/keys";
+import { useLoad } from "../../ui/load";
 import { CodeDialog } from "./code";
 import { FilterField } from "./filter";
-import { BUDGETS, type Settings } from "./settings";
+import { BUDGETS, fieldsOf, type Settings } from "./settings";
 
 const RETRIEVERS = [
   ["both", "Words and meaning"],
@@ -17,6 +21,11 @@ const LEVELS = [
   ["any", "Any"],
   ["standard", "Standard"],
   ["trusted", "Trusted only"],
+] as const;
+
+const PROFILES = [
+  ["default", "Sum of parts"],
+  ["multiplicative", "Product"],
 ] as const;
 
 /** How many questions before are asked again for a window that goes on with them. */
@@ -76,6 +85,7 @@ export function Question({
                 ))}
               </select>
             </label>
+            <Seen settings={settings} />
             <Summary settings={settings} />
             <label>
               <input
@@ -101,6 +111,37 @@ export function Question({
   );
 }
 
+/** Who asks. Who may ask as another user goes on with the same settings. */
+function Seen({ settings }: { settings: Settings }) {
+  const [, go] = useLocation();
+  const me = person.value;
+  const users = useLoad((signal) => (me?.owner === true ? ifAllowed(api.listUsers({}, { signal })) : undefined), []);
+  const others = (users.data ?? []).filter((each) => each.id !== me?.id && !each.disabled);
+  const seeAs = (user: string) => {
+    const fields = Object.entries({ ...fieldsOf(settings), user }).filter(([, value]) => value !== undefined && value !== "");
+    go(`/see-as?${new URLSearchParams(fields as [string, string][])}`);
+  };
+  useKeys({ s: () => seeAs("") });
+  if (others.length === 0) {
+    return (
+      <button class="link" type="button" onClick={() => seeAs("")}>
+        See as …
+      </button>
+    );
+  }
+  return (
+    <label>
+      seen by{" "}
+      <select value={me?.name ?? ""} onChange={(event) => seeAs(event.currentTarget.value)}>
+        <option>{me?.name}</option>
+        {others.map((each) => (
+          <option key={each.id}>{each.name}</option>
+        ))}
+      </select>
+    </label>
+  );
+}
+
 /** The options that differ from what is usual, in words. */
 function Summary({ settings }: { settings: Settings }) {
   return (
@@ -119,6 +160,11 @@ function Summary({ settings }: { settings: Settings }) {
       {settings.minSimilarity !== "" && (
         <span>
           threshold <b>{settings.minSimilarity}</b>
+        </span>
+      )}
+      {settings.profile !== "default" && (
+        <span>
+          scored by <b>product</b>
         </span>
       )}
       {settings.minTrust !== "any" && (
@@ -203,6 +249,14 @@ function Options({ settings, onChange }: { settings: Settings; onChange: (change
           value={settings.retrievers}
           onChange={(retrievers) => onChange({ retrievers })}
         />
+        <label class="small rerank">
+          <input
+            type="checkbox"
+            checked={settings.rerank}
+            onChange={(event) => onChange({ rerank: event.currentTarget.checked })}
+          />{" "}
+          Rerank, where the server has a reranker
+        </label>
       </div>
       <div>
         <span class="label">Least trust</span>
@@ -244,6 +298,15 @@ function Options({ settings, onChange }: { settings: Settings; onChange: (change
           onChange={(event) => onChange({ reservedTokens: event.currentTarget.valueAsNumber || 0 })}
         />
       </label>
+      <div>
+        <span class="label">Score profile</span>
+        <Segmented
+          label="Score profile"
+          options={PROFILES}
+          value={settings.profile}
+          onChange={(profile) => onChange({ profile })}
+        />
+      </div>
     </div>
   );
 }

@@ -4,6 +4,7 @@ import type { Fields } from "../../ui/address";
 
 export type Body = Schemas["ExplainBody"];
 export type Retrievers = "both" | "keyword" | "vector";
+export type Profile = "default" | "multiplicative";
 export type MinTrust = "any" | "standard" | "trusted";
 
 export interface Settings {
@@ -17,6 +18,8 @@ export interface Settings {
   minSimilarity: string;
   retrievers: Retrievers;
   rerank: boolean;
+  /** How the parts of a score are joined. */
+  profile: Profile;
   minTrust: MinTrust;
   /** The questions before, if this one goes on with their windows. */
   after: readonly string[];
@@ -46,6 +49,7 @@ export function settingsOf(fields: URLSearchParams): Settings {
     minSimilarity: fields.get("min_similarity") ?? "",
     retrievers: retrievers === "keyword" || retrievers === "vector" ? retrievers : "both",
     rerank: fields.get("rerank") !== "no",
+    profile: fields.get("profile") === "multiplicative" ? "multiplicative" : "default",
     minTrust: minTrust === "standard" || minTrust === "trusted" ? minTrust : "any",
     after: (fields.get("after") ?? "").split("\n").filter((each) => each !== ""),
     followUp: fields.get("follow_up") === "yes",
@@ -66,6 +70,7 @@ export function fieldsOf(settings: Partial<Settings>): Fields {
   if ("minSimilarity" in settings) fields["min_similarity"] = settings.minSimilarity;
   if ("retrievers" in settings) fields["retrievers"] = settings.retrievers === "both" ? undefined : settings.retrievers;
   if ("rerank" in settings) fields["rerank"] = settings.rerank === false ? "no" : undefined;
+  if ("profile" in settings) fields["profile"] = settings.profile === "default" ? undefined : settings.profile;
   if ("minTrust" in settings) fields["min_trust"] = settings.minTrust === "any" ? undefined : settings.minTrust;
   if ("after" in settings) fields["after"] = settings.after?.join("\n");
   if ("followUp" in settings) fields["follow_up"] = settings.followUp === true ? "yes" : undefined;
@@ -87,6 +92,7 @@ export function bodyOf(settings: Settings): Body {
   if (settings.minSimilarity !== "") body.min_similarity = Number(settings.minSimilarity);
   if (settings.retrievers !== "both") body.retrievers = [settings.retrievers];
   if (!settings.rerank) body.rerank = false;
+  if (settings.profile !== "default") body.query_context = { profile: settings.profile };
   if (settings.minTrust !== "any") body.min_trust = settings.minTrust;
   return body;
 }

@@ -3,12 +3,13 @@ import { api, type Schemas } from "../../api/client";
 import { ifAllowed } from "../../api/lists";
 import { person } from "../../session";
 import { Failure, useAction } from "../../ui/action";
+import { Segmented } from "../../ui/controls";
 import { counted, whole } from "../../ui/format";
 import { Show, useLoad } from "../../ui/load";
+import { because, ReaderList } from "../../ui/readers";
 import type { Entry } from "../../window/anatomy";
 
 type Grant = Schemas["MissingGrant"];
-type Origin = Schemas["RoleOrigin"];
 
 /** The grants that would show what is hidden, and a button that gives each. */
 export function MissingGrants({
@@ -60,20 +61,30 @@ export function MissingGrants({
   );
 }
 
-/** The effective roles of both people on the collection and its sources. */
+const PLACES = [
+  ["here", "This collection"],
+  ["all", "Everything"],
+] as const;
+
+/** The effective roles of both people on the collection and its sources, or on all that the reader manages. */
 export function Roles({ user, collection }: { user: string; collection: string }) {
   const me = person.value;
+  const [place, choose] = useState<"here" | "all">("here");
   const roles = useLoad(
     async (signal) => {
-      const other = await api.effectiveRoles({ user, collection }, { signal });
-      const own = await ifAllowed(api.effectiveRoles({ user: me?.name ?? "", collection }, { signal }));
-      return { other, own: new Map(own.map((each) => [each.source, each.role])) };
+      const where = place === "here" ? { collection } : {};
+      const other = await api.effectiveRoles({ user, ...where }, { signal });
+      const own = await ifAllowed(api.effectiveRoles({ user: me?.name ?? "", ...where }, { signal }));
+      return { other, own: new Map(own.map((each) => [placeOf(each), each.role])) };
     },
-    [user, collection],
+    [user, collection, place],
   );
   return (
     <section class="panel">
-      <h2>Effective roles</h2>
+      <div class="row wrapped">
+        <h2>Effective roles</h2>
+        <Segmented label="Roles on" options={PLACES} value={place} onChange={choose} />
+      </div>
       <Show of={roles} what="the roles">
         {({ other, own }) => (
           <table class="roles">
@@ -86,9 +97,11 @@ export function Roles({ user, collection }: { user: string; collection: string }
             </thead>
             <tbody>
               {other.map((each) => (
-                <tr key={each.source}>
-                  <th scope="row">{each.source_name ?? `all of ${each.collection_name}`}</th>
-                  <td>{own.get(each.source) ?? "–"}</td>
+                <tr key={placeOf(each)}>
+                  <th scope="row" class={each.source === null ? "whole" : undefined}>
+                    {each.source_name ?? `all of ${each.collection_name}`}
+                  </th>
+                  <td>{own.get(placeOf(each)) ?? "–"}</td>
                   <td>
                     {each.role === null ? <span class="tag bad">none</span> : `${each.role}${because(each.origins)}`}
                   </td>
@@ -102,11 +115,7 @@ export function Roles({ user, collection }: { user: string; collection: string }
   );
 }
 
-/** Where a role comes from, if it is not the user's own grant. */
-function because(origins: readonly Origin[]): string {
-  const groups = origins.filter((each) => each.kind === "group").map((each) => `by the group ${each.group}`);
-  return groups.length === 0 ? "" : `, ${groups.join(", ")}`;
-}
+const placeOf = ({ collection, source }: Schemas["EffectiveRole"]): string => source ?? collection;
 
 /** Who can see one of the documents that the question found. */
 export function Readers({ trace }: { trace: readonly Entry[] }) {
@@ -138,19 +147,7 @@ export function Readers({ trace }: { trace: readonly Entry[] }) {
         </select>
       </h2>
       <Show of={readers} what="the readers">
-        {(found) => (
-          <ul class="list after">
-            {found.map((each) => (
-              <li key={each.user} class="row">
-                <b>{each.name}</b>
-                <span class="small dim">
-                  {each.role}
-                  {because(each.origins)}
-                </span>
-              </li>
-            ))}
-          </ul>
-        )}
+        {(found) => <ReaderList readers={found} />}
       </Show>
     </section>
   );

@@ -1,21 +1,20 @@
 /** A question as another user: what that person's window lacks, and which grant would give it. */
 import { useState } from "preact/hooks";
+import { Link } from "wouter-preact";
 import { api, type Schemas } from "../../api/client";
 import { ifAllowed, usualOf } from "../../api/lists";
 import { person } from "../../session";
 import { useFields, type Fields } from "../../ui/address";
 import { counted, whole } from "../../ui/format";
 import { Failed, Show, State, useLoad } from "../../ui/load";
-import { isIn, passagesOf, type Window } from "../../window/anatomy";
-import { BudgetBar } from "../../window/budget-bar";
-import { WindowMap } from "../../window/window-map";
+import { passagesOf } from "../../window/anatomy";
+import { Side } from "../../window/side";
+import { bodyOf, settingsOf, type Settings } from "../playground/settings";
 import { MissingGrants, Readers, Roles } from "./access";
 import { Slope } from "./slope";
 import "./see-as.css";
 
 type Explained = Schemas["ExplanationAs"];
-
-const BUDGET = 2048;
 
 export default function SeeAs() {
   const [fields, setFields] = useFields();
@@ -55,9 +54,9 @@ export default function SeeAs() {
               </State>
             ) : (
               <Answer
-                query={query}
+                settings={{ ...settingsOf(fields), collection }}
                 user={user}
-                collection={collection}
+                playground={`/playground?${withoutUser(fields)}`}
                 onBack={() => setFields({ user: undefined })}
               />
             )}
@@ -140,19 +139,28 @@ function Form({
   );
 }
 
-interface Asked {
-  query: string;
-  user: string;
-  collection: string;
+function withoutUser(fields: URLSearchParams): string {
+  const rest = new URLSearchParams(fields);
+  rest.delete("user");
+  return rest.toString();
 }
 
-function Answer({ query, user, collection, onBack }: Asked & { onBack: () => void }) {
+function Answer({
+  settings,
+  user,
+  playground,
+  onBack,
+}: {
+  settings: Settings;
+  user: string;
+  /** The address of the same question in the playground. */
+  playground: string;
+  onBack: () => void;
+}) {
+  const { collection } = settings;
   const explained = useLoad(
-    (signal) => {
-      const body = { query, collection, max_tokens: BUDGET, budget_query: query };
-      return api.explainAs({ user, ...body }, { signal });
-    },
-    [query, user, collection],
+    (signal) => api.explainAs({ user, ...bodyOf(settings) }, { signal }),
+    [JSON.stringify(settings), user],
   );
   const sources = useLoad((signal) => api.listSources({ collection }, { signal }), [collection]);
   if (explained.error !== undefined) {
@@ -170,7 +178,7 @@ function Answer({ query, user, collection, onBack }: Asked & { onBack: () => voi
               Back to {person.value?.name}
             </button>
           </div>
-          <Compared found={found} user={user} />
+          <Compared found={found} user={user} playground={playground} />
           <Slope
             own={found.own.trace}
             other={found.window.trace}
@@ -191,7 +199,7 @@ function Answer({ query, user, collection, onBack }: Asked & { onBack: () => voi
 const hiddenSources = (found: Explained): ReadonlySet<string> =>
   new Set(found.missing_grants.map((each) => each.source));
 
-function Compared({ found, user }: { found: Explained; user: string }) {
+function Compared({ found, user, playground }: { found: Explained; user: string; playground: string }) {
   const hidden = hiddenSources(found);
   const own = passagesOf(found.own);
   const lost = new Set(own.filter((each) => hidden.has(each.citation.source)).map((each) => each.number));
@@ -202,34 +210,15 @@ function Compared({ found, user }: { found: Explained; user: string }) {
           ? `${user} sees all that is in your window.`
           : `${whole(lost.size)} of your ${counted(own.length, "passage")} ${lost.size === 1 ? "does" : "do"} not exist for ${user}.`}
       </h1>
-      <p class="sub">Outlined in red: {user} has no role on it. Other passages that {user} may see take its place.</p>
+      <p class="sub">Outlined in red: {user} has no role on it. Other passages that {user} may see take its place.{" "}
+        <Link class="link" href={playground}>
+          Change the settings in the Playground
+        </Link>
+      </p>
       <div class="duo">
         <Side name={`${person.value?.name ?? "You"}`} window={found.own} lost={lost} />
         <Side name={user} window={found.window} />
       </div>
     </>
-  );
-}
-
-function Side({ name, window, lost }: { name: string; window: Window; lost?: ReadonlySet<number> }) {
-  const passages = passagesOf(window);
-  const [selected, select] = useState<number>();
-  const chosen = passages.find((each) => each.number === selected);
-  const cut = new Set(passages.filter((each) => each.cut).map((each) => each.number));
-  return (
-    <section aria-label={`Window of ${name}`}>
-      <h2>{name}</h2>
-      <BudgetBar parts={window.parts} cut={cut} lost={lost} thin />
-      <WindowMap passages={passages} selected={selected} onSelect={select} lost={lost} alone />
-      <p class="small dim">
-        {whole(window.tokens)} of {whole(window.max_tokens)} tokens from{" "}
-        {counted(window.trace.filter(isIn).length, "candidate")}
-      </p>
-      {chosen !== undefined && (
-        <p class="text small see-text" tabIndex={0}>
-          {chosen.text}
-        </p>
-      )}
-    </section>
   );
 }

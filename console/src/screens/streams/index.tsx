@@ -10,7 +10,8 @@ import { Show, State, useLoad } from "../../ui/load";
 import { Alerts } from "./alerts";
 import { Captions } from "./captions";
 import { clockOf, Lines, type Line } from "./lines";
-import { viewOf, type View } from "./view";
+import { Summary } from "./summary";
+import { offset, viewOf, type View } from "./view";
 import "./streams.css";
 
 type Stream = Schemas["Stream"];
@@ -139,8 +140,8 @@ function StreamView({
                   ? summary(stream, captions.length, more, view)
                   : `${counted(found.moments.length, "moment")} for “${query}”`}
               </h1>
-              {found?.plan["time_range"] !== undefined && (
-                <p class="sub">The question asks for {found.plan["time_range"]}.</p>
+              {found !== undefined && found.ranges.length > 0 && (
+                <p class="sub">The question asks for the time {found.ranges.map(named(stream)).join(" and ")}.</p>
               )}
             </div>
             <AskForm label="Question to the stream" placeholder="What happened after noon?" action="Ask" query={query} onAsk={onQuery} />
@@ -168,7 +169,7 @@ function StreamView({
               whole={view === undefined}
             />
             <div>
-              <Summary placed={placed} />
+              <Summary collection={collection} stream={stream} onTime={goTo} />
               <Alerts collection={collection} />
             </div>
           </div>
@@ -186,6 +187,13 @@ function summary(stream: Stream, shown: number, more: boolean, view: View | unde
   return `${more ? "The first " : ""}${counted(shown, "caption")} of ${name} from ${clock(view.from)} to ${clock(view.to)}`;
 }
 
+/** A range on the clock of a stream; open ends are those of the stream. */
+const named = (stream: Stream) => ({ start, end }: Schemas["StreamRange"]): string => {
+  const clock = clockOf(stream);
+  const [from, to] = [offset(stream, start), offset(stream, end)];
+  return [from !== undefined && `from ${clock(from)}`, to !== undefined && `until ${clock(to)}`].filter(Boolean).join(" ");
+};
+
 /** A line for each type of event. */
 function byType(events: readonly Schemas["EventSpan"][]): Line[] {
   const lines = new Map<string, Line>();
@@ -195,21 +203,4 @@ function byType(events: readonly Schemas["EventSpan"][]): Line[] {
     lines.set(event.type, line);
   }
   return [...lines.values()];
-}
-
-function Summary({ placed: { collection, stream } }: { placed: Placed }) {
-  const summarized = useLoad((signal) => api.getSummary({ stream: stream.source.id, collection }, { signal }), []);
-  return (
-    <section class="panel" aria-label="Summary">
-      <h2>Summary</h2>
-      <Show of={summarized} what="the summary">
-        {({ text, by }) => (
-          <>
-            <p class="small dim">{by === "extractive" ? "made of captions, without a language model" : `by ${by}`}</p>
-            <p class="text small after">{text || "There is nothing to summarize."}</p>
-          </>
-        )}
-      </Show>
-    </section>
-  );
 }

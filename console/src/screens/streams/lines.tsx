@@ -23,6 +23,8 @@ const FOOT = 24;
 const BIN = 8;
 const LETTER = 7;
 const END = 8;
+/** Pixels that a time under the lines takes. */
+const CLOCK = 44;
 /** A pointer that moves less only points. */
 const DRAGGED = 5;
 /** What shows less than this many seconds has a clock with seconds. */
@@ -135,7 +137,13 @@ export function Lines({
             <LineRow key={line.name} line={line} top={DENSITY + 6 + row * ROW} width={width} shown={shown} scale={scale} />
           ))}
           {ticks(shown, width, stream).map((seconds) => (
-            <text key={seconds} x={scale(seconds)} y={height - 4} class="tick">
+            <text
+              key={seconds}
+              x={scale(seconds)}
+              y={height - 4}
+              text-anchor={scale(seconds) > width - CLOCK ? "end" : "start"}
+              class="tick"
+            >
               {clock(seconds)}
             </text>
           ))}

@@ -1,0 +1,172 @@
+import { useEffect, useRef, useState } from "preact/hooks";
+import { api } from "../../api/client";
+import { usualOf } from "../../api/lists";
+import { Failure, useAction } from "../../ui/action";
+import { Segmented } from "../../ui/controls";
+import { counted, whole } from "../../ui/format";
+import { Show, State, useLoad } from "../../ui/load";
+import { Virtual } from "../../ui/virtual";
+import { BUDGETS, run, type QuestionSet, type RunSettings } from "./question-set";
+import type { Report } from "./report";
+
+const RETRIEVERS = [
+  ["both", "Words and meaning"],
+  ["keyword", "Words"],
+  ["vector", "Meaning"],
+] as const;
+
+const PROFILES = [
+  ["default", "Sum of parts"],
+  ["multiplicative", "Product"],
+] as const;
+
+/** A question set, and a form that asks its questions of a collection. */
+export function SetPanel({
+  set,
+  names,
+  onRun,
+}: {
+  set: QuestionSet;
+  /** The names of the runs that are there. */
+  names: readonly string[];
+  onRun: (report: Report) => void;
+}) {
+  const collections = useLoad((signal) => api.listCollections({}, { signal }), []);
+  const evidence = set.questions.reduce((sum, each) => sum + each.evidence.length, 0);
+  return (
+    <section class="panel question-set" aria-label="Question set">
+      <h2>
+        {set.name}: {counted(set.questions.length, "question")}, {counted(evidence, "piece")} of evidence
+      </h2>
+      <Show of={collections} what="the collections">
+        {(found) =>
+          found.length === 0 ? (
+            <State title="There is no collection to ask" />
+          ) : (
+            <RunForm set={set} collections={found.map((each) => each.name)} names={names} onRun={onRun} />
+          )
+        }
+      </Show>
+      <details class="after">
+        <summary class="link small">The questions</summary>
+        <Virtual rows={set.questions} height={44} label="Questions of the set">
+          {(each) => (
+            <p class="set-question">
+              <span class="ellipsis">{each.query}</span>
+              <span class="tiny dim ellipsis">{each.evidence.map(({ key }) => key).join(", ")}</span>
+            </p>
+          )}
+        </Virtual>
+      </details>
+    </section>
+  );
+}
+
+function RunForm({
+  set,
+  collections,
+  names,
+  onRun,
+}: {
+  set: QuestionSet;
+  collections: readonly string[];
+  names: readonly string[];
+  onRun: (report: Report) => void;
+}) {
+  const [settings, change] = useState<RunSettings>({
+    collection: usualOf(collections) ?? "",
+    retrievers: "both",
+    profile: "default",
+  });
+  const [done, tell] = useState(0);
+  const [missing, miss] = useState(0);
+  const { act, busy, failure } = useAction();
+  const abort = useRef<AbortController>();
+  useEffect(() => () => abort.current?.abort(), []);
+  const start = () => {
+    tell(0);
+    abort.current = new AbortController();
+    const { signal } = abort.current;
+    act(
+      () => run(set, settings, nameOf(settings, names), tell, signal),
+      ({ report, missing: absent }) => {
+        miss(absent);
+        onRun(report);
+      },
+    );
+  };
+  return (
+    <form
+      class="set-form after"
+      onSubmit={(event) => {
+        event.preventDefault();
+        start();
+      }}
+    >
+      <label>
+        <span class="label">Ask the collection</span>
+        <select
+          class="pick"
+          value={settings.collection}
+          onChange={(event) => change({ ...settings, collection: event.currentTarget.value })}
+        >
+          {collections.map((each) => (
+            <option key={each}>{each}</option>
+          ))}
+        </select>
+      </label>
+      <div>
+        <span class="label">Find by</span>
+        <Segmented
+          label="Find by"
+          options={RETRIEVERS}
+          value={settings.retrievers}
+          onChange={(retrievers) => change({ ...settings, retrievers })}
+        />
+      </div>
+      <div>
+        <span class="label">Score profile</span>
+        <Segmented
+          label="Score profile"
+          options={PROFILES}
+          value={settings.profile}
+          onChange={(profile) => change({ ...settings, profile })}
+        />
+      </div>
+      {busy ? (
+        <button class="btn" type="button" onClick={() => abort.current?.abort(new Error("Stopped."))}>
+          Stop
+        </button>
+      ) : (
+        <button class="btn primary" type="submit">
+          Run
+        </button>
+      )}
+      <div class="set-progress">
+        <Failure text={failure} />
+        {busy ? (
+          <>
+            <span class="small dim" role="status">
+              {whole(done)} of {counted(set.questions.length, "question")}, each at {BUDGETS.length} budgets
+            </span>
+            <progress max={set.questions.length} value={done} aria-label="Progress of the run" />
+          </>
+        ) : (
+          <span class="small dim">
+            {missing > 0
+              ? `${counted(missing, "document")} of the evidence ${missing === 1 ? "is" : "are"} not in ${settings.collection}.`
+              : `Windows of ${BUDGETS.map(whole).join(", ")} tokens. The last two runs are compared.`}
+          </span>
+        )}
+      </div>
+    </form>
+  );
+}
+
+/** What a run was made with; a number tells apart those that were made with the same. */
+function nameOf({ collection, retrievers, profile }: RunSettings, names: readonly string[]): string {
+  const found = RETRIEVERS.find(([each]) => each === retrievers)?.[1].toLowerCase() ?? "";
+  const name = `${found}${profile === "default" ? "" : ", product"} in ${collection}`;
+  const same = names.filter((each) => each.replace(/ \d+$/, "") === name).length;
+  return same === 0 ? name : `${name} ${same + 1}`;
+}
