@@ -473,7 +473,7 @@ def _held(name: str, phrases: Set[str], texts: Sequence[str]) -> dict[str, float
 
 
 def _pairs(words: Sequence[str], *, maximum: int) -> set[str]:
-    """Return pairs of adjacent words with at most `most` stop words."""
+    """Return pairs of adjacent words with at most `maximum` stop words."""
     folded = [word.casefold() for word in words]
     return {
         f"{one} {two}"
