@@ -7,7 +7,7 @@ import { ended, type Neighbor, type Shown } from "./state";
 const FEW = 400;
 const CLEAR = 70;
 /** Pixels of width in which so many names are clear. */
-const WIDE = 900;
+const WIDE = 1200;
 const LABEL = 32;
 const PADDING = 20;
 const MARGIN = { x: 150, y: 60 };
