@@ -9,7 +9,7 @@ export interface Series {
 
 const HEIGHT = 360;
 const LEFT = 44;
-const RIGHT = 130;
+const RIGHT = 150;
 const TOP = 26;
 const FOOT = 34;
 const APART = 18;
