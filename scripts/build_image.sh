@@ -70,7 +70,7 @@ debian() {
   certificates=/etc/ssl/certs/ca-certificates.crt
   mmdebstrap --quiet --mode=unshare --variant=apt \
     --include=ca-certificates,python3,python3-pip,python3-venv,python-is-python3 \
-    "$(. /etc/os-release && echo "$VERSION_CODENAME")" base.tar
+    "$(. /etc/os-release && echo "$VERSION_CODENAME")" base.tar || skip "there is no base image to be had"
   container=$(buildah from scratch)
   buildah add --quiet "$container" base.tar /
   rm base.tar
