@@ -339,7 +339,7 @@ def _peers(result: Result) -> str:
         "vectors, 1 % filter, p50",
         "one insert until found, p50",
         "build",
-        "open, first answer included",
+        "import, open and first answer",
         "resident memory",
         "disk",
     )
