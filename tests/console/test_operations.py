@@ -33,7 +33,8 @@ def test_it_says_what_needs_a_person(visit: Opened, changeable: Site) -> None:
 def test_quarantined_texts_are_released_or_deleted(visit: Opened, changeable: Site) -> None:
     with connect(changeable.address, api_key=changeable.key) as engine:
         for key in ("<b>tips</b>", "spam"):
-            engine.add([NewDocument(HOSTILE, key=key, origin="web")], source="web")
+            given = NewDocument(HOSTILE, key=key, origin="web", metadata={"alt": "<b>new</b>"})
+            engine.add([given], source="web")
         page = visit(changeable, "/operations", key=changeable.key)
         page.get_by_role("link", name="quarantined texts of default wait for your review").click()
         heading = page.get_by_role("heading", level=1)
@@ -42,6 +43,7 @@ def test_quarantined_texts_are_released_or_deleted(visit: Opened, changeable: Si
         expect(tips).to_contain_text("override")
         expect(tips).to_contain_text("untrustedfrom a web page")
         expect(tips.get_by_role("region")).to_have_text(HOSTILE)
+        expect(tips.locator("dl")).to_have_text('alt"<b>new</b>"')
         assert violations(page) == []
         tips.get_by_role("button", name="Release").click()
         page.get_by_role("dialog").get_by_role("button", name="Release").click()

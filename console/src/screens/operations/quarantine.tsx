@@ -105,6 +105,16 @@ function HeldText({ held, source, onDone }: { held: Held; source: string; onDone
       <p class="text held-text" tabIndex={0} role="region" aria-label={`Text of ${name}`}>
         {held.text}
       </p>
+      {Object.keys(held.metadata).length > 0 && (
+        <dl class="receipt" aria-label={`Metadata of ${name}`}>
+          {Object.entries(held.metadata).map(([field, value]) => (
+            <div key={field}>
+              <dt class="dim">{field}</dt>
+              <dd>{JSON.stringify(value)}</dd>
+            </div>
+          ))}
+        </dl>
+      )}
       <p class="cluster">
         <ConfirmButton
           label="Release"
