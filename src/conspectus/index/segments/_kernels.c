@@ -108,7 +108,7 @@ static void exact_plain(const Text *x, const Term *t, Py_ssize_t c, const int64_
 static void (*exact_scores)(const Text *, const Term *, Py_ssize_t, const int64_t *, Py_ssize_t, double *);
 
 /* The first place in a posting, from `at` on, whose row is `row` or later. */
-static Py_ssize_t reached(const uint32_t *rows, Py_ssize_t at, Py_ssize_t end, int64_t row)
+INLINE Py_ssize_t reached(const uint32_t *rows, Py_ssize_t at, Py_ssize_t end, int64_t row)
 {
     Py_ssize_t step = 1, low = at;
     while (at < end && rows[at] < row) {
@@ -151,7 +151,7 @@ INLINE int gained(const Text *text, const Term *term, Py_ssize_t end, int64_t st
     return furthest == WINDOW;
 }
 
-static void sift(float *heap, Py_ssize_t size, float value)
+INLINE void sift(float *heap, Py_ssize_t size, float value)
 {
     Py_ssize_t at = 0;
     for (Py_ssize_t child = 1; child < size; child = 2 * at + 1) {
@@ -163,7 +163,7 @@ static void sift(float *heap, Py_ssize_t size, float value)
     heap[at] = value;
 }
 
-static void rise(float *heap, Py_ssize_t at, float value)
+INLINE void rise(float *heap, Py_ssize_t at, float value)
 {
     for (; at && heap[(at - 1) / 2] > value; at = (at - 1) / 2) heap[at] = heap[(at - 1) / 2];
     heap[at] = value;
@@ -180,7 +180,7 @@ static void drop_losers(Leaders *leaders)
     leaders->count = kept;
 }
 
-static int lead(Leaders *leaders, int64_t row, double score)
+INLINE int lead(Leaders *leaders, int64_t row, double score)
 {
     if (leaders->count == leaders->room) {
         drop_losers(leaders);
@@ -202,7 +202,7 @@ static int lead(Leaders *leaders, int64_t row, double score)
 }
 
 /* What the terms before `many`, of which the last gains the most, add to a score; or less than the threshold. */
-static double completed(const Text *text, Term *terms, Py_ssize_t many, double rest, int64_t row, double score,
+INLINE double completed(const Text *text, Term *terms, Py_ssize_t many, double rest, int64_t row, double score,
                         double threshold)
 {
     while (many--) {
@@ -281,6 +281,7 @@ INLINE int lead_window(const Text *text, Term *terms, Py_ssize_t count, int64_t 
         int64_t row = start + window->places[i];
         if (text->allowed && !text->allowed[row]) continue;
         double score = window->scores[window->places[i]];
+        if (score + rest < leaders->threshold) continue;
         score = completed(text, terms, few, rest, row, score, leaders->threshold);
         if (score >= leaders->threshold && lead(leaders, row, score)) return NO_MEMORY;
     }
