@@ -10,12 +10,14 @@ from threading import Event
 import pytest
 from sqlalchemy import Connection, insert, select
 from tests.support.counting import counting
-from tests.support.samples import SPACE, notes, prepared, shelf
+from tests.support.samples import NOON, SPACE, notes, prepared, shelf
 
 from conspectus.errors import Conflict, NotFound, PreconditionFailed
-from conspectus.model.ids import CollectionId, DocumentId, SourceId
+from conspectus.model.access import Group, User
+from conspectus.model.ids import CollectionId, DocumentId, GroupId, SourceId, UserId
 from conspectus.model.index import WriteResult
 from conspectus.model.records import PreparedDocument
+from conspectus.records.accounts import SqlAccounts
 from conspectus.records.core.transactions import MAX_BATCH, Transactions
 from conspectus.records.store import SqlRecords, open_records
 from conspectus.records.tables.core import counters
@@ -270,3 +272,38 @@ async def test_the_last_of_many_callers_with_one_key_is_stored(records: SqlRecor
     assert await records.text(DocumentId("same")) == "text 4"
     history = await records.reader(HOMES[0], SPACE).changes_since(0, limit=100)
     assert [each.operation for each in history] == ["put", *["remove", "put"] * 4]
+
+
+@pytest.fixture
+async def offices(postgres_url: str) -> AsyncIterator[tuple[SqlRecords, SqlRecords]]:
+    """The records of two processes."""
+    first, second = await open_records(postgres_url), await open_records(postgres_url)
+    yield first, second
+    await first.close()
+    await second.close()
+
+
+async def test_new_names_wait_for_no_collection(offices: tuple[SqlRecords, SqlRecords]) -> None:
+    holding = Held(offices[0].transactions, HOMES[0])
+    await holding.begun()
+    person, accounts = User(UserId("u"), "ann", NOON), SqlAccounts(offices[1].transactions)
+    async with asyncio.timeout(LONG / 2):
+        await offices[1].create_collection(shelf(HOMES[0]))
+        await accounts.add_user(person)
+        await accounts.add_group(Group(GroupId("g"), "team", NOON))
+        disabled = await accounts.set_user_disabled(person.id, disabled=True)
+    await holding.let_go()
+    assert disabled.disabled
+
+
+async def test_one_user_of_two_processes_gets_a_name(offices: tuple[SqlRecords, SqlRecords]) -> None:
+    accounts = [SqlAccounts(each.transactions) for each in offices]
+    added = [accounts[each % 2].add_user(User(UserId(f"u{each}"), "ann", NOON)) for each in range(20)]
+    outcomes = await asyncio.gather(*added, return_exceptions=True)
+    assert [type(each) for each in outcomes if each is not None] == [Conflict] * 19
+
+
+async def test_one_name_is_one_collection_in_two_processes(offices: tuple[SqlRecords, SqlRecords]) -> None:
+    wanted = [replace(shelf(f"c{number}"), name="same") for number in range(20)]
+    made = [offices[place % 2].create_collection(each) for place, each in enumerate(wanted)]
+    assert len({each.id for each in await asyncio.gather(*made)}) == 1

@@ -291,12 +291,12 @@ def _to_key(row: Sequence[Any]) -> Key:
 class SqlAccounts(SqlStore):
     """The methods of the port `Accounts`, each as one transaction; see the port for their docs."""
 
-    add_user = writing(add_user)
-    set_user_disabled = writing(set_user_disabled)
+    add_user = writing(add_user, lock=lambda user: "user names")
+    set_user_disabled = writing(set_user_disabled, lock=lambda user, **_: f"user {user}")
     delete_user = writing(delete_user, long=True)
     users = reading(all_users)
     user = cached(find_user, single=True)
-    add_group = writing(add_group)
+    add_group = writing(add_group, lock=lambda group: "group names")
     delete_group = writing(delete_group)
     groups = reading(all_groups)
     members = reading(members_of)

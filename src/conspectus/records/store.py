@@ -225,7 +225,7 @@ class SqlRecords(SqlStore):
         seen = self.transactions.visible_to(person)
         return self if seen is self.transactions else SqlRecords(seen)
 
-    create_collection = writing(create_collection)
+    create_collection = writing(create_collection, lock=lambda collection: "collection names")
     collection = cached(find_collection, single=True)
     change_collection = writing(change_collection)
     collections = reading(all_collections)
