@@ -10,7 +10,6 @@ class Page(Protocol):
     @property
     def next(self) -> str | None:
         """The cursor of the next page."""
-        ...
 
 
 A = ParamSpec("A")

@@ -91,22 +91,18 @@ class Reader(Protocol):
 
     async def last_sequence(self) -> int:
         """The sequence of the newest committed change, 0 if there is none."""
-        ...
 
     async def changes_since(self, sequence: int, *, limit: int) -> Sequence[Change]:
         """Committed changes after `sequence`, oldest first; never ends inside a transaction's changes.
 
         A change may name no chunk that exists: it only takes the index further.
         """
-        ...
 
     async def chunks(self, first: ChunkId, last: ChunkId) -> Sequence[IndexedChunk]:
         """The live chunks with first ≤ id ≤ last, by id, as they are now."""
-        ...
 
     def scan(self, after: ChunkId | None = None) -> AsyncIterator[Sequence[IndexedChunk]]:
         """All live chunks by id (those after `after`), in batches."""
-        ...
 
 
 class Index(Protocol):
@@ -114,49 +110,39 @@ class Index(Protocol):
 
     def applied(self) -> int:
         """The sequence number up to which queries see the records."""
-        ...
 
     async def apply(self, changes: Sequence[Change], chunks: PutChunks | None = None) -> None:
         """Apply changes in order; visible to the next query all at once. Applying twice is harmless.
 
         `chunks` are given only with changes that follow right after `applied()`; else they are read.
         """
-        ...
 
     async def search(self, probe: Probe) -> Candidates:
         """The best `limit` chunks of each arm under the filter, as one union with both raw scores."""
-        ...
 
     async def score(self, ids: Ids, probe: Probe) -> Candidates:
         """Raw scores of the given chunks; those that do not exist or fail the filter are left out."""
-        ...
 
     async def check(self) -> Sequence[Disagreement]:
         """Every difference from the records, at the sequence that the index has applied."""
-        ...
 
     async def flush(self, *, least: int = 1) -> None:
         """Write down all that is committed, if at least `least` chunks wait, so that openings are quick.
 
         An index that writes nothing down does nothing.
         """
-        ...
 
     async def rebuild(self, progress: Progress | None = None) -> None:
         """Rebuild everything from the records while queries use the old state."""
-        ...
 
     async def purge(self) -> None:
         """Return only when no file of the index holds anything of removed chunks."""
-        ...
 
     async def status(self) -> IndexStatus:
         """Sizes and counts."""
-        ...
 
     async def close(self) -> None:
         """Release files; what was applied but not written down is read from Records at the next opening."""
-        ...
 
 
 class Embedder(Protocol):
@@ -168,19 +154,15 @@ class Embedder(Protocol):
     @property
     def space(self) -> EmbeddingSpace:
         """The space of all vectors this embedder makes."""
-        ...
 
     async def embed_documents(self, texts: Sequence[str]) -> Vectors:
         """Unit rows of shape (len(texts), dimensions)."""
-        ...
 
     async def embed_query(self, text: str) -> Vectors:
         """A unit vector of shape (dimensions,)."""
-        ...
 
     async def close(self) -> None:
         """Release what the embedder holds."""
-        ...
 
 
 class Records(Timelines, Protocol):
@@ -188,55 +170,44 @@ class Records(Timelines, Protocol):
 
     def visible_to(self, person: UserId) -> "Records":
         """The same records for a person's reads, of which a store with a second wall shows no others."""
-        ...
 
     async def create_collection(self, collection: Collection) -> Collection:
         """Store it, or return the stored one of that name."""
-        ...
 
     async def collection(self, name: str) -> Collection | None:
         """The collection of that name, else of that id."""
-        ...
 
     async def change_collection(
         self, collection: CollectionId, *, name: str | None = None, description: str | None = None
     ) -> Collection:
         """Change what is given. Raises NotFound, or Conflict if the name is taken."""
-        ...
 
     async def collections(self) -> Sequence[Collection]:
         """All collections by name."""
-        ...
 
     async def delete_collection(self, collection: CollectionId) -> Receipt:
         """Delete it with everything in it."""
-        ...
 
     async def put_source(self, source: Source) -> Source:
         """Store it, or replace the metadata of the stored one of that name in that collection."""
-        ...
 
     async def change_source(
         self, source: SourceId, *, name: str | None = None, metadata: Metadata | None = None
     ) -> Source:
         """Change the given fields. Raises NotFound, or Conflict if the name is taken in its collection."""
-        ...
 
     async def delete_source(self, source: SourceId) -> Receipt:
         """Delete it with its documents, chunks, vectors and grants in one transaction. Raises NotFound."""
-        ...
 
     async def sources(
         self, collection: CollectionId, *, called: Sequence[str] | None = None
     ) -> Sequence[Source]:
         """All sources of a collection by name; with `called` those that have one of these ids or names."""
-        ...
 
     async def find_with_sources(
         self, names: Sequence[str], called: str
     ) -> Sequence[tuple[Collection, Sequence[Source]]]:
         """The collections that have one of these names or ids, each with its sources that are called so."""
-        ...
 
     async def write(self, documents: Sequence[PreparedDocument]) -> WriteResult:
         """Add or replace documents with their chunks, all in one transaction, in the order given.
@@ -247,11 +218,9 @@ class Records(Timelines, Protocol):
         an unknown source, or a parent that is not in the same source; PreconditionFailed where a document is
         not `if_match`.
         """
-        ...
 
     async def documents(self, ids: Sequence[DocumentId]) -> Sequence[Document]:
         """Those documents that exist, in the order asked."""
-        ...
 
     async def list(
         self,
@@ -266,36 +235,29 @@ class Records(Timelines, Protocol):
 
         The filter and the status are applied before the limit; `position` does not exist for a document.
         """
-        ...
 
     async def list_by_key(
         self, source: SourceId, *, start: str = "", end: str | None = None, limit: int
     ) -> Sequence[Document]:
         """The first documents of a source with start ≤ key < end, by key in the order of code points."""
-        ...
 
     async def count(self, collection: CollectionId, where: Filter, *, status: Status | None = None) -> int:
         """How many documents match."""
-        ...
 
     async def text(self, document: DocumentId) -> str:
         """The full text, put together from the chunks. Raises NotFound."""
-        ...
 
     async def texts(self, documents: Sequence[DocumentId]) -> Mapping[DocumentId, str]:
         """The full texts of those that exist, as they are at one time."""
-        ...
 
     async def document_chunks(self, document: DocumentId) -> Sequence[StoredChunk]:
         """A document's chunks by position."""
-        ...
 
     async def delete(self, ids: Sequence[DocumentId], *, now: datetime | None = None) -> Receipt:
         """Delete documents with children, chunks and vectors in one transaction; unknown ids count 0.
 
         Of a memory its id and the time are kept (`now`, None: the present), but none of its text.
         """
-        ...
 
     async def hydrate(self, ids: Sequence[ChunkId]) -> Sequence[StoredChunk]:
         """Those chunks that exist, in the order asked, with their neighbors.
@@ -303,7 +265,6 @@ class Records(Timelines, Protocol):
         Neighbors are the chunks before and after in the order (sequence, occurred start, document,
         position) of the same source and thread; without a thread, in the same document.
         """
-        ...
 
     async def thread(
         self, source: SourceId, thread: str, *, limit: int, around: Sequence[DocumentId] = ()
@@ -313,7 +274,6 @@ class Records(Timelines, Protocol):
         Of more than about `limit`, the first, the last, and those around the documents of `around`, in equal
         shares; those of `around` in any case.
         """
-        ...
 
     async def latest(
         self,
@@ -329,15 +289,12 @@ class Records(Timelines, Protocol):
         the order is that of sequences. Of equal times, the larger id comes first. With `until` only those of
         that time or before; with `before`, a document of the source, only those that follow it in this order.
         """
-        ...
 
     async def beginnings(self, documents: Sequence[DocumentId]) -> Sequence[StoredChunk]:
         """The first chunk of each of those documents that exist and have text, in the order asked."""
-        ...
 
     async def state(self, collection: CollectionId) -> tuple[int, EmbeddingSpace | None]:
         """The newest change's sequence and the space that answers, read in one go."""
-        ...
 
     async def unembedded(
         self, collection: CollectionId, space: EmbeddingSpace, *, limit: int, among: range | None = None
@@ -346,17 +303,14 @@ class Records(Timelines, Protocol):
 
         With `among` only of documents whose last chunk's id it holds.
         """
-        ...
 
     async def oldest_unembedded(
         self, collection: CollectionId, space: EmbeddingSpace, *, start: int
     ) -> ChunkId | None:
         """The id of the last chunk of the oldest document of those, none before `start`."""
-        ...
 
     async def count_unembedded(self, collection: CollectionId, space: EmbeddingSpace) -> int:
         """How many chunks have no vector in the space, documents in error left out."""
-        ...
 
     async def put_vectors(
         self, collection: CollectionId, space: EmbeddingSpace, vectors: Sequence[tuple[ChunkId, bytes]]
@@ -365,46 +319,36 @@ class Records(Timelines, Protocol):
 
         Vectors of chunks that do not exist, or have one already, are ignored.
         """
-        ...
 
     async def fail(self, document: DocumentId, error: str) -> None:
         """Mark a document as impossible to embed; its words stay searchable."""
-        ...
 
     async def switch_space(self, collection: CollectionId, space: EmbeddingSpace) -> int:
         """Let the space answer from now on and delete the vectors of all others; returns how many went."""
-        ...
 
     def reader(self, collection: CollectionId, space: EmbeddingSpace | None) -> Reader:
         """The narrow view an index gets."""
-        ...
 
     async def counts(self, collection: CollectionId) -> dict[str, int]:
         """Numbers for status: sources, documents, chunks, vectors, pending, error."""
-        ...
 
     async def check(self) -> Sequence[str]:
         """The problems that the database finds in its files and references; empty if there are none."""
-        ...
 
     async def begin_purge(self, collection: CollectionId) -> None:
         """Note that what is about to be deleted from the collection must be erased."""
-        ...
 
     async def unfinished_purges(self) -> Mapping[str, CollectionId]:
         """The collections of purges that were begun and did not end, by the ids of the purges."""
-        ...
 
     async def purge(self, done: Sequence[str] = ()) -> None:
         """Return only when no file of the store holds deleted content, nor an answer that repeats it.
 
         `done` are the purges that end with this one.
         """
-        ...
 
     async def close(self) -> None:
         """Release connections."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -454,11 +398,9 @@ class FeedbackStore(Protocol):
 
         Raises NotFound for a chunk that the collection does not have.
         """
-        ...
 
     async def get(self, feedback: str) -> Feedback | None:
         """The feedback of that id."""
-        ...
 
     async def list(
         self,
@@ -473,15 +415,12 @@ class FeedbackStore(Protocol):
 
         Raises InvalidInput for a broken cursor.
         """
-        ...
 
     async def delete(self, feedback: str) -> bool:
         """Delete it; whether it existed."""
-        ...
 
     async def judgments(self, collection: CollectionId, *, limit: int) -> Sequence[Judgment]:
         """The newest feedback of a collection, newest first."""
-        ...
 
 
 class Archives(Protocol):
@@ -492,7 +431,6 @@ class Archives(Protocol):
 
         Raises UnreadableFile, UnsupportedContent or TooLarge.
         """
-        ...
 
 
 class Files(Protocol):
@@ -500,12 +438,9 @@ class Files(Protocol):
 
     def discover(self, paths: Sequence[Path]) -> Iterator[FoundFile]:
         """Every file below the paths that can be added, by name; link loops are entered once."""
-        ...
 
     def parse(self, found: FoundFile) -> ParsedFile:
         """The file's documents. Raises UnreadableFile or TooLarge."""
-        ...
 
     def parse_bytes(self, data: bytes, name: str, *, charset: str | None = None) -> ParsedFile:
         """The documents of a file that is not on disk; `charset` is the encoding that its sender gives."""
-        ...

@@ -13,93 +13,71 @@ class Accounts(Protocol):
 
     async def add_user(self, user: User) -> None:
         """Store it. Raises Conflict if the name is taken."""
-        ...
 
     async def set_user_disabled(self, user: UserId, *, disabled: bool) -> User:
         """Let a user do nothing any more, or let it again. Raises NotFound."""
-        ...
 
     async def delete_user(self, user: UserId, *, transfer_to: UserId | None = None) -> None:
-        """Delete it with its keys, grants, memberships, feedback and entries of the audit log.
+        """Delete it with its keys, grants, memberships, alerts, feedback and entries of the audit log.
 
         Its collections and jobs go to `transfer_to`.
 
         Raises NotFound, or Conflict if it owns collections and `transfer_to` is not given.
         """
-        ...
 
     async def users(self) -> Sequence[User]:
         """All users by name."""
-        ...
 
     async def user(self, name_or_id: str) -> User | None:
         """The user of that id, else of that name."""
-        ...
 
     async def add_group(self, group: Group) -> None:
         """Store it. Raises Conflict if the name is taken."""
-        ...
 
     async def delete_group(self, group: GroupId) -> None:
         """Delete it with its grants and memberships. Raises NotFound."""
-        ...
 
     async def groups(self) -> Sequence[Group]:
         """All groups by name."""
-        ...
 
     async def members(self, group: GroupId) -> Sequence[User]:
         """The members of a group by name. Raises NotFound."""
-        ...
 
     async def join(self, group: GroupId, user: UserId) -> None:
         """Make the user a member, if it is none yet. Raises NotFound."""
-        ...
 
     async def leave(self, group: GroupId, user: UserId) -> None:
         """End the membership, if there is one."""
-        ...
 
     async def add_key(self, key: Key, secret_hash: str) -> None:
         """Store a key with the hash of its secret. Raises NotFound for an unknown user."""
-        ...
 
     async def key(self, key: KeyId) -> tuple[Key, str, User] | None:
         """A key with the hash of its secret and its user."""
-        ...
 
     async def keys(self, user: UserId | None = None) -> Sequence[Key]:
         """The keys of one user or of all, oldest first."""
-        ...
 
     async def revoke_key(self, key: KeyId, at: datetime) -> Key:
         """End a key's validity for the very next request. Raises NotFound."""
-        ...
 
     async def used(self, key: KeyId, at: datetime) -> None:
         """Note that a key was used."""
-        ...
 
     async def put_grant(self, grant: Grant) -> None:
         """Store it, in place of another role of the same grantee there. Raises NotFound."""
-        ...
 
     async def revoke(self, collection: CollectionId, source: SourceId | None, grantee: Principal) -> bool:
         """Take a role away; whether there was one."""
-        ...
 
     async def grants(self, collection: CollectionId) -> Sequence[Grant]:
         """All grants on a collection and its sources, in a stable order."""
-        ...
 
     async def grants_of(self, user: UserId) -> Sequence[Grant]:
         """All grants that a user has, directly or through groups."""
-        ...
 
     async def add_audit(self, entry: AuditEntry) -> None:
         """Store it until its collection, or one of its users, is deleted. Raises NotFound."""
-        ...
 
     async def audit(self, *, after: str | None = None, limit: int) -> AuditPage:
         """A page of the audit log, newest first. Raises InvalidInput for a broken cursor."""
-        ...

@@ -15,17 +15,14 @@ class ChatModel(Protocol):
     @property
     def name(self) -> str:
         """`vendor:model`, as in the settings."""
-        ...
 
     @property
     def window(self) -> int:
         """The token limit of prompt and answer together."""
-        ...
 
     @property
     def tokenizer(self) -> str:
         """The name of the counter whose counts hold for this model, or come nearest."""
-        ...
 
     def stream(
         self,
@@ -41,11 +38,9 @@ class ChatModel(Protocol):
         `options` come whole, after the text. Closing the generator ends the call at the provider. Raises a
         ChatError, before or after pieces, and InvalidInput for what no model can be asked.
         """
-        ...
 
     async def close(self) -> None:
         """Release connections."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,23 +77,18 @@ class ChatRegistry(Protocol):
 
     async def begin(self, stream: str, person: UserId) -> None:
         """Let others know of an answer."""
-        ...
 
     async def publish(self, utterance: AnswerFrames) -> None:
         """Keep what is new of an answer."""
-        ...
 
     async def pulse(self, streams: Sequence[str]) -> Mapping[str, float]:
         """Let others know that these are still made; seconds since each was passed on elsewhere."""
-        ...
 
     async def read_remote(self, stream: str, person: UserId, first: int) -> RemoteChatEvent | None:
         """The frames of an answer of this person from a number on; None if there is no such answer.
 
         This call tells the process that makes the answer that it is still read.
         """
-        ...
 
     async def forget(self, streams: Sequence[str] = (), *, older: float | None = None) -> None:
         """Delete answers, and with `older` all that were not updated for so many seconds."""
-        ...

@@ -58,33 +58,27 @@ class Graphs(Protocol):
         is deleted with the last of them, unless it was also given without evidence. Raises NotFound for a
         deleted graph, and DanglingEdges with every end that is not a node of its graph.
         """
-        ...
 
     async def nodes_by_id(self, graphs: Sequence[SourceId], ids: Sequence[str]) -> Sequence[Node]:
         """Those nodes that exist, in the order asked; of one id in several graphs each."""
-        ...
 
     async def nodes(
         self, graphs: Sequence[SourceId], *, type: str | None = None, after: str | None = None, limit: int
     ) -> NodePage:
         """A page of nodes, by id and graph."""
-        ...
 
     async def edges(
         self, graphs: Sequence[SourceId], *, node: str | None = None, after: str | None = None, limit: int
     ) -> EdgePage:
         """List a page of edges in the order in which they were added: all, or those of one node."""
-        ...
 
     async def edges_by_id(self, graphs: Sequence[SourceId], ids: Sequence[str]) -> Sequence[Edge]:
         """Those edges that exist, in the order asked."""
-        ...
 
     async def nodes_by_name(
         self, graphs: Sequence[SourceId], keys: Sequence[str]
     ) -> Sequence[tuple[str, Node]]:
         """The nodes that have one of these names or aliases, each with the key that it was found by."""
-        ...
 
     async def nodes_by_terms(
         self, graphs: Sequence[SourceId], words: Sequence[str], *, limit: int
@@ -93,7 +87,6 @@ class Graphs(Protocol):
 
         Terms are whole words as the word index has them; those with most come first.
         """
-        ...
 
     async def walk(
         self,
@@ -108,41 +101,33 @@ class Graphs(Protocol):
         Each node occurs once, with the path of the fewest hops and of these the highest decay. With `known`,
         only nodes and edges that were recorded by then.
         """
-        ...
 
     async def delete_nodes(self, graph: SourceId, ids: Sequence[str]) -> GraphReceipt:
         """Delete nodes with their edges; unknown ids count 0."""
-        ...
 
     async def delete_edges(self, graph: SourceId, ids: Sequence[str]) -> GraphReceipt:
         """Delete edges by id; unknown ids count 0."""
-        ...
 
     async def summary(self, graph: SourceId) -> GraphSummary:
         """A graph in numbers. Raises NotFound."""
-        ...
 
     async def at(self, graph: SourceId, instant: datetime) -> tuple[Sequence[Node], Sequence[Edge]]:
         """The nodes there were at an instant, and the edges of which both ends were there."""
-        ...
 
     async def merge(self, graph: SourceId, keep: str, others: Sequence[str], event: NodeEvent) -> Node:
         """Make several nodes one: the others' names become aliases, their edges are the kept one's.
 
         What there was before is kept with the event, so that `split` can bring it back. Raises NotFound.
         """
-        ...
 
     async def split(self, graph: SourceId, merge: int, event: NodeEvent) -> Sequence[Node]:
         """Undo a merge by its number: the nodes as they were, with their edges.
 
         Raises NotFound, or Conflict where one of them is there again.
         """
-        ...
 
     async def events(self, graph: SourceId, *, node: str | None = None) -> Sequence[NodeEvent]:
         """Merges and splits in order, all or those of one node."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,7 +167,6 @@ class MentionStore(Protocol):
 
     async def of(self, chunks: Sequence[ChunkId]) -> Sequence[TextPassage]:
         """The names in these passages; those without any are left out."""
-        ...
 
     async def passages(
         self,
@@ -198,13 +182,11 @@ class MentionStore(Protocol):
         A name that more than `most` mention is left out, since it tells nothing apart; of one that more than
         `few` mention there are only those that have it as their title.
         """
-        ...
 
     async def counts(
         self, sources: Sequence[SourceId] | None, collection: CollectionId, *, begins: str, limit: int
     ) -> Sequence[EntityCount]:
         """The names that most passages mention, those whose key begins so."""
-        ...
 
     async def put(self, collection: CollectionId, found: Mapping[ChunkId, Sequence[Mention]]) -> int:
         """Replace the mentions of passages, and return their number.
@@ -213,26 +195,21 @@ class MentionStore(Protocol):
         about. Deleted chunks, and those of collections without entity extraction, are ignored. All up to the
         last count as processed.
         """
-        ...
 
     async def unread(self, collection: CollectionId, *, limit: int) -> Sequence[Unread]:
         """Passages of a collection that keeps names in which no name was looked for yet, oldest first."""
-        ...
 
     async def has_unread(self, collection: CollectionId) -> bool:
         """Whether `unread` has any to give."""
-        ...
 
     async def count_unread(self, collection: CollectionId) -> int:
         """How many passages `unread` has still to give."""
-        ...
 
     async def enable(self, collection: CollectionId, on: bool) -> None:
         """Turn entity extraction of a collection on, from its first passage on, or off. Raises NotFound.
 
         Turning it off deletes the mentions.
         """
-        ...
 
 
 class EntityExtractor(Protocol):
@@ -241,12 +218,9 @@ class EntityExtractor(Protocol):
     @property
     def name(self) -> str:
         """Its name in settings and reports."""
-        ...
 
     async def extract(self, texts: Sequence[str]) -> Sequence[Sequence[Mention]]:
         """For each text its names, in order and without overlaps. Raises ProviderError."""
-        ...
 
     async def close(self) -> None:
         """Release what it holds."""
-        ...

@@ -28,15 +28,12 @@ class Lock(Protocol):
     @property
     def fence(self) -> int:
         """A number that grows from one holder to the next, so that the next one's writes count for more."""
-        ...
 
     def __bool__(self) -> bool:
         """Whether this process holds the lock."""
-        ...
 
     async def confirm(self) -> None:
         """Raise LockLost if another process may hold the lock by now, as after a pause of this one."""
-        ...
 
 
 Turn: TypeAlias = Callable[[], AbstractAsyncContextManager[Lock]]
@@ -86,11 +83,9 @@ class JobStore(Protocol):
 
     async def add(self, job: Job) -> Job:
         """Store it, or return the stored one of that id."""
-        ...
 
     async def job(self, job: JobId) -> Job | None:
         """The job of that id."""
-        ...
 
     async def change(
         self, job: JobId, *, unless: Sequence[JobState] = (), attempt: int | None = None, **fields: Any
@@ -99,27 +94,21 @@ class JobStore(Protocol):
 
         With `attempt`, only while that is the job's last one. Raises NotFound or LockLost.
         """
-        ...
 
     async def jobs(self, scope: JobScope, *, after: str | None = None, limit: int = 100) -> JobPage:
         """Jobs in scope, newest first. Raises InvalidInput for a cursor that is none."""
-        ...
 
     async def report(self, scope: JobScope, *, now: datetime) -> IngestReport:
         """Numbers over the jobs in scope."""
-        ...
 
     async def put_connection(self, connection: Connection) -> Connection:
         """Store it, or change the stored one of that id."""
-        ...
 
     async def connections(self, collection: CollectionId) -> Sequence[Connection]:
         """The connections of a collection, by name."""
-        ...
 
     async def delete_connection(self, connection: str) -> bool:
         """Forget a connection; whether there was one."""
-        ...
 
 
 Run: TypeAlias = Callable[[JobId], Awaitable[None]]
@@ -134,7 +123,6 @@ class Jobs(Protocol):
 
     async def start(self, run: Run) -> None:
         """Begin to run what is submitted, now and earlier. Called once."""
-        ...
 
     async def submit(self, job: JobId) -> None:
         """Submit a job; a queued or running one is unchanged, one that has ended runs again.
@@ -142,15 +130,12 @@ class Jobs(Protocol):
         When this returns the job will run, even if the process dies, provided that unfinished jobs of the
         store are submitted again at each start. Raises StorageError.
         """
-        ...
 
     async def cancel(self, job: JobId) -> None:
         """Cancel a queued or running job; one that has ended is unchanged."""
-        ...
 
     async def close(self, *, grace: float) -> None:
         """Let running jobs finish for up to `grace` seconds; the others run again at the next start."""
-        ...
 
 
 class JobFiles(Protocol):
@@ -158,27 +143,21 @@ class JobFiles(Protocol):
 
     async def store_secret(self, job: JobId, secret: Metadata) -> None:
         """Keep it where only the account of this process can read it."""
-        ...
 
     async def secret(self, job: JobId) -> Metadata | None:
         """The stored value; None if there is none, or it was deleted."""
-        ...
 
     async def store_files(self, job: JobId, uploads: Sequence[Upload]) -> None:
         """Copy the files; when this returns they outlast a crash. Raises UnreadableFile or StorageError."""
-        ...
 
     async def files(self, job: JobId) -> Sequence[Path]:
         """The paths of the files, in the order in which they were stored; empty once they were deleted."""
-        ...
 
     async def drop(self, job: JobId) -> None:
         """Delete all that was kept for a job, if there is anything."""
-        ...
 
     async def holders(self) -> Mapping[JobId, datetime]:
         """The jobs for which something is kept, and when it last changed."""
-        ...
 
 
 class RequestLog(Protocol):
@@ -186,15 +165,12 @@ class RequestLog(Protocol):
 
     async def add(self, requests: Sequence[EmbeddingRequest]) -> None:
         """Store them."""
-        ...
 
     async def page(self, *, after: int | None = None, limit: int = 100) -> Sequence[EmbeddingRequest]:
         """Requests, newest first, older than the id `after`."""
-        ...
 
     async def totals(self, since: datetime) -> Sequence[RequestTotals]:
         """Sums by kind and model since an instant."""
-        ...
 
 
 @dataclass(slots=True)
@@ -215,37 +191,30 @@ class IdempotencyStore(Protocol):
         Raises Conflict if the key was used for another request, or if its first request is still running;
         WriteOutcomeUnknown if that ended without an answer to keep, and something of it was stored.
         """
-        ...
 
     async def renew(self) -> None:
         """Hold on to the open claims of this process for another lease."""
-        ...
 
     def recording(self, person: str, key: str, *, at: datetime) -> AbstractContextManager[None]:
         """A block whose writes belong to the request that claimed the key.
 
         Once another process has taken over the claim, a write there is rolled back and raises LockLost.
         """
-        ...
 
     def watching(self) -> AbstractContextManager[Commits]:
         """A block that counts the transactions with which it, and the tasks it starts, write."""
-        ...
 
     async def finish(self, person: str, key: str, answer: Mapping[str, Any] | None) -> None:
         """Keep the answer; with None give the key back, unless something was stored."""
-        ...
 
     async def forget(self, before: datetime) -> int:
         """Delete what is older; how many."""
-        ...
 
     async def give_back(self) -> int:
         """Free the claims that are no longer renewed because their process ended; return how many.
 
         Claims with stored writes are kept as such.
         """
-        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -261,4 +230,3 @@ class RateCounters(Protocol):
 
     async def take(self, name: str, count: int, *, maximum: int) -> RateCount:
         """Take so much of what a name may have this minute: all of it, or nothing."""
-        ...

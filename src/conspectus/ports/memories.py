@@ -55,11 +55,9 @@ class Memories(Protocol):
         self, collection: CollectionId, *, begins: str, below: str, kind: SourceKind = "memory"
     ) -> Sequence[Source]:
         """The sources of memories, or their graphs, with begins ≤ name < below, by name."""
-        ...
 
     async def newest(self, sources: Sequence[SourceId], *, limit: int) -> Sequence[tuple[Document, str]]:
         """The turns that were stored last, newest first, with their texts; no notes, no versions."""
-        ...
 
     async def page(
         self,
@@ -74,15 +72,12 @@ class Memories(Protocol):
 
         The filter is applied before the limit. Raises InvalidInput for an unknown cursor.
         """
-        ...
 
     async def count(self, sources: Sequence[SourceId], where: Filter) -> int:
         """How many memories match."""
-        ...
 
     async def notes(self, sources: Sequence[SourceId], *, limit: int) -> Sequence[tuple[Document, str]]:
         """The notes that were stored last, newest first, with their texts."""
-        ...
 
     async def oldest(
         self, source: SourceId, *, before: datetime | None, beyond: int | None, pinned: bool, limit: int
@@ -91,23 +86,18 @@ class Memories(Protocol):
 
         Oldest first; pinned ones only with `pinned`, and notes only with them.
         """
-        ...
 
     async def totals(self, sources: Sequence[SourceId]) -> Totals:
         """Numbers over sources."""
-        ...
 
     async def versions(self, memory: DocumentId) -> Sequence[tuple[Document, str]]:
         """The earlier versions of a memory, oldest first, with their texts."""
-        ...
 
     async def since(self, sources: Sequence[SourceId], instant: datetime) -> ChangesSince:
         """How many memories of these sources were recorded, changed and deleted after an instant."""
-        ...
 
     async def has_versions(self, collection: CollectionId) -> bool:
         """Whether any document of the collection is an earlier version of another."""
-        ...
 
     async def forget(
         self,
@@ -123,34 +113,26 @@ class Memories(Protocol):
         Pinned ones stay unless `pinned`. A dry run says the same and deletes nothing. What went is added to
         the result of the job, if one is given.
         """
-        ...
 
     async def histories(
         self, memories: Sequence[DocumentId]
     ) -> Mapping[DocumentId, Sequence[tuple[Document, str]]]:
         """Those memories that exist, each behind its earlier versions, oldest first, with their texts."""
-        ...
 
     async def spans(self, sources: Sequence[SourceId]) -> Sequence[HomeSpan]:
         """Those of these sources that have memories, in numbers."""
-        ...
 
     async def names(self, sources: Sequence[SourceId]) -> int:
         """How many different names the memories of these sources mention, as far as they were looked for."""
-        ...
 
     async def put_retention(self, kept: StoredRetention) -> None:
         """Keep it in the place of the one of that id."""
-        ...
 
     async def drop_retention(self, id: str) -> bool:
         """Forget it; whether there was one."""
-        ...
 
     async def retentions(self, collection: CollectionId | None = None) -> Sequence[StoredRetention]:
         """Those of a collection, or all, by what their names begin with."""
-        ...
 
     async def ran(self, id: str, at: datetime) -> None:
         """Keep when a retention was carried out last."""
-        ...

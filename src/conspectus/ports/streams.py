@@ -69,7 +69,6 @@ class Timelines(Protocol):
 
         Those without event time come last, and only where the span names no time.
         """
-        ...
 
     async def stretches(
         self, source: SourceId, spans: Sequence[Span], *, limit: int, last: bool = False
@@ -78,25 +77,20 @@ class Timelines(Protocol):
 
         The first `limit` of them, or with `last` the last ones.
         """
-        ...
 
     async def spots(self, source: SourceId, spans: Sequence[Span]) -> Sequence[Spot]:
         """The same without reading them, and all of it, in no order."""
-        ...
 
     async def names(self, source: SourceId, span: Span) -> Mapping[str, int]:
         """In how many captions and events of a source each name is given, as it is spelt."""
-        ...
 
     async def mentions(
         self, source: SourceId, span: Span, *, called: Sequence[str]
     ) -> Sequence[EntityOccurrence]:
         """The documents that have any of these entities, in no particular order."""
-        ...
 
     async def extent(self, source: SourceId, *, counted: bool = True) -> Extent:
         """How many captions a source has (0 where they are not counted), and from when to when they go."""
-        ...
 
 
 class CaptionReader(Protocol):
@@ -107,7 +101,6 @@ class CaptionReader(Protocol):
 
         Raises UnreadableFile for what holds no captions that can be read, TooLarge over a limit.
         """
-        ...
 
 
 MAX_WAIT_SECONDS: Final = 600.0
@@ -181,23 +174,18 @@ class Alerts(Protocol):
         A new one begins after the newest change, so earlier writes are not matched. Raises NotFound for an
         unknown collection, and TooLarge if its owner has `most` already.
         """
-        ...
 
     async def alert(self, alert: str) -> Alert | None:
         """The alert of that id."""
-        ...
 
     async def owned(self, owner: UserId) -> Sequence[Alert]:
         """The alerts of a person, by name."""
-        ...
 
     async def delete(self, alert: str) -> bool:
         """Delete it with all its matches; return whether it existed."""
-        ...
 
     async def behind(self) -> Sequence[Behind]:
         """Those that have not seen all changes of their collection, those at the same change together."""
-        ...
 
     async def record(self, checked: Sequence[Checked], *, now: datetime) -> int:
         """Store the matches of alerts and their positions, all or nothing; return the number of new events.
@@ -206,29 +194,23 @@ class Alerts(Protocol):
         matches that belong to a sent event extend it. A match without times is an event of its own, once.
         Deleted captions are left out, and so are matches of an alert that was checked meanwhile.
         """
-        ...
 
     async def events(
         self, owner: UserId, *, alert: str | None = None, after: int = 0, limit: int
     ) -> Sequence[AlertMatch]:
         """The matches of the alerts of a person, or of one of them, after a number, in order."""
-        ...
 
     async def newest(self, owner: UserId) -> int:
         """The number of the newest event of a person's alerts, 0 without any."""
-        ...
 
     async def waiting(self, *, now: datetime) -> Sequence[str]:
         """The alerts with an event whose delivery is due."""
-        ...
 
     async def due(self, alert: str, *, now: datetime) -> AlertMatch | None:
         """The first event of an alert whose delivery is due."""
-        ...
 
     async def set_delivery(self, number: int, delivery: Delivery) -> None:
         """Store the state of a delivery, unless it is final or the event is deleted."""
-        ...
 
 
 class Poster(Protocol):
@@ -236,15 +218,12 @@ class Poster(Protocol):
 
     def check(self, url: str) -> None:
         """Raise InvalidInput for an invalid address, and ForbiddenAddress for one that is not allowed."""
-        ...
 
     async def post(self, url: str, body: bytes, *, id: str) -> None:
         """Send JSON once; an answer other than a success raises FetchFailed, `passing` where it may pass."""
-        ...
 
     async def close(self) -> None:
         """Close all connections."""
-        ...
 
 
 CaptionPlace: TypeAlias = tuple[float, str]
@@ -288,41 +267,32 @@ class Summaries(Protocol):
 
     async def text(self, summary: str) -> str | None:
         """The summary of that id."""
-        ...
 
     async def stored(self, summaries: Sequence[str]) -> Collection[str]:
         """Those of the ids that are stored."""
-        ...
 
     async def add(self, source: SourceId, summary: NewSummary) -> None:
         """Store it, unless there is one of that id.
 
         Raises PreconditionFailed where a caption or a summary that it was made of has changed.
         """
-        ...
 
     async def borders(self, source: SourceId, recipe: str) -> Sequence[SummaryBounds]:
         """The boundaries of the batches of a request, in order."""
-        ...
 
     async def set_boundaries(self, source: SourceId, recipe: str, borders: Sequence[SummaryBounds]) -> None:
         """Store them in place of those that there were."""
-        ...
 
     async def tidy(self, source: SourceId, recipe: str, used: Collection[str]) -> int:
         """Delete the summaries that a request had made and does not use any more; how many."""
-        ...
 
     async def vectors(
         self, documents: Sequence[DocumentId], space: EmbeddingSpace
     ) -> Mapping[DocumentId, bytes]:
         """The vectors of the first chunks of those documents that have one."""
-        ...
 
     async def standing(self, source: SourceId) -> SavedSummary | None:
         """The live summary of a stream, if one is set."""
-        ...
 
     async def stand(self, source: SourceId, standing: SavedSummary | None) -> None:
         """Summarize a stream by this from now on, or no more. Raises NotFound."""
-        ...

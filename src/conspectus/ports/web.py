@@ -34,11 +34,9 @@ class Fetcher(Protocol):
         Raises InvalidInput for an invalid http(s) URL or method, ForbiddenAddress for an address that is not
         allowed, TooLarge for a response over a limit, and FetchFailed without a response.
         """
-        ...
 
     async def close(self) -> None:
         """Release connections."""
-        ...
 
 
 class Reranker(Protocol):
@@ -47,18 +45,15 @@ class Reranker(Protocol):
     @property
     def model(self) -> str:
         """The model's name, as logs and explanations show it."""
-        ...
 
     async def rerank(self, query: str, texts: Sequence[str], *, limit: int) -> Sequence[tuple[int, float]]:
         """Places in `texts` with relevance (0 to 1), best first, at most `limit`.
 
         No text: no call. Raises ProviderError or ProviderUnavailable.
         """
-        ...
 
     async def close(self) -> None:
         """Release connections."""
-        ...
 
 
 class Connector(Protocol):
@@ -70,7 +65,6 @@ class Connector(Protocol):
         Everything from None, from a cursor that is not the connector's, and where it cannot tell what
         changed. What is gone comes with the last batch or after what was moved. Raises FetchFailed.
         """
-        ...
 
     async def fetch(self, entry: ConnectorEntry) -> NewDocument:
         """The page as it is now, or as it was listed last; empty text if it was emptied.
@@ -78,11 +72,9 @@ class Connector(Protocol):
         For entries of this listing or an earlier one, after `changes` was called. Raises NotFound if the page
         was deleted, and UnreadableFile, TooLarge or FetchFailed if it cannot be read.
         """
-        ...
 
     async def close(self) -> None:
         """Release what it holds."""
-        ...
 
 
 @runtime_checkable
@@ -91,4 +83,3 @@ class Watchable(Protocol):
 
     def watch(self) -> AsyncIterator[None]:
         """Yields when something changed since the first step was asked for. Raises FetchFailed."""
-        ...

@@ -28,31 +28,24 @@ class Scene(Protocol):
     @property
     def model(self) -> ChatModel:
         """The adapter."""
-        ...
 
     def script(self, says: Says, *, tells: bool = True) -> None:
         """What is said from now on, and whether the tokens are told."""
-        ...
 
     def break_off(self, after: int) -> None:
         """The next answer breaks off after so many pieces."""
-        ...
 
     def hang(self, after: int) -> None:
         """The next answer says nothing more after so many pieces."""
-        ...
 
     async def hanging(self) -> None:
         """Wait until an answer hangs."""
-        ...
 
     async def left(self) -> None:
         """Wait until the provider has seen that nobody listens to a hanging answer any more."""
-        ...
 
     def asked(self) -> list[tuple[list[Message], int, float | None]]:
         """What came so far: messages, the token limit, the temperature."""
-        ...
 
 
 async def answer(

@@ -21,23 +21,18 @@ class Place(Protocol):
 
     async def put(self, space: str, name: str, text: str) -> None:
         """Make or change a page; a new space comes with its first page."""
-        ...
 
     async def delete(self, space: str, name: str) -> None:
         """Delete a page."""
-        ...
 
     async def move(self, space: str, name: str, *, to_space: str, to_name: str) -> None:
         """Give a page another place or name; its text stays."""
-        ...
 
     async def remove_space(self, space: str) -> None:
         """Delete a space with all its pages."""
-        ...
 
     def connect(self) -> Connector:
         """A new connector, as after a restart; it lists at most two pages in a batch."""
-        ...
 
 
 @dataclass(slots=True)
