@@ -85,6 +85,15 @@ class MemorySources:
             self.ids, where=where, after=after, limit=limit, newest_first=newest_first
         )
 
+    async def pages(self, where: Filter, *, size: int) -> AsyncIterator[Sequence[tuple[Document, str]]]:
+        """Yield all memories that match in pages."""
+        after: str | None = None
+        while True:
+            rows, after = await self.page(where, after=after, limit=size)
+            yield rows
+            if after is None:
+                return
+
     async def count(self, where: Filter) -> int:
         """Return the number of memories that match."""
         return await self._memories.count(self.ids, where)

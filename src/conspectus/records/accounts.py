@@ -3,16 +3,15 @@
 from collections.abc import Sequence
 from dataclasses import asdict
 from datetime import datetime
-from functools import partial
 from typing import Any
 
-from sqlalchemy import Connection, Row, Table, bindparam, delete, insert, or_, select, tuple_, update
+from sqlalchemy import Connection, Row, Table, bindparam, delete, insert, or_, select, update
 
 from conspectus.errors import Conflict, NotFound
 from conspectus.model.access import AuditEntry, AuditPage, Grant, Group, Key, Principal, User
 from conspectus.model.ids import CollectionId, GroupId, KeyId, SourceId, UserId
 from conspectus.records.core.collections import state
-from conspectus.records.core.rows import from_cursor, to_cursor, to_moment, to_number
+from conspectus.records.core.rows import newest_page, to_moment, to_number
 from conspectus.records.core.transactions import SqlStore, cached, reading, writing
 from conspectus.records.feedback import forget_feedback
 from conspectus.records.tables.core import audit, collections, grants, groups, keys, members, sources, users
@@ -23,9 +22,10 @@ from conspectus.text.times import from_microseconds, to_microseconds
 
 
 def put_grant(connection: Connection, grant: Grant) -> None:
-    """Store a grant, replacing another role of the principal there. Raises NotFound."""
     state(connection, grant.collection)
-    _require_source(connection, grant.collection, grant.source)
+    here = select(sources.c.id).where(sources.c.id == grant.source, sources.c.collection == grant.collection)
+    if grant.source is not None and connection.execute(here).one_or_none() is None:
+        raise NotFound("source", grant.source)
     _require(connection, grant.grantee)
     name = _id(grant.collection, grant.source, grant.grantee)
     connection.execute(delete(grants).where(grants.c.id == name))
@@ -44,19 +44,16 @@ def put_grant(connection: Connection, grant: Grant) -> None:
 def revoke(
     connection: Connection, collection: CollectionId, source: SourceId | None, grantee: Principal
 ) -> bool:
-    """Delete a grant. Returns whether it existed."""
     name = _id(collection, source, grantee)
     return connection.execute(delete(grants).where(grants.c.id == name)).rowcount > 0
 
 
 def grants_on(connection: Connection, collection: CollectionId) -> Sequence[Grant]:
-    """Return all grants on a collection and its sources, oldest first."""
     chosen = select(grants).where(grants.c.collection == collection)
     return [_to_grant(row) for row in connection.execute(chosen.order_by(grants.c.created, grants.c.id))]
 
 
 def grants_of(connection: Connection, user: UserId) -> Sequence[Grant]:
-    """Return all grants of a user, direct or through groups."""
     own = select(members.c.group).where(members.c.user == user)
     chosen = select(grants).where(or_(grants.c.user == user, grants.c.group.in_(own)))
     return [_to_grant(row) for row in connection.execute(chosen.order_by(grants.c.created, grants.c.id))]
@@ -70,12 +67,6 @@ def _to_grant(row: Row[*tuple[Any, ...]]) -> Grant:
 def _id(collection: CollectionId, source: SourceId | None, grantee: Principal) -> str:
     """Return an id that is equal for all roles of a principal in one place, so that only one exists."""
     return stable_id("grant", collection, source or "", grantee.kind, grantee.id)
-
-
-def _require_source(connection: Connection, collection: CollectionId, source: SourceId | None) -> None:
-    here = select(sources.c.id).where(sources.c.id == source, sources.c.collection == collection)
-    if source is not None and connection.execute(here).one_or_none() is None:
-        raise NotFound("source", source)
 
 
 def _require(connection: Connection, who: Principal) -> None:
@@ -98,25 +89,17 @@ _KEY_WIDTH = len(keys.c)
 
 
 def add_user(connection: Connection, user: User) -> None:
-    """Store a user. Raises Conflict if the name is taken."""
     _require_free(connection, users, user.name)
     values = {"id": user.id, "name": user.name, "owner": int(user.owner), "disabled": int(user.disabled)}
     connection.execute(insert(users), {**values, "created": to_microseconds(user.created)})
 
 
 def set_user_disabled(connection: Connection, user: UserId, *, disabled: bool) -> User:
-    """Disable or enable a user. Raises NotFound."""
     connection.execute(update(users).where(users.c.id == user).values(disabled=int(disabled)))
     return _by_id(connection, user)
 
 
 def delete_user(connection: Connection, user: UserId, *, transfer_to: UserId | None = None) -> None:
-    """Delete a user with keys, grants, memberships, alerts, feedback and audit log entries.
-
-    Collections and jobs go to `transfer_to`.
-
-    Raises NotFound, or Conflict if it owns collections and `transfer_to` is not given.
-    """
     leaving = _by_id(connection, user)
     follower = None if transfer_to is None else _by_id(connection, transfer_to)
     owned = connection.execute(
@@ -136,44 +119,37 @@ def delete_user(connection: Connection, user: UserId, *, transfer_to: UserId | N
 
 
 def all_users(connection: Connection) -> Sequence[User]:
-    """Return all users by name."""
     return [_to_user(row) for row in connection.execute(select(users).order_by(users.c.name))]
 
 
 def find_user(connection: Connection, name_or_id: str) -> User | None:
-    """Return the user of that id, else of that name."""
     row = connection.execute(_USER, {"called": name_or_id}).one_or_none()
     return None if row is None else _to_user(row)
 
 
 def add_group(connection: Connection, group: Group) -> None:
-    """Store a group. Raises Conflict if the name is taken."""
     _require_free(connection, groups, group.name)
     values = {"id": group.id, "name": group.name, "created": to_microseconds(group.created)}
     connection.execute(insert(groups), values)
 
 
 def delete_group(connection: Connection, group: GroupId) -> None:
-    """Delete a group with its grants and memberships. Raises NotFound."""
     if not connection.execute(delete(groups).where(groups.c.id == group)).rowcount:
         raise NotFound("group", group)
 
 
 def all_groups(connection: Connection) -> Sequence[Group]:
-    """Return all groups by name."""
     rows = connection.execute(select(groups).order_by(groups.c.name))
     return [Group(row.id, row.name, from_microseconds(row.created)) for row in rows]
 
 
 def members_of(connection: Connection, group: GroupId) -> Sequence[User]:
-    """Return the members of a group by name. Raises NotFound."""
     _require(connection, Principal("group", group))
     chosen = select(users).join(members, members.c.user == users.c.id).where(members.c.group == group)
     return [_to_user(row) for row in connection.execute(chosen.order_by(users.c.name))]
 
 
 def join(connection: Connection, group: GroupId, user: UserId) -> None:
-    """Add the user to the group, if it is no member yet. Raises NotFound."""
     _require(connection, Principal("group", group))
     _by_id(connection, user)
     leave(connection, group, user)
@@ -186,7 +162,6 @@ def leave(connection: Connection, group: GroupId, user: UserId) -> None:
 
 
 def add_key(connection: Connection, key: Key, secret_hash: str) -> None:
-    """Store a key with the hash of its secret. Raises NotFound for an unknown user."""
     _by_id(connection, key.user)
     values = {
         "id": key.id,
@@ -204,7 +179,6 @@ def add_key(connection: Connection, key: Key, secret_hash: str) -> None:
 
 
 def find_key(connection: Connection, key: KeyId) -> tuple[Key, str, User] | None:
-    """Return a key with the hash of its secret and its user."""
     row = connection.execute(_KEY, {"wanted": key}).one_or_none()
     if row is None:
         return None
@@ -214,7 +188,6 @@ def find_key(connection: Connection, key: KeyId) -> tuple[Key, str, User] | None
 
 
 def keys_of(connection: Connection, user: UserId | None = None) -> Sequence[Key]:
-    """Return the keys of one user or of all, oldest first."""
     chosen = select(keys) if user is None else select(keys).where(keys.c.user == user)
     return [_to_key(row) for row in connection.execute(chosen.order_by(keys.c.created, keys.c.id))]
 
@@ -230,28 +203,18 @@ def revoke_key(connection: Connection, key: KeyId, at: datetime) -> Key:
 
 
 def used(connection: Connection, key: KeyId, at: datetime) -> None:
-    """Record that a key was used."""
     connection.execute(update(keys).where(keys.c.id == key).values(last_used=to_microseconds(at)))
 
 
 def add_audit(connection: Connection, entry: AuditEntry) -> None:
-    """Store an audit log entry. Raises NotFound for an unknown collection."""
     state(connection, entry.collection)
     connection.execute(insert(audit), {**asdict(entry), "created": to_microseconds(entry.created)})
 
 
-def _audit(connection: Connection, after: tuple[Any, ...] | None, limit: int) -> AuditPage:
-    key = (audit.c.created, audit.c.id)
-    chosen = select(audit) if after is None else select(audit).where(tuple_(*key) < after)
-    ordered = chosen.order_by(*(column.desc() for column in key)).limit(limit + 1)
-    rows = connection.execute(ordered).all()
-    following = to_cursor(rows[limit - 1].created, rows[limit - 1].id) if len(rows) > limit else None
-    return AuditPage(tuple(map(_to_entry, rows[:limit])), following)
-
-
-def _to_entry(row: Row[*tuple[Any, ...]]) -> AuditEntry:
-    created = from_microseconds(row.created)
-    return AuditEntry(row.id, row.actor, row.viewed_as, row.collection, row.query, created, row.action)
+def _audit(connection: Connection, *, after: str | None = None, limit: int) -> AuditPage:
+    rows, following = newest_page(connection, select(audit), audit, after=after, limit=limit)
+    entries = (AuditEntry(**{**row._mapping, "created": from_microseconds(row.created)}) for row in rows)
+    return AuditPage(tuple(entries), following)
 
 
 def _hand_over(connection: Connection, row: Row[*tuple[Any, ...]], leaving: User, follower: User) -> None:
@@ -312,8 +275,4 @@ class SqlAccounts(SqlStore):
     grants = reading(grants_on)
     grants_of = cached(grants_of, single=True)
     add_audit = writing(add_audit, lock=lambda entry: f"audit {entry.id}")
-
-    async def audit(self, *, after: str | None = None, limit: int) -> AuditPage:
-        """Return a page of the audit log, newest first. Raises InvalidInput for an invalid cursor."""
-        place = None if after is None else tuple(from_cursor(after, (int, str)))
-        return await self.transactions.read(partial(_audit, after=place, limit=limit))
+    audit = reading(_audit)

@@ -11,7 +11,7 @@ from conspectus.model.ids import CollectionId, DocumentId, SourceId
 from conspectus.model.records import Receipt
 from conspectus.records.core.changes import ChangeRange, append, forget_summaries
 from conspectus.records.core.collections import state
-from conspectus.records.core.rows import blocks
+from conspectus.records.core.rows import IDS, blocks, rows_in, run_in
 from conspectus.records.graph.writes import forget_edges
 from conspectus.records.jobs.requests import ERASED, LOST, PLAIN
 from conspectus.records.tables.core import (
@@ -29,12 +29,12 @@ from conspectus.records.tables.core import (
 from conspectus.records.tables.jobs import chat_answers, purges, replays
 from conspectus.text.times import to_microseconds
 
-_ROOTS = select(documents.c.id).where(documents.c.id.in_(bindparam("ids", expanding=True)))
+_ROOTS = select(documents.c.id).where(documents.c.id.in_(IDS))
 _TREE = _ROOTS.cte("tree", recursive=True)
 _WHOLE = _TREE.union(select(documents.c.id).join(_TREE, documents.c.parent == _TREE.c.id))
 _EXTRACTED = (
     select(documents.c.id)
-    .where(documents.c.parent.in_(bindparam("ids", expanding=True)), or_(REMEMBERED, QUARANTINED))
+    .where(documents.c.parent.in_(IDS), or_(REMEMBERED, QUARANTINED))
     .order_by(documents.c.id)
 )
 _FOUND = (
@@ -45,15 +45,15 @@ _FOUND = (
 _VECTORS = (
     select(func.count())
     .select_from(chunks.join(vectors, vectors.c.chunk == chunks.c.id))
-    .where(chunks.c.document.in_(bindparam("numbers", expanding=True)))
+    .where(chunks.c.document.in_(IDS))
 )
 _REMEMBERED = select(documents.c.id, documents.c.source, documents.c.recorded, bindparam("at", type_=Number))
-_REMEMBERED = _REMEMBERED.where(documents.c.number.in_(bindparam("numbers", expanding=True)), REMEMBERED)
+_REMEMBERED = _REMEMBERED.where(documents.c.number.in_(IDS), REMEMBERED)
 _TOMBSTONES = insert(deleted_memories).from_select(["document", "source", "recorded", "deleted"], _REMEMBERED)
 _FORMER = delete(deleted_memories).where(
     deleted_memories.c.document.in_(_REMEMBERED.with_only_columns(documents.c.id))
 )
-_DELETE = delete(documents).where(documents.c.number.in_(bindparam("numbers", expanding=True)))
+_DELETE = delete(documents).where(documents.c.number.in_(IDS))
 
 
 def delete_documents(
@@ -67,11 +67,7 @@ def delete_documents(
 
 def delete_extracted(connection: Connection, memories: Sequence[DocumentId]) -> list[ChangeRange]:
     """Delete the facts that were extracted from memories. Returns the changes, which the caller appends."""
-    found = [
-        DocumentId(each)
-        for block in blocks(memories)
-        for each in connection.execute(_EXTRACTED, {"ids": block}).scalars()
-    ]
+    found = [DocumentId(row.id) for row in rows_in(connection, _EXTRACTED, memories)]
     return _deleted(connection, found)[1] if found else []
 
 
@@ -85,8 +81,8 @@ def _deleted(
         rows = connection.execute(_FOUND, {"ids": block}).all()
         numbers = [row.number for row in rows]
         for part in blocks(numbers):
-            connection.execute(_FORMER, {"numbers": part})
-            connection.execute(_TOMBSTONES, {"numbers": part, "at": at})
+            connection.execute(_FORMER, {"ids": part})
+            connection.execute(_TOMBSTONES, {"ids": part, "at": at})
         for row in rows:
             if row.last_chunk is not None:
                 first = row.last_chunk - row.chunks + 1
@@ -100,7 +96,6 @@ def _deleted(
 
 
 def delete_source(connection: Connection, source: SourceId) -> Receipt:
-    """Delete a source with its documents and everything that depends on them. Raises NotFound."""
     found = connection.execute(select(documents.c.id).where(documents.c.source == source)).scalars()
     receipt = delete_documents(connection, list(found))
     if not connection.execute(delete(sources).where(sources.c.id == source)).rowcount:
@@ -124,30 +119,24 @@ def delete_collection(connection: Connection, collection: CollectionId) -> Recei
 
 
 def _remove(connection: Connection, numbers: Sequence[int]) -> int:
-    gone = 0
     forget_summaries(connection, numbers)
     forget_edges(connection, numbers)
-    for block in blocks(numbers):
-        gone += connection.execute(_VECTORS, {"numbers": block}).scalar_one()
-    for block in blocks(numbers):
-        connection.execute(_DELETE, {"numbers": block})
+    gone: int = sum(row[0] for row in rows_in(connection, _VECTORS, numbers))
+    run_in(connection, _DELETE, numbers)
     return gone
 
 
 def begin_purge(connection: Connection, collection: CollectionId) -> None:
-    """Record that deleted content of the collection must be erased."""
     connection.execute(insert(purges).values(id=uuid4().hex, collection=collection))
 
 
 def unfinished_purges(connection: Connection) -> dict[str, CollectionId]:
-    """Return the collections of unfinished purges by purge id."""
     return {each: CollectionId(collection) for each, collection in connection.execute(select(purges))}
 
 
 def end_purges(connection: Connection, done: Sequence[str]) -> None:
     """Delete the records of finished purges."""
-    for block in blocks(done):
-        connection.execute(delete(purges).where(purges.c.id.in_(block)))
+    run_in(connection, delete(purges).where(purges.c.id.in_(IDS)), done)
 
 
 def delete_copies(connection: Connection) -> None:

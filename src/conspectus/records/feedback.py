@@ -1,17 +1,16 @@
 """Feedback: judgments of chunks for queries."""
 
 from collections.abc import Sequence
-from functools import partial
 from typing import Any
 
-from sqlalchemy import Connection, Row, delete, select, tuple_
+from sqlalchemy import Connection, Row, delete, select
 
 from conspectus.errors import NotFound
 from conspectus.model.ids import CollectionId, SourceId, UserId
 from conspectus.model.results import Feedback, FeedbackPage
 from conspectus.ports import Judgment
 from conspectus.records.core.changes import ChangeRange, append
-from conspectus.records.core.rows import NO_CHUNK, blocks, from_cursor, insert_rows, to_cursor
+from conspectus.records.core.rows import IDS, NO_CHUNK, insert_rows, newest_page, rows_in, run_in
 from conspectus.records.core.transactions import SqlStore, only, reading, writing, writing_at
 from conspectus.records.tables.core import chunks, documents, feedback
 from conspectus.text.times import from_microseconds, to_microseconds
@@ -54,17 +53,14 @@ def _add(
     space: str | None = None,
     vector: bytes | None = None,
 ) -> None:
-    """Store feedback, in place of feedback with the same ids. Raises NotFound for an unknown chunk."""
     collections = {each.chunk: each.collection for each in given}
-    for block in blocks(list(collections)):
-        found = select(chunks.c.id, documents.c.collection).where(chunks.c.id.in_(block))
-        joined = found.join(documents, documents.c.number == chunks.c.document)
-        there = {row.id: row.collection for row in connection.execute(joined)}
-        for each in block:
-            if there.get(each) != collections[each]:
-                raise NotFound("chunk", str(each))
-    for ids in blocks([each.id for each in given]):
-        connection.execute(delete(feedback).where(feedback.c.id.in_(ids)))
+    found = select(chunks.c.id, documents.c.collection).where(chunks.c.id.in_(IDS))
+    joined = found.join(documents, documents.c.number == chunks.c.document)
+    there = {row.id: row.collection for row in rows_in(connection, joined, collections)}
+    for chunk, collection in collections.items():
+        if there.get(chunk) != collection:
+            raise NotFound("chunk", str(chunk))
+    run_in(connection, delete(feedback).where(feedback.c.id.in_(IDS)), [each.id for each in given])
     rows = [
         {
             "id": each.id,
@@ -106,11 +102,11 @@ def _judgments(connection: Connection, collection: CollectionId, *, limit: int) 
 
 def _page(
     connection: Connection,
-    *,
     collection: CollectionId,
+    *,
     user: UserId | None,
     sources: Sequence[SourceId] | None,
-    after: tuple[Any, ...] | None,
+    after: str | None,
     limit: int,
 ) -> FeedbackPage:
     chosen = _WHOLE.where(feedback.c.collection == collection)
@@ -118,11 +114,8 @@ def _page(
         chosen = chosen.where(feedback.c.user == user)
     if sources is not None:
         chosen = chosen.where(documents.c.source.in_(sources))
-    if after is not None:
-        chosen = chosen.where(tuple_(feedback.c.created, feedback.c.id) < after)
-    rows = connection.execute(chosen.order_by(*_NEWEST).limit(limit + 1)).all()
-    following = to_cursor(rows[limit - 1].created, rows[limit - 1].id) if len(rows) > limit else None
-    return FeedbackPage(tuple(map(_to_feedback, rows[:limit])), following)
+    rows, following = newest_page(connection, chosen, feedback, after=after, limit=limit)
+    return FeedbackPage(tuple(map(_to_feedback, rows)), following)
 
 
 def _to_feedback(row: Row[*tuple[Any, ...]]) -> Feedback:
@@ -138,17 +131,4 @@ class SqlFeedback(SqlStore):
     get = reading(_get)
     delete = writing_at(_delete, rows=lambda wanted: (feedback, [wanted]))
     judgments = reading(_judgments)
-
-    async def list(
-        self,
-        collection: CollectionId,
-        *,
-        user: UserId | None,
-        sources: Sequence[SourceId] | None,
-        after: str | None,
-        limit: int,
-    ) -> FeedbackPage:
-        """Return a page, newest first. Raises InvalidInput for an invalid cursor."""
-        place = None if after is None else tuple(from_cursor(after, (int, str)))
-        read = partial(_page, collection=collection, user=user, sources=sources, after=place, limit=limit)
-        return await self.transactions.read(read)
+    list = reading(_page)

@@ -7,7 +7,6 @@ from functools import partial
 from typing import Any, Final
 
 from sqlalchemy import (
-    BindParameter,
     ColumnElement,
     Connection,
     and_,
@@ -33,9 +32,10 @@ from conspectus.records.core.filters import Condition, compile_filter
 from conspectus.records.core.reads import texts_of, with_texts
 from conspectus.records.core.rows import (
     DOCUMENT_COLUMNS,
+    IDS,
     SOURCE_COLUMNS,
-    blocks,
     from_cursor,
+    rows_in,
     to_cursor,
     to_document,
     to_json,
@@ -66,11 +66,11 @@ STATES_A_FACT = kind_of(documents.c.metadata, FACT).is_not_distinct_from("object
 """The properties of a memory itself, separate from the caller's metadata."""
 
 COUNTED: Final = ("memories", "versions", "chunks", "vectors", "edges", "facts")
-_IDS = given("ids")
+_LISTED = given("ids")
 """Any number of ids as one parameter, so that everything that depends on them is one query."""
 
-_CHOSEN = select(documents.c.id).where(documents.c.id.in_(_IDS), or_(REMEMBERED, QUARANTINED))
-_ROOTS = select(documents.c.id).where(documents.c.id.in_(_IDS)).cte("tree", recursive=True)
+_CHOSEN = select(documents.c.id).where(documents.c.id.in_(_LISTED), or_(REMEMBERED, QUARANTINED))
+_ROOTS = select(documents.c.id).where(documents.c.id.in_(_LISTED)).cte("tree", recursive=True)
 _TREE = _ROOTS.union(select(documents.c.id).join(_ROOTS, documents.c.parent == _ROOTS.c.id))
 _WHOLE = documents.c.id.in_(select(_TREE.c.id))
 _SIZES = select(
@@ -114,41 +114,34 @@ def histories(
 ) -> Mapping[DocumentId, Sequence[tuple[Document, str]]]:
     """Return memories with their earlier versions, oldest first, in one snapshot."""
     found: dict[DocumentId, list[Document]] = {}
-    for block in blocks(memories):
-        now = select(*DOCUMENT_COLUMNS).where(documents.c.id.in_(block), REMEMBERED)
-        before = select(*DOCUMENT_COLUMNS).where(documents.c.parent.in_(block), VERSIONED)
-        versions = [to_document(row) for row in connection.execute(before.order_by(documents.c.number))]
-        for version in sorted(versions, key=_known):
-            found.setdefault(DocumentId(str(version.parent)), []).append(version)
-        for row in connection.execute(now):
-            memory = to_document(row)
-            found.setdefault(memory.id, []).append(memory)
+    now = select(*DOCUMENT_COLUMNS).where(documents.c.id.in_(IDS), REMEMBERED)
+    before = select(*DOCUMENT_COLUMNS).where(documents.c.parent.in_(IDS), VERSIONED)
+    versions = rows_in(connection, before.order_by(documents.c.number), memories)
+    for version in sorted(map(to_document, versions), key=_known):
+        found.setdefault(DocumentId(str(version.parent)), []).append(version)
+    for memory in map(to_document, rows_in(connection, now, memories)):
+        found.setdefault(memory.id, []).append(memory)
     texts = texts_of(connection, [each.id for history in found.values() for each in history])
     return {memory: [(each, texts.get(each.id, "")) for each in history] for memory, history in found.items()}
 
 
 def spans(connection: Connection, sources: Sequence[SourceId]) -> list[HomeSpan]:
-    """Return the number of memories of each source that has any, with the first and the last time."""
     start = documents.c.occurred_start
-    found = []
-    for block in blocks(sources):
-        counted = select(documents.c.source, func.count(), func.min(start), func.max(start))
-        counted = counted.where(documents.c.source.in_(block), REMEMBERED).group_by(documents.c.source)
-        for source, memories, first, last in connection.execute(counted):
-            found.append(HomeSpan(SourceId(source), memories, to_moment(first), to_moment(last)))
-    return found
+    counted = select(documents.c.source, func.count(), func.min(start), func.max(start))
+    counted = counted.where(_IN_SCOPE, REMEMBERED).group_by(documents.c.source)
+    return [
+        HomeSpan(SourceId(source), memories, to_moment(first), to_moment(last))
+        for source, memories, first, last in rows_in(connection, counted, sources)
+    ]
 
 
 def names(connection: Connection, sources: Sequence[SourceId]) -> int:
     """Return the number of distinct entities that the memories of these sources mention."""
-    found: set[str] = set()
     joined = documents.join(chunks, chunks.c.document == documents.c.number).join(
         mentions, mentions.c.chunk == chunks.c.id
     )
-    for block in blocks(sources):
-        chosen = select(mentions.c.key).distinct().select_from(joined)
-        found |= set(connection.execute(chosen.where(documents.c.source.in_(block), REMEMBERED)).scalars())
-    return len(found)
+    chosen = select(mentions.c.key).distinct().select_from(joined).where(_IN_SCOPE, REMEMBERED)
+    return len({row.key for row in rows_in(connection, chosen, sources)})
 
 
 def _known(version: Document) -> tuple[str, datetime]:
@@ -185,8 +178,7 @@ def _count_in(connection: Connection, job: JobId, receipt: MemoryReceipt) -> Non
 
 
 PAGE = 500
-_SOURCES: BindParameter[Any] = bindparam("sources", expanding=True)
-_IN_SCOPE = documents.c.source.in_(_SOURCES)
+_IN_SCOPE = documents.c.source.in_(IDS)
 _HOMES = (
     select(*SOURCE_COLUMNS)
     .where(
@@ -213,7 +205,6 @@ def _memory_sources(
     below: str,
     kind: SourceKind = "memory",
 ) -> list[Source]:
-    """Return the sources of memories, or their graphs, with begins ≤ name < below, by name."""
     asked = {"of": collection, "kind": kind, "begins": begins, "below": below}
     return [to_source(row) for row in connection.execute(_HOMES, asked)]
 
@@ -221,11 +212,8 @@ def _memory_sources(
 def _newest(
     connection: Connection, sources: Sequence[SourceId], which: ColumnElement[bool], limit: int
 ) -> list[tuple[Document, str]]:
-    rows: list[Any] = []
-    for block in blocks(sources):
-        chosen = _MEMORIES.where(which).order_by(documents.c.number.desc()).limit(limit)
-        rows += connection.execute(chosen, {"sources": list(block)}).all()
-    rows.sort(key=lambda row: -row.number)
+    chosen = _MEMORIES.where(which).order_by(documents.c.number.desc()).limit(limit)
+    rows = sorted(rows_in(connection, chosen, sources), key=lambda row: -row.number)
     return with_texts(connection, [to_document(row) for row in rows[:limit]])
 
 
@@ -265,15 +253,12 @@ def _rows(
 ) -> list[Any]:
     """Return the next rows of all these sources, in order."""
     order = [column.desc() for column in _ORDER] if newest_first else list(_ORDER)
-    rows: list[Any] = []
-    for block in blocks(sources):
-        chosen = _MEMORIES.where(condition.sql).order_by(*order).limit(PAGE)
-        if place is not None:
-            here = tuple_(*_ORDER)
-            chosen = chosen.where(here < place if newest_first else here > place)
-        rows += connection.execute(chosen, {"sources": list(block)}).all()
-    rows.sort(key=lambda row: (row.order_start, row.number), reverse=newest_first)
-    return rows[:PAGE]
+    chosen = _MEMORIES.where(condition.sql).order_by(*order).limit(PAGE)
+    if place is not None:
+        here = tuple_(*_ORDER)
+        chosen = chosen.where(here < place if newest_first else here > place)
+    rows = rows_in(connection, chosen, sources)
+    return sorted(rows, key=lambda row: (row.order_start, row.number), reverse=newest_first)[:PAGE]
 
 
 def _holds(condition: Condition, where: Filter, row: Any) -> bool:
@@ -281,17 +266,12 @@ def _holds(condition: Condition, where: Filter, row: Any) -> bool:
 
 
 def _count(connection: Connection, sources: Sequence[SourceId], where: Filter) -> int:
-    """Return the number of matching memories."""
     condition = compile_filter(where)
-    total = 0
-    for block in blocks(sources):
-        if condition.exact:
-            counted = select(func.count()).select_from(documents).where(_IN_SCOPE, REMEMBERED, condition.sql)
-            total += connection.execute(counted, {"sources": list(block)}).scalar_one()
-        else:
-            rows = connection.execute(_MEMORIES.where(condition.sql), {"sources": list(block)})
-            total += sum(_holds(condition, where, row) for row in rows)
-    return total
+    if condition.exact:
+        counted = select(func.count()).select_from(documents).where(_IN_SCOPE, REMEMBERED, condition.sql)
+        return sum(row[0] for row in rows_in(connection, counted, sources))
+    rows = rows_in(connection, _MEMORIES.where(condition.sql), sources)
+    return sum(_holds(condition, where, row) for row in rows)
 
 
 def _oldest(
@@ -303,7 +283,6 @@ def _oldest(
     pinned: bool,
     limit: int,
 ) -> list[DocumentId]:
-    """Return memories that are too old, or exceed the maximum number."""
     free = [] if pinned else [_TURN, ~IS_PINNED]
     chosen = select(documents.c.id, documents.c.order_start, documents.c.number).where(
         documents.c.source == source, REMEMBERED, *free
@@ -320,7 +299,6 @@ def _oldest(
 
 
 def _totals(connection: Connection, sources: Sequence[SourceId]) -> Totals:
-    """Return counts over sources."""
     own = (
         func.count(),
         func.sum(case((_NOTE, 1), else_=0)),
@@ -330,63 +308,46 @@ def _totals(connection: Connection, sources: Sequence[SourceId]) -> Totals:
         func.min(documents.c.occurred_start),
         func.max(documents.c.occurred_start),
     )
-    numbers = [0, 0, 0, 0, 0, 0, 0]
-    first: int | None = None
-    last: int | None = None
-    for block in blocks(sources):
-        given = {"sources": list(block)}
-        row = connection.execute(select(*own).where(_IN_SCOPE, REMEMBERED), given).one()
-        versions = connection.execute(
-            select(func.count()).select_from(documents).where(_IN_SCOPE, VERSIONED), given
-        )
-        joined = documents.join(chunks, chunks.c.document == documents.c.number)
-        tokens = select(func.sum(chunks.c.tokens)).select_from(joined).where(_IN_SCOPE, REMEMBERED)
-        more = [*row[:5], versions.scalar_one(), connection.execute(tokens, given).scalar_one()]
-        numbers = [number + (each or 0) for number, each in zip(numbers, more, strict=True)]
-        first = min(filter(None, (first, row[5])), default=None)
-        last = max(filter(None, (last, row[6])), default=None)
-    memories, notes, pins, facts, pending, old, counted = numbers
-    return Totals(memories, notes, pins, facts, old, counted, pending, to_moment(first), to_moment(last))
+    rows = list(rows_in(connection, select(*own).where(_IN_SCOPE, REMEMBERED), sources))
+    memories, notes, pins, facts, pending = (sum(row[place] or 0 for row in rows) for place in range(5))
+    versions = select(func.count()).select_from(documents).where(_IN_SCOPE, VERSIONED)
+    old = sum(row[0] for row in rows_in(connection, versions, sources))
+    joined = documents.join(chunks, chunks.c.document == documents.c.number)
+    counted = select(func.sum(chunks.c.tokens)).select_from(joined).where(_IN_SCOPE, REMEMBERED)
+    tokens = sum(row[0] or 0 for row in rows_in(connection, counted, sources))
+    first = to_moment(min((row[5] for row in rows if row[5] is not None), default=None))
+    last = to_moment(max((row[6] for row in rows if row[6] is not None), default=None))
+    return Totals(memories, notes, pins, facts, old, tokens, pending, first, last)
 
 
 def _versions(connection: Connection, memory: DocumentId) -> list[tuple[Document, str]]:
-    """Return the earlier versions of a memory, oldest first, with their texts."""
     return list(histories(connection, [memory]).get(memory, ()))[:-1]
 
 
 def _since(connection: Connection, sources: Sequence[SourceId], instant: datetime) -> ChangesSince:
-    """Return how many memories were added, changed and deleted after an instant."""
     now = documents.alias("now")
     at = to_microseconds(instant)
-    recorded = changed = deleted = 0
     count = select(func.count())
-    for block in blocks(sources):
-        given = {"sources": list(block)}
-        fresh = count.select_from(documents).where(_IN_SCOPE, REMEMBERED, documents.c.recorded > at)
-        recorded += connection.execute(fresh, given).scalar_one()
-        other = documents.join(now, documents.c.parent == now.c.id)
-        remade = select(func.count(documents.c.parent.distinct())).select_from(other)
-        remade = remade.where(
-            _IN_SCOPE, documents.c.kind == "version", documents.c.recorded > at, now.c.recorded <= at
-        )
-        changed += connection.execute(remade, given).scalar_one()
-        gone = count.select_from(deleted_memories).where(
-            deleted_memories.c.source.in_(_SOURCES),
-            deleted_memories.c.recorded <= at,
-            deleted_memories.c.deleted > at,
-        )
-        deleted += connection.execute(gone, given).scalar_one()
-    return ChangesSince(recorded, changed, deleted)
+    fresh = count.select_from(documents).where(_IN_SCOPE, REMEMBERED, documents.c.recorded > at)
+    other = documents.join(now, documents.c.parent == now.c.id)
+    remade = select(func.count(documents.c.parent.distinct())).select_from(other)
+    remade = remade.where(
+        _IN_SCOPE, documents.c.kind == "version", documents.c.recorded > at, now.c.recorded <= at
+    )
+    gone = count.select_from(deleted_memories).where(
+        deleted_memories.c.source.in_(IDS), deleted_memories.c.recorded <= at, deleted_memories.c.deleted > at
+    )
+    return ChangesSince(
+        *(sum(row[0] for row in rows_in(connection, each, sources)) for each in (fresh, remade, gone))
+    )
 
 
 def _has_versions(connection: Connection, collection: CollectionId) -> bool:
-    """Return whether the collection contains an earlier version of any document."""
     chosen = select(documents.c.number).where(documents.c.collection == collection, VERSIONED)
     return connection.execute(chosen.limit(1)).first() is not None
 
 
 def _put_retention(connection: Connection, rule: StoredRetention) -> None:
-    """Store a retention rule, replacing the one of that id."""
     values = {
         "collection": rule.collection,
         "begins": rule.begins,
@@ -400,12 +361,10 @@ def _put_retention(connection: Connection, rule: StoredRetention) -> None:
 
 
 def _drop_retention(connection: Connection, id: str) -> bool:
-    """Delete a retention rule. Returns whether it existed."""
     return bool(connection.execute(delete(retentions).where(retentions.c.id == id)).rowcount)
 
 
 def _retentions(connection: Connection, collection: CollectionId | None = None) -> list[StoredRetention]:
-    """Return the rules of a collection, or all, by name prefix."""
     chosen = select(retentions)
     if collection is not None:
         chosen = chosen.where(retentions.c.collection == collection)
@@ -424,7 +383,6 @@ def _retentions(connection: Connection, collection: CollectionId | None = None) 
 
 
 def _ran(connection: Connection, id: str, at: datetime) -> None:
-    """Record when a retention rule was last applied."""
     connection.execute(update(retentions).where(retentions.c.id == id).values(ran=to_microseconds(at)))
 
 

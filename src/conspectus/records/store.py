@@ -10,47 +10,14 @@ from sqlalchemy import ColumnElement, Connection, String, and_, cast, exists, fu
 
 from conspectus.model.ids import ChunkId, CollectionId, UserId
 from conspectus.model.index import IndexedChunk
-from conspectus.model.records import (
-    Change,
-    EmbeddingSpace,
-)
+from conspectus.model.records import Change, EmbeddingSpace
 from conspectus.ports import Reader
+from conspectus.records import deletion
+from conspectus.records.core import collections as collection_rows
+from conspectus.records.core import embeddings, reads
 from conspectus.records.core.changes import SHARED, changes_since
-from conspectus.records.core.collections import (
-    all_collections,
-    change_collection,
-    change_source,
-    create_collection,
-    find_collection,
-    find_with_sources,
-    put_source,
-    sources_of,
-    state,
-)
+from conspectus.records.core.collections import state
 from conspectus.records.core.database import DatabaseAccess, bring_up_to_date, database_at, guarded
-from conspectus.records.core.embeddings import (
-    count_unembedded,
-    fail,
-    oldest_unembedded,
-    put_vectors,
-    switch_space,
-    unembedded,
-)
-from conspectus.records.core.reads import (
-    beginnings,
-    chunks_between,
-    chunks_by_id,
-    count_documents,
-    document_chunks,
-    documents_by_id,
-    latest,
-    list_by_key,
-    list_documents,
-    read_thread,
-    scan,
-    text_of,
-    texts_of,
-)
 from conspectus.records.core.transactions import (
     SqlStore,
     Transactions,
@@ -63,17 +30,7 @@ from conspectus.records.core.transactions import (
     writing_at,
 )
 from conspectus.records.core.writes import write
-from conspectus.records.deletion import (
-    begin_purge,
-    delete_collection,
-    delete_copies,
-    delete_documents,
-    delete_extracted,
-    delete_source,
-    end_purges,
-    unfinished_purges,
-)
-from conspectus.records.streams.timeline import extent, mentions, names, spots, stretches, timeline
+from conspectus.records.streams import timeline as timelines
 from conspectus.records.tables.core import changes, chunks, collections, counters, documents, sources, vectors
 from conspectus.text.hashing import content_hash
 
@@ -101,7 +58,7 @@ def counts(connection: Connection, collection: CollectionId) -> dict[str, int]:
         joined = joined.join(vectors, vectors.c.chunk == chunks.c.id)
         answering = select(func.count()).select_from(joined).where(own, vectors.c.space == space.name)
         numbers["vectors"] = connection.execute(answering).scalar_one()
-        numbers["pending"] = count_unembedded(connection, collection, space=space)
+        numbers["pending"] = embeddings.count_unembedded(connection, collection, space=space)
     return numbers
 
 
@@ -225,44 +182,45 @@ class SqlRecords(SqlStore):
         seen = self.transactions.visible_to(person)
         return self if seen is self.transactions else SqlRecords(seen)
 
-    create_collection = writing(create_collection, lock=lambda collection: "collection names")
-    collection = cached(find_collection, single=True)
-    change_collection = writing(change_collection)
-    collections = reading(all_collections)
-    delete_collection = writing(delete_collection, long=True)
-    put_source = writing(put_source, lock=lambda source: source.collection)
-    change_source = writing_at(change_source, rows=lambda source, **_: (sources, [source]))
-    delete_source = writing_at(delete_source, rows=lambda source: (sources, [source]), long=True)
-    sources = reading(sources_of)
-    find_with_sources = cached(find_with_sources, single=True)
+    create_collection = writing(collection_rows.create_collection, lock=lambda collection: "collection names")
+    collection = cached(collection_rows.find_collection, single=True)
+    change_collection = writing(collection_rows.change_collection)
+    collections = reading(collection_rows.all_collections)
+    delete_collection = writing(deletion.delete_collection, long=True)
+    put_source = writing(collection_rows.put_source, lock=lambda source: source.collection)
+    change_source = writing_at(collection_rows.change_source, rows=lambda source, **_: (sources, [source]))
+    delete_source = writing_at(deletion.delete_source, rows=lambda source: (sources, [source]), long=True)
+    sources = reading(collection_rows.sources_of)
+    find_with_sources = cached(collection_rows.find_with_sources, single=True)
     write = joining(
-        partial(write, delete_extracted), lock=lambda batch: only(each.document.collection for each in batch)
+        partial(write, deletion.delete_extracted),
+        lock=lambda batch: only(each.document.collection for each in batch),
     )
-    documents = reading(documents_by_id)
-    list = reading(list_documents)
-    list_by_key = reading(list_by_key)
-    count = reading(count_documents)
-    text = reading(text_of)
-    texts = reading(texts_of)
-    document_chunks = reading(document_chunks)
-    delete = writing_at(delete_documents, rows=lambda ids, **_: (documents, ids))
-    thread = reading(read_thread)
-    latest = reading(latest)
-    beginnings = reading(beginnings)
-    timeline = reading(timeline)
-    names = reading(names)
-    mentions = reading(mentions)
-    stretches = reading(stretches)
-    spots = reading(spots)
-    extent = reading(extent)
+    documents = reading(reads.documents_by_id)
+    list = reading(reads.list_documents)
+    list_by_key = reading(reads.list_by_key)
+    count = reading(reads.count_documents)
+    text = reading(reads.text_of)
+    texts = reading(reads.texts_of)
+    document_chunks = reading(reads.document_chunks)
+    delete = writing_at(deletion.delete_documents, rows=lambda ids, **_: (documents, ids))
+    thread = reading(reads.read_thread)
+    latest = reading(reads.latest)
+    beginnings = reading(reads.beginnings)
+    timeline = reading(timelines.timeline)
+    names = reading(timelines.names)
+    mentions = reading(timelines.mentions)
+    stretches = reading(timelines.stretches)
+    spots = reading(timelines.spots)
+    extent = reading(timelines.extent)
     state = reading(state)
-    unembedded = reading(unembedded)
-    oldest_unembedded = reading(oldest_unembedded)
-    hydrate = cached_rows(chunks_by_id)
-    count_unembedded = reading(count_unembedded)
-    put_vectors = writing(put_vectors, lock=lambda collection, *_: collection)
-    fail = writing_at(fail, rows=lambda document, error: (documents, [document]))
-    switch_space = writing(switch_space, lock=lambda collection, space: collection, long=True)
+    unembedded = reading(embeddings.unembedded)
+    oldest_unembedded = reading(embeddings.oldest_unembedded)
+    hydrate = cached_rows(reads.chunks_by_id)
+    count_unembedded = reading(embeddings.count_unembedded)
+    put_vectors = writing(embeddings.put_vectors, lock=lambda collection, *_: collection)
+    fail = writing_at(embeddings.fail, rows=lambda document, error: (documents, [document]))
+    switch_space = writing(embeddings.switch_space, lock=lambda collection, space: collection, long=True)
 
     def reader(self, collection: CollectionId, space: EmbeddingSpace | None) -> Reader:
         """Return the restricted interface for an index."""
@@ -275,14 +233,14 @@ class SqlRecords(SqlStore):
         own = self.transactions.database.problems
         return await self.transactions.read(lambda connection: own(connection) + problems(connection))
 
-    begin_purge = writing(begin_purge, lock=lambda collection: collection)
-    unfinished_purges = reading(unfinished_purges)
+    begin_purge = writing(deletion.begin_purge, lock=lambda collection: collection)
+    unfinished_purges = reading(deletion.unfinished_purges)
 
     async def purge(self, done: Sequence[str] = ()) -> None:
         """Return when no file of the store contains deleted content. Raises StorageBusy."""
-        await self.transactions.write(delete_copies)
+        await self.transactions.write(deletion.delete_copies)
         await self.transactions.alone(self.transactions.database.erase)
-        await self.transactions.write(partial(end_purges, done=done), lock="ended purges")
+        await self.transactions.write(partial(deletion.end_purges, done=done), lock="ended purges")
 
     async def close(self) -> None:
         """Wait for running work, then close connections and threads."""
@@ -328,7 +286,7 @@ class CollectionReader:
     async def chunks(self, first: ChunkId, last: ChunkId) -> Sequence[IndexedChunk]:
         """Return the current live chunks with first ≤ id ≤ last, by id."""
         work = partial(
-            chunks_between,
+            reads.chunks_between,
             collection=self._collection,
             space=self._space,
             first=int(first),
@@ -340,7 +298,7 @@ class CollectionReader:
         """Yield all live chunks by id (those after `after`), in batches."""
         last = 0 if after is None else int(after)
         while True:
-            work = partial(scan, collection=self._collection, space=self._space, after=last)
+            work = partial(reads.scan, collection=self._collection, space=self._space, after=last)
             batch = await self._transactions.read(work)
             if not batch:
                 return

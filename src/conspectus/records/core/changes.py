@@ -6,7 +6,6 @@ from types import MappingProxyType
 from typing import Any, Final, Literal
 
 from sqlalchemy import (
-    BindParameter,
     Connection,
     bindparam,
     case,
@@ -22,7 +21,7 @@ from conspectus.model.ids import ChunkId, CollectionId
 from conspectus.model.index import IndexUpdate
 from conspectus.model.records import Change
 from conspectus.records.core.dialects import Ready, plain_rows, ready, run_all
-from conspectus.records.core.rows import blocks, inserts, to_change
+from conspectus.records.core.rows import IDS, blocks, inserts, to_change
 from conspectus.records.tables.core import Number, changes, collections, counters
 from conspectus.records.tables.streams import summaries, summary_captions, summary_parts
 
@@ -236,8 +235,7 @@ def _merged(steps: Sequence[ChangeRange]) -> list[ChangeRange]:
     return merged
 
 
-_NUMBERS: BindParameter[Any] = bindparam("numbers", expanding=True)
-_MADE = select(summary_captions.c.summary).where(summary_captions.c.document.in_(_NUMBERS))
+_MADE = select(summary_captions.c.summary).where(summary_captions.c.document.in_(IDS))
 _FIRST = _MADE.cte("made", recursive=True)
 _ALL = _FIRST.union(select(summary_parts.c.summary).join(_FIRST, summary_parts.c.part == _FIRST.c.summary))
 _FORGET = delete(summaries).where(summaries.c.id.in_(select(_ALL.c.summary)))
@@ -246,5 +244,5 @@ _FORGET = delete(summaries).where(summaries.c.id.in_(select(_ALL.c.summary)))
 def forget_summaries(connection: Connection, numbers: Sequence[int]) -> None:
     """Delete every stored summary that was made of one of these documents, directly or not."""
     for block in blocks(numbers):
-        if connection.execute(_MADE.limit(1), {"numbers": block}).first() is not None:
-            connection.execute(_FORGET, {"numbers": block})
+        if connection.execute(_MADE.limit(1), {"ids": block}).first() is not None:
+            connection.execute(_FORGET, {"ids": block})

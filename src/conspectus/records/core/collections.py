@@ -50,7 +50,6 @@ _WITH_SOURCES = (
 
 
 def create_collection(connection: Connection, collection: Collection) -> Collection:
-    """Store a collection, or return the stored one of that name."""
     row = connection.execute(_BY_NAME, {"called": collection.name}).one_or_none()
     if row is not None:
         return to_collection(row)
@@ -59,7 +58,6 @@ def create_collection(connection: Connection, collection: Collection) -> Collect
 
 
 def find_collection(connection: Connection, name: str) -> Collection | None:
-    """Return the collection of that name, else of that id."""
     rows = plain_rows(connection, _BY_NAME, {"called": name})
     return to_collection(rows[0]) if rows else None
 
@@ -71,7 +69,6 @@ def change_collection(
     name: str | None = None,
     description: str | None = None,
 ) -> Collection:
-    """Change the given fields. Raises NotFound, or Conflict if the name is taken."""
     state(connection, collection)
     _require_free(connection, collections, collection, name)
     _change(connection, collections, collection, {"name": name, "description": description})
@@ -82,7 +79,6 @@ def change_collection(
 def change_source(
     connection: Connection, source: SourceId, *, name: str | None = None, metadata: Metadata | None = None
 ) -> Source:
-    """Change the given fields. Raises NotFound, or Conflict if the name is taken in its collection."""
     stored = None if metadata is None else to_json(metadata)
     _require_free(connection, sources, source, name)
     _change(connection, sources, source, {"name": name, "metadata": stored})
@@ -111,7 +107,6 @@ def _require_free(connection: Connection, table: Table, row: str, name: str | No
 
 
 def all_collections(connection: Connection) -> list[Collection]:
-    """Return all collections by name."""
     rows = connection.execute(select(*COLLECTION_COLUMNS).order_by(collections.c.name))
     return [to_collection(row) for row in rows]
 
@@ -125,7 +120,6 @@ def state(connection: Connection, collection: CollectionId) -> tuple[int, Embedd
 
 
 def put_source(connection: Connection, source: Source) -> Source:
-    """Store a source, or replace the metadata of the one of that name. Raises NotFound."""
     state(connection, source.collection)
     same = (sources.c.collection == source.collection, sources.c.name == source.name)
     metadata = to_json(source.metadata)

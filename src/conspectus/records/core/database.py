@@ -63,42 +63,33 @@ class Database(Protocol):
 
         Holders of other locks may write at the same time, if the database allows it.
         """
-        ...
 
     def prepare(self) -> None:
         """Prepare the database before the first transaction."""
-        ...
 
     def migrating(self) -> AbstractContextManager[Connection]:
         """Return a transaction during which no other process migrates."""
-        ...
 
     def translated(self) -> AbstractContextManager[None]:
         """Convert errors of database and driver to ours."""
-        ...
 
     def problems(self, connection: Connection) -> list[str]:
         """Return the problems that the database itself finds."""
-        ...
 
     def erase(self) -> None:
         """Erase deleted content from all files. Raises StorageBusy."""
-        ...
 
     def close(self) -> None:
         """Close every connection."""
-        ...
 
     def may_repeat(self, fault: StorageError, *, attempt: int, undone: bool) -> bool:
         """Return whether a transaction that failed with this error may succeed when it is repeated.
 
         `undone` means that nothing of it can be stored: it was not committed, or only read.
         """
-        ...
 
     def reported(self, fault: StorageError, *, undone: bool) -> StorageError:
         """Return the error for the caller, with `undone` as above."""
-        ...
 
 
 def transact(database: Database, engine: Engine, work: Callable[[Connection], Result]) -> Result:
@@ -184,12 +175,6 @@ def bytes_of_database(connection: Connection) -> int:
     return int(connection.execute(text("SELECT pg_database_size(current_database())")).scalar_one())
 
 
-def _require_room(connection: Connection, name: str) -> None:
-    """Raise StorageError if another program has tables of the same names."""
-    if taken := sorted(set(inspect(connection).get_table_names()) & set(metadata.tables)):
-        raise StorageError(f"{name} has a table {taken[0]} of another program; use a separate database")
-
-
 def _migrate(database: Database) -> None:
     """Migrate under a lock, unless another process did so while this one waited for it."""
     with database.migrating() as connection:
@@ -203,7 +188,9 @@ def _migrate(database: Database) -> None:
         if stored is not None and stored > VERSION:
             raise StorageTooNew(database.name, stored)
         if stored is None:
-            _require_room(connection, database.name)
+            if taken := sorted(set(inspect(connection).get_table_names()) & set(metadata.tables)):
+                name, table = database.name, taken[0]
+                raise StorageError(f"{name} has a table {table} of another program; use a separate database")
             make_tables(connection)
             return
         # Alembic is slow to import, and needed once per version.

@@ -26,7 +26,15 @@ from conspectus.model.records import EmbeddingSpace
 from conspectus.records.core.changes import ChangeRange, append
 from conspectus.records.core.collections import state
 from conspectus.records.core.reads import documents_by_number
-from conspectus.records.core.rows import CHUNK_COLUMNS, blocks, insert_rows, space_values, to_indexed
+from conspectus.records.core.rows import (
+    CHUNK_COLUMNS,
+    IDS,
+    insert_rows,
+    rows_in,
+    run_in,
+    space_values,
+    to_indexed,
+)
 from conspectus.records.tables.core import PENDING, chunks, collections, documents, vectors
 
 BYTES_PER_NUMBER = 2
@@ -34,16 +42,11 @@ BYTES_PER_NUMBER = 2
 _OWNERS = (
     select(chunks.c.id, chunks.c.document, documents.c.collection)
     .join(documents, documents.c.number == chunks.c.document)
-    .where(chunks.c.id.in_(bindparam("ids", expanding=True)))
+    .where(chunks.c.id.in_(IDS))
     .order_by(chunks.c.id)
 )
 _TABLE = vectors
-_OLD = delete(vectors).where(
-    vectors.c.space == bindparam("called"), vectors.c.chunk.in_(bindparam("ids", expanding=True))
-)
-_THERE = select(vectors.c.chunk).where(
-    vectors.c.space == bindparam("called"), vectors.c.chunk.in_(bindparam("ids", expanding=True))
-)
+_IN_SPACE = (vectors.c.space == bindparam("called"), vectors.c.chunk.in_(IDS))
 _ERROR = documents.c.status == "error"
 
 
@@ -55,7 +58,6 @@ def unembedded(
     limit: int,
     among: range | None = None,
 ) -> list[IndexedChunk]:
-    """Return chunks without a vector of the model, oldest first, of documents without an error."""
     chosen = _lacking(connection, collection, space=space).add_columns(*CHUNK_COLUMNS, null())
     if among is not None:
         chosen = chosen.where(documents.c.last_chunk >= among.start, documents.c.last_chunk < among.stop)
@@ -94,12 +96,9 @@ def put_vectors(
     given = dict(vectors)
     if any(len(vector) != BYTES_PER_NUMBER * space.dimensions for vector in given.values()):
         raise InvalidInput("vectors", f"must have {space.dimensions} float16 numbers each")
-    owners = [row for block in blocks(sorted(given)) for row in connection.execute(_OWNERS, {"ids": block})]
-    there = {
-        row.chunk
-        for block in blocks([row.id for row in owners])
-        for row in connection.execute(_THERE, {"called": space.name, "ids": block})
-    }
+    owners = list(rows_in(connection, _OWNERS, sorted(given)))
+    stored = select(_TABLE.c.chunk).where(*_IN_SPACE)
+    there = {row.chunk for row in rows_in(connection, stored, [row.id for row in owners], called=space.name)}
     owners = [row for row in owners if row.id not in there and row.collection == collection]
     if owners:
         rows = [{"chunk": row.id, "space": space.name, "vector": given[row.id]} for row in owners]
@@ -127,8 +126,8 @@ def store_vectors_with_chunks(connection: Connection, given: Sequence[ClientVect
         for chunk in range(each.first, each.last + 1)
     ]
     for space in sorted({each.space for each in given}):
-        for block in blocks([row["chunk"] for row in rows if row["space"] == space]):
-            connection.execute(_OLD, {"called": space, "ids": block})
+        written = [row["chunk"] for row in rows if row["space"] == space]
+        run_in(connection, delete(vectors).where(*_IN_SPACE), written, called=space)
     insert_rows(connection, vectors, rows)
 
 
@@ -197,12 +196,10 @@ def _mark_complete(connection: Connection, *, space: EmbeddingSpace, numbers: It
             collections.c.version == space.version,
         )
     )
-    given = documents.c.number.in_(bindparam("numbers", expanding=True))
-    marked = update(documents).where(given, ~_misses_vectors(space))
+    marked = update(documents).where(documents.c.number.in_(IDS), ~_misses_vectors(space))
     marked = marked.values(
         embedded_in=space.name,
         status=case((answers, "embedded"), else_=documents.c.status),
         error=case((answers, None), else_=documents.c.error),
     )
-    for block in blocks(sorted(numbers)):
-        connection.execute(marked, {"numbers": block})
+    run_in(connection, marked, sorted(numbers))

@@ -60,7 +60,6 @@ class Condition:
     exact: bool
 
 
-_ALL = Condition(true(), exact=True)
 _NONE = Condition(false(), exact=True)
 _UNKNOWN = Condition(true(), exact=False)
 

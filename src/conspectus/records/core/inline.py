@@ -113,16 +113,13 @@ class InlineReads:
         with suppress(OSError, *FAILURES):
             found = self._path.stat()
             if self._driver is None and not self._closed:
-                self._open()
+                self._connection = self._make_engine().execution_options(**{INLINE: True}).connect()
+                self._driver = sqlite_driver(self._connection)
                 self._file = (found.st_dev, found.st_ino)
             if self._driver is not None and (found.st_dev, found.st_ino) == self._file:
                 version: Version = self._driver.execute("PRAGMA data_version").fetchone()[0]
                 return version
         return None
-
-    def _open(self) -> None:
-        self._connection = self._make_engine().execution_options(**{INLINE: True}).connect()
-        self._driver = sqlite_driver(self._connection)
 
 
 def _size(value: object) -> int:

@@ -36,9 +36,11 @@ from conspectus.records.core.rows import (
     CHUNK_COLUMNS,
     CHUNK_WIDTH,
     DOCUMENT_COLUMNS,
+    IDS,
     MIN_INT64,
     blocks,
     from_cursor,
+    rows_in,
     to_chunk,
     to_cursor,
     to_document,
@@ -113,8 +115,8 @@ _BEFORE = _in_thread(_OTHER.c.last_chunk, _OTHER_POSITION < _POSITION, back=True
 _AFTER = _in_thread(_OTHER.c.last_chunk - _OTHER.c.chunks + 1, _OTHER_POSITION > _POSITION, back=False)
 _THREADED = documents.c.thread.is_not(None)
 
-_BY_ID = select(*DOCUMENT_COLUMNS).where(documents.c.id.in_(bindparam("ids", expanding=True)))
-_BY_NUMBER = select(*DOCUMENT_COLUMNS).where(documents.c.number.in_(bindparam("numbers", expanding=True)))
+_BY_ID = select(*DOCUMENT_COLUMNS).where(documents.c.id.in_(IDS))
+_BY_NUMBER = select(*DOCUMENT_COLUMNS).where(documents.c.number.in_(IDS))
 WITH_NEIGHBOURS = select(
     *CHUNK_COLUMNS,
     *DOCUMENT_COLUMNS,
@@ -122,34 +124,26 @@ WITH_NEIGHBOURS = select(
     case((and_(_THREADED, chunks.c.position == 0), _BEFORE), else_=None),
     case((and_(_THREADED, chunks.c.id == documents.c.last_chunk), _AFTER), else_=None),
 ).join(documents, documents.c.number == chunks.c.document)
-_BY_CHUNK = WITH_NEIGHBOURS.where(chunks.c.id.in_(bindparam("ids", expanding=True)))
+_BY_CHUNK = WITH_NEIGHBOURS.where(chunks.c.id.in_(IDS))
 _BY_LISTED_CHUNK = WITH_NEIGHBOURS.where(chunks.c.id.in_(select(listed("ids").c.value)))
 _OF_DOCUMENT = WITH_NEIGHBOURS.where(documents.c.id == bindparam("wanted")).order_by(chunks.c.position)
 _TEXTS = (
     select(documents.c.id, documents.c.content_hash, chunks.c.start, chunks.c.end, chunks.c.text)
     .outerjoin(chunks, documents.c.number == chunks.c.document)
-    .where(documents.c.id.in_(bindparam("ids", expanding=True)))
+    .where(documents.c.id.in_(IDS))
     .order_by(documents.c.number, chunks.c.position)
 )
 
 
 def documents_by_id(connection: Connection, ids: Sequence[DocumentId]) -> list[Document]:
     """Return the documents that exist, in the given order."""
-    found = {
-        row[1]: to_document(row)
-        for block in blocks(ids)
-        for row in connection.execute(_BY_ID, {"ids": block})
-    }
+    found = {row[1]: to_document(row) for row in rows_in(connection, _BY_ID, ids)}
     return [found[each] for each in ids if each in found]
 
 
 def documents_by_number(connection: Connection, numbers: Iterable[int]) -> dict[int, Document]:
     """Return documents by the number that chunks refer to."""
-    return {
-        row[0]: to_document(row)
-        for block in blocks(list(numbers))
-        for row in connection.execute(_BY_NUMBER, {"numbers": block}).all()
-    }
+    return {row[0]: to_document(row) for row in rows_in(connection, _BY_NUMBER, numbers)}
 
 
 def list_documents(
@@ -161,7 +155,6 @@ def list_documents(
     limit: int = 100,
     status: Status | None = None,
 ) -> tuple[list[Document], str | None]:
-    """Return a page of matching documents in recording order, and the cursor of the next page."""
     if limit < 1:
         raise InvalidInput("limit", "must be at least 1")
     state(connection, collection)
@@ -178,7 +171,6 @@ def list_documents(
 def list_by_key(
     connection: Connection, source: SourceId, *, start: str = "", end: str | None = None, limit: int
 ) -> list[Document]:
-    """Return the first documents of a source with start ≤ key < end, by key."""
     chosen = select(*DOCUMENT_COLUMNS).where(documents.c.source == source, documents.c.key >= start)
     if end is not None:
         chosen = chosen.where(documents.c.key < end)
@@ -188,7 +180,6 @@ def list_by_key(
 def count_documents(
     connection: Connection, collection: CollectionId, where: Filter, *, status: Status | None = None
 ) -> int:
-    """Return the number of matching documents."""
     state(connection, collection)
     condition = compile_filter(where)
     if not condition.exact:
@@ -201,7 +192,6 @@ def count_documents(
 
 
 def text_of(connection: Connection, document: DocumentId) -> str:
-    """Return the full text. Raises NotFound."""
     found = texts_of(connection, [document])
     if document not in found:
         raise NotFound("document", document)
@@ -210,7 +200,7 @@ def text_of(connection: Connection, document: DocumentId) -> str:
 
 def texts_of(connection: Connection, documents: Sequence[DocumentId]) -> dict[DocumentId, str]:
     """Return the full texts of documents that exist. Raises RecordsDamaged for a wrong checksum."""
-    rows = [row for block in blocks(documents) for row in connection.execute(_TEXTS, {"ids": block}).all()]
+    rows = rows_in(connection, _TEXTS, documents)
     return {
         DocumentId(name): _joined(name, written, pieces)
         for (name, written), pieces in groupby(rows, key=itemgetter(0, 1))
@@ -247,7 +237,6 @@ def document_chunks(connection: Connection, document: DocumentId) -> list[Stored
 
 
 def chunks_by_id(connection: Connection, ids: Sequence[int]) -> dict[int, StoredChunk]:
-    """Return the chunks that exist, with their neighbors."""
     found: dict[int, StoredChunk] = {}
     for block in blocks(ids):
         rows: Sequence[Sequence[Any]]
@@ -358,13 +347,11 @@ _FROM_THE_FIRST = (
     .order_by(*_ORDER)
     .limit(bindparam("maximum"))
 )
-_SOME = _FIRST_CHUNKS.where(documents.c.id.in_(bindparam("ids", expanding=True)))
+_SOME = _FIRST_CHUNKS.where(documents.c.id.in_(IDS))
 _PLACE = (func.row_number().over(order_by=_ORDER) - 1).label("place")
 _NUMBERED = select(documents.c.id, _PLACE).where(*_IN_THREAD).subquery()
-_PLACES = select(_NUMBERED.c.place).where(_NUMBERED.c.id.in_(bindparam("around", expanding=True)))
-_AT_PLACES = select(_NUMBERED.c.id, _NUMBERED.c.place).where(
-    _NUMBERED.c.place.in_(bindparam("places", expanding=True))
-)
+_PLACES = select(_NUMBERED.c.place).where(_NUMBERED.c.id.in_(IDS))
+_AT_PLACES = select(_NUMBERED.c.id, _NUMBERED.c.place).where(_NUMBERED.c.place.in_(IDS))
 _LATEST = (
     _FIRST_CHUNKS.where(_FROM_SOURCE, DATED, documents.c.order_start <= bindparam("until"))
     .order_by(documents.c.order_start.desc(), documents.c.id.desc())
@@ -395,9 +382,9 @@ def read_thread(
         rows = stored_chunks(_linked(begun))
         return StoredThread(tuple(rows), {row.document.id: at for at, row in enumerate(rows)}, len(rows))
     total: int = connection.execute(_SIZE, condition).scalar_one()
-    anchors = connection.execute(_PLACES, {**condition, "around": list(around)}).scalars().all()
+    anchors = connection.execute(_PLACES, {**condition, "ids": list(around)}).scalars().all()
     chosen = _worth_reading(anchors, limit, total)
-    found = connection.execute(_AT_PLACES, {**condition, "places": chosen}).all()
+    found = connection.execute(_AT_PLACES, {**condition, "ids": chosen}).all()
     places: dict[DocumentId, int] = {DocumentId(document): place for document, place in found}
     rows = stored_chunks(connection.execute(_SOME, {"ids": list(places)}).all())
     return StoredThread(tuple(sorted(rows, key=lambda row: places[row.document.id])), places, total)
@@ -418,12 +405,17 @@ def latest(
     until: datetime | None = None,
     before: Document | None = None,
 ) -> Sequence[StoredChunk]:
-    """Return the first chunk of each of the newest documents of a source, newest first."""
     _require_positive(limit)
     condition: dict[str, str | int] = {"source": source, "maximum": limit}
     if before is not None:
-        statement = _EARLIER_BY_SEQUENCE if before.occurred is None else _EARLIER
-        return stored_chunks(connection.execute(statement, {**condition, **_place_of(before)}).all())
+        condition |= {
+            "document": before.id,
+            "sequence": MIN_INT64 if before.sequence is None else before.sequence,
+        }
+        if before.occurred is None:
+            return stored_chunks(connection.execute(_EARLIER_BY_SEQUENCE, condition).all())
+        condition["until"] = to_microseconds(before.occurred.start)
+        return stored_chunks(connection.execute(_EARLIER, condition).all())
     bound = LARGEST if until is None else to_microseconds(until)
     found = connection.execute(_LATEST, {**condition, "until": bound}).all()
     if not found and until is None:
@@ -431,23 +423,9 @@ def latest(
     return stored_chunks(found)
 
 
-def _place_of(document: Document) -> dict[str, str | int]:
-    """Return the position of a document among the newest of its source."""
-    if document.occurred is None:
-        return {
-            "document": document.id,
-            "sequence": MIN_INT64 if document.sequence is None else document.sequence,
-        }
-    return {"document": document.id, "until": to_microseconds(document.occurred.start)}
-
-
 def beginnings(connection: Connection, documents: Sequence[DocumentId]) -> Sequence[StoredChunk]:
-    """Return the first chunk of each document that exists and has text, in the given order."""
-    found = {
-        each.document.id: each
-        for block in blocks(documents)
-        for each in stored_chunks(connection.execute(_SOME, {"ids": block}).all())
-    }
+    rows = list(rows_in(connection, _SOME, documents))
+    found = {each.document.id: each for each in stored_chunks(rows)}
     return [found[each] for each in documents if each in found]
 
 

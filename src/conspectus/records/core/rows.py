@@ -3,12 +3,12 @@
 import base64
 import binascii
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from functools import cache
 from typing import Any, Final, TypeVar
 
-from sqlalchemy import Connection, Dialect, Table
+from sqlalchemy import BindParameter, Connection, Dialect, Executable, Select, Table, bindparam, tuple_
 
 from conspectus.errors import InvalidInput
 from conspectus.model.ids import ChunkId, CollectionId, DocumentId, SourceId, UserId
@@ -35,6 +35,9 @@ NO_CHUNK = ChunkId(0)
 BLOCK = 5_000
 """Maximum number of values in one statement."""
 
+IDS: BindParameter[Any] = bindparam("ids", expanding=True)
+"""Any number of ids as a parameter of a statement; `rows_in` and `run_in` give them in blocks."""
+
 MIN_INT64 = -(2**63)
 """A missing position or time sorts first in a thread."""
 
@@ -49,6 +52,11 @@ CHUNK_WIDTH = len(CHUNK_COLUMNS)
 def to_moment(number: int | None) -> datetime | None:
     """Return a stored time; None for an open one."""
     return None if number is None else from_microseconds(number)
+
+
+def period_of(start: int | None, end: int | None) -> Period | None:
+    """Return a stored time range; None without one."""
+    return None if start is None or end is None else Period(from_microseconds(start), from_microseconds(end))
 
 
 def to_number(moment: datetime | None) -> int | None:
@@ -226,6 +234,17 @@ def blocks(items: Sequence[Item]) -> list[Sequence[Item]]:
     return [items[start : start + BLOCK] for start in range(0, len(items), BLOCK)]
 
 
+def rows_in(connection: Connection, statement: Executable, ids: Iterable[Any], **given: Any) -> Iterator[Any]:
+    """Yield the rows of a statement for all these `IDS`."""
+    for block in blocks(list(ids)):
+        yield from connection.execute(statement, {**given, "ids": block})
+
+
+def run_in(connection: Connection, statement: Executable, ids: Iterable[Any], **given: Any) -> int:
+    """Run a statement for all these `IDS`. Returns the number of its rows."""
+    return sum(connection.execute(statement, {**given, "ids": block}).rowcount for block in blocks(list(ids)))
+
+
 FEW: Final = 8
 """Number of rows up to which single inserts are as fast."""
 
@@ -271,6 +290,21 @@ def _copy(connection: Connection, table: Table, rows: Sequence[Mapping[str, Any]
     with driver.cursor() as cursor, cursor.copy(statement) as copy:
         for row in rows:
             copy.write_row([row[name] for name in names])
+
+
+def newest_page(
+    connection: Connection, chosen: Select[Any], table: Table, *, after: str | None, limit: int
+) -> tuple[Sequence[Any], str | None]:
+    """Return a page of rows by `created` and `id` of a table, newest first, and the cursor of the next page.
+
+    Raises InvalidInput for an invalid cursor.
+    """
+    key = (table.c.created, table.c.id)
+    if after is not None:
+        chosen = chosen.where(tuple_(*key) < tuple(from_cursor(after, (int, str))))
+    rows = connection.execute(chosen.order_by(*(column.desc() for column in key)).limit(limit + 1)).all()
+    more = len(rows) > limit
+    return rows[:limit], to_cursor(rows[limit - 1].created, rows[limit - 1].id) if more else None
 
 
 def to_cursor(*place: int | str) -> str:

@@ -3,7 +3,7 @@
 import os
 import sqlite3
 import time
-from collections.abc import Iterator, Mapping, Sequence, Set
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from contextlib import AbstractContextManager, contextmanager, suppress
 from functools import partial
 from json import JSONDecodeError
@@ -69,10 +69,12 @@ class SqliteDatabase:
         return self.writing
 
     def prepare(self) -> None:
-        """Prepare the file for several processes, unless it is read-only."""
+        """Switch a new database to WAL mode, unless it is read-only; safe in two processes at once."""
         if is_read_only(Path(self.name)):
             return
-        prepare_file(self.reading, busy_seconds=self._busy_seconds)
+        with self.reading.connect() as connection:
+            fault = f"{self.name}: another process has locked it; try again"
+            self._until(partial(_in_wal, sqlite_driver(connection)), fault)
 
     def migrating(self) -> AbstractContextManager[Connection]:
         """Return a transaction during which no other process migrates."""
@@ -83,12 +85,30 @@ class SqliteDatabase:
         return translated_errors(self.reading)
 
     def problems(self, connection: Connection) -> list[str]:
-        """Return the problems of the file."""
-        return file_problems(connection)
+        """Return the problems that SQLite finds in pages and references."""
+        pages = [row[0] for row in connection.exec_driver_sql("PRAGMA integrity_check")]
+        broken = connection.exec_driver_sql("PRAGMA foreign_key_check").all()
+        references = [f"{table} row {row} refers to no {parent}" for table, row, parent, _ in broken]
+        return [line for line in pages if line != "ok"] + references
 
     def erase(self) -> None:
-        """Erase deleted content from all files. Raises StorageBusy."""
-        erase_free_space(self.reading, busy_seconds=self._busy_seconds)
+        """Rewrite the file without its free pages, and truncate the log once readers have ended.
+
+        Raises StorageBusy.
+        """
+        with self.reading.connect() as connection:
+            driver = sqlite_driver(connection)
+            driver.execute("VACUUM")
+            fault = f"{self.name}: a reader still needs the log that holds deleted content"
+            self._until(partial(_log_is_free, driver), fault)
+
+    def _until(self, done: Callable[[], bool], fault: str) -> None:
+        """Wait until something is done. Raises StorageBusy."""
+        give_up = time.monotonic() + self._busy_seconds
+        while not done():
+            if time.monotonic() > give_up:
+                raise StorageBusy(fault)
+            time.sleep(_PAUSE_SECONDS)
 
     def close(self) -> None:
         """Close every connection."""
@@ -126,17 +146,6 @@ def is_read_only(path: Path) -> bool:
     return path.exists() and not all(os.access(each, os.W_OK) for each in (path, path.parent))
 
 
-def prepare_file(engine: Engine, *, busy_seconds: float) -> None:
-    """Switch a new database to WAL mode; safe in two processes at the same time."""
-    give_up = time.monotonic() + busy_seconds
-    with engine.connect() as connection:
-        driver = sqlite_driver(connection)
-        while not _in_wal(driver):
-            if time.monotonic() > give_up:
-                raise StorageBusy(f"{engine.url.database}: another process has locked it; try again")
-            time.sleep(_PAUSE_SECONDS)
-
-
 @contextmanager
 def migrating(engine: Engine) -> Iterator[Connection]:
     """Take the write lock with foreign keys off, for a migration that must recreate a table.
@@ -151,28 +160,6 @@ def migrating(engine: Engine) -> Iterator[Connection]:
                 yield connection
         finally:
             driver.execute("PRAGMA foreign_keys = ON")
-
-
-def erase_free_space(engine: Engine, *, busy_seconds: float) -> None:
-    """Rewrite the database without its free pages and truncate the log, once readers have ended."""
-    give_up = time.monotonic() + busy_seconds
-    with engine.connect() as connection:
-        driver = sqlite_driver(connection)
-        driver.execute("VACUUM")
-        while _log_is_held(driver):
-            if time.monotonic() > give_up:
-                raise StorageBusy(
-                    f"{engine.url.database}: a reader still needs the log that holds deleted content"
-                )
-            time.sleep(_PAUSE_SECONDS)
-
-
-def file_problems(connection: Connection) -> list[str]:
-    """Return the problems that SQLite finds in pages and references."""
-    pages = [row[0] for row in connection.exec_driver_sql("PRAGMA integrity_check")]
-    broken = connection.exec_driver_sql("PRAGMA foreign_key_check").all()
-    references = [f"{table} row {row} refers to no {parent}" for table, row, parent, _ in broken]
-    return [line for line in pages if line != "ok"] + references
 
 
 @contextmanager
@@ -271,6 +258,6 @@ def _in_wal(driver: sqlite3.Connection) -> bool:
         raise
 
 
-def _log_is_held(driver: sqlite3.Connection) -> bool:
+def _log_is_free(driver: sqlite3.Connection) -> bool:
     busy, _, _ = driver.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
-    return bool(busy)
+    return not busy

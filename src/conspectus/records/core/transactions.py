@@ -313,7 +313,10 @@ class Transactions:
         missing = [key for key in keys if key not in held]
         if not missing:
             return held
-        read = partial(_found, find, missing)
+
+        def read(connection: Connection) -> Mapping[Key, Result]:
+            return find(connection, missing)
+
         at_once = inline.read(version, read) if len(missing) <= AT_ONCE else None
         found = at_once[0] if at_once is not None else await self.read(read)
         if at_once is None and inline.version() != version:
@@ -555,14 +558,6 @@ def autocommitted(
 
 def _is_many(value: object) -> bool:
     return isinstance(value, Sequence | Mapping) and not isinstance(value, str) and len(value) > FEW
-
-
-def _found(
-    find: Callable[[Connection, Sequence[Key]], Mapping[Key, Result]],
-    keys: Sequence[Key],
-    connection: Connection,
-) -> Mapping[Key, Result]:
-    return find(connection, keys)
 
 
 def _as_person(person: str, work: Callable[[Connection], Result], connection: Connection) -> Result:

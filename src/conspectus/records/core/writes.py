@@ -34,10 +34,12 @@ from conspectus.records.core.rows import (
     COLLECTION_COLUMNS,
     DOCUMENT_COLUMNS,
     FEW,
-    blocks,
+    IDS,
     chunk_values,
     document_values,
     inserts,
+    rows_in,
+    run_in,
     to_collection,
     to_document,
 )
@@ -67,7 +69,7 @@ _SPANS = (
         chunks.c.page,
         chunks.c.heading,
     )
-    .where(chunks.c.document.in_(bindparam("numbers", expanding=True)))
+    .where(chunks.c.document.in_(IDS))
     .order_by(chunks.c.document, chunks.c.position)
 )
 _LACKS = select(documents.c.number).where(documents.c.collection == bindparam("of"), PENDING).limit(1)
@@ -83,7 +85,7 @@ _OWNERS = (
 """Collections by source, and whether a chunk of theirs lacks a vector."""
 _PARENTS = select(documents.c.id, documents.c.source).where(documents.c.id.in_(given("ids")))
 _CHANGE = update(documents).where(documents.c.number == bindparam("at"))
-_DROP = delete(chunks).where(chunks.c.document.in_(bindparam("numbers", expanding=True)))
+_DROP = delete(chunks).where(chunks.c.document.in_(IDS))
 
 Span = tuple[int, int, str, int | None, str | None]
 CollectionsById = Mapping[CollectionId, Collection]
@@ -350,11 +352,8 @@ def _spans(
     """Return the stored chunk ranges by document number, without documents that have no chunks."""
     known = [stored[each.document.id] for each in part if each.document.id in stored]
     spans: dict[int, list[Span]] = {}
-    if numbers := [each.number for each in known]:
-        for number, start, end, content_hash, page, heading in connection.execute(
-            _SPANS, {"numbers": numbers}
-        ):
-            spans.setdefault(number, []).append((start, end, content_hash, page, heading))
+    for number, *span in rows_in(connection, _SPANS, [each.number for each in known]):
+        spans.setdefault(number, []).append(tuple(span))
     return spans
 
 
@@ -368,8 +367,7 @@ def _apply(
     kept = [each.stored for each in plan if each.stored and each.outcome == "updated"]
     gone = [stored.number for stored in replaced]
     forget_summaries(connection, gone)
-    for block in blocks(gone):
-        connection.execute(_DROP, {"numbers": block})
+    run_in(connection, _DROP, gone)
     fresh = [each for each in plan if each.outcome in {"added", "replaced"}]
     steps = [step for stored in replaced for step in stored.step("remove")]
     # Chunks of one collection that are only added are one change.
@@ -485,7 +483,10 @@ def _check_references(
     if wanted:
         parents = dict(plain_rows(connection, _PARENTS, {"ids": as_list(wanted)}))
     for document in batch:
-        _check_owner("source", document.source, document, owners)
+        if document.source not in owners:
+            raise NotFound("source", document.source)
+        if owners[document.source] != document.collection:
+            raise Conflict("source", document.source, "belongs to another collection")
         known = stored.get(document.id)
         if known is not None and known.collection != document.collection:
             raise Conflict("document", document.id, "is stored in another collection")
@@ -495,13 +496,6 @@ def _check_references(
             raise NotFound("parent document", document.parent)
         parents[document.id] = document.source
     return {row[0]: to_collection(row[:-2]) for row in rows}
-
-
-def _check_owner(kind: str, name: str, document: Document, owners: Mapping[str, str]) -> None:
-    if name not in owners:
-        raise NotFound(kind, name)
-    if owners[name] != document.collection:
-        raise Conflict(kind, name, "belongs to another collection")
 
 
 def _check_spans(prepared: PreparedDocument) -> None:

@@ -5,7 +5,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from sqlalchemy import (
-    BindParameter,
     ColumnElement,
     Connection,
     Select,
@@ -26,23 +25,22 @@ from conspectus.model.memory import fact_ends, stored_entities
 from conspectus.ports.graphs import SUBJECT, Mentioned, TextPassage, Unread
 from conspectus.records.core.collections import state
 from conspectus.records.core.dialects import as_list, listed, one_of, parted, rare
-from conspectus.records.core.rows import blocks, insert_rows
+from conspectus.records.core.rows import IDS, insert_rows, rows_in, run_in
 from conspectus.records.core.transactions import SqlStore, cached, reading, writing
 from conspectus.records.tables.core import chunks, collections, documents
 from conspectus.records.tables.graph import mentions
 
 BEYOND = chr(0x10FFFF)
 
-_IDS: BindParameter[Any] = bindparam("ids", expanding=True)
 _IN_COLLECTION = mentions.c.collection == bindparam("of")
 _OF = select(mentions.c.chunk, mentions.c.key, mentions.c.surface, mentions.c.type).where(
-    mentions.c.chunk.in_(_IDS)
+    mentions.c.chunk.in_(IDS)
 )
 _OWNERS = (
     select(chunks.c.id, documents.c.collection, documents.c.source)
     .join(documents, documents.c.number == chunks.c.document)
     .join(collections, collections.c.id == documents.c.collection)
-    .where(chunks.c.id.in_(_IDS), collections.c.names_to.is_not(None))
+    .where(chunks.c.id.in_(IDS), collections.c.names_to.is_not(None))
 )
 _FIRST = chunks.c.position == 0
 _REMEMBERED = and_(_FIRST, documents.c.kind.in_(("memory", "version")))
@@ -93,11 +91,10 @@ def _of(connection: Connection, chunks: Sequence[ChunkId]) -> list[TextPassage]:
     """Return the mentions in these passages, without passages that have none."""
     names: dict[int, dict[str, str]] = {}
     about: dict[int, set[str]] = {}
-    for block in blocks(chunks):
-        for chunk, key, surface, kind in connection.execute(_OF, {"ids": block}):
-            names.setdefault(chunk, {})[key] = surface
-            if kind == SUBJECT:
-                about.setdefault(chunk, set()).add(key)
+    for chunk, key, surface, kind in rows_in(connection, _OF, chunks):
+        names.setdefault(chunk, {})[key] = surface
+        if kind == SUBJECT:
+            about.setdefault(chunk, set()).add(key)
     return [
         TextPassage(each, names[each], frozenset(about.get(each, ())))
         for each in dict.fromkeys(chunks)
@@ -121,7 +118,6 @@ def _passages(
     maximum: int,
     few: int,
 ) -> dict[str, Mentioned]:
-    """Return for each name the passages that mention it, unless there are too many."""
     wanted = {"of": collection, "maximum": maximum, "few": few}
     if sources is None:
         rows = connection.execute(_PASSAGES, {**wanted, "ids": as_list(dict.fromkeys(keys))}).all()
@@ -150,7 +146,6 @@ def _counts(
     begins: str,
     limit: int,
 ) -> list[EntityCount]:
-    """Return the names with the most passages, optionally with a key prefix."""
     seen = [
         _IN_COLLECTION,
         *([] if sources is None else [one_of(mentions.c.source, "sources", by_name=False)]),
@@ -174,27 +169,20 @@ def _spellings(
 ) -> dict[str, tuple[str, str]]:
     """Return the most frequent spelling and type of each name; titles count least."""
     columns = (mentions.c.key, mentions.c.surface, mentions.c.type)
-    chosen = select(*columns, func.count().label("total")).where(*seen, mentions.c.key.in_(_IDS))
+    chosen = select(*columns, func.count().label("total")).where(*seen, mentions.c.key.in_(IDS))
     grouped = chosen.group_by(*columns)
     best: dict[str, tuple[tuple[bool, int, str], tuple[str, str]]] = {}
-    for block in blocks(list(keys)):
-        for key, surface, kind, total in connection.execute(grouped, {**parameters, "ids": block}):
-            rank = (kind != SUBJECT, total, surface)
-            if key not in best or rank > best[key][0]:
-                best[key] = (rank, (surface, kind))
+    for key, surface, kind, total in rows_in(connection, grouped, keys, **parameters):
+        rank = (kind != SUBJECT, total, surface)
+        if key not in best or rank > best[key][0]:
+            best[key] = (rank, (surface, kind))
     return {key: countable for key, (_, countable) in best.items()}
 
 
 def _put(connection: Connection, collection: CollectionId, found: Mapping[ChunkId, Sequence[Mention]]) -> int:
-    """Replace the mentions of passages. Returns their number."""
-    sources = {
-        row.id: row.source
-        for block in blocks(sorted(found))
-        for row in connection.execute(_OWNERS, {"ids": block})
-        if row.collection == collection
-    }
-    for block in blocks(sorted(sources)):
-        connection.execute(delete(mentions).where(mentions.c.chunk.in_(block)))
+    owners = rows_in(connection, _OWNERS, sorted(found))
+    sources = {row.id: row.source for row in owners if row.collection == collection}
+    run_in(connection, delete(mentions).where(mentions.c.chunk.in_(IDS)), sorted(sources))
     rows = [
         _row(chunk, each, collection, sources[chunk])
         for chunk in sorted(sources)
@@ -229,7 +217,6 @@ def _row(chunk: int, found: Mention, collection: str, source: str) -> dict[str, 
 
 
 def _unread(connection: Connection, collection: CollectionId, *, limit: int) -> list[Unread]:
-    """Return passages without extracted entities, oldest first."""
     ordered = _NOT_READ.order_by(documents.c.last_chunk, chunks.c.position).limit(limit)
     rows = connection.execute(ordered, {"of": collection})
     found = [(chunk, title, text, json.loads(metadata)) for chunk, title, text, metadata in rows]
@@ -240,20 +227,17 @@ def _unread(connection: Connection, collection: CollectionId, *, limit: int) -> 
 
 
 def _has_unread(connection: Connection, collection: CollectionId) -> bool:
-    """Return whether `unread` would return any."""
     one: Select[Any] = _NOT_READ.with_only_columns(literal_column("1"), maintain_column_froms=True).limit(1)
     return connection.execute(one, {"of": collection}).first() is not None
 
 
 def _count_unread(connection: Connection, collection: CollectionId) -> int:
-    """Return how many passages `unread` would return."""
     counted = _NOT_READ.with_only_columns(func.count(), maintain_column_froms=True)
     total: int = connection.execute(counted, {"of": collection}).scalar_one()
     return total
 
 
 def _enable(connection: Connection, collection: CollectionId, on: bool) -> None:
-    """Enable or disable entity extraction of a collection."""
     state(connection, collection)
     if on:
         new = update(collections).where(_COLLECTION, collections.c.names_to.is_(None))

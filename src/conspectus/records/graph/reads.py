@@ -39,7 +39,7 @@ from conspectus.model.graph import (
 )
 from conspectus.model.ids import SourceId
 from conspectus.records.core.dialects import given, one_of, parted, rare
-from conspectus.records.core.rows import blocks, from_cursor, to_cursor, to_number
+from conspectus.records.core.rows import IDS, from_cursor, rows_in, to_cursor, to_number
 from conspectus.records.graph.rows import EDGES, HERE, NODE_COLUMNS, sources_by_id, to_edge, to_event, to_node
 from conspectus.records.tables.graph import graph_edges as edges
 from conspectus.records.tables.graph import graph_events as events
@@ -50,11 +50,10 @@ from conspectus.records.tables.graph import graph_terms as terms
 from conspectus.text.times import to_microseconds
 
 _GRAPHS: BindParameter[Any] = bindparam("graphs", expanding=True)
-_IDS: BindParameter[Any] = bindparam("ids", expanding=True)
 _NODES = select(*NODE_COLUMNS).where(nodes.c.graph.in_(_GRAPHS), nodes.c.aside == HERE)
-_BY_ID = _NODES.where(nodes.c.id.in_(_IDS))
+_BY_ID = _NODES.where(nodes.c.id.in_(IDS))
 _NUMBERS = _BY_ID.with_only_columns(nodes.c.number)
-_BY_NUMBER = select(*NODE_COLUMNS).where(nodes.c.number.in_(_IDS), nodes.c.aside == HERE)
+_BY_NUMBER = select(*NODE_COLUMNS).where(nodes.c.number.in_(IDS), nodes.c.aside == HERE)
 _CALLED = select(names.c.key, *NODE_COLUMNS).join(nodes, nodes.c.number == names.c.node)
 _CALLED = _CALLED.where(names.c.key.in_(given("ids")), nodes.c.aside == HERE)
 CALLED: Final = {way: _CALLED.where(one_of(names.c.graph, "sources", by_name=way)) for way in (False, True)}
@@ -68,27 +67,27 @@ _MATCHES = func.count().label("matches")
 _LIKE = (
     select(nodes.c.number, _MATCHES)
     .join(nodes, nodes.c.number == terms.c.node)
-    .where(terms.c.graph.in_(_GRAPHS), terms.c.term.in_(_IDS), nodes.c.aside == HERE)
+    .where(terms.c.graph.in_(_GRAPHS), terms.c.term.in_(IDS), nodes.c.aside == HERE)
     .group_by(nodes.c.number, nodes.c.id, nodes.c.graph)
     .order_by(_MATCHES.desc(), nodes.c.id, nodes.c.graph)
     .limit(bindparam("maximum"))
 )
 _EDGES = EDGES.where(edges.c.graph.in_(_GRAPHS), edges.c.aside == HERE, edges.c.number > bindparam("after"))
-_EDGES_BY_ID = _EDGES.where(edges.c.id.in_(_IDS))
+_EDGES_BY_ID = _EDGES.where(edges.c.id.in_(IDS))
 _EDGE_PAGE = _EDGES.order_by(edges.c.number).limit(bindparam("maximum"))
 _BEYOND = and_(edges.c.aside == HERE, edges.c.number > bindparam("after"))
 _OF_NODE = union(
-    select(edges.c.number).where(edges.c.source.in_(_IDS), _BEYOND),
-    select(edges.c.number).where(edges.c.target.in_(_IDS), _BEYOND),
+    select(edges.c.number).where(edges.c.source.in_(IDS), _BEYOND),
+    select(edges.c.number).where(edges.c.target.in_(IDS), _BEYOND),
 )
-_BY_EDGE = EDGES.where(edges.c.number.in_(_IDS)).order_by(edges.c.number)
+_BY_EDGE = EDGES.where(edges.c.number.in_(IDS)).order_by(edges.c.number)
 _RESTING = (
     select(evidence.c.edge)
     .distinct()
     .join(edges, edges.c.number == evidence.c.edge)
-    .where(evidence.c.document.in_(_IDS), edges.c.stands == 0)
+    .where(evidence.c.document.in_(IDS), edges.c.stands == 0)
 )
-_PROOFS = select(evidence.c.edge, evidence.c.document).where(evidence.c.edge.in_(_IDS))
+_PROOFS = select(evidence.c.edge, evidence.c.document).where(evidence.c.edge.in_(IDS))
 
 
 def nodes_by_id(connection: Connection, graphs: Sequence[SourceId], ids: Sequence[str]) -> list[Node]:
@@ -113,8 +112,7 @@ def nodes_by_number(
 ) -> dict[int, Node]:
     """Return nodes of these graphs by number."""
     known = sources_by_id(connection, graphs)
-    rows = [row for block in blocks(numbers) for row in connection.execute(_BY_NUMBER, {"ids": block})]
-    return {row.number: to_node(row, known) for row in rows}
+    return {row.number: to_node(row, known) for row in rows_in(connection, _BY_NUMBER, numbers)}
 
 
 def node_page(
@@ -125,7 +123,6 @@ def node_page(
     after: str | None = None,
     limit: int,
 ) -> NodePage:
-    """Return a page of nodes, by id and graph."""
     known = sources_by_id(connection, graphs)
     chosen = _NODES if type is None else _NODES.where(nodes.c.type == type)
     if after is not None:
@@ -146,7 +143,6 @@ def edge_page(
     after: str | None = None,
     limit: int,
 ) -> EdgePage:
-    """List a page of edges in the order in which they were added: all, or those of one node."""
     known = sources_by_id(connection, graphs)
     page: dict[str, Any] = {
         "graphs": list(known),
@@ -165,19 +161,15 @@ def edge_page(
 
 
 def edges_by_id(connection: Connection, graphs: Sequence[SourceId], ids: Sequence[str]) -> list[Edge]:
-    """Return the edges that exist, in the given order."""
     known = sources_by_id(connection, graphs)
-    found: dict[str, Edge] = {}
-    for block in blocks(list(dict.fromkeys(ids))):
-        for row in connection.execute(_EDGES_BY_ID, {"graphs": list(known), "after": 0, "ids": block}):
-            found[row.id] = to_edge(row, known)
+    rows = rows_in(connection, _EDGES_BY_ID, dict.fromkeys(ids), graphs=list(known), after=0)
+    found = {row.id: to_edge(row, known) for row in rows}
     return [found[each] for each in ids if each in found]
 
 
 def nodes_by_name(
     connection: Connection, graphs: Sequence[SourceId], keys: Sequence[str]
 ) -> list[tuple[str, Node]]:
-    """Return the nodes with one of these names or aliases, each with the matched key."""
     rows = [
         row
         for by_name, traversal in parted(connection, _RARE_KEYS, keys, graphs)
@@ -192,7 +184,6 @@ def nodes_by_name(
 def nodes_by_terms(
     connection: Connection, graphs: Sequence[SourceId], words: Sequence[str], *, limit: int
 ) -> list[tuple[Node, int]]:
-    """Return nodes found by any of these terms with the number of terms, most first."""
     traversal = {"graphs": list(graphs), "ids": list(dict.fromkeys(words)), "maximum": limit}
     rows = connection.execute(_LIKE, traversal).all()
     found = nodes_by_number(connection, graphs, [row.number for row in rows])
@@ -200,7 +191,6 @@ def nodes_by_terms(
 
 
 def summary(connection: Connection, graph: SourceId) -> GraphSummary:
-    """Return the counts of a graph. Raises NotFound."""
     known = sources_by_id(connection, [graph])
     if graph not in known:
         raise NotFound("graph", graph)
@@ -242,17 +232,12 @@ def resting_edges(connection: Connection, ids: Sequence[str]) -> list[int]:
     Edges ended by such an edge stay ended, since no evidence says that they are valid again.
     """
     going = set(ids)
-    touched: set[int] = set()
-    for block in blocks(ids):
-        touched |= set(connection.execute(_RESTING, {"ids": block}).scalars())
-    for some in blocks(sorted(touched)):
-        proofs = connection.execute(_PROOFS, {"ids": some})
-        touched -= {edge for edge, document in proofs if document not in going}
-    return sorted(touched)
+    touched = {row.edge for row in rows_in(connection, _RESTING, ids)}
+    proofs = rows_in(connection, _PROOFS, sorted(touched))
+    return sorted(touched - {edge for edge, document in proofs if document not in going})
 
 
 def event_list(connection: Connection, graph: SourceId, *, node: str | None = None) -> list[NodeEvent]:
-    """Return merges and splits in order: all, or those of one node."""
     chosen = select(*events.c).where(events.c.graph == graph).order_by(events.c.number)
     found = [to_event(row) for row in connection.execute(chosen)]
     return [each for each in found if node is None or node in (*each.before, *each.after)]

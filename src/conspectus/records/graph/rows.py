@@ -4,15 +4,16 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from sqlalchemy import Connection, Select, bindparam, func, select
+from sqlalchemy import Connection, Select, func, select
 
 from conspectus.model.graph import Edge, Node, NodeEvent
 from conspectus.model.ids import SourceId
 from conspectus.model.records import Source
 from conspectus.records.core.rows import (
+    IDS,
     SOURCE_COLUMNS,
-    blocks,
     insert_rows,
+    rows_in,
     to_json,
     to_metadata,
     to_moment,
@@ -70,15 +71,12 @@ EDGES: Select[Any] = select(
     _ENDED_BY.c.id.label("closed_by"),
 ).outerjoin(_ENDED_BY, _ENDED_BY.c.number == edges.c.closed_by)
 _LAST_EVIDENCE = select(func.coalesce(func.max(evidence.c.number), 0))
-_SOURCES = select(*SOURCE_COLUMNS).where(sources.c.id.in_(bindparam("ids", expanding=True)))
+_SOURCES = select(*SOURCE_COLUMNS).where(sources.c.id.in_(IDS))
 
 
 def sources_by_id(connection: Connection, ids: Iterable[str]) -> dict[SourceId, Source]:
     """Return the sources of graphs, as far as they exist."""
-    asked = list(dict.fromkeys(ids))
-    found = [
-        to_source(row) for block in blocks(asked) for row in connection.execute(_SOURCES, {"ids": block})
-    ]
+    found = map(to_source, rows_in(connection, _SOURCES, dict.fromkeys(ids)))
     return {each.id: each for each in found}
 
 

@@ -12,7 +12,6 @@ from functools import partial
 from typing import Any
 
 from sqlalchemy import (
-    BindParameter,
     Column,
     ColumnElement,
     Connection,
@@ -38,7 +37,7 @@ from conspectus.model.graph import (
 from conspectus.model.ids import SourceId
 from conspectus.ports.graphs import Adding
 from conspectus.records.core.changes import allocate
-from conspectus.records.core.rows import blocks, to_moment
+from conspectus.records.core.rows import IDS, rows_in, to_moment
 from conspectus.records.core.transactions import FEW, SqlStore, Transactions, only, reading, writing_at
 from conspectus.records.graph import reads, writes
 from conspectus.records.graph.reads import (
@@ -64,13 +63,12 @@ from conspectus.records.tables.graph import graph_nodes as nodes
 from conspectus.records.tables.graph import graph_terms as terms
 from conspectus.text.hashing import edge_id
 
-_IDS: BindParameter[Any] = bindparam("ids", expanding=True)
 _MERGED_NODES = select(nodes).where(
-    nodes.c.graph == bindparam("of"), nodes.c.id.in_(_IDS), nodes.c.aside == bindparam("where")
+    nodes.c.graph == bindparam("of"), nodes.c.id.in_(IDS), nodes.c.aside == bindparam("where")
 )
 _TOUCHING = (
     select(edges)
-    .where(or_(edges.c.source.in_(_IDS), edges.c.target.in_(_IDS)), edges.c.aside == HERE)
+    .where(or_(edges.c.source.in_(IDS), edges.c.target.in_(IDS)), edges.c.aside == HERE)
     .order_by(edges.c.number)
 )
 _SAME = select(edges.c.number).where(edges.c.id == bindparam("name"), edges.c.aside == HERE)
@@ -129,11 +127,7 @@ def split(connection: Connection, graph: SourceId, merge: int, event: NodeEvent)
 def _nodes(
     connection: Connection, graph: SourceId, ids: Sequence[str], *, where: int
 ) -> dict[str, Row[*tuple[Any, ...]]]:
-    given = {"of": graph, "where": where}
-    rows = [
-        row for block in blocks(ids) for row in connection.execute(_MERGED_NODES, {**given, "ids": block})
-    ]
-    return {row.id: row for row in rows}
+    return {row.id: row for row in rows_in(connection, _MERGED_NODES, ids, of=graph, where=where)}
 
 
 def _lead(
@@ -145,11 +139,7 @@ def _lead(
     """Redirect the edges of the other nodes to the kept node, or remove them."""
     numbers = {row.number for row in merged}
     together = numbers | {survivor.number}
-    touching = {
-        row.number: row
-        for block in blocks(sorted(numbers))
-        for row in connection.execute(_TOUCHING, {"ids": block})
-    }
+    touching = {row.number: row for row in rows_in(connection, _TOUCHING, sorted(numbers))}
     for row in touching.values():
         source = (survivor.number, survivor.id) if row.source in numbers else (row.source, row.source_id)
         target = (survivor.number, survivor.id) if row.target in numbers else (row.target, row.target_id)

@@ -5,7 +5,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from sqlalchemy import (
-    BindParameter,
     Column,
     Connection,
     Table,
@@ -23,7 +22,7 @@ from conspectus.model.graph import Edge, GraphReceipt, GraphWritten, WriteOutcom
 from conspectus.model.ids import SourceId
 from conspectus.ports.graphs import Adding
 from conspectus.records.core.changes import allocate
-from conspectus.records.core.rows import blocks, insert_rows
+from conspectus.records.core.rows import IDS, insert_rows, rows_in, run_in
 from conspectus.records.graph.reads import resting_edges
 from conspectus.records.graph.rows import HERE, began, edge_values, node_values, prove, sources_by_id
 from conspectus.records.tables.core import documents
@@ -36,12 +35,11 @@ from conspectus.records.tables.graph import graph_terms as terms
 
 Values = dict[str, Any]
 
-_IDS: BindParameter[Any] = bindparam("ids", expanding=True)
-_NODES = select(nodes).where(nodes.c.graph == bindparam("of"), nodes.c.id.in_(_IDS), nodes.c.aside == HERE)
+_NODES = select(nodes).where(nodes.c.graph == bindparam("of"), nodes.c.id.in_(IDS), nodes.c.aside == HERE)
 _NUMBERS = _NODES.with_only_columns(nodes.c.id, nodes.c.number)
-_EDGES = select(edges).where(edges.c.id.in_(_IDS), edges.c.aside == HERE)
-_EVIDENCE = select(evidence.c.edge, evidence.c.document).where(evidence.c.edge.in_(_IDS))
-_DOCUMENTS = select(documents.c.id).where(documents.c.id.in_(_IDS))
+_EDGES = select(edges).where(edges.c.id.in_(IDS), edges.c.aside == HERE)
+_EVIDENCE = select(evidence.c.edge, evidence.c.document).where(evidence.c.edge.in_(IDS))
+_DOCUMENTS = select(documents.c.id).where(documents.c.id.in_(IDS))
 _CHANGE_NODE = update(nodes).where(nodes.c.number == bindparam("at"))
 _CHANGE_EDGE = update(edges).where(edges.c.number == bindparam("at"))
 _RIVALS = and_(
@@ -107,8 +105,7 @@ def _stored_nodes(connection: Connection, adding: Adding) -> dict[tuple[str, str
     return {
         (graph, row.id): dict(row._mapping)
         for graph, ids in asked.items()
-        for block in blocks(ids)
-        for row in connection.execute(_NODES, {"of": graph, "ids": block})
+        for row in rows_in(connection, _NODES, ids, of=graph)
     }
 
 
@@ -155,13 +152,9 @@ def _forget_words(
     connection: Connection, table: Table, column: Column[Any], numbers: Sequence[int]
 ) -> set[tuple[int, str]]:
     """Delete the words of nodes that are not from merges, and return those that are."""
-    left: set[tuple[int, str]] = set()
-    for block in blocks(numbers):
-        own = and_(table.c.node.in_(block), table.c.merge == HERE)
-        connection.execute(delete(table).where(own))
-        merged = connection.execute(select(table.c.node, column).where(table.c.node.in_(block)))
-        left |= {(node, word) for node, word in merged}
-    return left
+    run_in(connection, delete(table).where(table.c.node.in_(IDS), table.c.merge == HERE), numbers)
+    merged = rows_in(connection, select(table.c.node, column).where(table.c.node.in_(IDS)), numbers)
+    return {(node, word) for node, word in merged}
 
 
 def _add_edges(connection: Connection, adding: Adding) -> list[GraphWritten]:
@@ -169,7 +162,8 @@ def _add_edges(connection: Connection, adding: Adding) -> list[GraphWritten]:
         return []
     ends = _ends(connection, adding.edges)
     _require_documents(connection, adding.edges)
-    desk = _Desk(connection, _stored_edges(connection, [each.id for each in adding.edges]))
+    stored = rows_in(connection, _EDGES, [each.id for each in adding.edges])
+    desk = _Desk(connection, {row.id: dict(row._mapping) for row in stored})
     written = []
     for edge in adding.edges:
         row = edge_values(edge, single=edge.id in adding.single)
@@ -187,8 +181,7 @@ def _ends(connection: Connection, new: Sequence[Edge]) -> dict[tuple[str, str], 
     found = {
         (graph, name): number
         for graph, ids in asked.items()
-        for block in blocks(list(ids))
-        for name, number in connection.execute(_NUMBERS, {"of": graph, "ids": block})
+        for name, number in rows_in(connection, _NUMBERS, ids, of=graph)
     }
     missing = [name for graph, ids in asked.items() for name in ids if (graph, name) not in found]
     if missing:
@@ -198,27 +191,18 @@ def _ends(connection: Connection, new: Sequence[Edge]) -> dict[tuple[str, str], 
 
 def _require_documents(connection: Connection, new: Iterable[Edge]) -> None:
     asked = list(dict.fromkeys(each.evidence for each in new if each.evidence is not None))
-    found = {
-        name for block in blocks(asked) for name in connection.execute(_DOCUMENTS, {"ids": block}).scalars()
-    }
+    found = {row.id for row in rows_in(connection, _DOCUMENTS, asked)}
     for name in asked:
         if name not in found:
             raise NotFound("document", name)
-
-
-def _stored_edges(connection: Connection, ids: Sequence[str]) -> dict[str, Values]:
-    """Return the stored edges by id."""
-    rows = [row for block in blocks(ids) for row in connection.execute(_EDGES, {"ids": block})]
-    return {row.id: dict(row._mapping) for row in rows}
 
 
 def _stored_proofs(connection: Connection, stored: Iterable[Values]) -> dict[str, set[str]]:
     """Return the documents of stored edges by edge id."""
     named = {row["number"]: row["id"] for row in stored}
     found: dict[str, set[str]] = {name: set() for name in named.values()}
-    for block in blocks(list(named)):
-        for edge, document in connection.execute(_EVIDENCE, {"ids": block}):
-            found[named[edge]].add(document)
+    for edge, document in rows_in(connection, _EVIDENCE, named):
+        found[named[edge]].add(document)
     return found
 
 
@@ -308,19 +292,19 @@ def _edge_changes(stored: Values, new: Values) -> Values:
 
 
 _NODES_NAMED = select(nodes.c.number).where(
-    nodes.c.graph == bindparam("of"), nodes.c.id.in_(_IDS), nodes.c.aside == HERE
+    nodes.c.graph == bindparam("of"), nodes.c.id.in_(IDS), nodes.c.aside == HERE
 )
 _EDGES_NAMED = select(edges.c.number).where(
-    edges.c.graph == bindparam("of"), edges.c.id.in_(_IDS), edges.c.aside == HERE
+    edges.c.graph == bindparam("of"), edges.c.id.in_(IDS), edges.c.aside == HERE
 )
 _TOUCHING = select(edges.c.number).where(
-    or_(edges.c.source.in_(_IDS), edges.c.target.in_(_IDS)), edges.c.aside == HERE
+    or_(edges.c.source.in_(IDS), edges.c.target.in_(IDS)), edges.c.aside == HERE
 )
-_ENDS = select(edges.c.source, edges.c.target).where(edges.c.number.in_(_IDS))
+_ENDS = select(edges.c.source, edges.c.target).where(edges.c.number.in_(IDS))
 _LEFT = exists().where(or_(edges.c.source == nodes.c.number, edges.c.target == nodes.c.number))
-_LOOSE = delete(nodes).where(nodes.c.number.in_(_IDS), nodes.c.passing == 1, nodes.c.aside == HERE, ~_LEFT)
-_FORGET_NODES = delete(nodes).where(nodes.c.number.in_(_IDS))
-_FORGET_EDGES = delete(edges).where(edges.c.number.in_(_IDS))
+_LOOSE = delete(nodes).where(nodes.c.number.in_(IDS), nodes.c.passing == 1, nodes.c.aside == HERE, ~_LEFT)
+_FORGET_NODES = delete(nodes).where(nodes.c.number.in_(IDS))
+_FORGET_EDGES = delete(edges).where(edges.c.number.in_(IDS))
 _MERGES = (
     select(events.c.number, events.c.before)
     .where(events.c.graph == bindparam("of"), events.c.kind == "merge", events.c.undone == 0)
@@ -329,18 +313,15 @@ _MERGES = (
 _PROVING = (
     select(documents.c.id)
     .join(evidence, evidence.c.document == documents.c.id)
-    .where(documents.c.number.in_(_IDS))
+    .where(documents.c.number.in_(IDS))
     .distinct()
 )
 
 
 def delete_nodes(connection: Connection, graph: SourceId, ids: Sequence[str]) -> GraphReceipt:
-    """Delete nodes with their edges. Unknown ids count 0."""
-    gone, touched = 0, set()
-    for block in blocks(list(dict.fromkeys(ids))):
-        numbers = connection.execute(_NODES_NAMED, {"of": graph, "ids": block}).scalars().all()
-        touched |= set(connection.execute(_TOUCHING, {"ids": numbers}).scalars())
-        gone += connection.execute(_FORGET_NODES, {"ids": numbers}).rowcount
+    numbers = [row.number for row in rows_in(connection, _NODES_NAMED, dict.fromkeys(ids), of=graph)]
+    touched = {row.number for row in rows_in(connection, _TOUCHING, numbers)}
+    gone = run_in(connection, _FORGET_NODES, numbers)
     _forget_merged(connection, graph, set(ids))
     return GraphReceipt(gone, len(touched))
 
@@ -353,18 +334,13 @@ def _forget_merged(connection: Connection, graph: SourceId, ids: set[str]) -> No
         if keep in ids:
             ids |= set(others)
             numbers.append(number)
-    for block in blocks(numbers):
-        connection.execute(delete(nodes).where(nodes.c.graph == graph, nodes.c.aside.in_(block)))
-        connection.execute(update(events).where(events.c.number.in_(block)).values(undone=1))
+    run_in(connection, delete(nodes).where(nodes.c.graph == graph, nodes.c.aside.in_(IDS)), numbers)
+    run_in(connection, update(events).where(events.c.number.in_(IDS)).values(undone=1), numbers)
 
 
 def delete_edges(connection: Connection, graph: SourceId, ids: Sequence[str]) -> GraphReceipt:
-    """Delete edges by id. Unknown ids count 0."""
-    gone = 0
-    for block in blocks(list(dict.fromkeys(ids))):
-        numbers = connection.execute(_EDGES_NAMED, {"of": graph, "ids": block}).scalars().all()
-        gone += connection.execute(_FORGET_EDGES, {"ids": numbers}).rowcount
-    return GraphReceipt(0, gone)
+    numbers = [row.number for row in rows_in(connection, _EDGES_NAMED, dict.fromkeys(ids), of=graph)]
+    return GraphReceipt(0, run_in(connection, _FORGET_EDGES, numbers))
 
 
 def forget_edges(connection: Connection, numbers: Sequence[int]) -> None:
@@ -373,11 +349,8 @@ def forget_edges(connection: Connection, numbers: Sequence[int]) -> None:
     These are the edges without other evidence, and the nodes of only such edges. Edges that a deleted edge
     ended stay ended: a new edge is needed to make them valid again.
     """
-    going: list[str] = []
-    for block in blocks(numbers):
-        going += connection.execute(_PROVING, {"ids": block}).scalars()
-    for block in blocks(resting_edges(connection, going)):
-        ends = {end for row in connection.execute(_ENDS, {"ids": block}) for end in row}
-        connection.execute(_FORGET_EDGES, {"ids": block})
-        for some in blocks(sorted(ends)):
-            connection.execute(_LOOSE, {"ids": some})
+    going = [row.id for row in rows_in(connection, _PROVING, numbers)]
+    resting = resting_edges(connection, going)
+    ends = {end for row in rows_in(connection, _ENDS, resting) for end in row}
+    run_in(connection, _FORGET_EDGES, resting)
+    run_in(connection, _LOOSE, sorted(ends))

@@ -18,7 +18,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, TextIO
 
-from sqlalchemy import Connection, and_, delete, exists, insert, or_, select, update
+from sqlalchemy import ColumnElement, Connection, and_, delete, exists, insert, or_, select, update
 
 from conspectus.errors import Conflict, LockLost, StorageError
 from conspectus.ports.jobs import Lock
@@ -63,7 +63,8 @@ class Lease:
 
     async def confirm(self) -> None:
         """Raise LockLost if another process has held the lease since."""
-        if self._lost or not await self._beside(partial(_is_held, name=self._name, fence=self.fence)):
+        held = select(leases.c.name).where(self._is_mine())
+        if self._lost or not await self._beside(lambda connection: connection.execute(held).all()):
             raise LockLost(self._name)
 
     async def __aenter__(self) -> Lock:
@@ -91,7 +92,8 @@ class Lease:
         if not self._lost:
             # A lease that cannot be released expires.
             with suppress(StorageError):
-                await self._beside(partial(_give_back, name=self._name, fence=self.fence))
+                held = delete(leases).where(self._is_mine())
+                await self._beside(lambda connection: connection.execute(held).close())
         elif task.uncancel() <= self._cancelled_before and kind in (None, asyncio.CancelledError):
             raise LockLost(self._name) from fault
 
@@ -101,15 +103,22 @@ class Lease:
         while held:
             await asyncio.sleep(pause)
             asked = time.monotonic()
-            work = partial(_prolong, name=self._name, fence=self.fence, seconds=self._seconds)
             try:
                 async with asyncio.timeout(max(until - asked, pause)):
-                    held = await self._beside(work)
+                    held = await self._beside(self._prolong)
                 until = asked + self._seconds
             except (StorageError, TimeoutError):
                 held = time.monotonic() < until
         self._lost = True
         working.cancel()
+
+    def _is_mine(self) -> ColumnElement[bool]:
+        return and_(leases.c.name == self._name, leases.c.fence == self.fence)
+
+    def _prolong(self, connection: Connection) -> bool:
+        """Renew the lease. Returns whether it is held; an expired one counts if no other process took it."""
+        held = update(leases).where(self._is_mine()).values(until=time_in(self._seconds))
+        return connection.execute(held).rowcount == 1
 
 
 def _take(connection: Connection, name: str, seconds: float, holder: str) -> int | None:
@@ -126,21 +135,6 @@ def _take(connection: Connection, name: str, seconds: float, holder: str) -> int
         given = insert(leases).values(**values, name=name, fence=now)
         fence = connection.execute(given.returning(leases.c.fence)).scalar_one()
     return fence
-
-
-def _prolong(connection: Connection, name: str, fence: int, seconds: float) -> bool:
-    """Renew the lease. Returns whether it is held; an expired lease counts if no other process took it."""
-    held = update(leases).where(leases.c.name == name, leases.c.fence == fence)
-    return connection.execute(held.values(until=time_in(seconds))).rowcount == 1
-
-
-def _is_held(connection: Connection, name: str, fence: int) -> bool:
-    held = select(leases.c.name).where(leases.c.name == name, leases.c.fence == fence)
-    return connection.execute(held).one_or_none() is not None
-
-
-def _give_back(connection: Connection, name: str, fence: int) -> None:
-    connection.execute(delete(leases).where(leases.c.name == name, leases.c.fence == fence))
 
 
 @dataclass(frozen=True, slots=True)

@@ -37,7 +37,7 @@ from conspectus.model.jobs import EmbeddingRequest, RequestTotals
 from conspectus.ports.chat import AnswerFrames, RemoteChatEvent
 from conspectus.ports.jobs import RateCount
 from conspectus.records.core.dialects import MICROSECONDS, DatabaseTime, time_in, total
-from conspectus.records.core.transactions import SqlStore, Transactions, autocommitted, reading
+from conspectus.records.core.transactions import SqlStore, Transactions, autocommitted, reading, writing
 from conspectus.records.tables.jobs import allowances, chat_answers, chat_frames, replays
 from conspectus.records.tables.jobs import embedding_requests as requests
 from conspectus.text.times import from_microseconds, to_microseconds
@@ -87,7 +87,9 @@ def _add(connection: Connection, logged: Sequence[EmbeddingRequest]) -> None:
     connection.execute(insert(requests), rows)
 
 
-def _page(connection: Connection, after: int | None, limit: int) -> list[EmbeddingRequest]:
+def _page(connection: Connection, *, after: int | None = None, limit: int = 100) -> list[EmbeddingRequest]:
+    if limit < 1:
+        raise InvalidInput("limit", "must be at least 1")
     chosen = select(requests).order_by(requests.c.id.desc()).limit(limit)
     if after is not None:
         chosen = chosen.where(requests.c.id < after)
@@ -98,7 +100,6 @@ def _page(connection: Connection, after: int | None, limit: int) -> list[Embeddi
 
 
 def _totals(connection: Connection, since: datetime) -> list[RequestTotals]:
-    """Return sums by kind and model since an instant."""
     by = (requests.c.kind, requests.c.model)
     errors = func.count().filter(requests.c.status == "error")
     sums = (total(requests.c.inputs), total(requests.c.tokens), func.avg(requests.c.latency))
@@ -114,12 +115,7 @@ class SqlRequestLog(SqlStore):
         if requests:
             await self.transactions.write(partial(_add, logged=requests), lock="embedding requests")
 
-    async def page(self, *, after: int | None = None, limit: int = 100) -> Sequence[EmbeddingRequest]:
-        """Return requests before the id `after`, newest first. Raises InvalidInput."""
-        if limit < 1:
-            raise InvalidInput("limit", "must be at least 1")
-        return await self.transactions.read(partial(_page, after=after, limit=limit))
-
+    page = reading(_page)
     totals = reading(_totals)
 
 
@@ -137,7 +133,11 @@ _OTHERS: Final = "idempotency keys of others"
 """The lock of work on rows that their claims may change meanwhile."""
 
 
-class SqlIdempotencyStore:
+def _forget(connection: Connection, before: datetime) -> int:
+    return connection.execute(delete(replays).where(replays.c.created < to_microseconds(before))).rowcount
+
+
+class SqlIdempotencyStore(SqlStore):
     """The methods of the port `IdempotencyStore`, each as one transaction.
 
     A claim is a lease of `seconds` by the clock of the database. `alone` means that no other process serves
@@ -145,6 +145,7 @@ class SqlIdempotencyStore:
     """
 
     def __init__(self, transactions: Transactions, *, seconds: float, alone: bool) -> None:
+        super().__init__(transactions)
         self._write = transactions.write
         self._recording = transactions.recording
         self.watching = transactions.watching
@@ -189,9 +190,7 @@ class SqlIdempotencyStore:
         if claims:
             await self._write(partial(_renew, claims=claims, seconds=self._seconds), lock=_OTHERS)
 
-    async def forget(self, before: datetime) -> int:
-        """Delete older responses. Returns their number."""
-        return await self._write(partial(_forget, before=before), lock=_OTHERS)
+    forget = writing(_forget, lock=lambda before: _OTHERS)
 
     async def give_back(self) -> int:
         """Release the claims of requests that no process handles any more. Returns their number."""
@@ -271,12 +270,7 @@ def _unanswered(connection: Connection, which: ColumnElement[bool]) -> int:
     return connection.execute(delete(replays).where(which, replays.c.stored == 0)).rowcount
 
 
-def _forget(connection: Connection, before: datetime) -> int:
-    return connection.execute(delete(replays).where(replays.c.created < to_microseconds(before))).rowcount
-
-
 def _begin_chat(connection: Connection, stream: str, person: UserId) -> None:
-    """Register a response in progress."""
     row = {"stream": stream, "person": person, "documents": "[]", "frames": 0, "finished": 0, "read_at": 0}
     connection.execute(insert(chat_answers).values(**row, written=DatabaseTime()))
 
@@ -328,14 +322,7 @@ def _read_chat(connection: Connection, stream: str, person: UserId, first: int) 
     )
 
 
-def _count_reader(connection: Connection, stream: str) -> None:
-    connection.execute(
-        update(chat_answers).where(chat_answers.c.stream == stream).values(read_at=DatabaseTime())
-    )
-
-
 def _forget_chats(connection: Connection, streams: Sequence[str] = (), *, older: float | None = None) -> None:
-    """Delete responses, with `older` all that were not updated for that many seconds."""
     chosen = list(streams)
     if older is not None:
         late = chat_answers.c.written < DatabaseTime() - int(older * MICROSECONDS)
@@ -360,5 +347,7 @@ class SqlChatRegistry(SqlStore):
         read = partial(_read_chat, stream=stream, person=person, first=first)
         found = await self.transactions.read(read)
         if found is not None:
-            await self.transactions.autocommitted(partial(_count_reader, stream=stream))
+            read_now = update(chat_answers).where(chat_answers.c.stream == stream)
+            read_now = read_now.values(read_at=DatabaseTime())
+            await self.transactions.autocommitted(lambda connection: connection.execute(read_now).close())
         return found

@@ -28,7 +28,6 @@ from sqlalchemy import (
     or_,
     select,
     true,
-    tuple_,
     union_all,
     update,
 )
@@ -42,7 +41,7 @@ from conspectus.ports import Clock
 from conspectus.ports.jobs import JobPlace, JobScope
 from conspectus.private import make_file, make_folder
 from conspectus.records.core.collections import state
-from conspectus.records.core.rows import from_cursor, to_cursor, to_json, to_metadata, to_moment, to_number
+from conspectus.records.core.rows import newest_page, to_json, to_metadata, to_moment, to_number
 from conspectus.records.core.transactions import SqlStore, Transactions, reading, writing
 from conspectus.records.tables.jobs import connections, job_files, job_secrets, jobs
 from conspectus.text.times import from_microseconds, to_microseconds
@@ -59,7 +58,6 @@ FIELDS = frozenset(Job.__dataclass_fields__)
 
 
 def _add(connection: Connection, job: Job) -> Job:
-    """Store a job, or return the stored one of that id. Raises NotFound for an unknown collection."""
     state(connection, job.collection)
     stored = _job(connection, job.id)
     if stored is None:
@@ -92,19 +90,15 @@ def _change(
     return _job(connection, job) or found
 
 
-def _jobs(connection: Connection, scope: JobScope, after: tuple[Any, ...] | None, limit: int) -> JobPage:
-    key = (jobs.c.created, jobs.c.id)
-    chosen = select(jobs).where(_within(scope))
-    if after is not None:
-        chosen = chosen.where(tuple_(*key) < after)
-    ordered = chosen.order_by(*(column.desc() for column in key)).limit(limit + 1)
-    rows = connection.execute(ordered).all()
-    following = to_cursor(rows[limit - 1].created, rows[limit - 1].id) if len(rows) > limit else None
-    return JobPage(tuple(map(_to_job, rows[:limit])), following)
+def _jobs(connection: Connection, scope: JobScope, *, after: str | None = None, limit: int = PAGE) -> JobPage:
+    require_range("limit", limit, 1, PAGE)
+    rows, following = newest_page(
+        connection, select(jobs).where(_within(scope)), jobs, after=after, limit=limit
+    )
+    return JobPage(tuple(map(_to_job, rows)), following)
 
 
 def _report(connection: Connection, scope: JobScope, *, now: datetime) -> IngestReport:
-    """Return counts of the jobs in scope."""
     counted = select(jobs.c.state, func.count().label("jobs")).where(_within(scope)).group_by(jobs.c.state)
     states: dict[JobState, int] = {row.state: row.jobs for row in connection.execute(counted)}
     rates = {name: _rates(connection, scope, now - span).get(None) for name, span in SPANS.items()}
@@ -152,7 +146,6 @@ def _put_connection(connection: Connection, wiki: Wiki) -> Wiki:
 
 
 def _connections(connection: Connection, collection: CollectionId) -> list[Wiki]:
-    """Return the connections of a collection by name."""
     chosen = select(connections).where(connections.c.collection == collection)
     return [Wiki(**_model_fields(row)) for row in connection.execute(chosen.order_by(connections.c.name))]
 
@@ -203,22 +196,11 @@ class SqlJobStore(SqlStore):
         change = partial(_change, job=job, unless=tuple(unless), attempt=attempt)
         return await self.transactions.write(partial(change, fields=fields), lock=f"job {job}")
 
-    async def jobs(self, scope: JobScope, *, after: str | None = None, limit: int = PAGE) -> JobPage:
-        """Return the jobs in scope, newest first. Raises InvalidInput."""
-        require_range("limit", limit, 1, PAGE)
-        place = None if after is None else tuple(from_cursor(after, (int, str)))
-        return await self.transactions.read(partial(_jobs, scope=scope, after=place, limit=limit))
-
+    jobs = reading(_jobs)
     report = reading(_report)
     connections = reading(_connections)
-
-    async def put_connection(self, connection: Wiki) -> Wiki:
-        """Store a connection, or update the one of that id. Raises Conflict if its name is taken."""
-        return await self.transactions.write(partial(_put_connection, wiki=connection))
-
-    async def delete_connection(self, connection: str) -> bool:
-        """Delete a connection. Returns whether it existed."""
-        return await self.transactions.write(partial(_delete_connection, wiki=connection))
+    put_connection = writing(_put_connection)
+    delete_connection = writing(_delete_connection)
 
 
 PART: Final = 1 << 20
@@ -240,7 +222,8 @@ class SqlJobFiles:
 
     async def secret(self, job: JobId) -> Metadata | None:
         """Return the secret of a job; None if it has none, or it was deleted."""
-        stored = await self._read(partial(_secret, job=job))
+        secret = select(job_secrets.c.secret).where(job_secrets.c.job == job)
+        stored = await self._read(lambda connection: connection.execute(secret).scalar())
         return None if stored is None else json.loads(stored)
 
     async def store_files(self, job: JobId, uploads: Sequence[Upload]) -> None:
@@ -323,10 +306,6 @@ def _insert(connection: Connection, table: Table, row: Mapping[str, object]) -> 
 
 def _delete(connection: Connection, table: Table, job: JobId) -> None:
     connection.execute(delete(table).where(table.c.job == job))
-
-
-def _secret(connection: Connection, job: JobId) -> str | None:
-    return connection.execute(select(job_secrets.c.secret).where(job_secrets.c.job == job)).scalar()
 
 
 def _counts(connection: Connection, job: JobId) -> list[tuple[int, int]]:

@@ -29,7 +29,7 @@ from conspectus.ports.streams import MAX_WAIT_SECONDS, AlertMatch, Behind, Check
 from conspectus.records.core.changes import allocate
 from conspectus.records.core.collections import state
 from conspectus.records.core.dialects import MICROSECONDS
-from conspectus.records.core.rows import blocks, insert_rows, to_number
+from conspectus.records.core.rows import IDS, insert_rows, period_of, rows_in, to_number
 from conspectus.records.core.transactions import SqlStore, only, reading, writing
 from conspectus.records.tables.core import collections, counters, documents
 from conspectus.records.tables.streams import alert_events as events
@@ -50,7 +50,7 @@ _ABOUT = select(events).where(
 _UNTIMED = select(events.c.document).where(
     events.c.alert == bindparam("of"), events.c.occurred_start.is_(None)
 )
-_THERE = select(documents.c.id).where(documents.c.id.in_(bindparam("ids", expanding=True)))
+_THERE = select(documents.c.id).where(documents.c.id.in_(IDS))
 _LONGER = update(events).where(events.c.number == bindparam("at"))
 
 Timed = tuple[int, int, Match]
@@ -58,7 +58,6 @@ Timed = tuple[int, int, Match]
 
 
 def _put(connection: Connection, alert: Alert, *, maximum: int) -> Alert:
-    """Store an alert, or update the one of that id. Raises NotFound or TooLarge."""
     newest, _ = state(connection, CollectionId(alert.collection))
     stored = _alert(connection, alert.id)
     if stored is None:
@@ -85,18 +84,15 @@ def _alert(connection: Connection, alert: str) -> Alert | None:
 
 
 def _owned(connection: Connection, owner: UserId) -> list[Alert]:
-    """Return the alerts of a person by name."""
     chosen = select(*_ALERT).where(alerts.c.owner == owner).order_by(alerts.c.name, alerts.c.id)
     return [_to_alert(row) for row in connection.execute(chosen)]
 
 
 def _delete(connection: Connection, alert: str) -> bool:
-    """Delete an alert with all its matches. Returns whether it existed."""
     return connection.execute(delete(alerts).where(alerts.c.id == alert)).rowcount > 0
 
 
 def _behind(connection: Connection) -> list[Behind]:
-    """Return the alerts that have not seen all changes of their collection."""
     joined = select(*_ALERT, alerts.c.since).join(collections, collections.c.id == alerts.c.collection)
     late = joined.where(alerts.c.checked < collections.c.sequence)
     ordered = late.order_by(alerts.c.collection, alerts.c.checked, alerts.c.id)
@@ -104,7 +100,6 @@ def _behind(connection: Connection) -> list[Behind]:
 
 
 def _record(connection: Connection, checked: Sequence[Checked], *, now: datetime) -> int:
-    """Store the matches of alerts and their positions. Returns the number of new events."""
     rows: list[dict[str, Any]] = []
     for each in checked:
         stored = _alert(connection, each.alert.id)
@@ -121,8 +116,7 @@ def _record(connection: Connection, checked: Sequence[Checked], *, now: datetime
 
 def _untold(connection: Connection, alert: Alert, matches: Sequence[Match]) -> list[Match]:
     """Return the first of each run of matches, which is a new event; the others extend it."""
-    named = [match.document for match in matches]
-    there = {id for block in blocks(named) for id in connection.execute(_THERE, {"ids": block}).scalars()}
+    there = {row.id for row in rows_in(connection, _THERE, [match.document for match in matches])}
     by_source: dict[SourceId, list[Timed]] = {}
     untimed: dict[DocumentId, Match] = {}
     for match in matches:
@@ -184,7 +178,6 @@ def _row(alert: Alert, match: Match, now: datetime) -> dict[str, Any]:
 def _events(
     connection: Connection, owner: UserId, *, alert: str | None = None, after: int = 0, limit: int
 ) -> list[AlertMatch]:
-    """Return the matches of the alerts of a person, or of one of them, after a number, in order."""
     chosen = _EVENT.where(alerts.c.owner == owner, events.c.number > after)
     if alert is not None:
         chosen = chosen.where(alerts.c.id == alert)
@@ -192,19 +185,16 @@ def _events(
 
 
 def _newest(connection: Connection, owner: UserId) -> int:
-    """Return the number of the newest event of a person's alerts; 0 without any."""
     own = select(func.coalesce(func.max(events.c.number), 0)).join(alerts, events.c.alert == alerts.c.id)
     number: int = connection.execute(own.where(alerts.c.owner == owner)).scalar_one()
     return number
 
 
 def _waiting(connection: Connection, *, now: datetime) -> list[str]:
-    """Return the alerts with a delivery that is due."""
     return list(connection.execute(select(events.c.alert).where(_late(now)).distinct()).scalars())
 
 
 def _due(connection: Connection, alert: str, *, now: datetime) -> AlertMatch | None:
-    """Return the first event of an alert whose delivery is due."""
     chosen = _EVENT.where(events.c.alert == alert, _late(now)).order_by(events.c.due, events.c.number)
     row = connection.execute(chosen.limit(1)).one_or_none()
     return None if row is None else _to_match(row)
@@ -218,7 +208,6 @@ def _late(now: datetime) -> ColumnElement[bool]:
 
 
 def _set_delivery(connection: Connection, number: int, delivery: Delivery) -> None:
-    """Set the state of a delivery, unless it is final or the event was deleted."""
     pending = and_(events.c.number == number, events.c.delivery == "pending")
     values = {
         "delivery": delivery.state,
@@ -256,24 +245,9 @@ def _to_alert(row: Sequence[Any]) -> Alert:
 def _to_match(row: Row[*tuple[Any, ...]]) -> AlertMatch:
     """Convert a row of both tables."""
     number, _, document, source, start, end, reason, created, delivery, attempts, error, _ = row[WIDTH:]
-    occurred = None if start is None else Period(from_microseconds(start), from_microseconds(end))
-    alert = _to_alert(row)
-    return AlertMatch(
-        number,
-        alert,
-        SourceId(source),
-        occurred,
-        DocumentId(document),
-        reason,
-        from_microseconds(created),
-        delivery,
-        attempts,
-        error,
-    )
-
-
-def _checked_in(checked: Sequence[Checked], *, now: datetime) -> str | None:
-    return only(each.alert.collection for each in checked)
+    alert, occurred = _to_alert(row), period_of(start, end)
+    rest = (reason, from_microseconds(created), delivery, attempts, error)
+    return AlertMatch(number, alert, SourceId(source), occurred, DocumentId(document), *rest)
 
 
 class SqlAlerts(SqlStore):
@@ -284,7 +258,7 @@ class SqlAlerts(SqlStore):
     owned = reading(_owned)
     delete = writing(_delete)
     behind = reading(_behind)
-    record = writing(_record, lock=_checked_in)
+    record = writing(_record, lock=lambda checked, **_: only(each.alert.collection for each in checked))
     events = reading(_events)
     newest = reading(_newest)
     waiting = reading(_waiting)

@@ -2,15 +2,14 @@
 
 import json
 from collections.abc import Collection, Sequence
-from typing import Any
 
-from sqlalchemy import BindParameter, Connection, Table, bindparam, delete, insert, select
+from sqlalchemy import Connection, Table, bindparam, delete, insert, select
 
 from conspectus.errors import NotFound, PreconditionFailed
 from conspectus.model.ids import DocumentId, SourceId, UserId
 from conspectus.model.records import EmbeddingSpace
 from conspectus.ports.streams import NewSummary, SavedSummary, SummaryBounds
-from conspectus.records.core.rows import blocks, insert_rows
+from conspectus.records.core.rows import IDS, insert_rows, rows_in, run_in
 from conspectus.records.core.transactions import SqlStore, reading, writing_at
 from conspectus.records.tables.core import chunks, documents, sources, vectors
 from conspectus.records.tables.streams import (
@@ -22,18 +21,17 @@ from conspectus.records.tables.streams import (
 )
 from conspectus.text.times import from_microseconds, to_microseconds
 
-_IDS: BindParameter[Any] = bindparam("ids", expanding=True)
 _CAPTIONS = select(documents.c.id, documents.c.number, documents.c.fingerprint).where(
-    documents.c.id.in_(_IDS), documents.c.source == bindparam("source")
+    documents.c.id.in_(IDS), documents.c.source == bindparam("source")
 )
-_PARTS = select(summaries.c.id).where(summaries.c.id.in_(_IDS))
+_PARTS = select(summaries.c.id).where(summaries.c.id.in_(IDS))
 _VECTORS = (
     select(documents.c.id, vectors.c.vector)
     .select_from(documents.join(chunks, chunks.c.document == documents.c.number))
     .join(vectors, vectors.c.chunk == chunks.c.id)
-    .where(documents.c.id.in_(_IDS), chunks.c.position == 0, vectors.c.space == bindparam("space"))
+    .where(documents.c.id.in_(IDS), chunks.c.position == 0, vectors.c.space == bindparam("space"))
 )
-_DELETE = delete(summaries).where(summaries.c.id.in_(_IDS))
+_DELETE = delete(summaries).where(summaries.c.id.in_(IDS))
 _DROP_BORDER = delete(summary_borders).where(
     summary_borders.c.source == bindparam("source"),
     summary_borders.c.recipe == bindparam("recipe"),
@@ -50,21 +48,15 @@ def _text(connection: Connection, summary: str) -> str | None:
 
 def _stored(connection: Connection, summaries: Sequence[str]) -> set[str]:
     """Return those of the ids that are stored."""
-    return {
-        each for block in blocks(summaries) for each in connection.execute(_PARTS, {"ids": block}).scalars()
-    }
+    return {row.id for row in rows_in(connection, _PARTS, summaries)}
 
 
 def _add(connection: Connection, source: SourceId, summary: NewSummary) -> None:
-    """Store a summary, unless its id exists. Raises PreconditionFailed."""
     if _text(connection, summary.id) is not None:
         return
     made_of = dict(summary.captions)
-    numbers = []
-    for block in blocks(list(made_of)):
-        for row in connection.execute(_CAPTIONS, {"ids": block, "source": source}):
-            if row.fingerprint == made_of[row.id]:
-                numbers.append(row.number)
+    captions = rows_in(connection, _CAPTIONS, made_of, source=source)
+    numbers = [row.number for row in captions if row.fingerprint == made_of[row.id]]
     parts = _stored(connection, summary.parts)
     if len(numbers) < len(made_of) or len(parts) < len(summary.parts):
         raise PreconditionFailed("stream", source)
@@ -90,7 +82,6 @@ def _borders(connection: Connection, source: SourceId, recipe: str) -> list[Summ
 def _set_boundaries(
     connection: Connection, source: SourceId, recipe: str, borders: Sequence[SummaryBounds]
 ) -> None:
-    """Replace the stored boundaries."""
     before, after = set(_borders(connection, source, recipe)), set(borders)
     own = {"source": source, "recipe": recipe}
     gone = [{**own, "at": each.first[0], "at_id": each.first[1]} for each in before - after]
@@ -111,28 +102,21 @@ def _set_boundaries(
 
 
 def _tidy(connection: Connection, source: SourceId, recipe: str, used: Collection[str]) -> int:
-    """Delete the summaries that a request no longer uses. Returns their number."""
     own = (summaries.c.source == source, summaries.c.recipe == recipe)
     stored = connection.execute(select(summaries.c.id).where(*own)).scalars()
     stale = [each for each in stored if each not in used]
-    for block in blocks(stale):
-        connection.execute(_DELETE, {"ids": block})
+    run_in(connection, _DELETE, stale)
     return len(stale)
 
 
 def _vectors(
     connection: Connection, documents: Sequence[DocumentId], space: EmbeddingSpace
 ) -> dict[DocumentId, bytes]:
-    """Return the vectors of the first chunks of those documents that have one."""
-    return {
-        DocumentId(row.id): row.vector
-        for block in blocks(documents)
-        for row in connection.execute(_VECTORS, {"ids": block, "space": space.name})
-    }
+    rows = rows_in(connection, _VECTORS, documents, space=space.name)
+    return {DocumentId(row.id): row.vector for row in rows}
 
 
 def _standing(connection: Connection, source: SourceId) -> SavedSummary | None:
-    """Return the live summary of a stream, if one is set."""
     own = standing_summaries.c.source == source
     row = connection.execute(select(standing_summaries).where(own)).first()
     if row is None:
@@ -141,7 +125,6 @@ def _standing(connection: Connection, source: SourceId) -> SavedSummary | None:
 
 
 def _stand(connection: Connection, source: SourceId, standing: SavedSummary | None) -> None:
-    """Set or remove the live summary of a stream. Raises NotFound."""
     connection.execute(delete(standing_summaries).where(standing_summaries.c.source == source))
     if standing is None:
         return

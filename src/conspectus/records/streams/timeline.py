@@ -22,12 +22,20 @@ from sqlalchemy import (
 
 from conspectus.errors import InvalidInput
 from conspectus.model.ids import DocumentId, SourceId
-from conspectus.model.records import Document, Kind, Period
+from conspectus.model.records import Document, Kind
 from conspectus.model.streams import ENTITIES
 from conspectus.ports.streams import EntityOccurrence, Extent, Span, Spot, TimelinePage
 from conspectus.records.core.dialects import members, text_of
 from conspectus.records.core.reads import with_texts
-from conspectus.records.core.rows import DOCUMENT_COLUMNS, blocks, from_cursor, to_cursor, to_document
+from conspectus.records.core.rows import (
+    DOCUMENT_COLUMNS,
+    IDS,
+    from_cursor,
+    period_of,
+    rows_in,
+    to_cursor,
+    to_document,
+)
 from conspectus.records.tables.core import IS_CAPTION_OR_EVENT, documents
 from conspectus.text.times import from_microseconds, to_microseconds
 
@@ -108,7 +116,6 @@ def timeline(
 def stretches(
     connection: Connection, source: SourceId, spans: Sequence[Span], *, limit: int, last: bool = False
 ) -> list[tuple[Document, str]]:
-    """Return the documents in any of the ranges, once each, in the order of time."""
     bounds = [and_(true(), *numbered(span), *timed(connection, source, span)) for span in spans]
     inside = or_(false(), *bounds)
     chosen = select(*DOCUMENT_COLUMNS).where(
@@ -146,7 +153,6 @@ def _lies(span: Span, times: tuple[int, int], number: int | None, *, within: tup
 
 
 def extent(connection: Connection, source: SourceId, *, counted: bool = True) -> Extent:
-    """Return the number of captions, and their first start and last end."""
     here = {"source": source, "kind": "caption"}
     count: int = connection.execute(_COUNT, here).scalar_one() if counted else 0
     first = connection.execute(_FIRST, here).scalar()
@@ -210,7 +216,6 @@ _SHOWN = (documents.c.id, documents.c.occurred_start, documents.c.occurred_end)
 
 
 def names(connection: Connection, source: SourceId, span: Span) -> dict[str, int]:
-    """Count the captions and events in which each name is an entity or the speaker."""
     given = _with_names(connection, source, span).subquery()
     chosen = select(given.c.name, func.count()).group_by(given.c.name).order_by(given.c.name)
     return {row.name: row[1] for row in connection.execute(chosen)}
@@ -221,12 +226,11 @@ def mentions(
 ) -> list[EntityOccurrence]:
     """Return the documents with any of these names, in exactly this spelling."""
     given = _with_names(connection, source, span).subquery()
-    chosen = select(given)
-    found = []
-    for block in blocks(called):
-        for document, start, end, name in connection.execute(chosen.where(given.c.name.in_(block))):
-            found.append(EntityOccurrence(DocumentId(document), name, _period(start, end)))
-    return found
+    rows = rows_in(connection, select(given).where(given.c.name.in_(IDS)), called)
+    return [
+        EntityOccurrence(DocumentId(document), name, period_of(start, end))
+        for document, start, end, name in rows
+    ]
 
 
 def _with_names(connection: Connection, source: SourceId, span: Span) -> CompoundSelect[Any]:
@@ -244,7 +248,3 @@ def _with_names(connection: Connection, source: SourceId, span: Span) -> Compoun
         named.where(here, IS_CAPTION_OR_EVENT, *bounds, text_of(entities).is_not(None)),
         speakers.where(here, IS_CAPTION_OR_EVENT, *bounds, documents.c.author.is_not(None)),
     )
-
-
-def _period(start: int | None, end: int) -> Period | None:
-    return None if start is None else Period(from_microseconds(start), from_microseconds(end))

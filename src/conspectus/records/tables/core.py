@@ -81,6 +81,17 @@ sources = Table(
     UniqueConstraint("collection", "name"),
 )
 
+THREADED = text("thread IS NOT NULL AND chunks > 0")
+DATED = text("occurred_start IS NOT NULL AND chunks > 0")
+IS_CAPTION_OR_EVENT = text("kind IN ('caption', 'event')")
+CHILD = text("parent IS NOT NULL")
+PENDING = text("status = 'pending'")
+REMEMBERED = text("kind = 'memory'")
+NOTES = text("kind = 'memory' AND thread IS NULL AND parent IS NULL")
+TURNS = text("kind = 'memory' AND thread IS NOT NULL")
+VERSIONED = text("kind = 'version'")
+"""Conditions are literal, because a database uses a partial index only if it recognizes the condition."""
+
 documents = Table(
     "documents",
     metadata,
@@ -120,86 +131,30 @@ documents = Table(
     Index(None, "collection", "last_chunk", "embedded_in"),
 )
 
-THREADED = text("thread IS NOT NULL AND chunks > 0")
-DATED = text("occurred_start IS NOT NULL AND chunks > 0")
-IS_CAPTION_OR_EVENT = text("kind IN ('caption', 'event')")
-CHILD = text("parent IS NOT NULL")
-PENDING = text("status = 'pending'")
-REMEMBERED = text("kind = 'memory'")
-NOTES = text("kind = 'memory' AND thread IS NULL AND parent IS NULL")
-TURNS = text("kind = 'memory' AND thread IS NOT NULL")
-VERSIONED = text("kind = 'version'")
 QUARANTINED = documents.c.kind == literal_column("'quarantined'")
-"""Conditions are literal, because a database uses a partial index only if it recognizes the condition."""
 
-Index(
-    "ix_documents_thread",
-    documents.c.source,
-    documents.c.thread,
-    documents.c.order_sequence,
-    documents.c.order_start,
-    documents.c.id,
-    sqlite_where=THREADED,
-)
-Index(
-    "ix_documents_latest",
-    documents.c.source,
-    documents.c.order_start,
-    documents.c.id,
-    sqlite_where=DATED,
-)
-Index(
-    "ix_documents_timeline",
-    documents.c.source,
-    documents.c.occurred_start,
-    documents.c.occurred_end,
-    documents.c.order_sequence,
-    documents.c.key,
-    documents.c.kind,
-    sqlite_where=IS_CAPTION_OR_EVENT,
-)
+for _name, _rows, _columns in (
+    ("thread", THREADED, ("source", "thread", "order_sequence", "order_start", "id")),
+    ("latest", DATED, ("source", "order_start", "id")),
+    ("pending", PENDING, ("collection", "status", "last_chunk")),
+    ("remembered", REMEMBERED, ("source", "order_start", "number")),
+    ("notes", NOTES, ("source", "number")),
+    ("turns", TURNS, ("source", "number")),
+    ("versions", VERSIONED, ("collection", "source")),
+    ("quarantined", QUARANTINED, ("collection", "recorded", "id")),
+    ("parent", CHILD, ("parent", "collection", "recorded", "id")),
+    (
+        "timeline",
+        IS_CAPTION_OR_EVENT,
+        ("source", "occurred_start", "occurred_end", "order_sequence", "key", "kind"),
+    ),
+):
+    Index(f"ix_documents_{_name}", *(documents.c[each] for each in _columns), sqlite_where=_rows)
 Index(
     "ix_documents_longest",
     documents.c.source,
     documents.c.occurred_end - documents.c.occurred_start,
     sqlite_where=IS_CAPTION_OR_EVENT,
-)
-Index(
-    "ix_documents_pending",
-    documents.c.collection,
-    documents.c.status,
-    documents.c.last_chunk,
-    sqlite_where=PENDING,
-)
-Index(
-    "ix_documents_remembered",
-    documents.c.source,
-    documents.c.order_start,
-    documents.c.number,
-    sqlite_where=REMEMBERED,
-)
-Index("ix_documents_notes", documents.c.source, documents.c.number, sqlite_where=NOTES)
-Index("ix_documents_turns", documents.c.source, documents.c.number, sqlite_where=TURNS)
-Index(
-    "ix_documents_versions",
-    documents.c.collection,
-    documents.c.source,
-    sqlite_where=VERSIONED,
-)
-Index(
-    "ix_documents_quarantined",
-    documents.c.collection,
-    documents.c.recorded,
-    documents.c.id,
-    sqlite_where=QUARANTINED,
-)
-Index(
-    "ix_documents_parent",
-    documents.c.parent,
-    documents.c.collection,
-    documents.c.recorded,
-    documents.c.id,
-    sqlite_where=CHILD,
 )
 
 chunks = Table(

@@ -43,12 +43,7 @@ alert_events = Table(
     Column("due", Number),
     Index(None, "alert", "source", "occurred_end"),
     Index(None, "document"),
-    Index(
-        "ix_alert_events_pending",
-        "alert",
-        "due",
-        sqlite_where=PENDING,
-    ),
+    Index("ix_alert_events_pending", "alert", "due", sqlite_where=PENDING),
 )
 
 

@@ -8,7 +8,6 @@ from typing import Any
 from sqlalchemy import (
     ColumnElement,
     Connection,
-    Delete,
     Select,
     Table,
     bindparam,
@@ -164,7 +163,9 @@ class KeyedTable:
     def remove(self, connection: Connection, keys: Sequence[Key]) -> None:
         """Delete the rows with these keys."""
         if keys:
-            connection.execute(self._deleting(), [dict(zip(self._names, key, strict=True)) for key in keys])
+            pairs = zip(self._key, self._names, strict=True)
+            gone = delete(self._table).where(*(column == bindparam(name) for column, name in pairs))
+            connection.execute(gone, [dict(zip(self._names, key, strict=True)) for key in keys])
 
     def store(self, connection: Connection, rows: Sequence[Row]) -> None:
         """Store rows; in SQLite, each replaces rows that violate its constraints."""
@@ -194,10 +195,6 @@ class KeyedTable:
         written = {key: written_out(row) for key, row in by_key.items()}
         hashes = {key: hash_of(each) for key, each in written.items()}
         return RowPage(keys, by_key, hashes, sum(map(len, written.values())))
-
-    def _deleting(self) -> Delete:
-        pairs = zip(self._key, self._names, strict=True)
-        return delete(self._table).where(*(column == bindparam(name) for column, name in pairs))
 
 
 def _next_size(rows: int, size: int) -> int:

@@ -81,7 +81,8 @@ class Target:
     def writing(self) -> Iterator[Connection]:
         """Return a transaction of this run. Raises Conflict if another run has taken over."""
         with self.database.translated(), self.database.migrating() as connection:
-            if self._holder(connection) != self._run:
+            is_open = version_of(connection) == UNFINISHED
+            if not is_open or connection.execute(select(state.c.run)).scalar() != self._run:
                 raise Conflict("move", self.database.name, "another run has taken over")
             yield connection
 
@@ -138,11 +139,6 @@ class Target:
             )
         connection.execute(update(state).values(run=self._run))
         return True
-
-    def _holder(self, connection: Connection) -> str | None:
-        if version_of(connection) != UNFINISHED:
-            return None
-        return connection.execute(select(state.c.run)).scalar()
 
 
 def see_all(connection: Connection) -> None:
