@@ -17,7 +17,7 @@ from conspectus.evals.datasets import Row, rows
 from conspectus.evals.run import percent
 from conspectus.graph.entity_linking import Surroundings, initials_of, link
 from conspectus.graph.entity_rules import names_in
-from conspectus.graph.gazetteer import FUNCTION_WORDS, Gazetteer, most_common_words
+from conspectus.graph.gazetteer import FUNCTION_WORDS, Gazetteer, listed_words
 from conspectus.graph.name_keys import key_of
 from conspectus.model.graph import ENTITY, Mention, Node
 from conspectus.model.ids import CollectionId, SourceId
@@ -187,7 +187,7 @@ class TitleLinker:
             best = max(sorted(meant), key=lambda title: meant[title])
             if meant[best] >= LIKELY and best in spellings:
                 spellings[best].append(said)
-        skip = (FUNCTION_WORDS | most_common_words(STOPPED)) - {
+        skip = (FUNCTION_WORDS | frozenset(listed_words()[:STOPPED])) - {
             said for said, meant in learnt.meant.items() if max(meant.values()) >= LIKELY
         }
         self._nodes = {title: _node(title, names[title], spellings[title]) for title in names}

@@ -278,7 +278,7 @@ async def test_facts_go_with_the_documents_that_state_them(engine: Engine) -> No
     ends = [NewNode("ada"), NewNode("rome")]
     for document in told:
         fact = NewEdge("ada", "rome", "lives", valid_from="2020", evidence=document)
-        [written] = await engine._graphs.add_facts(ends, [fact], graph="default", collection="default")
+        [written] = await engine.graph._access.add_facts(ends, [fact], graph="default", collection="default")
         assert written.outcome == ("added" if document == told[0] else "updated")
     await engine.documents.delete(told[0])
     assert [each.evidence for each in (await engine.graph.list_edges()).edges] == [told[1]]

@@ -37,9 +37,9 @@ FIRST_WAIT = 1.0
 class AlertService(Service):
     """Alerts: saved queries that every new caption is matched with."""
 
-    def __init__(self, context: EngineContext, reader: StreamReader) -> None:
+    def __init__(self, context: EngineContext) -> None:
         super().__init__(context)
-        self._reader = reader
+        self._reader = StreamReader(context)
 
     async def put(self, alert: NewAlert) -> Alert:
         """Create an alert, or change your alert of that name in the collection.
@@ -185,8 +185,12 @@ class AlertService(Service):
             person = await self._context.person_of(UserId(match.alert.owner))
         except NotFound:
             return None
-        shown = await _visible_events(self._context.as_person(person).authorized, [match])
-        return _sent(match.id, shown[0]) if shown else None
+        for event in await _visible_events(self._context.as_person(person).authorized, [match]):
+            body = {"id": match.id, **asdict(event), "created": event.created.isoformat()}
+            for field in ("delivery", "attempts", "error"):
+                body.pop(field)
+            return json.dumps(body, ensure_ascii=False).encode("utf-8", "replace")
+        return None
 
     async def _require_own(self, alert: str | None) -> None:
         if alert is not None:
@@ -234,15 +238,6 @@ def _event(match: AlertMatch, text: str, clock: StreamClock) -> AlertEvent:
         attempts=match.attempts,
         error=match.error,
     )
-
-
-def _sent(name: str, event: AlertEvent) -> bytes:
-    """Return the webhook body of an event, without delivery fields."""
-    body = asdict(event)
-    for field in ("delivery", "attempts", "error"):
-        body.pop(field)
-    whole = {"id": name, **body, "created": event.created.isoformat()}
-    return json.dumps(whole, ensure_ascii=False).encode("utf-8", "replace")
 
 
 def _check(alert: NewAlert, *, longest_query: int) -> None:

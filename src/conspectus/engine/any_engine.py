@@ -25,79 +25,63 @@ class AnyEngine(TaskEngine, Protocol):
 
     def with_origin(self, origin: Origin) -> "AnyEngine":
         """Return an engine whose writes have at most the level of texts of an origin."""
-        ...
 
     @property
     def channels(self) -> ChannelService:
         """See ChannelService."""
-        ...
 
     @property
     def chat(self) -> ChatService:
         """See ChatService."""
-        ...
 
     @property
     def tasks(self) -> TaskService:
         """See TaskService."""
-        ...
 
     @property
     def streams(self) -> StreamService:
         """See StreamService."""
-        ...
 
     @property
     def events(self) -> EventService:
         """See EventService."""
-        ...
 
     @property
     def summaries(self) -> SummaryService:
         """See SummaryService."""
-        ...
 
     @property
     def alerts(self) -> AlertService:
         """See AlertService."""
-        ...
 
     @property
     def memory(self) -> MemoryService:
         """See MemoryService."""
-        ...
 
     @property
     def retention(self) -> RetentionService:
         """See RetentionService."""
-        ...
 
     @property
     def graph(self) -> GraphService:
         """See GraphService."""
-        ...
 
     @property
     def people(self) -> PeopleService:
         """See PeopleService."""
-        ...
 
     @property
     def jobs(self) -> JobService:
         """See JobService."""
-        ...
 
     @property
     def connections(self) -> ConnectionService:
         """See ConnectionService."""
-        ...
 
     @property
     def files(self) -> FileService:
         """See FileService."""
-        ...
 
     @property
     def maintenance(self) -> MaintenanceService:
         """See MaintenanceService."""
-        ...

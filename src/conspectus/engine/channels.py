@@ -28,7 +28,7 @@ from conspectus.model.channels import (
 from conspectus.model.filter import And, Eq, Filter, Not
 from conspectus.model.jobs import Upload
 from conspectus.model.query import Budget, Query, QueryContext
-from conspectus.model.records import Document, Source, StoredChunk, Written
+from conspectus.model.records import Source, StoredChunk, Written
 from conspectus.model.results import Hit
 from conspectus.retrieval.chains import chain_of
 from conspectus.retrieval.scoring import profile_by_name
@@ -49,11 +49,7 @@ CANDIDATES = 50
 class ChannelService(Service):
     """Channels: messages, threads and reply chains, and context windows for queries in a channel."""
 
-    def __init__(
-        self,
-        context: EngineContext,
-        search: SearchService,
-    ) -> None:
+    def __init__(self, context: EngineContext, search: SearchService) -> None:
         super().__init__(context)
         self._search = search
 
@@ -79,7 +75,10 @@ class ChannelService(Service):
         progress = options.get("progress")
         written: list[Written] = []
         for batch in batches(given):
-            stored = await self._stored(place, target, batch)
+            # The messages whose keys are in the batch, or that one of it replies to.
+            keys = {key for each in batch for key in (each.key, each.reply_to, each.thread) if key}
+            ids = [message_id(target.id, key) for key in sorted(keys)]
+            stored = {each.key: each for each in await self._authorized.inside(place, ids)} if ids else {}
             guesses = not written and threading.guesses(batch, stored)
             said = await self._earlier_messages(place, target, batch) if guesses else ()
             documents = await asyncio.to_thread(threading.documents, batch, stored, said)
@@ -207,14 +206,6 @@ class ChannelService(Service):
         until = self._parts.clock() if begins is None else begins.start
         maximum = RECALLED if len(batch) == 1 else MEMORY
         return await self._authorized.latest(place, channel, limit=maximum, until=until)
-
-    async def _stored(
-        self, place: SourceRef, channel: Source, batch: Sequence[NewMessage]
-    ) -> dict[str, Document]:
-        """Return the stored keys among those of a batch and of the messages it replies to."""
-        keys = {key for each in batch for key in (each.key, each.reply_to, each.thread) if key}
-        ids = [message_id(channel.id, key) for key in sorted(keys)]
-        return {each.key: each for each in await self._authorized.inside(place, ids)} if ids else {}
 
     async def _related(self, query: ChannelQuery, place: SourceRef, here: Source) -> list[Source]:
         """Return other channels of the member that the person may read and that have comparable hits."""

@@ -282,21 +282,17 @@ def _passage(citation: Citation, text: str) -> ChatSource:
 
 def _task_line(number: int, hit: Hit) -> TaskLine:
     facts = hit.document.metadata
-    priority = facts.get("priority")
+    priority, key = facts.get("priority"), hit.document.key
     return TaskLine(
         number=number,
-        task=escaped(_named(hit.document.key)),
+        # A key in brackets must not look like a number of a citation.
+        task=escaped(f"#{key}" if any(marks(f"[{key}]")) else key),
         status=escaped(str(facts.get("status", "none"))),
         priority=None if priority is None else escaped(str(priority)),
         snippet=escaped(snippet(hit.chunk.text)),
         similarity=hit.similarity,
         document=hit.document.id,
     )
-
-
-def _named(key: str) -> str:
-    """Return a key in brackets for a line of tasks, escaped if it looks like a citation number."""
-    return f"#{key}" if any(marks(f"[{key}]")) else key
 
 
 def _task(line: TaskLine, hit: Hit) -> ChatSource:

@@ -1,6 +1,5 @@
 """The components of an engine, shared by its views for different people."""
 
-import logging
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
@@ -27,8 +26,6 @@ from conspectus.ports.memories import Memories
 from conspectus.ports.streams import Alerts, CaptionReader, Poster, Summaries
 from conspectus.ports.web import Connector, Fetcher, Reranker
 from conspectus.settings import Settings
-
-logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,18 +85,15 @@ class IndexRegistry(Protocol):
 
     async def forget(self, collection: Collection, space: EmbeddingSpace | None) -> None:
         """Delete an index."""
-        ...
 
     async def stray(self) -> Sequence[str]:
         """Return the names of indexes of deleted collections, and of embedding models that a collection left.
 
         Only indexes that certainly belong to this store are returned.
         """
-        ...
 
     async def sweep(self) -> None:
         """Delete stray indexes, except those being built."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)

@@ -60,7 +60,9 @@ class ConnectionService(Service):
         Raises Conflict if the name is taken, InvalidInput for options that the connector does not know or
         that look like secrets, which cannot be stored yet.
         """
-        place = await self._managed(collection, "connect a collection")
+        require_scope(self._person, "write", "write")
+        place = await self._authorized.place_of((await self._collections.get_or_create(collection)).id)
+        place.require("manager", "connect a collection")
         if self._person.origin is not None:
             raise PermissionDenied("connect a collection", "a key without an origin")
         options = options or {}
@@ -144,13 +146,6 @@ class ConnectionService(Service):
     async def start(self) -> None:
         """Watch every connection with the option `watch` in the background, with the rights of its owner."""
         self._core.ensure_running(Followers, lambda: Followers(self._watched))
-
-    async def _managed(self, collection: str, action: str) -> SourceRef:
-        require_scope(self._person, "write", "write")
-        target = await self._collections.get_or_create(collection)
-        place = await self._authorized.place_of(target.id)
-        place.require("manager", action)
-        return place
 
     async def _syncs(self, place: SourceRef, wiki: Connection) -> Sequence[Job]:
         """Return the unfinished sync jobs of this connection."""

@@ -388,14 +388,16 @@ class EngineContext:
 
 
 class Service:
-    """A group of operations on one store with the permissions of one user.
+    """A part of the engine on one store with the permissions of one user.
 
-    Public methods raise InvalidInput for an argument of another type than is annotated.
+    Public methods raise InvalidInput for an argument of another type than is annotated, unless the class is
+    not `checked`: then only other services call it.
     """
 
-    def __init_subclass__(cls, **rest: Any) -> None:
+    def __init_subclass__(cls, *, checked: bool = True, **rest: Any) -> None:
         super().__init_subclass__(**rest)
-        check_methods(cls)
+        if checked:
+            check_methods(cls)
 
     def __init__(self, context: EngineContext) -> None:
         self._context = context

@@ -26,18 +26,13 @@ if TYPE_CHECKING:
     from conspectus.engine.events import EventService
     from conspectus.engine.files import FileService
     from conspectus.engine.graph import GraphService
-    from conspectus.engine.graph_access import GraphAccess
     from conspectus.engine.jobs import JobQueue, JobService
     from conspectus.engine.memory import MemoryService
     from conspectus.engine.memory_extraction import FactExtraction
-    from conspectus.engine.memory_reads import MemoryReader
-    from conspectus.engine.memory_writes import MemoryWriter
     from conspectus.engine.people import PeopleService
-    from conspectus.engine.retention import RetentionRules, RetentionService
-    from conspectus.engine.stream_reader import StreamReader
+    from conspectus.engine.retention import RetentionService
     from conspectus.engine.streams import StreamService
-    from conspectus.engine.summaries import LiveSummaries, SummaryService
-    from conspectus.engine.summary_pipeline import SummaryPipeline
+    from conspectus.engine.summaries import SummaryService
     from conspectus.engine.tasks import TaskService
     from conspectus.ingest.job_execution import Outcome, Tell
     from conspectus.model.jobs import Job
@@ -111,63 +106,50 @@ class Engine:
     def streams(self) -> "StreamService":
         """Streams, their captions and moments."""
         from conspectus.engine.streams import StreamService
-        from conspectus.engine.video_search import VideoSearch
 
-        videos = VideoSearch(self._context, self._searcher, self._streams)
-        live = self._live_summaries
-        return StreamService(self._context, self.collections, self.documents, self._streams, videos, live)
+        return StreamService(self._context, self.collections, self.documents, self._searcher, self._queue)
 
     @cached_property
     def events(self) -> "EventService":
         """Events of streams, and the entities in them."""
         from conspectus.engine.events import EventService
 
-        return EventService(self._context, self._streams)
+        return EventService(self._context)
 
     @cached_property
     def summaries(self) -> "SummaryService":
         """Summaries of streams."""
         from conspectus.engine.summaries import SummaryService
 
-        return SummaryService(
-            self._context, self._streams, self._summaries, self._queue, self._live_summaries
-        )
+        return SummaryService(self._context, self._queue)
 
     @cached_property
     def alerts(self) -> "AlertService":
         """Saved queries that new captions are matched with."""
         from conspectus.engine.alerts import AlertService
 
-        return AlertService(self._context, self._streams)
+        return AlertService(self._context)
 
     @cached_property
     def memory(self) -> "MemoryService":
         """Memories of users, agents and conversations."""
         from conspectus.engine.memory import MemoryService
 
-        return MemoryService(
-            self._context, self._memories, self._memory_writer, self._searcher, lambda: self._extraction
-        )
+        return MemoryService(self._context, self._searcher, lambda: self._extraction)
 
     @cached_property
     def retention(self) -> "RetentionService":
         """Rules that delete old memories."""
         from conspectus.engine.retention import RetentionService
 
-        return RetentionService(
-            self._context,
-            self._memories,
-            self._retention_rules,
-            self._queue,
-            lambda person: self.as_person(person).retention,
-        )
+        return RetentionService(self._context, self._queue, lambda person: self.as_person(person).retention)
 
     @cached_property
     def graph(self) -> "GraphService":
         """Nodes, edges and entities."""
         from conspectus.engine.graph import GraphService
 
-        return GraphService(self._context, self._graphs)
+        return GraphService(self._context)
 
     @cached_property
     def people(self) -> "PeopleService":
@@ -244,54 +226,10 @@ class Engine:
         return Searcher(self._context)
 
     @cached_property
-    def _streams(self) -> "StreamReader":
-        from conspectus.engine.stream_reader import StreamReader
-
-        return StreamReader(self._context)
-
-    @cached_property
-    def _summaries(self) -> "SummaryPipeline":
-        from conspectus.engine.summary_pipeline import SummaryPipeline
-
-        return SummaryPipeline(self._context, self._streams)
-
-    @cached_property
-    def _live_summaries(self) -> "LiveSummaries":
-        from conspectus.engine.summaries import LiveSummaries
-
-        return LiveSummaries(self._context, self._streams, self._summaries, self._queue)
-
-    @cached_property
-    def _memories(self) -> "MemoryReader":
-        from conspectus.engine.memory_reads import MemoryReader
-
-        return MemoryReader(self._context)
-
-    @cached_property
-    def _memory_writer(self) -> "MemoryWriter":
-        from conspectus.engine.memory_writes import MemoryFacts, MemoryWriter
-
-        return MemoryWriter(
-            self._context, self._memories, MemoryFacts(self._context, self._memories, self._graphs)
-        )
-
-    @cached_property
     def _extraction(self) -> "FactExtraction":
         from conspectus.engine.memory_extraction import FactExtraction
 
-        return FactExtraction(self._context, self._memories, self._memory_writer, self._queue)
-
-    @cached_property
-    def _retention_rules(self) -> "RetentionRules":
-        from conspectus.engine.retention import RetentionRules
-
-        return RetentionRules(self._context, self._memories)
-
-    @cached_property
-    def _graphs(self) -> "GraphAccess":
-        from conspectus.engine.graph_access import GraphAccess
-
-        return GraphAccess(self._context)
+        return FactExtraction(self._context, self._queue)
 
     @cached_property
     def _queue(self) -> "JobQueue":
@@ -303,9 +241,13 @@ class Engine:
         """Run a job."""
         match job.kind:
             case "summary":
-                return await self._summaries.perform(job, tell)
+                from conspectus.engine.summary_pipeline import SummaryPipeline
+
+                return await SummaryPipeline(self._context).perform(job, tell)
             case "retention":
-                return await self._retention_rules.perform(job, tell)
+                from conspectus.engine.retention import RetentionRules
+
+                return await RetentionRules(self._context).perform(job, tell)
             case "extraction":
                 return await self._extraction.perform(job, tell)
             case _:

@@ -198,9 +198,9 @@ MAX_CANDIDATES = 10_000
 class EventService(Service):
     """Events of streams, and the entities in them."""
 
-    def __init__(self, context: EngineContext, reader: StreamReader) -> None:
+    def __init__(self, context: EngineContext) -> None:
         super().__init__(context)
-        self._reader = reader
+        self._reader = StreamReader(context)
 
     async def add(
         self, events: NewEvent | Iterable[NewEvent], *, stream: str, collection: str = "default"
@@ -218,7 +218,10 @@ class EventService(Service):
         clock = clock_of(target)
         written: list[Written] = []
         for documents in batches(event_document(each, target, clock) for each in given):
-            await self._require_events(place, [event_id(target.id, each.key or "") for each in documents])
+            ids = [event_id(target.id, each.key or "") for each in documents]
+            for each in await self._authorized.inside(place, ids):
+                if each.kind != "event":
+                    raise Conflict("event", each.key, f"is the key of a {each.kind}")
             written += await self._context.write(documents, target)
         await self._context.embed_in(place, wait=False)
         return written
@@ -296,12 +299,6 @@ class EventService(Service):
         found = await opened.index.search(Probe(place.narrowed(where), words, None, MAX_CANDIDATES))
         ids = [ChunkId(int(each)) for each in found.ids[found.words > 0]]
         return ids if len(ids) < MAX_CANDIDATES else None
-
-    async def _require_events(self, place: SourceRef, ids: Sequence[str]) -> None:
-        """Raise Conflict if a caption has the key of an event."""
-        for each in await self._authorized.inside(place, ids):
-            if each.kind != "event":
-                raise Conflict("event", each.key, f"is the key of a {each.kind}")
 
 
 def _reports(event: Caption) -> Iterator[Report]:

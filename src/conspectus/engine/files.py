@@ -399,14 +399,9 @@ class Scan:
             fits = _holds(_first(whole, middle).text, limit, count)
             low, high = (middle, high) if fits else (low, middle - 1)
         cut = _first(whole, low)
-        told = (*notices, f"{_left_out(whole, cut)} of {whole.matches} lines are left out: raise max_tokens")
+        left = whole.matches - sum(each.matched for found in cut.files for each in found.lines)
+        told = (*notices, f"{left} of {whole.matches} lines are left out: raise max_tokens")
         return replace(cut, complete=False, notices=told, tokens=count(cut.text))
-
-
-def _left_out(whole: GrepResult, cut: GrepResult) -> int:
-    """Return how many matching lines a budget left out."""
-    kept = sum(each.matched for found in cut.files for each in found.lines)
-    return whole.matches - kept
 
 
 def _first(result: GrepResult, number: int) -> GrepResult:

@@ -62,10 +62,10 @@ MAX_LIMIT = 1_000
 class GraphService(Service):
     """Graphs: nodes, edges, traversals, and the entities that passages and texts mention."""
 
-    def __init__(self, context: EngineContext, access: GraphAccess) -> None:
+    def __init__(self, context: EngineContext) -> None:
         super().__init__(context)
-        self._access = access
-        self._linker = EntityLinker(context, access)
+        self._access = GraphAccess(context)
+        self._linker = EntityLinker(context)
 
     async def get_or_create(self, name: str = "default", *, collection: str = "default") -> Source:
         """Return the graph of that name; create it if it is new. Its source is `graph/` and the name."""
@@ -362,14 +362,12 @@ _DESCRIBED: Final = 20
 _LOOKED_UP: Final = 500
 
 
-class EntityLinker:
+class EntityLinker(Service, checked=False):
     """Finds mentions in texts, and links them to nodes."""
 
-    def __init__(self, context: EngineContext, access: GraphAccess) -> None:
-        self._context = context
-        self._core = context.core
-        self._parts = context.parts
-        self._access = access
+    def __init__(self, context: EngineContext) -> None:
+        super().__init__(context)
+        self._access = GraphAccess(context)
 
     async def linked(
         self,

@@ -11,7 +11,7 @@ from urllib.parse import quote
 from conspectus.access.graph_reader import AuthorizedGraphs, AuthorizedMentions, VisibleGraphs
 from conspectus.access.policy import require_scope
 from conspectus.access.reader import SourceRef
-from conspectus.engine.context import EngineContext, EngineCore
+from conspectus.engine.context import EngineContext, EngineCore, Service
 from conspectus.errors import Conflict, InvalidInput, NotFound, TooLarge, require_range
 from conspectus.graph.expansion import FEW, GraphCandidates
 from conspectus.graph.name_keys import keys_of
@@ -186,14 +186,11 @@ PREFIX = "graph/"
 """The prefix of graph sources, so that no graph takes the name of another source."""
 
 
-class GraphAccess:
+class GraphAccess(Service, checked=False):
     """Finds graphs, and stores validated nodes and edges."""
 
     def __init__(self, context: EngineContext) -> None:
-        self._parts = context.parts
-        self._person = context.person
-        self._authorized = context.authorized
-        self._writer = context.writer
+        super().__init__(context)
         self._reader = AuthorizedGraphs(context.authorized, context.parts.graphs)
 
     def of(self, place: SourceRef, graphs: Sequence[Source]) -> VisibleGraphs:

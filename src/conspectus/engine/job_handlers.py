@@ -11,7 +11,7 @@ from typing import Any
 from conspectus.access.policy import require_scope
 from conspectus.access.reader import AuthorizedJobs
 from conspectus.engine.collections import CollectionService
-from conspectus.engine.context import EngineContext
+from conspectus.engine.context import EngineContext, Service
 from conspectus.engine.documents import DocumentService
 from conspectus.errors import Conflict, ConspectusError, LockLost, NotFound, PermissionDenied, UnreadableFile
 from conspectus.ingest.connection_sync import synchronise
@@ -32,21 +32,16 @@ from conspectus.text.hashing import stable_id
 PAGE = 1_000
 
 
-class JobHandlers:
+class JobHandlers(Service, checked=False):
     """The handlers of each kind of job. Every handler is idempotent."""
 
     def __init__(
         self, context: EngineContext, collections: CollectionService, documents: DocumentService
     ) -> None:
-        self._context = context
-        self._core = context.core
-        self._parts = context.parts
-        self._person = context.person
-        self._authorized = context.authorized
+        super().__init__(context)
         self._authorized_jobs = AuthorizedJobs(context.authorized, context.parts.work.job_store)
         self._collections = collections
         self._documents = documents
-        self._writer = context.writer
 
     async def perform(self, job: Job, tell: Tell) -> Outcome:
         """Run a job and return its result."""
@@ -180,26 +175,20 @@ class JobHandlers:
         """Replace the content of an origin by these documents; its other documents are deleted."""
         written: list[Written] = []
         for batch in batches(documents):
-            await self._require_last(job)
+            # A later attempt may have begun elsewhere, as after a long pause of this process.
+            now = await self._parts.work.job_store.job(job.id)
+            if now is not None and now.attempts != job.attempts:
+                raise LockLost(f"job {job.id}")
             written += await self._put(job, source, batch)
         counts = Counter[str](each.outcome for each in written)
         kept = {each.id for each in written}
-        gone = [each for each in await self._ids(source, belonging) if each not in kept]
+        place = await self._authorized.place_of(source.collection)
+        stored = self._authorized.stored(place, And((Eq("source", source.id), belonging)))
+        gone = [each.id async for page in stored for each in page if each.id not in kept]
         deleted = (await self._documents.delete(gone)).documents if gone else 0
         chunks = sum(each.chunks for each in written)
         counts.update({"documents": len(written), "chunks": chunks, "deleted": deleted})
         return counts
-
-    async def _require_last(self, job: Job) -> None:
-        """Raise LockLost if a later attempt was started elsewhere, as after a long pause of this process."""
-        now = await self._parts.work.job_store.job(job.id)
-        if now is not None and now.attempts != job.attempts:
-            raise LockLost(f"job {job.id}")
-
-    async def _ids(self, source: Source, belonging: Filter) -> list[str]:
-        place = await self._authorized.place_of(source.collection)
-        stored = self._authorized.stored(place, And((Eq("source", source.id), belonging)))
-        return [each.id async for page in stored for each in page]
 
     async def _finish_embedding(self, job: Job) -> None:
         place = await self._authorized.place_of(job.collection)

@@ -47,13 +47,11 @@ ORIGIN = "origin"
 """Argument of a job: the origin of the key that made it."""
 
 
-class JobQueue:
+class JobQueue(Service, checked=False):
     """The jobs of one user, run in this process or in another one."""
 
     def __init__(self, context: EngineContext, perform: Perform) -> None:
-        self._context = context
-        self._core = context.core
-        self._parts = context.parts
+        super().__init__(context)
         self._perform = perform
 
     async def start(self) -> None:
@@ -76,11 +74,11 @@ class JobQueue:
         arguments: Mapping[str, Json],
     ) -> Job:
         """Return a job that is not stored yet."""
-        origin = self._context.person.origin
+        origin = self._person.origin
         return Job(
             id=JobId(str(uuid4())),
             kind=kind,
-            owner=self._context.person.id,
+            owner=self._person.id,
             collection=place.collection.id,
             source=source,
             title=title,
@@ -102,7 +100,7 @@ class JobQueue:
         scope = JobScope((JobPlace(place.collection.id),), ("queued", "running"))
         async for page in pages(self._parts.work.job_store.jobs, scope):
             for job in page.jobs:
-                same = job.kind == kind and job.owner == self._context.person.id
+                same = job.kind == kind and job.owner == self._person.id
                 if same and job.arguments == new.arguments:
                     return job
         return await self.submit(new)
@@ -163,13 +161,17 @@ class JobService(Service):
             raise InvalidInput(
                 "url", "must not contain a user name or password; give an Authorization header"
             )
-        sent = _headers(headers or {})
+        sent: dict[str, Json] = dict(headers or {})
+        if not all(isinstance(part, str) for pair in sent.items() for part in pair):
+            raise InvalidInput("headers", "must be names and values, both text")
+        if method.upper() not in METHODS:
+            raise InvalidInput("method", f"must be one of {', '.join(METHODS)}")
         whole = str(address)
         secret: dict[str, Json] = {"headers": sent} if sent else {}
         if address.query:
             secret["url"] = whole
         target_name = source_name(whole) if source is None else named("source", source)
-        arguments = {"method": _method(method), "source": target_name, **self._cut(**options)}
+        arguments = {"method": method.upper(), "source": target_name, **self._cut(**options)}
         if secret:
             arguments["repeatable"] = False
         if not address.query:
@@ -327,15 +329,3 @@ def _size(upload: Upload) -> int:
     if not stat.S_ISREG(state.st_mode):
         raise UnreadableFile(upload.name, "is not a file")
     return state.st_size
-
-
-def _method(name: str) -> str:
-    if name.upper() not in METHODS:
-        raise InvalidInput("method", f"must be one of {', '.join(METHODS)}")
-    return name.upper()
-
-
-def _headers(headers: Mapping[str, str]) -> dict[str, Json]:
-    if not all(isinstance(part, str) for pair in headers.items() for part in pair):
-        raise InvalidInput("headers", "must be names and values, both text")
-    return dict(headers)

@@ -64,18 +64,16 @@ class MemoryService(Service):
     def __init__(
         self,
         context: EngineContext,
-        reader: MemoryReader,
-        batches: MemoryWriter,
         searcher: Searcher,
         extraction: "Callable[[], FactExtraction]",
     ) -> None:
         super().__init__(context)
-        self._reader = reader
-        self._facts = batches.facts
-        self._batches = batches
-        self._search = MemorySearch(context, reader, searcher)
-        self._transfer = MemoryTransfer(context, reader, batches)
-        self._deletion = MemoryDeletion(context, reader)
+        self._reader = MemoryReader(context)
+        self._batches = MemoryWriter(context)
+        self._facts = self._batches.facts
+        self._search = MemorySearch(context, searcher)
+        self._transfer = MemoryTransfer(context)
+        self._deletion = MemoryDeletion(context)
         self._extraction = extraction
 
     async def add(
@@ -134,7 +132,9 @@ class MemoryService(Service):
                 raise PreconditionFailed("memory", memory)
             if before.cites is not None and "kind" in changes:
                 raise InvalidInput("kind", "of an extracted fact cannot be changed")
-            new = _lowered(replace(as_input(before), **changes), before)
+            new, document = replace(as_input(before), **changes), before.document
+            levels = (least_trusted(document.origin, new.origin), least(document.trust, new.trust))
+            new = replace(new, origin=levels[0], trust=levels[1])
             if before.closed_by is not None and new.fact != before.fact and "valid_until" not in changes:
                 new = replace(new, valid_until=None)
             source = memory_sources.by_id[before.document.source]
@@ -345,30 +345,19 @@ class MemoryService(Service):
         return await self._transfer.take_in(lines, collection, scope=scope, progress=progress)
 
 
-def _lowered(new: NewMemory, before: Memory) -> NewMemory:
-    """Return a changed memory at most at the level that it had."""
-    document = before.document
-    origin, trust = least_trusted(document.origin, new.origin), least(document.trust, new.trust)
-    return replace(new, origin=origin, trust=trust)
-
-
 NOWHERE = Source(SourceId(""), CollectionId(""), "")
 """The limits that a memory is checked against before its source exists."""
 Stored = Mapping[str, Sequence[Memory]]
 
 
-class MemoryTransfer:
+class MemoryTransfer(Service, checked=False):
     """Export and import of memories as JSON Lines, with all versions."""
 
-    def __init__(self, context: EngineContext, reader: MemoryReader, batches: MemoryWriter) -> None:
-        self._context = context
-        self._core = context.core
-        self._parts = context.parts
-        self._person = context.person
-        self._authorized = context.authorized
-        self._reader = reader
-        self._facts = batches.facts
-        self._batches = batches
+    def __init__(self, context: EngineContext) -> None:
+        super().__init__(context)
+        self._reader = MemoryReader(context)
+        self._batches = MemoryWriter(context)
+        self._facts = self._batches.facts
 
     async def export(
         self, scope: Scope, collection: str, *, after: str | None, limit: int | None
@@ -430,12 +419,18 @@ class MemoryTransfer:
     async def _write_batch(
         self, batch: Sequence[Line], place: SourceRef, memory_sources: Mapping[Scope, Source]
     ) -> list[MemoryWritten]:
-        ids = {Reference(line.scope, line.key): _id(memory_sources[line.scope], line.key) for line in batch}
+        ids = {
+            Reference(line.scope, line.key): stable_id("document", memory_sources[line.scope].id, line.key)
+            for line in batch
+        }
         ids |= await self._referenced_ids(batch, place, ids)
+        preparations = {line.scope: self._context.preparation(memory_sources[line.scope]) for line in batch}
         while True:
             stored = await self._histories_of(batch, place, ids)
             try:
-                done = await self._write_lines(batch, memory_sources, ids, stored)
+                ready, done = await asyncio.to_thread(plan_import, batch, stored, ids, preparations)
+                if ready:
+                    await self._core.records.write(ready)
             except PreconditionFailed:
                 continue
             await self._core.open_indexes.catch_up(place.collection.id)
@@ -486,20 +481,6 @@ class MemoryTransfer:
             found[memories[-1].id] = memories
         return found
 
-    async def _write_lines(
-        self,
-        batch: Sequence[Line],
-        memory_sources: Mapping[Scope, Source],
-        ids: Mapping[Reference, str],
-        stored: Stored,
-    ) -> list[MemoryWritten]:
-        """Write the missing memories and versions in one transaction. Raises PreconditionFailed."""
-        preparations = {line.scope: self._context.preparation(memory_sources[line.scope]) for line in batch}
-        ready, done = await asyncio.to_thread(plan_import, batch, stored, ids, preparations)
-        if ready:
-            await self._core.records.write(ready)
-        return done
-
     async def _state_facts(
         self,
         batch: Sequence[Line],
@@ -519,7 +500,3 @@ class MemoryTransfer:
             stated = await self._facts.graphs.add_facts(ends.values(), edges, **where)
             for edge, written in zip(edges, stated, strict=True):
                 await self._facts.explain(place, memory_sources[scope], str(edge.evidence), written)
-
-
-def _id(source: Source, key: str) -> str:
-    return stable_id("document", source.id, key)

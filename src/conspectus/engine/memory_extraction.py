@@ -1,7 +1,7 @@
 """Extraction of facts: a background job in which a chat model reads memories; each fact cites its memory."""
 
 import logging
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import partial
 from typing import Any, Final
@@ -9,7 +9,7 @@ from typing import Any, Final
 from conspectus.access.memory_reader import MemorySources
 from conspectus.access.policy import require_scope
 from conspectus.access.reader import SourceRef
-from conspectus.engine.context import EngineContext
+from conspectus.engine.context import EngineContext, Service
 from conspectus.engine.jobs import JobQueue
 from conspectus.engine.memory_reads import MemoryReader, delete_selected, memory_in
 from conspectus.engine.memory_writes import MemoryWriter
@@ -35,7 +35,7 @@ from conspectus.memory.facts import PROMPT, FactForm, cited_facts, found_facts, 
 from conspectus.memory.retention import RetentionWorker
 from conspectus.memory.scopes import MEMORIES, beyond, checked, holds, scope_of
 from conspectus.model.filter import Eq
-from conspectus.model.ids import DocumentId, JobId
+from conspectus.model.ids import JobId
 from conspectus.model.jobs import FINISHED, Job
 from conspectus.model.memory import MAX_FACT_TOKENS, ExtractedFact, Memory, Scope
 from conspectus.model.records import Json, Metadata, Source
@@ -105,28 +105,25 @@ class MemoryAnswers:
     fault: Exception | None = None
 
 
-class FactExtraction:
+class FactExtraction(Service, checked=False):
     """Extracts facts from the memories of one user's scopes. Every step can be repeated."""
 
-    def __init__(
-        self, context: EngineContext, reader: MemoryReader, writer: MemoryWriter, queue: JobQueue
-    ) -> None:
-        self._context = context
-        self._parts = context.parts
-        self._reader = reader
-        self._writer = writer
+    def __init__(self, context: EngineContext, queue: JobQueue) -> None:
+        super().__init__(context)
+        self._reader = MemoryReader(context)
+        self._memories = MemoryWriter(context)
         self._queue = queue
 
     async def start(
         self, collection: str, scope: Scope | None, *, max_tokens: int | None = None, replay: bool = False
     ) -> Job:
         """Return the job of a run, which is the queued or running one with the same arguments, if any."""
-        require_scope(self._context.person, "write", "extract facts")
+        require_scope(self._person, "write", "extract facts")
         tokens = self._parts.settings.max_fact_tokens if max_tokens is None else max_tokens
         require_range("max_tokens", tokens, 1, MAX_FACT_TOKENS)
         if self._parts.chat_model is None:
             raise ChatNotConfigured
-        place = await self._context.authorized.place(collection)
+        place = await self._authorized.place(collection)
         await self._sources(place, None if scope is None else checked(scope))
         values: dict[str, Json] = {"max_tokens": tokens, "replay": replay}
         values["scope"] = None if scope is None else {**asdict(scope)}
@@ -143,7 +140,8 @@ class FactExtraction:
         outcome = COMPLETE
         for source in sources.sources:
             one = MemorySources(run.place, (source,), self._parts.memories)
-            async for memories in self._pages(one):
+            async for page in one.pages(GIVEN, size=PAGE):
+                memories = [memory_in(one, document, text) for document, text in page]
                 if not await self._read(run, source, one, memories):
                     outcome = SPENT
                 looked += len(memories)
@@ -156,7 +154,7 @@ class FactExtraction:
         model = self._parts.chat_model
         if model is None:
             raise ChatNotConfigured
-        place = await self._context.authorized.place_of(job.collection)
+        place = await self._authorized.place_of(job.collection)
         progress, limit = Progress.of(job.result), job.arguments.get("max_tokens")
         count = self._parts.counter(model.tokenizer)
         budget = TokenBudget(limit if isinstance(limit, int) else 0, count, progress.tokens)
@@ -178,14 +176,6 @@ class FactExtraction:
             place.require("editor", "extract facts", source=each)
         return found
 
-    async def _pages(self, sources: MemorySources) -> AsyncIterator[list[Memory]]:
-        after: str | None = None
-        while True:
-            rows, after = await sources.page(GIVEN, after=after, limit=PAGE)
-            yield [memory_in(sources, document, text) for document, text in rows]
-            if after is None:
-                return
-
     async def _read(
         self, run: Run, source: Source, sources: MemorySources, memories: Sequence[Memory]
     ) -> bool:
@@ -201,7 +191,10 @@ class FactExtraction:
             for each in done:
                 await self._keep(run, source, sources, each)
             run.progress.calls = calls + summary_model.calls
-            await self._report(run)
+            # An interrupted run goes on with the budget that its job keeps.
+            await self._parts.work.job_store.change(
+                run.job.id, unless=tuple(FINISHED), attempt=run.job.attempts, result=run.result
+            )
             if any(isinstance(each.fault, BudgetSpent) for each in done):
                 return False
             if len(summary_model.silence) >= MAX_FAILURES:
@@ -212,23 +205,23 @@ class FactExtraction:
         fingerprints = {each.document.id: each.document.fingerprint for each in memories}
         batch = SummaryBatch(self._parts.summaries, source.id, run.recipe, fingerprints)
         patience = summary_patience(self._parts.settings)
-        turns = self._context.core.summary_turns
+        turns = self._core.summary_turns
         return SummaryModel(run.model, batch, FactForm(), patience, turns, run.replay, run.budget)
 
     async def _unread(
         self, run: Run, summary_model: SummaryModel, memories: Sequence[Memory]
     ) -> list[MemoryAnswers]:
         """Return the memories of which not all facts are stored: with a replay, all."""
-        named = [MemoryAnswers(each, self._name(run, summary_model, each)) for each in memories]
+        named = []
+        for memory in memories:
+            # The mark of a memory that was read is equal for equal prompts, model and trust.
+            asked = [summary_model.name_of(each) for each in self._prompts(run, memory)]
+            mark = stable_id("facts", memory.document.origin, memory.document.trust, *asked)
+            named.append(MemoryAnswers(memory, mark))
         if run.replay:
             return named
         known = await self._parts.summaries.stored([each.name for each in named])
         return [each for each in named if each.name not in known]
-
-    def _name(self, run: Run, summary_model: SummaryModel, memory: Memory) -> str:
-        """Return the name of the mark that a memory was read: equal for equal prompts, model and trust."""
-        asked = [summary_model.name_of(each) for each in self._prompts(run, memory)]
-        return stable_id("facts", memory.document.origin, memory.document.trust, *asked)
 
     def _prompts(self, run: Run, memory: Memory) -> list[SummaryPrompt]:
         return list(prompts(memory, window=run.model.window, count=run.budget.count))
@@ -260,27 +253,24 @@ class FactExtraction:
         kept = {each for each, _ in written} if same else set()
         run.progress.deleted += await self._delete_others(sources, memory, kept)
         if same:
-            await self._mark(run, source, reading.name, same[0].id, same[0].fingerprint)
+            mark = NewSummary(reading.name, run.recipe, "", ((memory.document.id, same[0].fingerprint),))
+            try:
+                await self._parts.summaries.add(source.id, mark)
+            except PreconditionFailed:
+                logger.info("extraction_repeated memory=%(memory)s", {"memory": memory.id})
             run.progress.memories += 1
             run.progress.facts += sum(added for _, added in written)
             run.progress.refused += refused + len(facts) - len(written)
-
-    async def _mark(self, run: Run, source: Source, name: str, memory: DocumentId, fingerprint: str) -> None:
-        mark = NewSummary(name, run.recipe, "", ((memory, fingerprint),))
-        try:
-            await self._parts.summaries.add(source.id, mark)
-        except PreconditionFailed:
-            logger.info("extraction_repeated memory=%(memory)s", {"memory": memory})
 
     async def _write(
         self, run: Run, source: Source, memory: Memory, facts: Sequence[ExtractedFact]
     ) -> list[tuple[str, bool]]:
         """Store facts; return their ids, and whether they are new. What no graph can hold is left out."""
-        storable = [each for each in facts if await self._writer.accepts(source, run.place, each)]
+        storable = [each for each in facts if await self._memories.accepts(source, run.place, each)]
         if not storable:
             return []
         try:
-            done = await self._writer.write(source, run.place, memory.scope, storable)
+            done = await self._memories.write(source, run.place, memory.scope, storable)
         except NotFound:
             return []
         collection = run.place.collection
@@ -294,12 +284,6 @@ class FactExtraction:
         if not gone:
             return 0
         return (await delete_selected(self._context, gone, pinned=True, dry_run=False)).memories
-
-    async def _report(self, run: Run) -> None:
-        """Keep the counts with the job, so that a run that is interrupted goes on with its budget."""
-        await self._parts.work.job_store.change(
-            run.job.id, unless=tuple(FINISHED), attempt=run.job.attempts, result=run.result
-        )
 
     def watch(self) -> None:
         """Start runs for the collections of the settings, in one process of the store."""
@@ -315,12 +299,12 @@ class FactExtraction:
 
         pause = 60.0 * settings.fact_interval_minutes
         turn = partial(self._parts.turns, EXTRACTING)
-        self._context.core.ensure_running(FactWorker, lambda: FactWorker(look, turn=turn, pause=pause))
+        self._core.ensure_running(FactWorker, lambda: FactWorker(look, turn=turn, pause=pause))
 
     async def _look(self, name: str, latest: dict[str, tuple[int, JobId]]) -> None:
         """Start a run if the collection has changed since the last one, or that left something."""
         try:
-            place = await self._context.authorized.find(name)
+            place = await self._authorized.find(name)
             if place is None:
                 return
             before, last = latest.get(name, (-1, JobId("")))

@@ -4,7 +4,7 @@ from collections.abc import AsyncIterator, Callable, Sequence
 
 from conspectus.access.memory_reader import AuthorizedMemories, MemorySources
 from conspectus.access.reader import SourceRef
-from conspectus.engine.context import EngineContext
+from conspectus.engine.context import EngineContext, Service
 from conspectus.errors import InvalidInput, NotFound
 from conspectus.memory.documents import closed_by, memory_of, naming_only
 from conspectus.memory.documents import recent as latest
@@ -26,12 +26,11 @@ from conspectus.text.hashing import stable_id
 LIMIT = 1_000
 
 
-class MemoryReader:
+class MemoryReader(Service, checked=False):
     """Reads memories with the permissions of one user."""
 
     def __init__(self, context: EngineContext) -> None:
-        self._parts = context.parts
-        self._authorized = context.authorized
+        super().__init__(context)
         self.stored = AuthorizedMemories(context.authorized, context.parts.memories)
 
     async def memory_sources(self, scope: Scope, collection: str) -> MemorySources:
@@ -119,13 +118,12 @@ BATCH = 500
 """Number of memories deleted in one transaction."""
 
 
-class MemoryDeletion:
+class MemoryDeletion(Service, checked=False):
     """Deletes memories with their versions and facts."""
 
-    def __init__(self, context: EngineContext, reader: MemoryReader) -> None:
-        self._context = context
-        self._parts = context.parts
-        self._reader = reader
+    def __init__(self, context: EngineContext) -> None:
+        super().__init__(context)
+        self._reader = MemoryReader(context)
 
     async def delete(
         self, memory_sources: MemorySources, what: MemorySelection, *, dry_run: bool
@@ -154,12 +152,8 @@ class MemoryDeletion:
             yield await stored.documents(memory_sources, ids, quarantined=True)
             return
         where = selection_filter(what, self._parts.clock())
-        after: str | None = None
-        while True:
-            rows, after = await memory_sources.page(where, after=after, limit=BATCH)
+        async for rows in memory_sources.pages(where, size=BATCH):
             yield [document for document, _ in rows]
-            if after is None:
-                break
         async for page in stored.withheld(memory_sources, where):
             yield page
 

@@ -6,7 +6,7 @@ from datetime import datetime
 
 from conspectus.access.memory_reader import MemorySources
 from conspectus.access.policy import among
-from conspectus.engine.context import EngineContext
+from conspectus.engine.context import EngineContext, Service
 from conspectus.engine.memory_reads import MemoryReader, memory_in
 from conspectus.engine.search import Searcher, WindowBuilder
 from conspectus.errors import require_range
@@ -68,13 +68,12 @@ class ResolvedMemoryQuery:
     vector: tuple[float, ...] | None = None
 
 
-class MemorySearch:
+class MemorySearch(Service, checked=False):
     """Searches memories and builds context windows."""
 
-    def __init__(self, context: EngineContext, reader: MemoryReader, searcher: Searcher) -> None:
-        self._parts = context.parts
-        self._authorized = context.authorized
-        self._reader = reader
+    def __init__(self, context: EngineContext, searcher: Searcher) -> None:
+        super().__init__(context)
+        self._reader = MemoryReader(context)
         self._searcher = searcher
 
     async def recall(self, query: MemoryQuery) -> MemoryRetrieval:

@@ -7,7 +7,7 @@ from datetime import timedelta
 from conspectus.access.memory_reader import MemorySources
 from conspectus.access.policy import require_scope
 from conspectus.access.reader import SourceRef
-from conspectus.engine.context import EngineContext
+from conspectus.engine.context import EngineContext, Service
 from conspectus.engine.graph_access import GraphAccess
 from conspectus.engine.memory_reads import MemoryReader
 from conspectus.errors import InvalidInput, NotFound, PreconditionFailed, TooLarge, as_field
@@ -42,14 +42,13 @@ MemoryChange = Callable[[Memory], Awaitable[Memory]]
 """Computes the new state of a memory from its current one."""
 
 
-class MemoryFacts:
+class MemoryFacts(Service, checked=False):
     """Facts of memories as edges of their scope's graph; that of a quarantined memory is none."""
 
-    def __init__(self, context: EngineContext, reader: MemoryReader, graphs: GraphAccess) -> None:
-        self._context = context
-        self._parts = context.parts
-        self._reader = reader
-        self.graphs = graphs
+    def __init__(self, context: EngineContext) -> None:
+        super().__init__(context)
+        self._reader = MemoryReader(context)
+        self.graphs = GraphAccess(context)
 
     async def check(self, source: Source, place: SourceRef, memories: Sequence[NewMemory]) -> None:
         """Validate facts, and create the graph if there are any. One that is an attack is quarantined later.
@@ -209,18 +208,13 @@ MAX_COMPARED = 50
 """Larger batches are not compared: that would take longer than embedding them."""
 
 
-class MemoryWriter:
+class MemoryWriter(Service, checked=False):
     """Writes batches of memories to the source of their scope."""
 
-    def __init__(self, context: EngineContext, reader: MemoryReader, facts: MemoryFacts) -> None:
-        self._context = context
-        self._core = context.core
-        self._parts = context.parts
-        self._person = context.person
-        self._authorized = context.authorized
-        self._writer = context.writer
-        self._reader = reader
-        self.facts = facts
+    def __init__(self, context: EngineContext) -> None:
+        super().__init__(context)
+        self._reader = MemoryReader(context)
+        self.facts = MemoryFacts(context)
 
     async def accepts(self, source: Source, place: SourceRef, new: NewMemory) -> bool:
         """Return whether a memory with its fact can be stored; the graph of its scope is created."""

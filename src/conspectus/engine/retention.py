@@ -40,15 +40,12 @@ RULES = "rules"
 KEEPING = "keeping"
 
 
-class RetentionRules:
+class RetentionRules(Service, checked=False):
     """The rules of collections, and the memories that they delete."""
 
-    def __init__(self, context: EngineContext, reader: MemoryReader) -> None:
-        self._context = context
-        self._parts = context.parts
-        self._person = context.person
-        self._authorized = context.authorized
-        self._reader = reader
+    def __init__(self, context: EngineContext) -> None:
+        super().__init__(context)
+        self._reader = MemoryReader(context)
 
     async def perform(self, job: Job, tell: Tell) -> Outcome:
         """Run a retention job."""
@@ -114,16 +111,11 @@ class RetentionService(Service):
     """Rules that delete old memories."""
 
     def __init__(
-        self,
-        context: EngineContext,
-        reader: MemoryReader,
-        rules: RetentionRules,
-        queue: JobQueue,
-        as_person: Callable[[Person], "RetentionService"],
+        self, context: EngineContext, queue: JobQueue, as_person: Callable[[Person], "RetentionService"]
     ) -> None:
         super().__init__(context)
-        self._reader = reader
-        self._rules = rules
+        self._reader = MemoryReader(context)
+        self._rules = RetentionRules(context)
         self._queue = queue
         self._as_person = as_person
 

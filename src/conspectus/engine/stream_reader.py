@@ -3,7 +3,7 @@
 from dataclasses import fields
 
 from conspectus.access.reader import SourceRef
-from conspectus.engine.context import EngineContext
+from conspectus.engine.context import Service
 from conspectus.errors import NotFound
 from conspectus.model.pages import pages
 from conspectus.model.records import Document, Kind, Source
@@ -15,11 +15,8 @@ from conspectus.text.times import StreamClock, clock_of
 PAGE = 1_000
 
 
-class StreamReader:
+class StreamReader(Service, checked=False):
     """Finds streams, and reads their captions by time."""
-
-    def __init__(self, context: EngineContext) -> None:
-        self._authorized = context.authorized
 
     async def source(self, stream: str, collection: str) -> tuple[SourceRef, Source]:
         """Return a readable stream with its collection. Raises NotFound."""

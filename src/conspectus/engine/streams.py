@@ -11,6 +11,8 @@ from conspectus.access.reader import SourceRef
 from conspectus.engine.collections import CollectionService
 from conspectus.engine.context import EngineContext, Service
 from conspectus.engine.documents import DocumentService
+from conspectus.engine.jobs import JobQueue
+from conspectus.engine.search import Searcher
 from conspectus.engine.stream_reader import StreamReader, as_caption
 from conspectus.engine.summaries import LiveSummaries
 from conspectus.engine.video_search import VideoSearch, inside
@@ -77,16 +79,15 @@ class StreamService(Service):
         context: EngineContext,
         collections: CollectionService,
         documents: DocumentService,
-        reader: StreamReader,
-        videos: VideoSearch,
-        live: LiveSummaries,
+        searcher: Searcher,
+        queue: JobQueue,
     ) -> None:
         super().__init__(context)
         self._collections = collections
         self._documents = documents
-        self._reader = reader
-        self._videos = videos
-        self._live = live
+        self._reader = StreamReader(context)
+        self._videos = VideoSearch(context, searcher)
+        self._live = LiveSummaries(context, queue)
 
     async def put(self, stream: NewStream | str) -> Stream:
         """Create a stream, or change the given fields of a stored one.
@@ -95,7 +96,8 @@ class StreamService(Service):
         their times would change.
         """
         new = NewStream(stream) if isinstance(stream, str) else stream
-        await self._shelf_for(new.collection)
+        if await self._authorized.find(new.collection) is None:
+            await self._writer.collection(new.collection)
         place = await self._authorized.place(new.collection)
         found = await self._authorized.source(place, new.name)
         if found is not None and found.kind != "stream":
@@ -360,11 +362,6 @@ class StreamService(Service):
         by_id = {str(each.id): each for each in written}
         again = {name: changed(each, outcome="unchanged") for name, each in by_id.items()}
         return [(by_id if name not in names[:at] else again)[name] for at, name in enumerate(names)]
-
-    async def _shelf_for(self, collection: str) -> None:
-        """Create the collection if it is new."""
-        if await self._authorized.find(collection) is None:
-            await self._writer.collection(collection)
 
     async def _require_empty(self, place: SourceRef, stream: Source) -> None:
         if (await self._authorized.extent(place, stream)).captions:

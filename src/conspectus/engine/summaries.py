@@ -22,15 +22,13 @@ from conspectus.streams.summary_runner import NotStored, request_from_json, requ
 from conspectus.text.times import clock_of
 
 
-class LiveSummaries:
+class LiveSummaries(Service, checked=False):
     """Live summaries of growing streams."""
 
-    def __init__(
-        self, context: EngineContext, reader: StreamReader, pipeline: SummaryPipeline, queue: JobQueue
-    ) -> None:
-        self._parts = context.parts
-        self._reader = reader
-        self._pipeline = pipeline
+    def __init__(self, context: EngineContext, queue: JobQueue) -> None:
+        super().__init__(context)
+        self._reader = StreamReader(context)
+        self._pipeline = SummaryPipeline(context)
         self._queue = queue
 
     async def captions_added(self, stream: str, collection: str, indexes: Collection[int | None]) -> None:
@@ -102,19 +100,12 @@ class LiveSummaries:
 class SummaryService(Service):
     """Summaries of streams and of parts of them."""
 
-    def __init__(
-        self,
-        context: EngineContext,
-        reader: StreamReader,
-        pipeline: SummaryPipeline,
-        queue: JobQueue,
-        live: LiveSummaries,
-    ) -> None:
+    def __init__(self, context: EngineContext, queue: JobQueue) -> None:
         super().__init__(context)
-        self._reader = reader
-        self._pipeline = pipeline
+        self._reader = StreamReader(context)
+        self._pipeline = SummaryPipeline(context)
         self._queue = queue
-        self._live = live
+        self._live = LiveSummaries(context, queue)
 
     async def summarize(
         self, stream: str, *, progress: Progress | None = None, **options: Unpack[SummaryRequestOptions]

@@ -10,7 +10,7 @@ from typing import Final, Protocol
 import numpy as np
 
 from conspectus.access.reader import SourceRef
-from conspectus.engine.context import EngineContext
+from conspectus.engine.context import EngineContext, Service
 from conspectus.engine.stream_reader import StreamReader
 from conspectus.errors import (
     ChatBadAnswer,
@@ -111,7 +111,6 @@ class AnswerForm(Protocol):
 
     def read(self, answer: str) -> Metadata:
         """Parse an answer. Raises Unsatisfied."""
-        ...
 
 
 @dataclass(slots=True)
@@ -141,15 +140,11 @@ class SummaryModel:
                 raise NotStored
             async with self.turns:
                 text = await self._patiently(question, question)
-                await self._store(name, text, question)
+                captions = tuple((each, self.batch.fingerprints[each]) for each in question.captions)
+                new = NewSummary(name, self.batch.recipe, text, captions, question.parts)
+                await self.batch.store.add(self.batch.source, new)
         self.used.add(name)
         return CaptionText(name, text)
-
-    async def _store(self, name: str, text: str, question: SummaryPrompt) -> None:
-        batch = self.batch
-        captions = tuple((each, batch.fingerprints[each]) for each in question.captions)
-        new = NewSummary(name, batch.recipe, text, captions, question.parts)
-        await batch.store.add(batch.source, new)
 
     async def _patiently(self, question: SummaryPrompt, request: SummaryPrompt, attempt: int = 1) -> str:
         """Return a usable answer, retrying as long as that may help."""
@@ -250,13 +245,12 @@ class SummaryOptions:
             self.progress("summarizing", count, total)
 
 
-class SummaryPipeline:
+class SummaryPipeline(Service, checked=False):
     """Makes and reads summaries."""
 
-    def __init__(self, context: EngineContext, reader: StreamReader) -> None:
-        self._core = context.core
-        self._parts = context.parts
-        self._reader = reader
+    def __init__(self, context: EngineContext) -> None:
+        super().__init__(context)
+        self._reader = StreamReader(context)
 
     async def perform(self, job: Job, tell: Tell) -> Outcome:
         """Run a summary job."""

@@ -4,7 +4,7 @@ The metadata of an attachment repeats the status and priority of its task, so th
 selects both.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, TypeVar
 
@@ -148,7 +148,9 @@ def is_task(stored: Document) -> bool:
     task, attachment = stored.metadata.get("task_id"), stored.metadata.get("attachment_id")
     if not isinstance(task, str) or stored.kind != "task":
         return False
-    if stored.metadata.get("status") not in STATUSES or not _is_priority(stored.metadata.get("priority")):
+    if stored.metadata.get("status") not in STATUSES:
+        return False
+    if stored.metadata.get("priority") not in (None, *PRIORITIES):
         return False
     if stored.parent is None:
         return stored.key == task_key(task)
@@ -195,14 +197,12 @@ def _priority(stored: Document) -> Priority | None:
     return None if value is None else one_of("priority", value, PRIORITIES)
 
 
-def _is_priority(value: object) -> bool:
-    return value is None or value in PRIORITIES
-
-
 def checked(task: Task) -> Task:
     """Return a storable task. Raises InvalidInput."""
     title = _named("title", task.title, TITLE_LENGTH)
-    tags = tuple(dict.fromkeys(clean(each).strip() for each in _tags(task.tags)))
+    if not isinstance(task.tags, list | tuple) or not all(isinstance(each, str) for each in task.tags):
+        raise InvalidInput("tags", "must be a list of strings")
+    tags = tuple(dict.fromkeys(clean(each).strip() for each in task.tags))
     if not all(tags):
         raise InvalidInput("tags", "a tag needs a visible character")
     _own(task.metadata)
@@ -261,15 +261,6 @@ def _named(field: str, value: object, maximum: int) -> str:
     if not name.strip() or len(name) > maximum:
         raise InvalidInput(field, f"must have 1 to {maximum} characters, one of them visible")
     return name
-
-
-def _tags(tags: object) -> Iterator[str]:
-    if isinstance(tags, str) or not isinstance(tags, list | tuple):
-        raise InvalidInput("tags", "must be a list of strings")
-    for each in tags:
-        if not isinstance(each, str):
-            raise InvalidInput("tags", "must be a list of strings")
-        yield each
 
 
 def _own(metadata: Mapping[str, object]) -> None:

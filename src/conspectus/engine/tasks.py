@@ -79,21 +79,17 @@ class TaskEngine(Protocol):
     @property
     def collections(self) -> CollectionService:
         """See CollectionService."""
-        ...
 
     @property
     def documents(self) -> DocumentService:
         """See DocumentService."""
-        ...
 
     @property
     def search(self) -> SearchService:
         """See SearchService."""
-        ...
 
     def tokenizer(self, name: str = ...) -> CountTokens:
         """Return the tokenizer of that name. Raises UnknownTokenizer."""
-        ...
 
 
 class TaskService:
@@ -493,14 +489,18 @@ async def nearest(engine: TaskEngine, question: TaskQuery) -> list[TaskResult]:
     Raises ProviderError if the query cannot be embedded or nothing is embedded yet, and InvalidInput if the
     collection has no embedding model.
     """
+    collection = question.source.collection
     try:
         best = await _best_pieces(engine, question)
-        if not best:
-            await _require_nothing(engine, question)
+        if not best and (there := await engine.documents.count(collection=collection, filter=question.where)):
+            raise ProviderUnavailable("embedder", f"none of the {there} candidates is embedded yet")
     except NotFound:
         return []
-    except ProviderError:
-        await _require_vectors(engine, question.source)
+    except ProviderError as fault:
+        if (await engine.collections.get(collection)).space is None:
+            raise InvalidInput(
+                "collection", "has no embedding model; set one with `conspectus reembed` for vector search"
+            ) from fault
         raise
     near = [hit for hit in best.values() if is_task(hit.document) and nearness(hit) >= question.least]
     chosen = sorted(near, key=_order)[: question.number]
@@ -552,22 +552,6 @@ async def _result(engine: TaskEngine, hit: Hit) -> TaskResult | None:
         return to_result(hit, await engine.documents.get_text(hit.document.id))
     except NotFound:
         return None
-
-
-async def _require_nothing(engine: TaskEngine, question: TaskQuery) -> None:
-    """Raise ProviderUnavailable if candidates exist but none is embedded."""
-    collection = question.source.collection
-    there = await engine.documents.count(collection=collection, filter=question.where)
-    if there:
-        raise ProviderUnavailable("embedder", f"none of the {there} candidates is embedded yet")
-
-
-async def _require_vectors(engine: TaskEngine, source: Source) -> None:
-    """Raise InvalidInput if the collection cannot have vectors."""
-    if (await engine.collections.get(source.collection)).space is None:
-        raise InvalidInput(
-            "collection", "has no embedding model; set one with `conspectus reembed` for vector search"
-        )
 
 
 def _order(hit: Hit) -> tuple[float, str, str]:

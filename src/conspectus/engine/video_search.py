@@ -9,7 +9,7 @@ from time import perf_counter
 
 from conspectus.access.policy import among
 from conspectus.access.reader import SourceRef
-from conspectus.engine.context import EngineContext
+from conspectus.engine.context import EngineContext, Service
 from conspectus.engine.search import Searcher, WindowBuilder
 from conspectus.engine.stream_reader import StreamReader, as_caption, stream_of, with_clock_times
 from conspectus.ingest.captions import span_of
@@ -256,14 +256,13 @@ AROUND = "adjacent"
 """The part of the score of a caption that was added with its moment."""
 
 
-class VideoSearch:
+class VideoSearch(Service, checked=False):
     """Searches streams."""
 
-    def __init__(self, context: EngineContext, searcher: Searcher, reader: StreamReader) -> None:
-        self._parts = context.parts
-        self._authorized = context.authorized
+    def __init__(self, context: EngineContext, searcher: Searcher) -> None:
+        super().__init__(context)
         self._searcher = searcher
-        self._reader = reader
+        self._reader = StreamReader(context)
 
     async def search(self, query: StreamQuery) -> Moments:
         """Return the moments of streams that answer a query, best first."""
@@ -438,7 +437,10 @@ class VideoSearch:
             for hit in hits
             if hit.document.chunks == 1 and hit.document.id in wanted
         }
-        captions |= await self._members(query, [name for name in wanted if name not in captions])
+        others = await self._authorized.inside(query.place, [name for name in wanted if name not in captions])
+        kept = [each for each in others if _matches(query, each)]
+        texts = await self._authorized.texts(kept)
+        captions |= {each.id: caption_of(query, each, texts[each.id]) for each in kept if each.id in texts}
         return [
             moment_of(query, each, [captions.get(names[place]) for place in each.members]) for each in best
         ]
@@ -455,12 +457,6 @@ class VideoSearch:
                     narrowed(bounds, period.start - near, period.end + near)
                 )
         return {name: joined(spans) for name, spans in found.items()}
-
-    async def _members(self, query: ResolvedStreams, names: Sequence[str]) -> dict[str, Caption]:
-        """Return those that exist and match the filter of the query."""
-        kept = [each for each in await self._authorized.inside(query.place, names) if _matches(query, each)]
-        texts = await self._authorized.texts(kept)
-        return {each.id: caption_of(query, each, texts[each.id]) for each in kept if each.id in texts}
 
 
 def _matches(query: ResolvedStreams, document: Document) -> bool:

@@ -65,10 +65,17 @@ def link(
     """
     distinct = {(node.graph.id, node.id): node for node in nodes}
     fitting = [(node, _parts(mention, node, around)) for node in distinct.values()]
-    fitting = _with_only(fitting)
-    ranked = sorted((_candidate(node, parts, base) for node, parts in fitting if parts), key=_order)[
-        :_MAX_CANDIDATES
+    # Surnames count as a good match only if the person was named.
+    well = [
+        parts
+        for _, parts in fitting
+        if next(iter(parts.values()), 0.0) >= SURNAME and "not named here" not in parts
     ]
+    if len(well) == 1:
+        well[0]["only one"] = _ONLY
+    ranked = [_candidate(node, parts, base) for node, parts in fitting if parts]
+    ranked.sort(key=lambda each: (-each.score, each.node.id, each.node.graph.id))
+    del ranked[_MAX_CANDIDATES:]
     return EntityLink(mention, _decided(ranked, threshold), tuple(ranked))
 
 
@@ -122,25 +129,9 @@ def _parts(mention: Mention, node: Node, around: Surroundings) -> dict[str, floa
     return parts
 
 
-def _with_only(fitting: Sequence[tuple[Node, dict[str, float]]]) -> list[tuple[Node, dict[str, float]]]:
-    """Add a part to the only node with a good name match. Surnames count only if the person was named."""
-    well = [parts for _, parts in fitting if _name_part(parts) >= SURNAME and "not named here" not in parts]
-    if len(well) == 1:
-        well[0]["only one"] = _ONLY
-    return list(fitting)
-
-
-def _name_part(parts: Mapping[str, float]) -> float:
-    return next(iter(parts.values()), 0.0)
-
-
 def _candidate(node: Node, parts: Mapping[str, float], base: str) -> LinkCandidate:
     score = round(min(1.0, max(0.0, sum(parts.values()))), 4)
     return LinkCandidate(node, score, dict(parts), uri_of(node.name, node.type, base=base, id=node.id))
-
-
-def _order(candidate: LinkCandidate) -> tuple[float, str, str]:
-    return -candidate.score, candidate.node.id, candidate.node.graph.id
 
 
 def _decided(ranked: Sequence[LinkCandidate], threshold: float) -> Node | None:

@@ -140,7 +140,7 @@ def names_beyond(
 ) -> dict[str, Way]:
     """Return other names of the nodes, and the names of nodes reached by edges."""
     steps = [
-        (other, nodes[node.id].on(1.0, *_also(node.name, key)))
+        (other, nodes[node.id].on(1.0, *(() if key_of(node.name) == key else (node.name,))))
         for key, node in called
         if node.id in nodes
         for other in keys_of(node.name, node.aliases)
@@ -170,11 +170,6 @@ def best(steps: Iterable[tuple[Begin, Way]], maximum: int) -> dict[Begin, Way]:
 
 def _rank(way: Way) -> tuple[float, int, tuple[str, ...]]:
     return (-way.value, len(way.through), way.through)
-
-
-def _also(name: str, key: str) -> tuple[str, ...]:
-    """Return the name of a node if it was found by an alias."""
-    return () if key_of(name) == key else (name,)
 
 
 MAX_NEIGHBORS = 200
@@ -236,7 +231,8 @@ async def reached(
         if frontier:
             names = names | names_in(frontier, await over.names_of([ChunkId(each) for each in frontier]))
         if not hop:
-            names = _better(names, await _beyond(names, ask.hops, over))
+            more = await _beyond(names, ask.hops, over)
+            names = best([*names.items(), *more.items()], len(names) + len(more))
         found = passages_with(names, await over.passages(list(names))) if names else {}
         fresh = await _into(ways, found, allowed)
         frontier, names = dict(list(fresh.items())[:FRONTIER]), {}
@@ -247,7 +243,7 @@ async def reached(
 
 async def _into(ways: dict[int, Way], found: Mapping[int, Way], allowed: Allowed) -> dict[int, Way]:
     """Merge better paths into `ways`, and return the passages that changed, best first."""
-    better = {chunk: way for chunk, way in found.items() if way.value > _value(ways, chunk)}
+    better = {chunk: way for chunk, way in found.items() if way.value > ways.get(chunk, Way(0.0)).value}
     unknown = [chunk for chunk in better if chunk not in ways]
     there = (await allowed(unknown) if unknown else frozenset()) | ways.keys()
     fresh = {chunk: way for chunk, way in better.items() if chunk in there}
@@ -263,11 +259,3 @@ async def _beyond(names: Mapping[str, Way], hops: int, over: GraphCandidates) ->
         return {}
     walked = await over.walk(list(nodes), Traversal(hops=hops, limit=MAX_NEIGHBORS)) if hops else ()
     return names_beyond(nodes, called, walked)
-
-
-def _better(names: Mapping[str, Way], more: Mapping[str, Way]) -> dict[str, Way]:
-    return best([*names.items(), *more.items()], len(names) + len(more))
-
-
-def _value(ways: Mapping[int, Way], chunk: int) -> float:
-    return ways[chunk].value if chunk in ways else 0.0

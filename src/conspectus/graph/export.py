@@ -48,7 +48,7 @@ def identified(name: str) -> str:
 
     A backslash becomes two. A character that XML forbids becomes a backslash, `u` and four digits.
     """
-    return escaped(_UNSURE.sub(lambda found: _spelt(found[0]), name))
+    return escaped(_UNSURE.sub(lambda found: "\\\\" if found[0] == "\\" else f"\\u{ord(found[0]):04x}", name))
 
 
 def to_graphml(name: str, nodes: Iterable[Node], edges: Iterable[Edge]) -> str:
@@ -103,10 +103,6 @@ def _data(place: str, fields: Mapping[str, str | None]) -> str:
 
 def _json(value: object) -> str:
     return json.dumps(value, ensure_ascii=False)
-
-
-def _spelt(character: str) -> str:
-    return "\\\\" if character == "\\" else f"\\u{ord(character):04x}"
 
 
 def node_fields(node: Node) -> dict[str, Json]:

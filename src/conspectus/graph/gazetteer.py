@@ -100,11 +100,6 @@ def common_words() -> frozenset[str]:
     return frozenset(listed_words()) | FUNCTION_WORDS
 
 
-def most_common_words(count: int) -> frozenset[str]:
-    """Return the `count` most frequent words."""
-    return frozenset(listed_words()[:count])
-
-
 def singular_of(key: str) -> str | None:
     """Return the likely singular of an English key; None if it does not look like a plural."""
     if len(key) < 4 or not key.endswith("s") or key.endswith(("ss", "us", "is")):
@@ -276,7 +271,12 @@ def _fitting(spellings: Iterable[Spelling], text: str, start: int, end: int) -> 
     """Return the spelling that matches the text, with preference for an exact match."""
     best, written = None, text[start:end]
     for each in spellings:
-        whole = _around(text, start, each.text) if _TELLING.search(each.text) else written
+        whole = written
+        if _TELLING.search(each.text):
+            # The first word of a spelling may stand behind other characters.
+            word = _WORD.search(each.text)
+            first = max(0, start - (word.start() if word else 0))
+            whole = text[first : first + len(each.text)]
         if whole == each.text:
             return each
         if whole is not written and whole.lower().translate(_SPELT) != each.text.lower().translate(_SPELT):
@@ -284,18 +284,6 @@ def _fitting(spellings: Iterable[Spelling], text: str, start: int, end: int) -> 
         shouted = written.isupper() and len(written) > 3 and not each.text.isupper()
         best = each if best is None and (each.any_case or shouted) else best
     return best
-
-
-def _around(text: str, start: int, spelling: str) -> str:
-    """Return the text at the position of a spelling whose first word starts at `start`."""
-    first = max(0, start - _leading(spelling))
-    return text[first : first + len(spelling)]
-
-
-def _leading(spelling: str) -> int:
-    """Return the number of characters before the first word of a spelling."""
-    found = _WORD.search(spelling)
-    return found.start() if found else 0
 
 
 def _with_marks(spelling: str, text: str, end: int) -> int:

@@ -99,7 +99,7 @@ def memory_of(document: Document, text: str, scope: Scope) -> Memory:
     """Return the memory of a stored document. A version has the id of its memory."""
     metadata = document.metadata
     version = document.kind == "version"
-    known_from = _time(metadata, KNOWN_FROM)
+    known_from, own = _time(metadata, KNOWN_FROM), metadata.get(OWN)
     return Memory(
         id=str(document.parent) if version else str(document.id),
         text=text,
@@ -107,7 +107,7 @@ def memory_of(document: Document, text: str, scope: Scope) -> Memory:
         document=document,
         kind=kind_of(document),
         pinned=metadata.get(PINNED) is True,
-        metadata=_mapping(metadata.get(OWN)),
+        metadata=own if isinstance(own, Mapping) else {},
         known_from=known_from if known_from is not None else document.recorded,
         known_until=_time(metadata, UNTIL) if version else None,
         fact=fact_of(document),
@@ -233,7 +233,8 @@ def as_of_filter(instant: datetime | None) -> Filter:
     if instant is None:
         return CURRENT
     after = instant + A_MOMENT
-    there = And((CURRENT, Between("recorded", None, after), _began(after)))
+    began = Or((Not(Exists((KNOWN_FROM,))), Between((KNOWN_FROM,), None, after)))
+    there = And((CURRENT, Between("recorded", None, after), began))
     before = And((Between((KNOWN_FROM,), None, after), Between((UNTIL,), after, None)))
     return Or((there, And((Eq("kind", "version"), before))))
 
@@ -283,10 +284,6 @@ def source_remark(document: Document) -> str:
     return "" if cites is None else f"[{kind_of(document)} from memory {cites.memory}]"
 
 
-def _began(after: datetime) -> Filter:
-    return Or((Not(Exists((KNOWN_FROM,))), Between((KNOWN_FROM,), None, after)))
-
-
 def _fact(fact: Fact) -> dict[str, Json]:
     for name in ("subject", "predicate", "object"):
         if not getattr(fact, name).strip():
@@ -305,10 +302,6 @@ def _string(value: Json) -> str | None:
 
 def _strings(value: Json) -> tuple[str, ...]:
     return tuple(each for each in value if isinstance(each, str)) if isinstance(value, list) else ()
-
-
-def _mapping(value: Json) -> Mapping[str, Json]:
-    return value if isinstance(value, Mapping) else {}
 
 
 def ends_of_fact(new: NewMemory) -> list[NewNode]:

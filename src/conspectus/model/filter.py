@@ -154,7 +154,8 @@ def holds(leaf: Leaf, value: object) -> bool:
         case In():
             return any(_equal(value, expected) for expected in leaf.values)
         case Between():
-            return _at_least(value, leaf.low) and _below(value, leaf.high)
+            above = leaf.low is None or _order(value, leaf.low) in {0, 1}
+            return above and (leaf.high is None or _order(value, leaf.high) == -1)
         case _:
             assert_never(leaf)
 
@@ -210,14 +211,6 @@ def instant(value: object) -> datetime | None:
         return value.astimezone(UTC)
     except OverflowError:
         return None
-
-
-def _at_least(value: object, low: Scalar | None) -> bool:
-    return low is None or _order(value, low) in {0, 1}
-
-
-def _below(value: object, high: Scalar | None) -> bool:
-    return high is None or _order(value, high) == -1
 
 
 def _equal(value: object, expected: Scalar) -> bool:
@@ -429,7 +422,10 @@ def _pair(text: str) -> Filter:
     if field == "recorded":
         moment = _zoned(value)
         return Eq(field, moment) if moment else Exists(field)
-    return Eq(field, _loose(value))
+    try:
+        return Eq(field, _scalar(json.loads(value)))
+    except (ValueError, RecursionError, InvalidInput):
+        return Eq(field, value)
 
 
 def _zoned(text: str) -> datetime | None:
@@ -441,13 +437,6 @@ def _zoned(text: str) -> datetime | None:
     except ValueError:
         raise _wrong(f"{_preview(text)} is not an ISO 8601 time") from None
     return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
-
-
-def _loose(text: str) -> Scalar:
-    try:
-        return _scalar(json.loads(text))
-    except (ValueError, RecursionError, InvalidInput):
-        return text
 
 
 def _field_to_json(field: Field) -> Json:

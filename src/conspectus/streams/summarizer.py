@@ -373,7 +373,8 @@ def extracted(
         return []
     words = [terms(each.text) for each in shown]
     usable = vectors is not None and len(vectors) == len(captions)
-    rows = _chosen_rows(captions, vectors) if vectors is not None and usable else _of_words(words)
+    places = [at for at, each in enumerate(captions) if each.text.strip()]
+    rows = vectors[places] if vectors is not None and usable else _of_words(words)
     central = rows @ rows.sum(axis=0)
     central = central / max(float(np.abs(central).max()), 1e-9)
     chosen: list[int] = []
@@ -383,11 +384,6 @@ def extracted(
         pass
     weight = Counter(term for each in words for term in set(each))
     return [(shown[at], _one_line(shown[at].text, weight, terms)) for at in sorted(chosen)]
-
-
-def _chosen_rows(captions: Sequence[Caption], vectors: Rows) -> Rows:
-    bounds = [at for at, each in enumerate(captions) if each.text.strip()]
-    return vectors[bounds]
 
 
 def _take(places: Sequence[int] | range, central: NDArray[np.float32], rows: Rows, chosen: list[int]) -> bool:
