@@ -8,7 +8,7 @@ import pytest
 
 import conspectus
 from conspectus import NewDocument, Settings
-from conspectus.bootstrap.indexes import index_name
+from conspectus.bootstrap.indexes import index_name, space_name
 from conspectus.errors import IndexDamaged, InvalidInput, StorageBusy
 from conspectus.index.milvus.connection import MilvusServer
 from conspectus.testing.embedders import HashedEmbedder
@@ -45,7 +45,7 @@ async def test_from_adding_to_forgetting(tmp_path: Path, own_milvus: MilvusProce
         assert (status.chunks, status.vectors) == (29, 29)
         assert list((await engine.maintenance.check()).index.values()) == [()]
         home = await engine.collections.get("default")
-        name = index_name("conspectus", home, home.space)
+        name = index_name("conspectus", home, space_name(home.space))
         assert [each.startswith(name) for each in await server.collections()] == [True] * 2
         await engine.collections.delete("default")
         assert await server.collections() == []

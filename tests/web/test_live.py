@@ -207,5 +207,5 @@ async def test_one_user_cannot_take_all_the_room() -> None:
 @pytest.mark.parametrize("text", ["x", "-1", "1.0", "٣", "9" * 40, " 1"])
 def test_what_is_no_number_of_an_event(text: str) -> None:
     with pytest.raises(InvalidInput):
-        resumed(text)
-    assert (resumed(None), resumed(""), resumed("12")) == (None, None, 12)
+        resumed(text, 7)
+    assert (resumed(None, 7), resumed("", 7), resumed("12", 7)) == (7, 7, 12)

@@ -6,10 +6,10 @@ import type { Arguments, CallOptions, Schemas } from "./types.js";
 /** A part of an answer of the chat model. An `error` is the last: the text that came before it is not complete. */
 export type ChatEvent =
   | { type: "delta"; data: { text: string } }
-  | { type: "sources"; data: Schemas["SourcesAnswer"] }
-  | { type: "citations"; data: Schemas["CitationsAnswer"] }
-  | { type: "usage"; data: Schemas["UsageAnswer"] }
-  | { type: "error"; data: Schemas["FailureAnswer"] };
+  | { type: "sources"; data: Schemas["Sources"] }
+  | { type: "citations"; data: Schemas["Citations"] }
+  | { type: "usage"; data: Schemas["Usage"] }
+  | { type: "error"; data: Schemas["Failure"] };
 
 interface ServerEvent {
   name: string;

@@ -22,9 +22,8 @@ from conspectus.errors import InvalidInput, StorageError, optional
 from conspectus.ingest.sensitive import screens
 from conspectus.model.connections import Connection
 from conspectus.ports import CountTokens
-from conspectus.ports.chat import ChatRegistry
 from conspectus.ports.imports import ForeignPlace, ForeignReader
-from conspectus.ports.jobs import IdempotencyStore, JobFiles, Jobs, Lock, Turn, Turns
+from conspectus.ports.jobs import JobFiles, Jobs, Lock, Turn, Turns
 from conspectus.ports.streams import CaptionReader, Poster
 from conspectus.ports.web import Connector, Fetcher
 from conspectus.private import make_folder
@@ -48,16 +47,17 @@ async def parts_of(place: StoreAddress, settings: Settings, models: Models) -> E
     """Return the adapters of the store at an address. The store is created if it is missing."""
     from conspectus.records import accounts, feedback, memories
     from conspectus.records.graph.store import SqlGraphs
-    from conspectus.records.jobs.requests import SqlRateCounters, SqlRequestLog
+    from conspectus.records.jobs import requests
     from conspectus.records.streams.summaries import SqlSummaries
 
     records, turns, indexes = await _opened(place, settings)
+    transactions, alone = records.transactions, not (place.is_shared or settings.workers > 1)
     return EngineComponents(
-        path=records.transactions.database.name if place.is_shared else str(place.folder),
+        path=transactions.database.name if place.is_shared else str(place.folder),
         version=partial(importlib.metadata.version, "conspectus"),
         settings=settings,
         records=records,
-        accounts=accounts.SqlAccounts(records.transactions),
+        accounts=accounts.SqlAccounts(transactions),
         make_files=cache(partial(local_files, settings)),
         make_archives=cache(partial(local_archives, settings)),
         make_captions=cache(partial(_local_captions, settings)),
@@ -69,20 +69,20 @@ async def parts_of(place: StoreAddress, settings: Settings, models: Models) -> E
         embedder_for=models.embedders.of,
         release=partial(_release, models, indexes),
         counter=cache(local_counter),
-        size=partial(_size, place, records.transactions),
+        size=partial(_size, place, transactions),
         indexes=indexes,
-        request_log=SqlRequestLog(records.transactions),
-        idempotency=_idempotency(place, settings, records.transactions),
-        rate_counters=SqlRateCounters(records.transactions),
-        chat_registry=_chat_registry(place, settings, records.transactions),
-        summaries=SqlSummaries(records.transactions),
-        feedback=feedback.SqlFeedback(records.transactions),
-        memories=memories.SqlMemories(records.transactions),
-        graphs=SqlGraphs(records.transactions, maximum=settings.max_traversal_nodes),
+        request_log=requests.SqlRequestLog(transactions),
+        idempotency=requests.SqlIdempotencyStore(transactions, seconds=settings.lease_seconds, alone=alone),
+        rate_counters=requests.SqlRateCounters(transactions),
+        chat_registry=None if alone else requests.SqlChatRegistry(transactions),
+        summaries=SqlSummaries(transactions),
+        feedback=feedback.SqlFeedback(transactions),
+        memories=memories.SqlMemories(transactions),
+        graphs=SqlGraphs(transactions, maximum=settings.max_traversal_nodes),
         turns=turns,
-        names=_name_parts(partial(turns, NAMES), settings, records.transactions),
-        alerts=_alert_parts(partial(turns, ALERTS), settings, records.transactions),
-        work=_work_parts(place, settings, records.transactions, turns),
+        names=_name_parts(partial(turns, NAMES), settings, transactions),
+        alerts=_alert_parts(partial(turns, ALERTS), settings, transactions),
+        work=_work_parts(place, settings, transactions, turns),
     )
 
 
@@ -108,36 +108,12 @@ async def _opened(place: StoreAddress, settings: Settings) -> "tuple[SqlRecords,
     screens(settings.sensitive)
     await asyncio.to_thread(_make, place.folder)
     busy, connections = settings.lock_timeout_seconds, settings.database_connections
-    wall = _has_wall(settings)
+    if settings.row_security not in {"on", "off"}:
+        raise InvalidInput("row_security", f"{settings.row_security!r} is not on or off")
+    wall = settings.row_security == "on"
     records = await open_records(place.records, busy_seconds=busy, connections=connections, row_security=wall)
     turns = _turns(place, settings, records.transactions)
     return records, turns, indexes_of(place, settings, records.transactions, turns)
-
-
-def _others_answer(place: StoreAddress, settings: Settings) -> bool:
-    """Return whether other processes may serve requests from the same store."""
-    return place.is_shared or settings.workers > 1
-
-
-def _idempotency(place: StoreAddress, settings: Settings, transactions: "Transactions") -> IdempotencyStore:
-    from conspectus.records.jobs.requests import SqlIdempotencyStore
-
-    alone = not _others_answer(place, settings)
-    return SqlIdempotencyStore(transactions, seconds=float(settings.lease_seconds), alone=alone)
-
-
-def _chat_registry(
-    place: StoreAddress, settings: Settings, transactions: "Transactions"
-) -> ChatRegistry | None:
-    from conspectus.records.jobs.requests import SqlChatRegistry
-
-    return SqlChatRegistry(transactions) if _others_answer(place, settings) else None
-
-
-def _has_wall(settings: Settings) -> bool:
-    if settings.row_security not in {"on", "off"}:
-        raise InvalidInput("row_security", f"{settings.row_security!r} is not on or off")
-    return settings.row_security == "on"
 
 
 async def _release(models: Models, indexes: Indexes) -> None:

@@ -173,9 +173,9 @@ async def build(name: str, space: str) -> None:
 
 def index_folder(folder: Path, collection: Collection, space: EmbeddingSpace | None) -> Path:
     """Return the folder of an index. It differs from that of a deleted collection of the same name."""
-    name = "words" if space is None else space.name
     made = f"{collection.created:%Y%m%dT%H%M%S%f}"
-    return folder / INDEXES / f"{collection.id}-{made}" / "".join(c if c.isalnum() else "-" for c in name)
+    name = "".join(each if each.isalnum() else "-" for each in space_name(space))
+    return folder / INDEXES / f"{collection.id}-{made}" / name
 
 
 def _folders(directory: Path) -> list[Path]:
@@ -246,7 +246,7 @@ class MilvusIndexes:
                 self._server = await asyncio.to_thread(_connection, self._folder, self._settings)
         from conspectus.index.milvus.search import MilvusLocation
 
-        name = index_name(self._settings.milvus_prefix, collection, space)
+        name = index_name(self._settings.milvus_prefix, collection, space_name(space))
         dimensions = space.dimensions if space else 0
         return MilvusLocation(self._server, name, lambda work: self._turns(f"{name}.{work}"), dimensions)
 
@@ -259,9 +259,14 @@ def milvus_captions(collection: str, dimensions: int, settings: Settings) -> "Mi
     return MilvusCaptions(server, collection, dimensions)
 
 
-def index_name(prefix: str, collection: Collection, space: EmbeddingSpace | None) -> str:
-    """Return the name in Milvus. It is unique among stores, and differs from that of a deleted collection."""
-    parts = (collection.id, collection.created.isoformat(), "words" if space is None else space.name)
+def space_name(space: EmbeddingSpace | None) -> str:
+    """Return the name of an embedding model in names of indexes."""
+    return "words" if space is None else space.name
+
+
+def index_name(prefix: str, collection: Collection, space: str) -> str:
+    """Return a name of an index that is unique among stores, and differs from that of a deleted namesake."""
+    parts = (collection.id, collection.created.isoformat(), space)
     digest = hashlib.blake2b("\0".join(parts).encode("utf-8", "surrogatepass"), digest_size=8)
     return f"{prefix}_{digest.hexdigest()}"
 

@@ -1,7 +1,6 @@
 """The pgvector indexes of a store in PostgreSQL."""
 
 import asyncio
-import hashlib
 from collections.abc import AsyncIterator, Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager, suppress
@@ -10,6 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 from sqlalchemy import Connection, select
 
+from conspectus.bootstrap.indexes import index_name, space_name
 from conspectus.errors import ConspectusError
 from conspectus.model.index import IndexUpdate
 from conspectus.model.records import Change, Collection, EmbeddingSpace
@@ -126,7 +126,7 @@ class PgvectorIndexes:
         """Delete an index."""
         from conspectus.index.pgvector.writes import forget
 
-        await self._database.write(partial(forget, name=index_name(collection, space)))
+        await self._database.write(partial(forget, name=_name(collection, space_name(space))))
 
     async def stray(self) -> Sequence[str]:
         """Return the indexes of deleted collections, and of embedding models that a collection left."""
@@ -154,9 +154,8 @@ class PgvectorIndexes:
     def _place(self, collection: Collection, space: EmbeddingSpace | None) -> "PgvectorOptions":
         from conspectus.index.pgvector.database import PgvectorOptions
 
-        return PgvectorOptions(
-            self._database, index_name(collection, space), space.dimensions if space else 0
-        )
+        name = _name(collection, space_name(space))
+        return PgvectorOptions(self._database, name, space.dimensions if space else 0)
 
 
 def _stray(connection: Connection) -> Sequence[str]:
@@ -164,7 +163,7 @@ def _stray(connection: Connection) -> Sequence[str]:
 
     listed = all_collections(connection)
     found = set(names_of_indexes(rows_of(connection), beside=collections.name))
-    found -= {index_name(each, each.space) for each in listed}
+    found -= {_name(each, space_name(each.space)) for each in listed}
     if found:
         # A collection that changes its embedding model has vectors of the new one before it drops the old
         # one.
@@ -173,16 +172,8 @@ def _stray(connection: Connection) -> Sequence[str]:
     return sorted(found)
 
 
-def index_name(collection: Collection, space: EmbeddingSpace | None) -> str:
-    """Return the prefix of an index's tables, which differs from that of a deleted namesake."""
-    return _name(collection, "words" if space is None else space.name)
-
-
-def _name(collection: Collection, space: str) -> str:
-    parts = (collection.id, collection.created.isoformat(), space)
-    digest = hashlib.blake2b("\0".join(parts).encode("utf-8", "surrogatepass"), digest_size=8)
-    return f"index_{digest.hexdigest()}"
-
+_name = partial(index_name, "index")
+"""Returns the prefix of an index's tables."""
 
 Open: TypeAlias = "Callable[[Collection], TransactionalIndex]"
 
@@ -264,16 +255,12 @@ def _draft(
 ) -> "IndexWrite | None":
     """Return the draft of an update that continues the state, from the chunks at hand."""
     # A work that was rolled back leaves its update, which does not match the records.
-    continues = update.before == state.applied and _is_of(update, collection)
+    left = update.collection
+    is_current = (left, left.sequence, left.space) == (collection, collection.sequence, collection.space)
+    continues = update.before == state.applied and is_current
     if not continues or update.chunks is None or _count(update.changes) > MAX_CHUNKS:
         return None
     return index.prepare_write(state, update.changes, update.chunks(), fresh=True)
-
-
-def _is_of(update: IndexUpdate, collection: Collection) -> bool:
-    """Return whether the update matches the current state of the collection."""
-    left = update.collection
-    return (left, left.sequence, left.space) == (collection, collection.sequence, collection.space)
 
 
 def _count(changes: Sequence[Change]) -> int:

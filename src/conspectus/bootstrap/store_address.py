@@ -51,15 +51,11 @@ def place_of(path: str | Path, settings: Settings) -> StoreAddress:
     address = str(path)
     if not address.startswith(SERVERS):
         raise InvalidInput("path", "must be the path of a folder, or begin with postgresql://")
-    open_to_all = _without_user(address).encode("utf-8", "surrogatepass")
-    digest = hashlib.blake2b(open_to_all, digest_size=8).hexdigest()
+    parts = urlsplit(address)
+    open_to_all = parts._replace(netloc=parts.netloc.rpartition("@")[2]).geturl()
+    digest = hashlib.blake2b(open_to_all.encode("utf-8", "surrogatepass"), digest_size=8).hexdigest()
     cache = Path(settings.cache or CACHE).expanduser().absolute()
     return StoreAddress(address, cache / digest, is_shared=True)
-
-
-def _without_user(address: str) -> str:
-    parts = urlsplit(address)
-    return parts._replace(netloc=parts.netloc.rpartition("@")[2]).geturl()
 
 
 @contextmanager

@@ -8,7 +8,7 @@ import inspect
 import sys
 import time
 from collections.abc import AsyncGenerator, Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager
 from contextvars import ContextVar
 from dataclasses import replace
 from functools import cache, wraps
@@ -74,14 +74,9 @@ class Telemetry:
     @contextmanager
     def span(self, name: str, attributes: Mapping[str, Any], kind: str, parent: Any = None) -> Iterator[Any]:
         """A span of this name, the current one; of an error it has the code, as its message may hold text."""
-        with self.apart(name, attributes, kind, parent) as span, self._current(span):
+        unseen = {"record_exception": False, "set_status_on_exception": False}
+        with self.apart(name, attributes, kind, parent) as span, self._api.use_span(span, **unseen):
             yield span
-
-    def _current(self, span: Any) -> AbstractContextManager[Any]:
-        use: AbstractContextManager[Any] = self._api.use_span(
-            span, record_exception=False, set_status_on_exception=False
-        )
-        return use
 
     @contextmanager
     def apart(self, name: str, attributes: Mapping[str, Any], kind: str, parent: Any = None) -> Iterator[Any]:
@@ -137,7 +132,8 @@ def _of_metrics(attributes: Mapping[str, Any]) -> dict[str, Any]:
 @cache
 def start(*, content: bool) -> Telemetry:
     """Instrument and export, once a process. Raises MissingExtra."""
-    if not _is_provided():
+    # The program may have set where traces go.
+    if not isinstance(_part("trace").get_tracer_provider(), _part("sdk.trace").TracerProvider):
         _set_providers()
     telemetry = Telemetry(content=content)
     for operation in OPERATIONS.values():
@@ -160,11 +156,6 @@ def start(*, content: bool) -> Telemetry:
 
 def _part(name: str) -> Any:
     return optional(f"opentelemetry.{name}", EXTRA, "opentelemetry-sdk")
-
-
-def _is_provided() -> bool:
-    """Whether the program has set where traces go."""
-    return isinstance(_part("trace").get_tracer_provider(), _part("sdk.trace").TracerProvider)
 
 
 def _set_providers() -> None:

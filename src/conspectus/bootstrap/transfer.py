@@ -180,7 +180,12 @@ def restore(file: Path, folder: Path, *, settings: Settings) -> BackupReceipt:
     folder = folder.expanduser().absolute()
     with _disk(folder), _empty_folder(folder) as work:
         manifest = _unpacked(file, work, settings)
-        _put_in_place(work, folder)
+        for name in FILES:
+            if (work / name).is_dir():
+                (work / name).rename(folder / name)
+        # The records come last: a folder without them is no store.
+        _give_name(work / RECORDS, folder / RECORDS)
+        sync(folder, folder.parent)
     return BackupReceipt(str(file), file.stat().st_size, manifest.size, manifest)
 
 
@@ -212,7 +217,9 @@ def _collected(
 
     def take_files() -> None:
         moments.append(datetime.now(UTC))
-        for number, each in enumerate(_files(folder)):
+        walked = (found for name in FILES for found in os.walk(folder / name))
+        files = sorted(Path(place) / name for place, _, names in walked for name in names)
+        for number, each in enumerate(files):
             taken = work / f"file-{number}"
             # Files that disappear meanwhile belong to finished jobs.
             with suppress(FileNotFoundError):
@@ -229,12 +236,6 @@ def _collected(
     jobs = frozenset(unfinished_jobs(work / RECORDS))
     held = {place.as_posix(): taken for place, taken in found.items() if place.parts[1] in jobs}
     return {RECORDS: work / RECORDS, **held}, moments[0]
-
-
-def _files(folder: Path) -> list[Path]:
-    """Return the job files in the folder of a store. Some may be deleted meanwhile."""
-    walked = (found for name in FILES for found in os.walk(folder / name))
-    return sorted(Path(place) / name for place, _, names in walked for name in names)
 
 
 def _described(members: Mapping[str, Path], moment: datetime) -> "Manifest":
@@ -267,15 +268,6 @@ def _unpacked(file: Path, work: Path, settings: Settings) -> "Manifest":
     if (version, found) != (manifest.version, manifest.tables):
         raise UnreadableFile(str(file), "its tables do not match its manifest")
     return manifest
-
-
-def _put_in_place(work: Path, folder: Path) -> None:
-    """Move the files into place, the records last: a folder without them is no store."""
-    for name in FILES:
-        if (work / name).is_dir():
-            (work / name).rename(folder / name)
-    _give_name(work / RECORDS, folder / RECORDS)
-    sync(folder, folder.parent)
 
 
 def _take(file: Path, taken: Path) -> None:

@@ -1,9 +1,10 @@
 """Complete a chat: the events of a response, and the sources that it cites."""
 
 import logging
-from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, field
+from itertools import chain
 
 import regex
 
@@ -108,7 +109,8 @@ def cited(answer: str, sources: Sequence[ChatSource]) -> Citations:
     given = {source.number for source in sources}
     named: set[int] = set()
     invented: dict[int, None] = {}
-    for first, last in _spans(answer):
+    prose = _INLINE.sub(" ", _FENCED.sub(" ", answer))
+    for first, last in chain.from_iterable(mark.spans for mark in marks(prose)):
         named |= {number for number in given if first <= number <= last}
         invented |= dict.fromkeys(end for end in (first, last) if end not in given)
     return Citations(tuple(each for each in sources if each.number in named), tuple(map(str, invented)))
@@ -127,11 +129,3 @@ def _reference(source: ChatSource) -> Json:
         "start": source.start,
         "end": source.end,
     }
-
-
-def _spans(answer: str) -> Iterator[tuple[int, int]]:
-    prose = answer
-    for code in (_FENCED, _INLINE):
-        prose = code.sub(" ", prose)
-    for mark in marks(prose):
-        yield from mark.spans

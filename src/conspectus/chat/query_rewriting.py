@@ -90,7 +90,8 @@ def _leaning(text: str, *, english: bool) -> Leaning:
         return "wholly" if content <= BRIEF else "partly"
     if inner_names(text):
         return "alone"
-    if content <= SHORT or (content <= COMPARED and _compares(text)):
+    compares = not COMPARING.isdisjoint(words(text.lower())) and not NOT_COMPARING.search(text)
+    if content <= SHORT or (content <= COMPARED and compares):
         return "wholly"
     return "partly" if content <= BRIEF else "alone"
 
@@ -108,10 +109,6 @@ def _points_back(text: str) -> bool:
             return said < RESOLVED
         said += RESOLVED if place and word in known else bool(content_words(word))
     return False
-
-
-def _compares(text: str) -> bool:
-    return not COMPARING.isdisjoint(words(text.lower())) and not NOT_COMPARING.search(text)
 
 
 def _topic(history: Sequence[Message], *, english: bool, answers: bool) -> Iterator[str]:

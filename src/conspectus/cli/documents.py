@@ -16,7 +16,7 @@ from conspectus.cli.output import cell, progress, rows_table, write
 from conspectus.cli.session import NewSession, Session
 from conspectus.errors import InvalidInput
 from conspectus.model.files import FilePage, FileText, path_of
-from conspectus.model.filter import EVERYTHING, And, Filter, In, parse_filters
+from conspectus.model.filter import EVERYTHING, And, In, parse_filters
 from conspectus.model.records import Document, Receipt, Status
 from conspectus.model.reports import FilesReport
 
@@ -78,7 +78,10 @@ def delete(
     yes: Yes = False,
 ) -> None:
     """Delete documents by id, filter or source."""
-    where = _chosen(session, ids or [], chosen)
+    where = session.where(chosen)
+    if not ids and where == EVERYTHING:
+        raise InvalidInput("delete", "give ids, --filter or --source")
+    where = And((where, In("document", tuple(ids)))) if ids else where
     count = session.engine.documents.count(collection=session.collection, filter=where)
     confirm(f"Delete {count} documents, and quarantined ones that match?", yes=yes)
     receipt = session.engine.documents.delete_by_filter(where, collection=session.collection, purge=purge)
@@ -253,13 +256,6 @@ def receipt_line(receipt: Receipt) -> str:
     """The deleted documents."""
     gone = f"deleted {receipt.documents} documents, {receipt.chunks} chunks, {receipt.vectors} vectors"
     return gone + ("; erased from disk" if receipt.purged else "")
-
-
-def _chosen(session: Session, ids: list[str], chosen: Selection) -> Filter:
-    where = session.where(chosen)
-    if not ids and where == EVERYTHING:
-        raise InvalidInput("delete", "give ids, --filter or --source")
-    return And((where, In("document", tuple(ids)))) if ids else where
 
 
 def _stdin() -> str:

@@ -274,7 +274,11 @@ def delete(session: Session, of: OfGraph, chosen: Deleted) -> None:
         counts = _delete_parts(session, of, chosen)
     else:
         if not chosen.yes:
-            _ask(session, of)
+            graphs = session.engine.graph.list(collection=session.collection)
+            called = {of.graph, f"graph/{of.graph}"}
+            named = [each for each in graphs if {each.source.name, each.source.id} & called]
+            size = f" with {named[0].nodes:,} nodes and {named[0].edges:,} edges" if named else ""
+            confirm(f"Delete the graph {of.graph!r}{size}?", yes=False)
         gone = session.engine.graph.delete(of.graph, collection=session.collection)
         counts = {"nodes": gone.nodes, "edges": gone.edges}
     session.show(counts, f"deleted {counts['nodes']:,} nodes, {counts['edges']:,} edges")
@@ -413,7 +417,12 @@ def link(
     min_score: Annotated[float | None, typer.Option(help="Minimum score of a link, 0 to 1.")] = None,
 ) -> None:
     """Link entities in a text to graph nodes."""
-    span = None if mention is None else _span(text, mention)
+    span = None
+    if mention is not None:
+        start = text.find(mention)
+        if not mention or start < 0:
+            raise InvalidInput("mention", f"{mention!r} is not in the text")
+        span = start, start + len(mention)
     found = session.engine.graph.link_entities(text, **of.place(session), mention=span, min_score=min_score)
     rows = (
         (
@@ -515,15 +524,6 @@ def _add_parts(
     session.show(done, f"{what}: {counts}" + (f"; {ended:,} ended" if ended else ""))
 
 
-def _ask(session: Session, of: OfGraph) -> None:
-    """Ask for confirmation before a whole graph is deleted."""
-    graphs = session.engine.graph.list(collection=session.collection)
-    called = {of.graph, f"graph/{of.graph}"}
-    named = [each for each in graphs if {each.source.name, each.source.id} & called]
-    size = f" with {named[0].nodes:,} nodes and {named[0].edges:,} edges" if named else ""
-    confirm(f"Delete the graph {of.graph!r}{size}?", yes=False)
-
-
 def _delete_parts(session: Session, of: OfGraph, chosen: Deleted) -> dict[str, int]:
     place = of.place(session)
     edges = session.engine.graph.delete_edges(chosen.edge, **place).edges if chosen.edge else 0
@@ -537,11 +537,3 @@ def _most_frequent(counts: Mapping[str, int]) -> str:
     """The most frequent names with their counts."""
     ordered = sorted(counts.items(), key=lambda each: (-each[1], each[0]))
     return ", ".join(f"{name} {count:,}" for name, count in ordered[:5]) + (", …" if len(ordered) > 5 else "")
-
-
-def _span(text: str, mention: str) -> tuple[int, int]:
-    """The position of a mention in a text. Raises InvalidInput."""
-    start = text.find(mention)
-    if not mention or start < 0:
-        raise InvalidInput("mention", f"{mention!r} is not in the text")
-    return start, start + len(mention)

@@ -5,7 +5,7 @@ import io
 import logging
 import re
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Annotated
 
 import typer
@@ -246,7 +246,9 @@ def build_app(arguments: Sequence[str] = ()) -> typer.Typer:
         group = typer.Typer(help=about, rich_markup_mode=None, pretty_exceptions_enable=False)
         for name, place in commands.items():
             if not first or (path or name).split()[0] in first or (not path and first & OWN):
-                group.command(name)(spread(_loaded(place)))
+                module, _, function = place.partition(".")
+                command = getattr(importlib.import_module(f"conspectus.cli.{module}"), function)
+                group.command(name)(spread(command))
         groups[path] = group
         above, _, own = path.rpartition(" ")
         if own:
@@ -255,12 +257,6 @@ def build_app(arguments: Sequence[str] = ()) -> typer.Typer:
     app.info.name, app.info.epilog = PROGRAM, EXIT_CODES
     app.callback(invoke_without_command=True)(_before)
     return app
-
-
-def _loaded(place: str) -> Callable[..., None]:
-    module, _, name = place.partition(".")
-    command: Callable[..., None] = getattr(importlib.import_module(f"conspectus.cli.{module}"), name)
-    return command
 
 
 def _before(

@@ -36,7 +36,6 @@ from conspectus.model.memory import (
     MemoryHit,
     MemoryQueryOptions,
     MemoryReceipt,
-    MemoryRetrieval,
     NewMemory,
     RecentMemory,
     Scope,
@@ -269,7 +268,10 @@ def recall(query: Query, session: MemorySession, scope: InScope, options: Recall
     found = session.engine.memory.recall(query, scope=scope.scope(), **options.options(session))
     if not found.memories:
         _note_others(session, scope)
-    _note_plan(session, found)
+    session.note(*found.notices)
+    if (since := found.since) is not None:
+        counts = f"{since.recorded} recorded, {since.changed} changed, {since.deleted} deleted"
+        session.note(f"since then: {counts}")
     session.show_or_exit(found, recalled_picture(found.memories), "no match", found=found.memories)
 
 
@@ -322,15 +324,6 @@ def recent(
 
 def _below(text: Text) -> RenderableType:
     return Padding(text, (0, 0, 0, 2))
-
-
-def _note_plan(session: Session, found: MemoryRetrieval) -> None:
-    """Print notices, and the changes since the time of the query."""
-    session.note(*found.notices)
-    if (since := found.since) is not None:
-        session.note(
-            f"since then: {since.recorded} recorded, {since.changed} changed, {since.deleted} deleted"
-        )
 
 
 def _fact(text: str) -> Fact:

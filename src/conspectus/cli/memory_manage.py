@@ -2,7 +2,7 @@
 
 import json
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from functools import partial
@@ -47,7 +47,6 @@ from conspectus.model.memory import (
     MemoryKind,
     MemoryReceipt,
     MemorySelection,
-    MemoryWritten,
     Retention,
 )
 
@@ -242,7 +241,10 @@ def import_lines(
         done = session.engine.memory.import_lines(
             _lines(source), collection=session.collection, scope=scope, progress=bars
         )
-    session.show(done, _counted(done), found=done)
+    outcomes: list[str] = [each.outcome for each in done]
+    names = ("added", "replaced", "updated", "unchanged")
+    counts = ", ".join(f"{outcomes.count(name):,} {name}" for name in names)
+    session.show(done, counts, found=done)
 
 
 def extract(
@@ -380,13 +382,6 @@ def _lines(source: IO[bytes]) -> Iterator[str]:
             yield raw.decode("utf-8")
         except UnicodeDecodeError as error:
             raise InvalidInput(f"line {number}", f"is not UTF-8: {error.reason}") from None
-
-
-def _counted(done: Sequence[MemoryWritten]) -> str:
-    outcomes = [each.outcome for each in done]
-    return ", ".join(
-        f"{outcomes.count(name):,} {name}" for name in ("added", "replaced", "updated", "unchanged")
-    )
 
 
 def _bounds(retention: Retention) -> str:

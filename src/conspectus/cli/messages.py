@@ -31,7 +31,6 @@ from conspectus.model.channels import (
     ChannelMessage,
     NewMessage,
 )
-from conspectus.model.records import Document
 
 TEXT = 200
 Channel = Annotated[str, typer.Argument(metavar="CHANNEL", help="Name or id of a channel.")]
@@ -108,7 +107,8 @@ def list_messages(channel: Channel, session: Session, *, limit: PageLimit = 20) 
 
 def thread(channel: Channel, key: Key, session: Session, *, limit: Limit = 20) -> None:
     """Show the thread of a message."""
-    found = session.engine.channels.get_reply_chain(_message(session, channel, key).id, limit=limit)
+    message = session.engine.documents.get_by_key(key, source=channel, collection=session.collection)
+    found = session.engine.channels.get_reply_chain(message.id, limit=limit)
     session.show(found, _messages_table(found.messages))
     if found.left_out:
         session.note(f"{found.left_out} more messages in the thread; use --limit")
@@ -142,10 +142,6 @@ def context(channel: Channel, query: Query, session: Session, limits: WindowLimi
     session.note(*found.window.notices, f"from {', '.join(found.channels)}")
     if not found.messages:
         session.end_with_nothing()
-
-
-def _message(session: Session, channel: str, key: str) -> Document:
-    return session.engine.documents.get_by_key(key, source=channel, collection=session.collection)
 
 
 def _messages_table(messages: Iterable[ChannelMessage]) -> RenderableType:

@@ -125,7 +125,13 @@ def timeline(stream: Stream, session: Session, within: Within, chosen: TimelineS
     lanes = [*_events(session, stream, span, chosen), *_entities(session, stream, span, chosen)]
     picture = _picture(found, span, _spans(captions), lanes)
     drawn = [*picture.captions, *(span for lane in lanes for span in lane.spans)]
-    session.show_or_exit(_details(picture), picture, "no captions or events with times", found=drawn)
+    details = {
+        "first": picture.first,
+        "last": picture.last,
+        "captions": picture.captions,
+        "lanes": {lane.name: lane.spans for lane in picture.lanes},
+    }
+    session.show_or_exit(details, picture, "no captions or events with times", found=drawn)
 
 
 def density(spans: Iterable[Span], scale: Scale) -> list[float]:
@@ -156,7 +162,8 @@ def blocks(shares: Iterable[float], ramp: str = BLOCKS) -> str:
 
 def axis(scale: Scale, clock: StreamClock, *, ascii_only: bool = False) -> tuple[str, str]:
     """Return a ruler with labels at round times below it."""
-    step = next((each for each in STEPS if _fits(each, scale, clock)), STEPS[-1])
+    fitting = (each for each in STEPS if each / scale.seconds >= len(_label(scale.last, each, clock)) + APART)
+    step = next(fitting, STEPS[-1])
     ruler, labels = ["-" if ascii_only else "─"] * scale.cells, ""
     for second in _ticks(step, scale, clock):
         place, label = math.floor(scale.place(second)), _label(second, step, clock)
@@ -224,15 +231,6 @@ def _spans(captions: Sequence[Caption]) -> list[Span]:
         for each in captions
         if each.start is not None
     ]
-
-
-def _details(picture: Picture) -> dict[str, object]:
-    lanes = {lane.name: lane.spans for lane in picture.lanes}
-    return {"first": picture.first, "last": picture.last, "captions": picture.captions, "lanes": lanes}
-
-
-def _fits(step: float, scale: Scale, clock: StreamClock) -> bool:
-    return step / scale.seconds >= len(_label(scale.last, step, clock)) + APART
 
 
 def _ticks(step: float, scale: Scale, clock: StreamClock) -> Iterator[float]:

@@ -46,7 +46,13 @@ def read_tasks(text: str, kind: str) -> Iterator[TaskRow]:
     if kind not in _READERS:
         raise InvalidInput("format", f"{kind!r} is not {', '.join(_READERS)}")
     for line, row in _READERS[kind](text):
-        yield _row(line, row)
+        try:
+            if isinstance(row, InvalidInput):
+                raise row
+            read = TaskRow(line, task_of(row))
+        except InvalidInput as fault:
+            read = TaskRow(line, None, str(fault))
+        yield read
 
 
 def task_of(row: object) -> Task:
@@ -71,33 +77,19 @@ def task_of(row: object) -> Task:
     )
 
 
-def _row(line: int, row: object) -> TaskRow:
-    try:
-        if isinstance(row, InvalidInput):
-            raise row
-        return TaskRow(line, task_of(row))
-    except InvalidInput as fault:
-        return TaskRow(line, None, str(fault))
-
-
 def _csv(text: str) -> Iterator[tuple[int, object]]:
     reader = csv.reader(io.StringIO(text, newline=""), strict=True)
     try:
         header = [name.strip().lower() for name in next(reader, [])]
         line = reader.line_num + 1
         for row in reader:
-            yield from ((line, each) for each in _cells(header, row))
+            if len(row) > len(header):
+                yield line, InvalidInput("row", f"has {len(row)} cells, the header {len(header)}")
+            elif any(row):
+                yield line, {name: cell for name, cell in zip(header, row, strict=False) if cell}
             line = reader.line_num + 1
     except csv.Error as fault:
         raise InvalidInput("file", f"line {reader.line_num}: {fault}") from None
-
-
-def _cells(header: Sequence[str], row: Sequence[str]) -> Iterator[object]:
-    """Return the non-empty cells by name; nothing for an empty line."""
-    if len(row) > len(header):
-        yield InvalidInput("row", f"has {len(row)} cells, the header {len(header)}")
-    elif any(row):
-        yield {name: cell for name, cell in zip(header, row, strict=False) if cell}
 
 
 def _jsonl(text: str) -> Iterator[tuple[int, object]]:

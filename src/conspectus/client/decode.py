@@ -6,7 +6,7 @@ versions are compatible.
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import MISSING, Field, fields, is_dataclass
+from dataclasses import MISSING, fields, is_dataclass
 from datetime import datetime
 from functools import cache
 from types import NoneType, UnionType
@@ -78,36 +78,21 @@ def _named(hint: Any, value: object, at: str) -> Any:
 
 
 def _record(hint: Any, value: object, at: str) -> object:
-    values = _object(value, at)
-    return hint(**{each.name: _field(each, values, at) for each in fields(hint) if _fields(each, values)})
+    values, given = _object(value, at), {}
+    for each in fields(hint):
+        if each.name in values:
+            given[each.name] = _read(each.type, values[each.name], f"{at}.{each.name}")
+        elif each.default is MISSING and each.default_factory is MISSING:
+            raise Misread(f"{at}.{each.name} is missing")
+    return hint(**given)
 
 
-def _fields(field: Field[Any], values: Mapping[str, object]) -> bool:
-    has_default = field.default is not MISSING or field.default_factory is not MISSING
-    return field.name in values or not has_default
+_SCALARS: Final[Mapping[Any, str]] = {str: "a string", bool: "true or false", int: "a whole number"}
 
 
-def _field(field: Field[Any], values: Mapping[str, object], at: str) -> Any:
-    if field.name not in values:
-        raise Misread(f"{at}.{field.name} is missing")
-    return _read(field.type, values[field.name], f"{at}.{field.name}")
-
-
-def _text(_: Any, value: object, at: str) -> str:
-    if not isinstance(value, str):
-        raise _wrong(at, "a string", value)
-    return value
-
-
-def _truth(_: Any, value: object, at: str) -> bool:
-    if not isinstance(value, bool):
-        raise _wrong(at, "true or false", value)
-    return value
-
-
-def _whole(_: Any, value: object, at: str) -> int:
-    if not isinstance(value, int) or isinstance(value, bool):
-        raise _wrong(at, "a whole number", value)
+def _scalar(hint: Any, value: object, at: str) -> object:
+    if type(value) is not hint:
+        raise _wrong(at, _SCALARS[hint], value)
     return value
 
 
@@ -153,7 +138,7 @@ def _tuple(hint: Any, value: object, at: str) -> tuple[Any, ...]:
 def _mapping(hint: Any, value: object, at: str) -> dict[Any, Any]:
     names, kind = get_args(hint)
     values = _object(value, at)
-    if _reader(kind) is _as_it_is and _reader(names) is _text:
+    if _reader(kind) is _as_it_is and names is str:
         return dict(values)
     return {_read(names, name, at): _read(kind, each, f"{at}.{name}") for name, each in values.items()}
 
@@ -175,9 +160,7 @@ def _wrong(at: str, expected: str, value: object) -> Misread:
 
 
 _SHAPES: Final[Mapping[Any, Read]] = {
-    str: _text,
-    bool: _truth,
-    int: _whole,
+    **dict.fromkeys(_SCALARS, _scalar),
     float: _number,
     datetime: _instant,
     Literal: _one_of,

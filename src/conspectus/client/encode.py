@@ -55,7 +55,13 @@ def instant_json(moment: datetime | str | float | None) -> Json:
 
 def document_json(new: NewDocument) -> dict[str, Json]:
     """Return a document to be written. Raises InvalidInput for values that cannot be stored."""
-    return changes_json(_set_fields(new))
+    usual = {
+        each.name: each.default if each.default_factory is MISSING else each.default_factory()
+        for each in fields(new)
+    }
+    return changes_json(
+        {name: given for name, default in usual.items() if (given := getattr(new, name)) != default}
+    )
 
 
 def changes_json(changes: Mapping[str, Any]) -> dict[str, Json]:
@@ -78,12 +84,3 @@ def changes_json(changes: Mapping[str, Any]) -> dict[str, Json]:
 def metadata_json(metadata: Mapping[str, object]) -> Metadata:
     """Return metadata with instants as strings. Raises InvalidInput for values that are not JSON."""
     return storable(metadata, UNLIMITED)
-
-
-def _set_fields(value: Any) -> dict[str, Any]:
-    """Return the fields of a dataclass that have no default, or a value other than the default."""
-    usual = {
-        each.name: each.default if each.default_factory is MISSING else each.default_factory()
-        for each in fields(value)
-    }
-    return {name: given for name, default in usual.items() if (given := getattr(value, name)) != default}

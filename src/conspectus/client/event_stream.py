@@ -53,7 +53,9 @@ class EventParser:
         field, _, value = line.partition(":")
         value = value.removeprefix(" ")
         if not line:
-            return self._completed()
+            name, data = self._name or "message", self._data
+            self._name, self._data = "", []
+            return ServerEvent(name, "\n".join(data), self._last) if data else None
         if field == "event":
             self._name = value
         elif field == "data":
@@ -61,11 +63,6 @@ class EventParser:
         elif field == "id" and "\0" not in value:
             self._last = value
         return None
-
-    def _completed(self) -> ServerEvent | None:
-        name, data = self._name or "message", self._data
-        self._name, self._data = "", []
-        return ServerEvent(name, "\n".join(data), self._last) if data else None
 
 
 async def events_in(pieces: AsyncIterable[bytes]) -> AsyncGenerator[ServerEvent, None]:

@@ -350,7 +350,9 @@ class KnowledgeBase:
         """
         engine = await self._as(user_id)
         place = await engine.collections.get(collection_id)
-        _same_size(place, dimensions)
+        has = place.space.dimensions if place.space else 0
+        if dimensions is not None and dimensions != has:
+            raise InvalidInput("dimensions", f"the collection has vectors of {has}, not of {dimensions}")
         found = await engine.retrieve(
             query, collection=place.id, limit=limit, retrievers=("vector",), rerank=False
         )
@@ -439,12 +441,6 @@ def _required(attrs: Mapping[str, Any], name: str) -> str:
     if not isinstance(value, str) or not value.strip():
         raise InvalidInput(name, "is required")
     return value
-
-
-def _same_size(place: records.Collection, dimensions: int | None) -> None:
-    has = place.space.dimensions if place.space else 0
-    if dimensions is not None and dimensions != has:
-        raise InvalidInput("dimensions", f"the collection has vectors of {has}, not of {dimensions}")
 
 
 def _joined(contents: Sequence[str]) -> tuple[str, tuple[tuple[int, int], ...]]:

@@ -37,7 +37,6 @@ from conspectus.memory.scopes import GRAPHS, MEMORIES, holds, scope_of
 from conspectus.model.graph import (
     ENTITY,
     Direction,
-    EntityCount,
     Fact,
     GraphExpansion,
     GraphWritten,
@@ -275,14 +274,11 @@ async def history(call: ToolCall, given: HistoryArguments) -> str:
         page = await call.remembered(asked, MemoryPage((), None))
         older = f"[older: history with cursor={page.next}]" if page.next else ""
         lines = list(map(memory_lines, page.memories))
-        text, kept = filled(_turns(lines, older), call.room)
+        head = older or ("" if lines else "No memories.")
+        text, kept = filled(ResultPage(lines, head, between="\n", upwards=True), call.room)
         if kept >= len(lines) or kept == 0:
             return text
         limit = kept
-
-
-def _turns(lines: list[str], older: str) -> ResultPage:
-    return ResultPage(lines, older or ("" if lines else "No memories."), between="\n", upwards=True)
 
 
 def _since(found: MemoryRetrieval) -> str:
@@ -410,7 +406,10 @@ async def _found(call: ToolCall, given: GraphArguments, query: str) -> str:
         named = await call.engine.graph.list_entities(
             collection=given.collection, prefix=query, limit=given.limit
         )
-        lines += map(_name_line, named)
+        lines += [
+            f"“{short(each.name)}” ({short(each.type)}) is mentioned in {each.passages} passages"
+            for each in named
+        ]
     return call.page(ResultPage(lines, "" if lines else NO_NODES, between="\n"))
 
 
@@ -468,7 +467,3 @@ def _nodes(facts: Sequence[FactToAdd], missing: Sequence[str]) -> list[NewNode]:
     types = {each.object: each.object_type for each in facts}
     types |= {each.subject: each.subject_type for each in facts}
     return [NewNode(each, types.get(each, ENTITY)) for each in missing]
-
-
-def _name_line(named: EntityCount) -> str:
-    return f"“{short(named.name)}” ({short(named.type)}) is mentioned in {named.passages} passages"

@@ -140,7 +140,9 @@ def _summary(spec: ToolSpec[Any] | Operation) -> str:
 
 def _signature(call: ToolCall, spec: ToolSpec[Any] | Operation) -> str:
     if isinstance(spec, Operation):
-        return "\n".join(_parameter(each) for each in _leaves(spec)) or "No arguments."
+        optional = {each.name: "" if each.default is REQUIRED else " (optional)" for each in _leaves(spec)}
+        named = (f"{each.name}: {_type_name(each.hint)}{optional[each.name]}" for each in _leaves(spec))
+        return "\n".join(named) or "No arguments."
     hidden = {"max_tokens", *fixed_names(call.options.scope)}
     arguments: type[BaseModel] = spec.arguments
     schema = schema_of(arguments)
@@ -150,11 +152,6 @@ def _signature(call: ToolCall, spec: ToolSpec[Any] | Operation) -> str:
 
 def _leaves(operation: Operation) -> list[Parameter]:
     return [leaf for each in operation.parameters if each.location != "header" for leaf in each.leaves]
-
-
-def _parameter(parameter: Parameter) -> str:
-    need = "" if parameter.default is REQUIRED else " (optional)"
-    return f"{parameter.name}: {_type_name(parameter.hint)}{need}"
 
 
 def _type_name(hint: Any) -> str:

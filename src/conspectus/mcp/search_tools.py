@@ -339,7 +339,11 @@ async def context(call: ToolCall, given: ContextArguments) -> str:
     call.view.update(anatomy(window))
     head = window.text or _head(window)
     foot = notices(window.notices)
-    return call.page(ResultPage(sources(window.citations), head, foot, between="\n", rest=_unnamed))
+    return call.page(
+        ResultPage(
+            sources(window.citations), head, foot, between="\n", rest="[{} more documents not named]".format
+        )
+    )
 
 
 @tool()
@@ -359,10 +363,6 @@ async def explain(call: ToolCall, given: ExplainArguments) -> str:
 
 def _head(found: Retrieval | ContextWindow) -> str:
     return NOTHING if found.outcome == "no_match" else ""
-
-
-def _unnamed(number: int) -> str:
-    return f"[{number} more documents not named]"
 
 
 MAX_FOUND = 20

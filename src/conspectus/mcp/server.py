@@ -162,7 +162,9 @@ class ServerState:
         engine = self._engine_of(context)
         count = engine.tokenizer(self._options.tokenizer)
         try:
-            text, call = await self._answer(spec, engine, params.arguments or {})
+            given = operation_arguments(spec, self._call(engine), params.arguments or {})
+            call = self._call(engine, given.max_tokens)
+            text = await spec.run(call, given)
         except ConspectusError as error:
             return refusal(error, count)
         except Exception as error:
@@ -172,13 +174,6 @@ class ServerState:
             return {"resultType": "task", **task_of(call.jobs[-1])}
         meta = {VIEW: call.view} if call.view and takes(context, APPS) else None
         return CallToolResult(content=[TextContent(text=text)], _meta=meta)
-
-    async def _answer(
-        self, spec: ToolSpec[Any], engine: AnyEngine, arguments: Mapping[str, Any]
-    ) -> tuple[str, ToolCall]:
-        given = operation_arguments(spec, self._call(engine), arguments)
-        call = self._call(engine, given.max_tokens)
-        return await spec.run(call, given), call
 
     def _call(self, engine: AnyEngine, tokens: int | None = None) -> ToolCall:
         maximum = self._options.max_tokens

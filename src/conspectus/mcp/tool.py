@@ -95,14 +95,12 @@ def _simple(schema: Any, known: Mapping[str, Any]) -> Any:
         rest = {name: each for name, each in schema.items() if name not in {"anyOf", "default"}}
         return _simple({**options[0], **rest}, known)
     return {
-        name: _properties(each, known) if name == "properties" else _simple(each, known)
+        name: {key: _simple(one, known) for key, one in each.items()}
+        if name == "properties"
+        else _simple(each, known)
         for name, each in schema.items()
         if name not in {"$defs", "title"} and (name, each) not in TACIT
     }
-
-
-def _properties(properties: Mapping[str, Any], known: Mapping[str, Any]) -> dict[str, Any]:
-    return {name: _simple(each, known) for name, each in properties.items()}
 
 
 MIN_TOKENS = 200

@@ -164,7 +164,7 @@ class Delta:
 
 @dataclass(frozen=True, slots=True)
 class Citations:
-    """What the answer cites: sources that it was given, and `invented` numbers that it was not given."""
+    """What the answer cites: sources that it was given, and `unknown` numbers that it was not given."""
 
     cited: tuple[ChatSource, ...]
     unknown: tuple[str, ...] = ()

@@ -121,17 +121,23 @@ async def login_of(receive: Receive) -> tuple[Receive, str | None]:
         more = message.get("more_body", False)
         if len(body) > MAX_LOGIN_LENGTH:
             raise TooLarge("body", size=len(body), limit=MAX_LOGIN_LENGTH)
-    unread: list[Message] = [{"type": "http.request", "body": bytes(body), "more_body": False}]
-
-    async def again() -> Message:
-        return unread.pop() if unread else await receive()
-
+    again = replayed(bytes(body), receive)
     try:
         login = json.loads(body)
     except (ValueError, RecursionError):
         return again, None
     key = login.get("key") if isinstance(login, dict) else None
     return again, key if isinstance(key, str) else None
+
+
+def replayed(body: bytes, receive: Receive) -> Receive:
+    """A function that returns a body once more."""
+    read: list[Message] = [{"type": "http.request", "body": body, "more_body": False}]
+
+    async def again() -> Message:
+        return read.pop() if read else await receive()
+
+    return again
 
 
 def session_key(scope: Scope, headers: Headers) -> str:

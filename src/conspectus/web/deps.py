@@ -74,8 +74,6 @@ Selected = Annotated[Filter, Depends(_filter)]
 CollectionName = Annotated[
     str, Path(min_length=1, max_length=NAME, description="The id or the name of a collection.")
 ]
-SourceId = Annotated[str, Path(min_length=1, max_length=IDENTIFIER)]
-DocumentId = Annotated[str, Path(min_length=1, max_length=IDENTIFIER)]
 NamedInPath = Annotated[str, Path(min_length=1, max_length=NAME)]
 IdInPath = Annotated[str, Path(min_length=1, max_length=IDENTIFIER)]
 After = Annotated[str | None, Query(max_length=CURSOR, description="The `next` of the page before.")]

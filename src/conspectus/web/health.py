@@ -41,7 +41,10 @@ class Readiness:
                 self._log.error("readiness_failed", **fault_facts(error))
                 await asyncio.sleep(PAUSE)
             else:
-                self._begin()
+                if self.state == "starting":
+                    self.state = "ready"
+                    self._begun.set()
+                    self._log.info("ready")
 
     async def begun(self) -> None:
         """Wait until the server is ready for the first time."""
@@ -65,9 +68,3 @@ class Readiness:
             self.state = "stopping"
             for call in self._when_stopping:
                 call()
-
-    def _begin(self) -> None:
-        if self.state == "starting":
-            self.state = "ready"
-            self._begun.set()
-            self._log.info("ready")

@@ -10,9 +10,15 @@ from starlette.types import Receive
 
 from conspectus.model.chat import ChatEvent, Citations, Delta, Failure, Sources, ToolCall, Usage
 from conspectus.web.chat_stream import LEFT, ChatStream
+from conspectus.web.operation_schemas import answer_of
 from conspectus.web.problem_details import Refused, failed, openai_error
-from conspectus.web.schemas.chat import ChatAnswer, CitationsAnswer, SourcesAnswer
-from conspectus.web.schemas.openai_chat import CompletionAnswer, CompletionUsageAnswer
+from conspectus.web.schemas.chat import ChatAnswer
+from conspectus.web.schemas.openai_chat import (
+    ChoiceAnswer,
+    CompletionAnswer,
+    CompletionUsageAnswer,
+    given_answer,
+)
 from conspectus.web.sse import DONE, frame
 
 
@@ -129,7 +135,7 @@ class Chunks:
         text = self._state.take(event)
         match event:
             case Sources():
-                given = SourcesAnswer.model_validate(event).model_dump()
+                given = answer_of(event).model_dump()
                 return self._chunk({"role": "assistant", "content": ""}, conspectus=given)
             case ToolCall() if event in self._state.calls:
                 place = len(self._state.calls) - 1
@@ -143,7 +149,7 @@ class Chunks:
         if self._state.failure is not None:
             return frame(DONE)
         rest = self._state.until.rest()
-        cited = CitationsAnswer.model_validate(self._state.citations).model_dump()
+        cited = answer_of(self._state.citations).model_dump()
         pieces = [self._chunk({"content": rest}) if rest else b""]
         pieces.append(self._chunk({}, finish_reason=self._state.finish_reason, conspectus=cited))
         if self._wanted.usage:
@@ -172,19 +178,16 @@ async def completion(stream: ChatStream, request: CompletionRequest, receive: Re
     if failure is not None:
         raise Refused(failed(failure))
     said.append(state.until.rest())
-    given = SourcesAnswer.model_validate(state.sources).model_dump()
-    cited = CitationsAnswer.model_validate(state.citations).model_dump()
     text, calls = text_of(map(Delta, said)), [called(each) for each in state.calls]
     message = {"content": None if calls and not text else text, "tool_calls": calls or None}
-    return CompletionAnswer.model_validate(
-        {
-            "id": request.id,
-            "created": int(time.time()),
-            "model": request.model,
-            "choices": [{"message": message, "finish_reason": state.finish_reason}],
-            "usage": state.usage,
-            "conspectus": {**given, **cited},
-        }
+    choice = {"message": message, "finish_reason": state.finish_reason}
+    return CompletionAnswer(
+        id=request.id,
+        created=int(time.time()),
+        model=request.model,
+        choices=[ChoiceAnswer.model_validate(choice)],
+        usage=state.usage,
+        conspectus=given_answer(state.sources, state.citations),
     )
 
 
@@ -207,17 +210,14 @@ async def whole(stream: ChatStream, receive: Receive) -> ChatAnswer:
     """The answer with all of its events. Raises Refused if it is not complete."""
     async with stream.read_by(receive) as reader:
         events = await reader.rest()
-    by_type = {type(event): event for event in events}
+    by_type: dict[Any, Any] = {type(event): event for event in events}
     failure = by_type.get(Failure)
-    if isinstance(failure, Failure) and Usage not in by_type:
+    if failure is not None and Usage not in by_type:
         raise Refused(failed(failure))
-    return ChatAnswer.model_validate(
-        {
-            "answer": text_of(events),
-            "sources": by_type.get(Sources, Sources("off")),
-            "citations": by_type.get(Citations, Citations(())),
-            "usage": by_type.get(Usage),
-            "failure": failure,
-        },
-        from_attributes=True,
+    return ChatAnswer(
+        text_of(events),
+        by_type.get(Sources, Sources("off")),
+        by_type.get(Citations, Citations(())),
+        by_type.get(Usage),
+        failure,
     )

@@ -3,19 +3,23 @@
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cached_property
 from http import HTTPStatus
+from inspect import isclass
 from typing import Any, Final
 
-from fastapi import APIRouter, FastAPI
+from fastapi import APIRouter, FastAPI, Response
+from fastapi.datastructures import DefaultPlaceholder
 from fastapi.openapi.utils import get_openapi
 from fastapi.routing import APIRoute
 from pydantic import BaseModel, ConfigDict, Field
 from starlette.routing import BaseRoute, Match, Route
 from starlette.types import Receive, Scope, Send
 
+from conspectus.model.checks import hints
 from conspectus.web.bodies import BodyRoute
 from conspectus.web.examples import add_examples
 from conspectus.web.idempotency import changes_something
 from conspectus.web.logs import API
+from conspectus.web.operation_schemas import answered
 from conspectus.web.problem_details import MEDIA_TYPE
 
 PROBLEM = "Problem"
@@ -95,16 +99,25 @@ class DeferredRoute(Route):
 class Section(APIRouter):
     """Routes below `API` that are documented under one heading.
 
-    They are complete, so that an application takes them over instead of creating each again.
+    They are complete, so that an application takes them over instead of creating each again. Each may also
+    answer with the usual problems.
     """
 
     def __init__(self, heading: str, **options: Any) -> None:
-        options = {"route_class": BodyRoute, "generate_unique_id_function": operation, **options}
-        super().__init__(prefix=API, tags=[heading], **options)
+        options = {"route_class": BodyRoute, "responses": problems(), **options}
+        super().__init__(prefix=API, tags=[heading], generate_unique_id_function=operation, **options)
 
     def add_api_route(self, path: str, endpoint: Callable[..., Any], **options: Any) -> None:
-        """Add a route, whose schemas are made when it is first used."""
-        self.defer(path, endpoint, methods=options["methods"], make=lambda: options)
+        """Add a route, whose schemas are made when it is first used; it answers what its endpoint returns."""
+
+        def made() -> Mapping[str, Any]:
+            returns, model = hints(endpoint)["return"], options["response_model"]
+            is_whole = isclass(returns) and issubclass(returns, Response)
+            if isinstance(model, DefaultPlaceholder) and not is_whole:
+                model = answered(returns)
+            return {**options, "response_model": model}
+
+        self.defer(path, endpoint, methods=options["methods"], make=made)
 
     def defer(
         self,

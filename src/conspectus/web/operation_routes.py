@@ -2,7 +2,7 @@
 
 import inspect
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import nullcontext
 from dataclasses import is_dataclass
 from http import HTTPStatus
 from types import NoneType
@@ -57,12 +57,13 @@ def add_routes(section: Section, operations: Iterable[Operation]) -> None:
 def _add_route(section: Section, operation: Operation) -> None:
     async def call(**request_values: Any) -> Any:
         engine, response = request_values.pop("engine"), request_values.pop("response", None)
-        recording = request_values.pop("recording", None)
+        recording: Recording | None = request_values.pop("recording", None)
         tag = request_values.pop("if_match", request_values.pop("if_none_match", None))
         values = _taken(operation, request_values, request_values.pop("body", None))
         if tag is not None and operation.verb == "PATCH":
             await _require_match(operation, engine, values, tag)
-        with _recorded(operation, values, recording):
+        keys = (each.key for name in operation.keyed for each in values[name])
+        with nullcontext() if recording is None else recording(keys):
             answer = await operation.of(engine)(**values)
         if response is not None:
             response.headers["Location"] = f"{API}/jobs/{answer.id}"
@@ -111,14 +112,6 @@ def _is_question(operation: Operation) -> bool:
     """Whether a request to an operation is a JSON body and nothing else, and changes nothing."""
     body_alone = all(each.location == "body" for each in _leaves(operation))
     return operation.reads and body_alone and not (operation.unhurried or operation.asks_model)
-
-
-def _recorded(
-    operation: Operation, values: Mapping[str, Any], recording: Recording | None
-) -> AbstractContextManager[None]:
-    if recording is None:
-        return nullcontext()
-    return recording(each.key for name in operation.keyed for each in values[name])
 
 
 def _headers(operation: Operation) -> list[inspect.Parameter]:

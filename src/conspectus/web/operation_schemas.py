@@ -29,14 +29,12 @@ from conspectus.operations.operation import member_of
 from conspectus.streams.summary_runner import MAX_BATCH, MAX_SENTENCES
 from conspectus.web.schemas.base import (
     CURSOR,
-    IDENTIFIER,
     INT64,
     MAX_DESCRIPTION_LENGTH,
     MAX_DIMENSIONS,
     MAX_HITS,
     MAX_IDS,
     MAX_QUESTION_LENGTH,
-    NAME,
     BudgetBody,
     Finite,
     Identifier,
@@ -111,7 +109,6 @@ _ACCOUNT: Final = Annotated[str, Limited(min_length=1, max_length=MAX_NAME_LENGT
 _FEW: Final = Annotated[int, Limited(ge=0, lt=INT64)]
 _MAX_WRITTEN: Final = 10_000
 _ENTITIES: Final = Annotated[list[Label], Limited(max_length=1_000)]
-_MEMORY: Final = {"text": Text, "role": Label | None, "speaker": Label | None, "entities": _ENTITIES}
 _VECTOR: Final = Annotated[list[Finite], Limited(min_length=1, max_length=MAX_DIMENSIONS)] | None
 _DAYS: Final = Annotated[float, Limited(ge=0, le=MAX_DAYS, allow_inf_nan=False)]
 _BUDGET: Final = Annotated[
@@ -119,26 +116,84 @@ _BUDGET: Final = Annotated[
 ]
 _HITS: Final = Annotated[int, Limited(ge=0, le=MAX_HITS)]
 _ALONG: Final = "Maximum number of messages of its thread added to a hit."
-_MAX_ITEMS: Final[Mapping[str, int]] = {
-    "add_captions.captions": _MAX_WRITTEN,
-    "add_events.events": _MAX_WRITTEN,
-    "add_memories.memories": _MAX_WRITTEN,
-    "add_messages.messages": _MAX_WRITTEN,
-}
-"""The most elements of a list, by method and parameter."""
+_MAX_ITEMS: Final = frozenset(
+    {"add_captions.captions", "add_events.events", "add_memories.memories", "add_messages.messages"}
+)
+"""Lists of at most `_MAX_WRITTEN` elements, by method and parameter."""
+_SHARED: Final[Sequence[tuple[Any, str]]] = (
+    (Question, "Query.query ChannelQuery.query MemoryQuery.query StreamQuery.query"),
+    (
+        MinSimilarity | None,
+        """
+        Query.min_similarity ChannelQuery.min_similarity MemoryQuery.min_similarity
+        StreamQuery.min_similarity
+        """,
+    ),
+    (
+        Share,
+        """
+        Query.min_confidence ChannelQuery.min_confidence MemoryQuery.min_confidence
+        StreamQuery.min_confidence MemoryQuery.notes_share GraphExpansion.alpha Traversal.min_weight
+        """,
+    ),
+    (
+        Renderer,
+        """
+        context.format augment.format channel_context.format memory_context.format stream_context.format
+        """,
+    ),
+    (
+        _PAGE,
+        """
+        list_alert_matches.limit list_captions.limit list_documents.limit list_memories.limit
+        list_messages.limit list_requests.limit get_reply_chain.limit
+        """,
+    ),
+    (_BUDGET, "channel_context.max_tokens memory_context.max_tokens stream_context.max_tokens"),
+    (Tokens, "Budget.max_tokens"),
+    (Tokens | None, "MemoryQuery.recent_tokens"),
+    (_HITS, "StreamQuery.limit search_and_rerank.candidates"),
+    (_FEW, "list_alert_matches.after"),
+    (_FEW | None, "list_recent_memories.limit list_recent_memories.max_tokens list_requests.after"),
+    (_DAYS | None, "MemorySelection.older_than_days Retention.days"),
+    (_IDS, "delete_documents.ids get_texts.ids"),
+    (_STREAMS, "NewAlert.streams StreamQuery.streams"),
+    (_VECTOR, "Query.vector NewCaption.vector NewMemory.vector"),
+    (_ENTITIES, "NewCaption.entities NewEvent.entities NewMemory.entities update_memory.entities"),
+    (Text, "NewCaption.text NewEvent.description NewMemory.text NewMessage.text update_memory.text"),
+    (_ACCOUNT, "create_group.name create_user.name"),
+    (Identifier | None, "explain.document list_alert_matches.alert"),
+    (
+        Name,
+        """
+        ChannelQuery.profile NewAlert.collection NewAlert.name NewEvent.type create_connection.connector
+        entity_timeline.entity get_document_by_key.key get_document_by_key.source
+        """,
+    ),
+    (Name | None, "ChannelQuery.thread Scope.agent Scope.conversation list_events.type"),
+    (Label, "Fact.subject Fact.predicate Fact.object"),
+    (
+        Label | None,
+        """
+        NewCaption.key NewCaption.speaker NewEvent.key NewMemory.key NewMemory.role NewMemory.speaker
+        NewMessage.author NewMessage.key NewMessage.reply_to NewMessage.role NewMessage.thread
+        NewStream.time_zone NewStream.title list_memories.entity update_memory.role update_memory.speaker
+        """,
+    ),
+    (When, "NewEvent.start"),
+    (When | None, "NewCaption.start NewCaption.end NewEvent.end"),
+    (_REQUESTED[str] | None, "list_edges.after list_nodes.after"),
+    (Share | None, "link_entities.min_score"),
+)
 _LIMITS: Final[Mapping[str, Any]] = {
-    "Query.query": Question,
+    **{name: kind for kind, names in _SHARED for name in names.split()},
     "Query.limit": Annotated[_HITS | None, Limited(description="Maximum number of hits.")],
-    "Query.min_similarity": MinSimilarity | None,
-    "Query.min_confidence": Share,
     "Query.retrievers": Annotated[list[Retriever], Limited(max_length=2)] | None,
-    "Query.vector": _VECTOR,
     "Query.rerank": Annotated[bool, Limited(description="Rerank the hits, where a reranker is set.")],
     "Query.thread_messages": Annotated[_HITS, Limited(description=_ALONG)],
     "Query.as_of": Annotated[
         Instant | None, Limited(description="Answer with the state known at that instant.")
     ],
-    "Budget.max_tokens": Tokens,
     "Budget.system": Annotated[
         Question, Limited(description="A system prompt that `max_tokens` must also cover.")
     ],
@@ -146,46 +201,23 @@ _LIMITS: Final[Mapping[str, Any]] = {
         Question, Limited(description="A user message that `max_tokens` must also cover.")
     ],
     "Budget.reserved_tokens": Annotated[Tokens, Limited(description="Tokens kept free for the answer.")],
-    "context.format": Renderer,
-    "augment.format": Renderer,
-    "channel_context.format": Renderer,
-    "explain.document": Identifier | None,
     "augment.min_similarity": Annotated[
         MinSimilarity | None, Limited(description="Lowest similarity; by default 0.25, with null none.")
     ],
-    "search_and_rerank.candidates": _HITS,
     "search_and_rerank.limit": Annotated[
         Annotated[int, Limited(ge=0, le=1_000)] | None,
         Limited(description="Maximum number of hits; by default 5."),
     ],
-    "channel_context.max_tokens": _BUDGET,
-    "ChannelQuery.query": Question,
-    "GraphExpansion.alpha": Share,
     "GraphExpansion.hops": Annotated[int, Limited(ge=0, le=1_000)],
     "GraphExpansion.graphs": Annotated[list[Name], Limited(max_length=1_000)] | None,
-    "ChannelQuery.thread": Name | None,
-    "ChannelQuery.profile": Name,
     "ChannelQuery.member": Annotated[
         Name | None, Limited(description="Only channels that this author may be in.")
     ],
-    "ChannelQuery.min_similarity": MinSimilarity | None,
-    "ChannelQuery.min_confidence": Share,
     "ChannelQuery.thread_messages": Annotated[int, Limited(ge=0, le=1_000, description=_ALONG)],
-    "create_user.name": _ACCOUNT,
-    "create_group.name": _ACCOUNT,
     "create_key.label": Annotated[str, Limited(max_length=MAX_NAME_LENGTH)],
     "create_key.scopes": Annotated[list[Scope], Limited(min_length=1, max_length=len(SCOPES))],
     "update_collection.description": Annotated[str, Limited(max_length=MAX_DESCRIPTION_LENGTH)] | None,
-    "list_alert_matches.alert": Annotated[str, Limited(min_length=1, max_length=IDENTIFIER)] | None,
-    "list_alert_matches.after": Annotated[int, Limited(ge=0, lt=INT64)],
-    "list_alert_matches.limit": _PAGE,
-    "list_captions.limit": _PAGE,
-    "list_events.type": Name | None,
-    "entity_timeline.entity": Name,
-    "list_documents.limit": _PAGE,
     "list_jobs.limit": Annotated[int, Limited(ge=1, le=100, description="Most of them on a page.")],
-    "list_requests.after": Annotated[int, Limited(ge=0, lt=INT64)] | None,
-    "list_requests.limit": _PAGE,
     "request_totals.hours": Annotated[int, Limited(ge=1, le=366 * 24, description="How far to look back.")],
     "ingest_url.url": Annotated[str, Limited(min_length=1, max_length=8_192)],
     "ingest_url.method": Annotated[str, Limited(min_length=1, max_length=20)],
@@ -197,29 +229,10 @@ _LIMITS: Final[Mapping[str, Any]] = {
     "ingest_url.source": Annotated[Name, Limited(description="By default one for each domain.")] | None,
     "ingest_url.chunk_size": Annotated[int, Limited(ge=1, le=1_000_000)] | None,
     "ingest_url.overlap": Annotated[int, Limited(ge=0, le=1_000_000)] | None,
-    "create_connection.connector": Name,
-    "delete_documents.ids": _IDS,
-    "get_texts.ids": _IDS,
-    "list_messages.limit": _PAGE,
-    "get_reply_chain.limit": _PAGE,
-    "get_document_by_key.key": Name,
-    "list_memories.limit": _PAGE,
     "export_memories.limit": Annotated[Int64, Limited(description="Most lines on a page.")] | None,
     "import_memories.lines": Annotated[list[Text], Limited(max_length=_MAX_WRITTEN)],
-    "list_recent_memories.limit": _FEW | None,
-    "list_recent_memories.max_tokens": _FEW | None,
-    "memory_context.max_tokens": _BUDGET,
-    "stream_context.max_tokens": _BUDGET,
-    "stream_context.format": Renderer,
-    "NewCaption.text": Text,
-    "NewCaption.start": When | None,
-    "NewCaption.end": When | None,
     "NewCaption.index": Annotated[int, Limited(ge=0, lt=INT64, description="Its number in the stream.")]
     | None,
-    "NewCaption.key": Label | None,
-    "NewCaption.speaker": Label | None,
-    "NewCaption.entities": _ENTITIES,
-    "NewCaption.vector": _VECTOR,
     "SummaryRequest.batch_size": Annotated[
         int, Limited(ge=1, le=MAX_BATCH, description="Captions that are summarized together.")
     ],
@@ -227,68 +240,24 @@ _LIMITS: Final[Mapping[str, Any]] = {
     "SummaryRequest.sentences": Annotated[
         int, Limited(ge=1, le=MAX_SENTENCES, description="Most captions that are chosen.")
     ],
-    "NewStream.title": Label | None,
     "NewStream.start_time": Moment | None,
-    "NewStream.time_zone": Label | None,
     "CaptionRange.last": Annotated[Int64, Limited(ge=-1)] | None,
-    "StreamQuery.query": Question,
-    "StreamQuery.streams": _STREAMS,
-    "StreamQuery.min_similarity": MinSimilarity | None,
-    "StreamQuery.min_confidence": Share,
-    "StreamQuery.limit": _HITS,
-    "memory_context.format": Renderer,
     "extract_facts.max_tokens": Annotated[
         int, Limited(ge=1, le=MAX_FACT_TOKENS, description="Most tokens of all calls of the model.")
     ]
     | None,
-    "list_memories.entity": Label | None,
-    "Fact.subject": Label,
-    "Fact.predicate": Label,
-    "Fact.object": Label,
     "Scope.user": Annotated[Name, Limited(description="None: memories of no user, never those of all.")]
     | None,
-    "Scope.agent": Name | None,
-    "Scope.conversation": Name | None,
-    "NewMessage.text": Text,
-    "NewMessage.key": Label | None,
-    "NewMessage.author": Label | None,
-    "NewMessage.reply_to": Label | None,
-    "NewMessage.thread": Label | None,
-    "NewMessage.role": Label | None,
-    **{f"{owner}.{name}": kind for owner in ("NewMemory", "update_memory") for name, kind in _MEMORY.items()},
-    "NewMemory.key": Label | None,
-    "NewMemory.vector": _VECTOR,
     "Grep.pattern": Annotated[str, Limited(min_length=1, max_length=1_000)],
     "Grep.context": Annotated[int, Limited(ge=0, le=20, description="Lines before and after a match.")],
     "Grep.limit": Annotated[int, Limited(ge=1, le=1_000, description="Most matching lines.")],
     "Grep.max_seconds": Annotated[float, Limited(ge=0, le=60)],
-    "MemoryQuery.query": Question,
-    "MemoryQuery.notes_share": Share,
-    "MemoryQuery.min_similarity": MinSimilarity | None,
-    "MemoryQuery.min_confidence": Share,
     "MemorySelection.ids": Annotated[list[Identifier], Limited(max_length=100_000)],
-    "Retention.days": _DAYS | None,
-    "MemoryQuery.recent_tokens": Tokens | None,
     "Retention.max_count": Annotated[int, Limited(ge=0, le=MAX_MEMORIES)] | None,
-    "MemorySelection.older_than_days": _DAYS | None,
-    "get_document_by_key.source": Name,
-    "list_nodes.after": _REQUESTED[str] | None,
-    "list_edges.after": _REQUESTED[str] | None,
-    "link_entities.min_score": Share | None,
-    "NewEvent.start": When,
-    "NewEvent.end": When | None,
-    "NewEvent.type": Annotated[str, Limited(min_length=1, max_length=NAME)],
-    "NewEvent.description": Text,
-    "NewEvent.entities": _ENTITIES,
-    "NewEvent.key": Label | None,
-    "NewAlert.name": Name,
-    "NewAlert.collection": Name,
-    "NewAlert.streams": _STREAMS,
     "NewAlert.min_similarity": Annotated[float, Limited(ge=-1, le=1, allow_inf_nan=False)] | None,
     "NewAlert.gap_seconds": Annotated[float, Limited(ge=0, le=MAX_GAP_SECONDS, allow_inf_nan=False)],
     "NewAlert.webhook": Annotated[str, Limited(min_length=1, max_length=MAX_ADDRESS_LENGTH)] | None,
     "NewEdge.weight": Annotated[float, Limited(gt=0, le=1, allow_inf_nan=False)],
-    "Traversal.min_weight": Share,
 }
 """Bounds that the type of a parameter or field does not say, by method or class."""
 
@@ -296,7 +265,7 @@ _LIMITS: Final[Mapping[str, Any]] = {
 def limited(owners: Iterable[str], name: str, hint: Any, text: Any = None) -> Any:
     """The request type of a method's parameter, or of a field of a class."""
     places = [f"{owner}.{name}" for owner in owners]
-    maximum = next((_MAX_ITEMS[each] for each in places if each in _MAX_ITEMS), MAX_PARTS)
+    maximum = MAX_PARTS if _MAX_ITEMS.isdisjoint(places) else _MAX_WRITTEN
     return next((_LIMITS[each] for each in places if each in _LIMITS), None) or requested(
         hint, text, maximum=maximum
     )
@@ -435,6 +404,11 @@ def response_model(kind: Any) -> type[BaseModel]:
     }
     members |= {name: (hints(getattr(kind, name).fget)["return"], ...) for name in _SHOWN.get(kind, ())}
     return create_model(kind.__name__, __base__=ResponseModel, __doc__=inspect.getdoc(kind), **members)
+
+
+def answer_of(value: Any) -> BaseModel:
+    """A dataclass as an answer holds it."""
+    return response_model(cast(Hashable, type(value))).model_validate(value)
 
 
 def _default(field: Field[Any]) -> Any:

@@ -7,8 +7,9 @@ from fastapi.exceptions import ResponseValidationError
 from fastapi.routing import APIRoute
 from starlette.requests import ClientDisconnect
 from starlette.routing import BaseRoute
-from starlette.types import ASGIApp, Message, Receive, Scope, Send
+from starlette.types import ASGIApp, Receive, Scope, Send
 
+from conspectus.web.auth import replayed
 from conspectus.web.bodies import BodyRequest
 from conspectus.web.openapi import DeferredRoute
 
@@ -41,11 +42,14 @@ class Questions:
             return
         body, refused = _validated(made, await _parsed(request))
         if refused:
-            await self._app(scope, _replayed(raw, receive), send)
+            await self._app(scope, replayed(raw, receive), send)
             return
         scope["route"] = made
         answer = await route.endpoint(engine=scope["state"]["engine"], body=body)
-        await _send_json(_written(made, answer), send)
+        content = _written(made, answer)
+        headers = [(b"content-length", str(len(content)).encode()), (b"content-type", JSON)]
+        await send({"type": "http.response.start", "status": 200, "headers": headers})
+        await send({"type": "http.response.body", "body": content})
 
 
 async def _parsed(request: BodyRequest) -> Any:
@@ -71,19 +75,3 @@ def _written(route: APIRoute, answer: Any) -> bytes:
     if errors:
         raise ResponseValidationError(errors)
     return field.serialize_json(value)
-
-
-def _replayed(body: bytes, receive: Receive) -> Receive:
-    """A function that returns a body once more."""
-    read: list[Message] = [{"type": "http.request", "body": body, "more_body": False}]
-
-    async def again() -> Message:
-        return read.pop() if read else await receive()
-
-    return again
-
-
-async def _send_json(content: bytes, send: Send) -> None:
-    headers = [(b"content-length", str(len(content)).encode()), (b"content-type", JSON)]
-    await send({"type": "http.response.start", "status": 200, "headers": headers})
-    await send({"type": "http.response.body", "body": content})

@@ -11,14 +11,13 @@ import re
 from collections.abc import AsyncIterator, Callable, Mapping
 from typing import Final, Protocol
 
-from pydantic import BaseModel
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
 from conspectus.model.chat import ChatEvent, Citations, Delta, Failure, Sources, Usage
 from conspectus.settings import Settings
 from conspectus.web.chat_stream import ChatStream, Reader
-from conspectus.web.schemas.chat import CitationsAnswer, FailureAnswer, SourcesAnswer, UsageAnswer
+from conspectus.web.operation_schemas import answer_of
 
 MEDIA_TYPE: Final = "text/event-stream"
 STREAM: Final = "X-Chat-Stream"
@@ -27,11 +26,11 @@ HEARTBEAT: Final = b": still here\n\n"
 LOST_IN_LINES: Final = re.compile("[\r\ud800-\udfff]")
 CARRIAGE_RETURN: Final = re.compile("\r\n?")
 HEADERS: Final = {"Cache-Control": "no-cache", "X-Accel-Buffering": "no"}
-NAMED: Final[Mapping[type[ChatEvent], tuple[str, type[BaseModel]]]] = {
-    Sources: ("sources", SourcesAnswer),
-    Citations: ("citations", CitationsAnswer),
-    Usage: ("usage", UsageAnswer),
-    Failure: ("error", FailureAnswer),
+NAMED: Final[Mapping[type[ChatEvent], str]] = {
+    Sources: "sources",
+    Citations: "citations",
+    Usage: "usage",
+    Failure: "error",
 }
 
 
@@ -71,8 +70,7 @@ class Frames:
         if isinstance(event, Delta):
             name, data = _piece(event.text)
             return self._frame(number, name, data) if event.text else b""
-        name, kind = NAMED[type(event)]
-        return self._frame(number, name, kind.model_validate(event).model_dump_json())
+        return self._frame(number, NAMED[type(event)], answer_of(event).model_dump_json())
 
     def end(self, number: int) -> bytes:
         """The mark of the end."""

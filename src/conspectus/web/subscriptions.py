@@ -185,10 +185,10 @@ def streamed(*statuses: int, headers: Mapping[str, Any] | None = None) -> Respon
     return {200: sent, **problems(*statuses)}
 
 
-def resumed(last: str | None) -> int | None:
-    """The number in Last-Event-ID, None where there is none. Raises InvalidInput."""
+def resumed(last: str | None, newest: int) -> int:
+    """The number in Last-Event-ID; where there is none, the newest. Raises InvalidInput."""
     if not last:
-        return None
+        return newest
     if not (last.isascii() and last.isdecimal() and len(last) <= len(str(2**63))):
         raise InvalidInput("Last-Event-ID", "is not the id of an event of this stream")
     return int(last)

@@ -2,14 +2,14 @@
 import type { Arguments, ChatEvent, Schemas } from "@conspectus/client";
 import { api } from "../../api/client";
 
-export type Source = Schemas["ChatSourceAnswer"];
+export type Source = Schemas["ChatSource"];
 
 export interface Answer {
   withContext: boolean;
   text: string;
-  sources: Schemas["SourcesAnswer"] | undefined;
-  citations: Schemas["CitationsAnswer"] | undefined;
-  usage: Schemas["UsageAnswer"] | undefined;
+  sources: Schemas["Sources"] | undefined;
+  citations: Schemas["Citations"] | undefined;
+  usage: Schemas["Usage"] | undefined;
   error: string;
   ended: boolean;
 }

@@ -1,10 +1,10 @@
 """Entity mentions in memories and stated relations between them, added to a graph or removed from it."""
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import combinations, pairwise
-from typing import Any, Final
+from typing import Final
 
 from conspectus.facades.agent.graph import Graph
 from conspectus.facades.agent.mapping import time_of
@@ -189,9 +189,11 @@ async def connect(graph: Graph, found: Sequence[Mention], memory: Memory, *, edg
 
 async def disconnect(graph: Graph, names: Iterable[str]) -> int:
     """Remove those of these nodes that were extracted and have no edge; return their number."""
-    alone = [
-        name for name in names if _extracted(await graph.get_node(name)) and not await graph.get_edges(name)
-    ]
+    alone = []
+    for name in names:
+        node = await graph.get_node(name)
+        if node is not None and node["properties"].get(EXTRACTED) is True and not await graph.get_edges(name):
+            alone.append(name)
     return await graph.remove_nodes(alone) if alone else 0
 
 
@@ -207,10 +209,6 @@ def _pieces(text: str) -> Iterator[str]:
         yield text[:end]
         text = text[end:]
     yield text
-
-
-def _extracted(node: Mapping[str, Any] | None) -> bool:
-    return node is not None and node["properties"].get(EXTRACTED) is True
 
 
 def _pairs(found: Sequence[Mention]) -> list[tuple[str, str]]:

@@ -1,6 +1,5 @@
 """Chats: a model's answers from what the store holds, as they are made."""
 
-from collections.abc import Callable
 from collections.abc import Set as AbstractSet
 from typing import Annotated
 
@@ -10,12 +9,13 @@ from conspectus.access.policy import require_scope
 from conspectus.engine import Engine
 from conspectus.errors import InvalidInput, NotFound
 from conspectus.model.access import Person
-from conspectus.model.chat import ChatRequest, Failure
+from conspectus.model.chat import ChatRequest
 from conspectus.web.chat_handover import CHAT, ChatStreams, ReadRemote, RemoteAnswer, remote_answer
 from conspectus.web.chat_stream import ChatStream
 from conspectus.web.deps import EngineOf, IdInPath, of_app, without_limits
 from conspectus.web.openai_chat import Chunks, CompletionRequest, completion, whole
 from conspectus.web.openapi import Responses, Section
+from conspectus.web.operation_schemas import answered
 from conspectus.web.problem_details import failed, shown
 from conspectus.web.schemas.chat import ChatAnswer, ChatBody
 from conspectus.web.schemas.embeddings import (
@@ -34,17 +34,16 @@ from conspectus.web.schemas.openai_chat import (
 from conspectus.web.sse import STREAM, EventStream, Frames, Plain
 from conspectus.web.subscriptions import LastEvent, Listeners, streamed
 
+LIKE_OPENAI: Responses = {"default": {"model": OpenAIProblem, "description": "An error in OpenAI's form."}}
 router = Section("chat")
+openai = Section("chat", responses=LIKE_OPENAI)
 BEFORE_THE_HEAD = 2
 """Events, of which the second is the model's first: errors before it can have a status."""
-LIKE_OPENAI: Responses = {"default": {"model": OpenAIProblem, "description": "An error in OpenAI's form."}}
-
-
 StreamsOf = Annotated[ChatStreams, of_app("streams")]
 NAMED = {STREAM: {"description": "The stream's name, to go on with it.", "schema": {"type": "string"}}}
 
 
-@router.post("/chat", response_model=ChatAnswer, responses=streamed(429, headers=NAMED))
+@router.post("/chat", response_model=answered(ChatAnswer), responses=streamed(429, headers=NAMED))
 async def chat(
     body: ChatBody, request: Request, engine: EngineOf, streams: StreamsOf
 ) -> Response | ChatAnswer:
@@ -96,7 +95,7 @@ async def _from_other_process(stream: str, first: int, request: Request, engine:
     return ReadRemote(RemoteAnswer(registry, stream, person.id, patience), listeners, first=first)
 
 
-@router.post("/chat/completions", response_model=CompletionAnswer, responses=LIKE_OPENAI)
+@openai.post("/chat/completions", response_model=answered(CompletionAnswer))
 async def complete(
     body: CompletionBody, request: Request, engine: EngineOf, streams: StreamsOf
 ) -> Response | CompletionAnswer:
@@ -108,12 +107,16 @@ async def complete(
     wanted = CompletionRequest(f"chatcmpl-{stream.id}", name, max_tokens, body.stops, usage=body.wants_usage)
     if body.stream:
         return EventStream(
-            stream, Chunks(wanted), streams.settings, head_after=BEFORE_THE_HEAD, refuse=_refused(request)
+            stream,
+            Chunks(wanted),
+            streams.settings,
+            head_after=BEFORE_THE_HEAD,
+            refuse=lambda failure: shown(failed(failure), request.scope["path"]),
         )
     return await completion(stream, wanted, request.receive)
 
 
-@router.post("/embeddings", response_model=EmbeddingsAnswer, responses=LIKE_OPENAI)
+@openai.post("/embeddings")
 async def embed(body: EmbeddingsBody, request: Request, engine: EngineOf) -> EmbeddingsAnswer:
     """Vectors of texts by the embedding model of the server, for clients of OpenAI."""
     require_scope(request.state.person, "read", "embed texts")
@@ -125,20 +128,13 @@ async def embed(body: EmbeddingsBody, request: Request, engine: EngineOf) -> Emb
     return EmbeddingsAnswer(data=data, model="" if embedder is None else embedder.space.model, usage=usage)
 
 
-@router.get("/models", response_model=ModelsAnswer, responses=LIKE_OPENAI)
+@openai.get("/models")
 async def models(request: Request, engine: EngineOf) -> ModelsAnswer:
     """The chat model that is asked, if one is set."""
     require_scope(request.state.person, "read", "list models")
     name = engine.chat.model
     known = [] if name is None else [ModelAnswer(id=name, owned_by=name.partition(":")[0])]
     return ModelsAnswer(data=known)
-
-
-def _refused(request: Request) -> Callable[[Failure], Response]:
-    def refuse(failure: Failure) -> Response:
-        return shown(failed(failure), request.scope["path"])
-
-    return refuse
 
 
 async def _begun(
@@ -171,3 +167,6 @@ async def _require_visible(stream: str, documents: AbstractSet[str], engine: Eng
             await engine.documents.get(document)
         except NotFound:
             raise NotFound(CHAT, stream) from None
+
+
+router.routes.extend(openai.routes)

@@ -8,7 +8,7 @@ from conspectus.errors import Conflict, NotFound
 from conspectus.model.records import Collection
 from conspectus.operations.table import COLLECTION_OPERATIONS
 from conspectus.web.deps import CollectionName, EngineOf, Unhurried
-from conspectus.web.openapi import Section, problems
+from conspectus.web.openapi import Responses, Section, problems
 from conspectus.web.operation_routes import add_routes
 from conspectus.web.operation_schemas import answered
 from conspectus.web.schemas.base import ResponseModel
@@ -23,12 +23,10 @@ class ReindexedAnswer(ResponseModel):
     collection: str
 
 
-@router.post(
-    "/collections",
-    response_model=answered(Collection),
-    status_code=201,
-    responses={200: {"model": answered(Collection), "description": "It exists already."}, **problems(501)},
-)
+EXISTS: Responses = {200: {"model": answered(Collection), "description": "It exists already."}}
+
+
+@router.post("/collections", status_code=201, responses={**EXISTS, **problems(501)})
 async def create_collection(body: CollectionBody, engine: EngineOf, response: Response) -> Collection:
     """Make a collection, or with `get` return the one of that name."""
     if body.get:
@@ -45,12 +43,7 @@ async def create_collection(body: CollectionBody, engine: EngineOf, response: Re
         return await engine.collections.get(body.name)
 
 
-@router.post(
-    "/collections/{collection:path}/reindex",
-    response_model=ReindexedAnswer,
-    responses=problems(),
-    dependencies=[Unhurried],
-)
+@router.post("/collections/{collection:path}/reindex", dependencies=[Unhurried])
 async def reindex(collection: CollectionName, engine: EngineOf) -> ReindexedAnswer:
     """Rebuild the index of a collection from the records; queries use the old index until then."""
     await engine.maintenance.reindex(collection=collection)

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from tempfile import TemporaryDirectory
 from typing import Annotated
 
-from fastapi import File, Form, Query, UploadFile
+from fastapi import File, Form, UploadFile
 
 from conspectus.errors import InvalidInput
 from conspectus.model.channels import ArchiveKind, ImportReport
@@ -16,20 +16,18 @@ from conspectus.web.bodies import handed_in
 from conspectus.web.deps import (
     After,
     CollectionName,
-    DocumentId,
     EngineOf,
+    IdInPath,
     IfMatch,
     Limit,
     Purge,
     RecordingOf,
     Selected,
-    SourceId,
     Unhurried,
     fingerprint_in,
 )
 from conspectus.web.openapi import Section, problems
 from conspectus.web.operation_routes import add_routes
-from conspectus.web.operation_schemas import answered
 from conspectus.web.schemas.base import NAME
 from conspectus.web.schemas.records import (
     DeletionBody,
@@ -44,7 +42,7 @@ router = Section("documents")
 IN_COLLECTION = "/collections/{collection:path}/documents"
 
 
-@sources.post("/collections/{collection:path}/sources", response_model=answered(Source), responses=problems())
+@sources.post("/collections/{collection:path}/sources")
 async def get_or_create_source(collection: CollectionName, body: SourceBody, engine: EngineOf) -> Source:
     """The source of that name, made if it is new."""
     found = await engine.collections.get(collection)
@@ -53,9 +51,9 @@ async def get_or_create_source(collection: CollectionName, body: SourceBody, eng
     )
 
 
-@sources.get("/sources/{source}/documents", response_model=answered(Page), responses=problems())
+@sources.get("/sources/{source}/documents")
 async def list_documents_of_source(
-    source: SourceId, where: Selected, engine: EngineOf, after: After = None, limit: Limit = 100
+    source: IdInPath, where: Selected, engine: EngineOf, after: After = None, limit: Limit = 100
 ) -> Page:
     """A page of the source's documents that match, in order of recording."""
     found = await engine.collections.get_source(source)
@@ -64,14 +62,10 @@ async def list_documents_of_source(
 
 
 @sources.post(
-    "/sources/{source}/documents",
-    response_model=answered(Sequence[Written]),
-    status_code=201,
-    responses=problems(412),
-    dependencies=[Unhurried],
+    "/sources/{source}/documents", status_code=201, responses=problems(412), dependencies=[Unhurried]
 )
 async def add_documents_to_source(
-    source: SourceId, body: DocumentsOfSource, engine: EngineOf, recording: RecordingOf
+    source: IdInPath, body: DocumentsOfSource, engine: EngineOf, recording: RecordingOf
 ) -> Sequence[Written]:
     """Store documents in the source, in order."""
     found = await engine.collections.get_source(source)
@@ -80,13 +74,7 @@ async def add_documents_to_source(
         return await engine.add(documents, source=found.id, collection=found.collection, wait=body.wait)
 
 
-@router.post(
-    IN_COLLECTION,
-    response_model=answered(Sequence[Written]),
-    status_code=201,
-    responses=problems(412),
-    dependencies=[Unhurried],
-)
+@router.post(IN_COLLECTION, status_code=201, responses=problems(412), dependencies=[Unhurried])
 async def add_documents(
     collection: CollectionName, body: DocumentsBody, engine: EngineOf, recording: RecordingOf
 ) -> Sequence[Written]:
@@ -97,12 +85,7 @@ async def add_documents(
         return await engine.add(documents, source=body.source, collection=found.id, wait=body.wait)
 
 
-@router.post(
-    f"{IN_COLLECTION}/delete",
-    response_model=answered(Receipt),
-    responses=problems(),
-    dependencies=[Unhurried],
-)
+@router.post(f"{IN_COLLECTION}/delete", dependencies=[Unhurried])
 async def delete_documents_of_collection(
     collection: CollectionName, body: DeletionBody, engine: EngineOf
 ) -> Receipt:
@@ -114,24 +97,17 @@ async def delete_documents_of_collection(
     return await engine.documents.delete_by_filter(where, collection=collection, purge=body.purge)
 
 
-@router.patch(
-    "/documents/{document}",
-    response_model=answered(Written),
-    responses=problems(412),
-    dependencies=[Unhurried],
-)
+@router.patch("/documents/{document}", responses=problems(412), dependencies=[Unhurried])
 async def update_document(
-    document: DocumentId, body: DocumentChange, engine: EngineOf, if_match: IfMatch = None
+    document: IdInPath, body: DocumentChange, engine: EngineOf, if_match: IfMatch = None
 ) -> Written:
     """Change the fields that are named; with If-Match, only if the document is what was read."""
     read = await fingerprint_in(if_match, document, engine)
     return await engine.documents.update(document, if_match=read, **body.given())
 
 
-@router.delete(
-    "/documents/{document}", response_model=answered(Receipt), responses=problems(), dependencies=[Unhurried]
-)
-async def delete_document(document: DocumentId, engine: EngineOf, *, purge: Purge = False) -> Receipt:
+@router.delete("/documents/{document}", dependencies=[Unhurried])
+async def delete_document(document: IdInPath, engine: EngineOf, *, purge: Purge = False) -> Receipt:
     """Delete a document with its children and chunks; one that is unknown counts as nothing."""
     return await engine.documents.delete(document, purge=purge)
 
@@ -141,16 +117,9 @@ add_routes(router, DOCUMENT_OPERATIONS)
 
 
 messages = Section("conversations")
-Named = Annotated[str, Query(min_length=1, max_length=NAME)]
-OfMessages = Annotated[str, Query(min_length=1, max_length=NAME)]
 
 
-@messages.post(
-    "/messages/import",
-    response_model=answered(ImportReport),
-    responses=problems(415),
-    dependencies=[Unhurried],
-)
+@messages.post("/messages/import", responses=problems(415), dependencies=[Unhurried])
 async def import_messages(
     file: Annotated[UploadFile, File(description="The export, as the platform makes it.")],
     engine: EngineOf,

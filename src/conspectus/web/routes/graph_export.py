@@ -9,7 +9,8 @@ from conspectus.operations.table import GRAPH_OPERATIONS
 from conspectus.web.deps import EngineOf, NamedInPath, Unhurried
 from conspectus.web.openapi import Responses, Section, problems
 from conspectus.web.operation_routes import add_routes
-from conspectus.web.schemas.base import NAME, Instant
+from conspectus.web.schemas.base import Instant
+from conspectus.web.streams import InCollection
 
 MEDIA_TYPES: Final[dict[GraphForm, str]] = {
     "json": "application/json",
@@ -22,7 +23,6 @@ HARMLESS: Final = {
 }
 """A browser that opens the answer runs no script in it and loads nothing."""
 FORMS: Responses = {200: {"content": {kind: {} for kind in MEDIA_TYPES.values()}}, **problems()}
-InCollection = Annotated[str, Query(min_length=1, max_length=NAME)]
 At = Annotated[Instant | None, Query(description="As it was at that instant.")]
 
 router = Section("graphs")

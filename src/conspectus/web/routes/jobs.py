@@ -10,9 +10,8 @@ from conspectus.operations.table import INGEST_OPERATIONS, JOB_OPERATIONS, MAINT
 from conspectus.web.bodies import handed_in
 from conspectus.web.deps import CollectionName, EngineOf, IdInPath
 from conspectus.web.logs import API
-from conspectus.web.openapi import Section, accepted, problems
+from conspectus.web.openapi import Section, accepted
 from conspectus.web.operation_routes import add_routes
-from conspectus.web.operation_schemas import answered
 from conspectus.web.schemas.base import NAME
 
 ingest = Section("ingest")
@@ -24,18 +23,13 @@ Wait = Annotated[
 ]
 
 
-@router.get("/jobs/{job}", response_model=answered(Job), responses=problems())
+@router.get("/jobs/{job}")
 async def get_job(job: IdInPath, engine: EngineOf, *, wait: Wait = 0.0) -> Job:
     """Return a job, at once or when it has ended, after at most `wait` seconds."""
     return await engine.jobs.wait(job, timeout=wait) if wait else await engine.jobs.get(job)
 
 
-@ingest.post(
-    "/collections/{collection:path}/ingest/files",
-    response_model=answered(Job),
-    status_code=202,
-    responses=accepted(415),
-)
+@ingest.post("/collections/{collection:path}/ingest/files", status_code=202, responses=accepted(415))
 async def ingest_files(
     collection: CollectionName,
     files: Annotated[list[UploadFile], File(min_length=1, description="The files, each with its name.")],

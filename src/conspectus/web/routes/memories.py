@@ -15,9 +15,8 @@ from conspectus.model.memory import MEMORY, MemoryReceipt, MemorySelection, Scop
 from conspectus.operations.table import MEMORY_OPERATIONS
 from conspectus.web.deps import EngineOf, Purge, Unhurried
 from conspectus.web.ndjson import LineBatches, LinesRoute, arriving, sent_as_lines
-from conspectus.web.openapi import Section, problems
+from conspectus.web.openapi import Section
 from conspectus.web.operation_routes import add_routes
-from conspectus.web.operation_schemas import response_model
 from conspectus.web.problem_details import RENAMED, Refused, problem_of
 from conspectus.web.schemas.base import IDENTIFIER, NAME, Count, ResponseModel
 
@@ -127,12 +126,7 @@ def _text(number: int, line: bytes) -> tuple[str, int]:
 add_routes(memories, MEMORY_OPERATIONS)
 
 
-@memories.delete(
-    f"{MEMORIES}/{{memory}}",
-    response_model=response_model(MemoryReceipt),
-    responses=problems(),
-    dependencies=[Unhurried],
-)
+@memories.delete(f"{MEMORIES}/{{memory}}", dependencies=[Unhurried])
 async def forget_memory(
     memory: MemoryId, scope: OfScope, engine: EngineOf, *, purge: Purge = False
 ) -> MemoryReceipt:

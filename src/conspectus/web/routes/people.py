@@ -7,9 +7,8 @@ from conspectus.model.access import Person
 from conspectus.operations.table import GRANT_OPERATIONS, PEOPLE_OPERATIONS
 from conspectus.web.auth import set_session
 from conspectus.web.deps import EngineOf
-from conspectus.web.openapi import OPEN, Section, problems
+from conspectus.web.openapi import OPEN, Section
 from conspectus.web.operation_routes import add_routes
-from conspectus.web.operation_schemas import response_model
 from conspectus.web.schemas.base import IDENTIFIER, RequestModel
 
 router = Section("people")
@@ -25,7 +24,7 @@ class SessionBody(RequestModel):
     key: str = Field(min_length=1, max_length=IDENTIFIER, examples=["csp_..."])
 
 
-@router.post("/session", response_model=response_model(Person), responses=problems(), openapi_extra=OPEN)
+@router.post("/session", openapi_extra=OPEN)
 async def create_session(body: SessionBody, request: Request, response: Response, engine: EngineOf) -> Person:
     """Log a browser in: set a cookie with the API key, which pages of this server then need not send."""
     person = await engine.people.whoami()
@@ -34,7 +33,7 @@ async def create_session(body: SessionBody, request: Request, response: Response
     return person
 
 
-@router.delete("/session", status_code=204, responses=problems(), openapi_extra=OPEN)
+@router.delete("/session", status_code=204, openapi_extra=OPEN)
 async def delete_session(request: Request) -> Response:
     """Log a browser out: delete its cookie."""
     answer = Response(status_code=204)

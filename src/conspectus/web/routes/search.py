@@ -3,15 +3,14 @@
 from conspectus.model.results import Reranking
 from conspectus.operations.table import SEARCH_OPERATIONS
 from conspectus.web.deps import EngineOf
-from conspectus.web.openapi import Section, problems
+from conspectus.web.openapi import Section
 from conspectus.web.operation_routes import add_routes
-from conspectus.web.operation_schemas import answered
 from conspectus.web.schemas.base import RerankBody
 
 router = Section("questions")
 
 
-@router.post("/rerank", response_model=answered(Reranking), responses=problems())
+@router.post("/rerank")
 async def rerank(body: RerankBody, engine: EngineOf) -> Reranking:
     """Passages found before, in the order of the reranker."""
     hits = await engine.search.get_hits(body.chunks)

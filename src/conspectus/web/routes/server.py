@@ -12,7 +12,7 @@ from conspectus.web.openapi import OPEN, operation, problems
 from conspectus.web.problem_details import refuse
 from conspectus.web.schemas.base import ResponseModel
 
-router = APIRouter(tags=["server"], generate_unique_id_function=operation)
+router = APIRouter(tags=["server"], responses=problems(), generate_unique_id_function=operation)
 
 
 class HealthAnswer(ResponseModel):
@@ -21,19 +21,15 @@ class HealthAnswer(ResponseModel):
     status: Literal["alive", "ready"]
 
 
-@router.get(
-    "/healthz", name="live_probe", response_model=HealthAnswer, responses=problems(), openapi_extra=OPEN
-)
-@router.get("/health/live", response_model=HealthAnswer, responses=problems(), openapi_extra=OPEN)
+@router.get("/healthz", name="live_probe", openapi_extra=OPEN)
+@router.get("/health/live", openapi_extra=OPEN)
 async def live() -> HealthAnswer:
     """The process answers."""
     return HealthAnswer(status="alive")
 
 
-@router.get(
-    "/readyz", name="ready_probe", response_model=HealthAnswer, responses=problems(), openapi_extra=OPEN
-)
-@router.get("/health/ready", response_model=HealthAnswer, responses=problems(), openapi_extra=OPEN)
+@router.get("/readyz", name="ready_probe", openapi_extra=OPEN)
+@router.get("/health/ready", openapi_extra=OPEN)
 async def ready(readiness: Annotated[Readiness, of_app("readiness")]) -> HealthAnswer:
     """Every index has followed the records, the database answers, and the server is not about to stop."""
     obstacle = await readiness.obstacle()
@@ -42,7 +38,7 @@ async def ready(readiness: Annotated[Readiness, of_app("readiness")]) -> HealthA
     return HealthAnswer(status="ready")
 
 
-@router.get("/metrics", response_class=Response, responses={200: {"content": {MEDIA_TYPE: {}}}, **problems()})
+@router.get("/metrics", response_class=Response, responses={200: {"content": {MEDIA_TYPE: {}}}})
 async def read_metrics(engine: EngineOf, metrics: Annotated[Metrics, of_app("metrics")]) -> Response:
     """Numbers for Prometheus; with a key of the owner account once there are accounts."""
     if not (await engine.people.whoami()).owner:

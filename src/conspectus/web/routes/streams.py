@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import partial
 from tempfile import TemporaryDirectory
-from typing import Annotated, Any, Final
+from typing import Annotated, Final
 
 from fastapi import Depends, File, Form, Query, Request, Response, UploadFile
 from pydantic import ValidationError
@@ -23,15 +23,14 @@ from conspectus.web.deps import EngineOf, Unhurried, without_limits
 from conspectus.web.ndjson import LineBatches, LinesRoute, arriving, refused, sent_as_lines
 from conspectus.web.openapi import Section, problems
 from conspectus.web.operation_routes import add_routes
-from conspectus.web.operation_schemas import given, request_model, response_model
+from conspectus.web.operation_schemas import answer_of, given, request_model
 from conspectus.web.problem_details import invalid, problem_of
 from conspectus.web.schemas.base import IDENTIFIER, NAME
 from conspectus.web.sse import frame
 from conspectus.web.streams import CAPTIONS, STREAM, FoundStream, InCollection, StreamName, Within, found_by
-from conspectus.web.subscriptions import LastEvent, ListenersOf, LiveEvents, StillGood, resumed, streamed
+from conspectus.web.subscriptions import LastEvent, ListenersOf, LiveEvents, resumed, streamed
 
 router = Section("streams")
-IMPORTED: Final = response_model(CaptionImport)
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,12 +51,7 @@ How = Annotated[Importing, Depends()]
 add_routes(router, EVENT_OPERATIONS)
 
 
-@router.post(
-    "/streams/import",
-    response_model=IMPORTED,
-    responses=problems(415),
-    dependencies=[Unhurried],
-)
+@router.post("/streams/import", responses=problems(415), dependencies=[Unhurried])
 async def import_streams(
     files: Files,
     how: How,
@@ -69,12 +63,7 @@ async def import_streams(
     return await _import_captions(files, engine, stream, how)
 
 
-@router.post(
-    f"{CAPTIONS}/import",
-    response_model=IMPORTED,
-    responses=problems(415),
-    dependencies=[Unhurried],
-)
+@router.post(f"{CAPTIONS}/import", responses=problems(415), dependencies=[Unhurried])
 async def import_captions(stream: StreamName, files: Files, how: How, engine: EngineOf) -> CaptionImport:
     """Import caption files of one stream; importing again changes nothing."""
     return await _import_captions(files, engine, stream, how)
@@ -87,12 +76,14 @@ async def subscribe_captions(
     """New captions as events, from now on or after the event of Last-Event-ID."""
     listeners.require_room(request.state.person)
     newest = await engine.streams.last_sequence(**found_by(found))
-    given = resumed(last)
-    after = newest if given is None else given
+    after = resumed(last, newest)
     await without_limits(request)
     events = engine.streams.subscribe(**found_by(found), after=after)
-    still_good: StillGood = request.state.still_good
-    return LiveEvents(events, _caption_event, listeners, after=after, still_good=still_good)
+
+    def written(live: LiveCaption) -> bytes:
+        return frame(answer_of(live).model_dump_json(), name="caption", id=str(live.sequence))
+
+    return LiveEvents(events, written, listeners, after=after, still_good=request.state.still_good)
 
 
 add_routes(router, STREAM_OPERATIONS)
@@ -104,11 +95,6 @@ async def _import_captions(
     with TemporaryDirectory() as folder:
         uploads = await handed_in(files, folder)
         return await engine.streams.import_captions(uploads, stream=stream, **asdict(how))
-
-
-def _caption_event(live: LiveCaption) -> bytes:
-    body = response_model(LiveCaption).model_validate(live).model_dump_json()
-    return frame(body, name="caption", id=str(live.sequence))
 
 
 lines = Section("streams", route_class=LinesRoute)
@@ -157,7 +143,8 @@ def _caption(source: Source, clock: StreamClock, number: int, line: bytes) -> tu
         caption: NewCaption = given(NewCaption, _CAPTION.model_validate_json(line))
         caption_document(caption, source, clock)
     except ValidationError as fault:
-        raise refused(invalid(_in_body(fault)), line=number) from fault
+        errors = [{**each, "loc": ("body", *each["loc"])} for each in fault.errors(include_context=False)]
+        raise refused(invalid(errors), line=number) from fault
     except InvalidInput as fault:
         raise refused(problem_of(fault), line=number) from fault
     return caption, len(caption.text)
@@ -169,10 +156,6 @@ async def _source(engine: Engine, stream: str, collection: str) -> Source:
         return (await engine.streams.get(stream, collection=collection)).source
     except NotFound:
         return Source(SourceId(stream), CollectionId(collection), stream, kind="stream")
-
-
-def _in_body(fault: ValidationError) -> list[dict[str, Any]]:
-    return [{**each, "loc": ("body", *each["loc"])} for each in fault.errors(include_context=False)]
 
 
 alerts = Section("alerts")
@@ -192,18 +175,14 @@ async def subscribe_alerts(
     listeners.require_room(request.state.person)
     if alert is not None:
         await engine.alerts.get(alert)
-    newest = await engine.alerts.last_match()
-    given = resumed(last)
-    after = newest if given is None else given
+    after = resumed(last, await engine.alerts.last_match())
     await without_limits(request)
     events = engine.alerts.subscribe(alert=alert, after=after)
-    still_good: StillGood = request.state.still_good
-    return LiveEvents(events, _match_event, listeners, after=after, still_good=still_good)
 
+    def written(event: AlertEvent) -> bytes:
+        return frame(answer_of(event).model_dump_json(), name="alert", id=str(event.number))
 
-def _match_event(event: AlertEvent) -> bytes:
-    body = response_model(AlertEvent).model_validate(event).model_dump_json()
-    return frame(body, name="alert", id=str(event.number))
+    return LiveEvents(events, written, listeners, after=after, still_good=request.state.still_good)
 
 
 add_routes(alerts, ALERT_OPERATIONS)

@@ -32,7 +32,7 @@ from conspectus.web.deps import (
     unless_not_modified,
 )
 from conspectus.web.openapi import Section, problems, with_tag
-from conspectus.web.operation_schemas import answered
+from conspectus.web.operation_schemas import answer_of, answered
 from conspectus.web.schemas.base import NAME
 from conspectus.web.schemas.tasks import (
     AttachmentBody,
@@ -45,6 +45,7 @@ from conspectus.web.schemas.tasks import (
     TaskContextBody,
     TasksBody,
 )
+from conspectus.web.streams import InCollection
 
 router = Section("tasks")
 ONE = "/tasks/{task:path}"
@@ -53,9 +54,7 @@ ATTACHMENT = f"{ATTACHMENTS}/{{attachment:path}}"
 """Routes below a task are matched first, as the id of a task may contain a slash."""
 
 
-async def _tasks(
-    engine: EngineOf, collection: Annotated[str, Query(min_length=1, max_length=NAME)] = "tasks"
-) -> TaskService:
+async def _tasks(engine: EngineOf, collection: InCollection = "tasks") -> TaskService:
     return engine.tasks.using(collection=collection)
 
 
@@ -72,12 +71,7 @@ AttachmentName = Annotated[str, Path(min_length=1, max_length=ATTACHMENT_ID_LENG
 Wait = Annotated[bool, Query(description="Answer when it is found by meaning too.")]
 
 
-@router.get(
-    "/search/semantic",
-    response_model=answered(SemanticSearch),
-    responses=problems(),
-    dependencies=[Depends(_each_once)],
-)
+@router.get("/search/semantic", dependencies=[Depends(_each_once)])
 async def search_tasks(query: Annotated[SemanticSearchQuery, Query()], engine: EngineOf) -> SemanticSearch:
     """The tasks and attachments nearest in meaning, the most similar first."""
     if not query.q.strip():
@@ -88,7 +82,7 @@ async def search_tasks(query: Annotated[SemanticSearchQuery, Query()], engine: E
     return SemanticSearch(found, len(found), query.q, SearchFilters(query.status, query.priority))
 
 
-@router.get("/tasks", response_model=answered(TaskPage), responses=problems())
+@router.get("/tasks")
 async def list_tasks(
     tasks: TasksOf,
     *,
@@ -102,52 +96,39 @@ async def list_tasks(
     return await tasks.list(status=status, priority=priority, tag=tag, after=after, limit=limit)
 
 
-@router.post(
-    "/tasks",
-    response_model=answered(StoredTask),
-    status_code=201,
-    responses=problems(),
-    dependencies=[Unhurried],
-)
+@router.post("/tasks", status_code=201, dependencies=[Unhurried])
 async def post_task(body: IdentifiedTaskBody, tasks: TasksOf, *, wait: Wait = True) -> StoredTask:
     """Create a task, or replace what the one of that id says."""
     await tasks.put(body.task(), wait=wait)
     return await tasks.get(body.id)
 
 
-@router.post(
-    "/tasks/bulk",
-    response_model=answered(Sequence[TaskWritten]),
-    responses=problems(),
-    dependencies=[Unhurried],
-)
+@router.post("/tasks/bulk", dependencies=[Unhurried])
 async def post_tasks(body: TasksBody, tasks: TasksOf, *, wait: Wait = True) -> Sequence[TaskWritten]:
     """Create or replace many tasks, in batches of 500 that are each written whole or not at all."""
     return await tasks.put_many([each.task() for each in body.tasks], wait=wait)
 
 
-@router.post("/tasks/context", response_model=answered(TaskContext), responses=problems())
+@router.post("/tasks/context")
 async def task_context(body: TaskContextBody, engine: EngineOf) -> TaskContext:
     """The nearest tasks as numbered lines for a prompt, never over the budget."""
     fields = body.model_dump(exclude={"collection", "n_results"})
     return await engine.tasks.using(collection=body.collection).build_context(limit=body.n_results, **fields)
 
 
-@router.get(ATTACHMENTS, response_model=answered(Sequence[StoredAttachment]), responses=problems())
+@router.get(ATTACHMENTS)
 async def list_attachments(task: TaskName, tasks: TasksOf) -> Sequence[StoredAttachment]:
     """The attachments of a task, by id."""
     return await tasks.attachments(task)
 
 
-@router.get(ATTACHMENT, response_model=answered(StoredAttachment), responses=problems())
+@router.get(ATTACHMENT)
 async def get_attachment(task: TaskName, attachment: AttachmentName, tasks: TasksOf) -> StoredAttachment:
     """An attachment of a task."""
     return await tasks.attachment(task, attachment)
 
 
-@router.put(
-    ATTACHMENT, response_model=answered(StoredAttachment), responses=problems(), dependencies=[Unhurried]
-)
+@router.put(ATTACHMENT, dependencies=[Unhurried])
 async def put_attachment(
     task: TaskName, attachment: AttachmentName, body: AttachmentBody, tasks: TasksOf, *, wait: Wait = True
 ) -> StoredAttachment:
@@ -156,7 +137,7 @@ async def put_attachment(
     return await tasks.attachment(task, attachment)
 
 
-@router.delete(ATTACHMENT, response_model=answered(Receipt), responses=problems(), dependencies=[Unhurried])
+@router.delete(ATTACHMENT, dependencies=[Unhurried])
 async def delete_attachment(task: TaskName, attachment: AttachmentName, tasks: TasksOf) -> Receipt:
     """Delete an attachment of a task; one that is unknown counts as nothing."""
     return await tasks.detach(task, attachment)
@@ -165,18 +146,18 @@ async def delete_attachment(task: TaskName, attachment: AttachmentName, tasks: T
 @router.get(ONE, response_model=answered(StoredTask), responses=with_tag())
 async def get_task(task: TaskName, tasks: TasksOf, if_none_match: IfNoneMatch = None) -> Response:
     """A task, with its fingerprint as ETag."""
-    shown = answered(StoredTask).model_validate(await tasks.get(task))
+    shown = answer_of(await tasks.get(task))
     return unless_not_modified(shown, tag_of(shown), if_none_match)
 
 
-@router.put(ONE, response_model=answered(StoredTask), responses=problems(), dependencies=[Unhurried])
+@router.put(ONE, dependencies=[Unhurried])
 async def put_task(task: TaskName, body: TaskBody, tasks: TasksOf, *, wait: Wait = True) -> StoredTask:
     """Create the task of that id, or replace what it says; its attachments stay."""
     await tasks.put(Task(id=task, **body.given()), wait=wait)
     return await tasks.get(task)
 
 
-@router.patch(ONE, response_model=answered(StoredTask), responses=problems(412), dependencies=[Unhurried])
+@router.patch(ONE, responses=problems(412), dependencies=[Unhurried])
 async def update_task(
     task: TaskName,
     body: TaskChange,
@@ -192,7 +173,7 @@ async def update_task(
     return await tasks.get(task)
 
 
-@router.delete(ONE, response_model=answered(Receipt), responses=problems(), dependencies=[Unhurried])
+@router.delete(ONE, dependencies=[Unhurried])
 async def delete_task(task: TaskName, tasks: TasksOf) -> Receipt:
     """Delete a task with its attachments; one that is unknown counts as nothing."""
     return await tasks.delete(task)

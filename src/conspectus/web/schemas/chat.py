@@ -1,25 +1,24 @@
 """A message to the chat model, and the events of its answer."""
 
+from dataclasses import dataclass
 from typing import Annotated, Literal
 
 from pydantic import Field
 
-from conspectus.model.chat import Allocation, ChatRequest, ContextForm, Looked
+from conspectus.model.chat import Allocation, ChatRequest, Citations, ContextForm, Failure, Sources, Usage
 from conspectus.model.filter import EVERYTHING, filter_from_json
 from conspectus.model.query import EVERYWHERE
 from conspectus.model.results import Message
-from conspectus.model.trust import MinTrust, Trust
+from conspectus.model.trust import MinTrust
 from conspectus.web.schemas.base import (
     MAX_QUESTION_LENGTH,
     MAX_TOKENS,
-    Count,
     Finite,
     MinSimilarity,
     Name,
     QueryContextBody,
     Question,
     RequestModel,
-    ResponseModel,
     Share,
     Where,
 )
@@ -31,6 +30,8 @@ Tokens = Annotated[int, Field(ge=0, le=MAX_TOKENS)]
 ContextTokens = Annotated[int, Field(ge=0, le=MAX_CONTEXT)]
 ChatEvents = Literal["all", "text"]
 Temperature = Annotated[Finite, Field(ge=0.0, le=2.0)]
+_NOT_AS_GIVEN = frozenset({"history", "filter", "budget", "query_context", "stream", "events"})
+"""Fields that a request has in another form, or not at all."""
 
 
 class TurnBody(RequestModel):
@@ -82,80 +83,22 @@ class ChatBody(RequestModel):
 
     def request(self) -> ChatRequest:
         """As the engine takes it."""
+        named = {name: getattr(self, name) for name in type(self).model_fields if name not in _NOT_AS_GIVEN}
         return ChatRequest(
-            message=self.message,
+            **named,
             history=tuple(Message(turn.role, turn.content) for turn in self.history),
-            collection=self.collection,
             filter=EVERYTHING if self.filter is None else filter_from_json(self.filter),
-            use_context=self.use_context,
-            instructions=self.instructions,
             allocation=Allocation(**self.budget.model_dump()),
-            min_similarity=self.min_similarity,
-            min_confidence=self.min_confidence,
-            min_trust=self.min_trust,
             query_context=None if self.query_context is None else self.query_context.taken(),
-            format=self.format,
-            temperature=self.temperature,
-            store_in=self.store_in,
-            session=self.session,
         )
 
 
-class ChatSourceAnswer(ResponseModel):
-    """A numbered part of the context: characters [start, end) of a document, with its beginning."""
-
-    number: int
-    document: str
-    source: str
-    key: str
-    title: str
-    start: Count
-    end: Count
-    snippet: str
-    page: int | None
-    heading: str | None
-    location: str
-    trust: Trust
-
-
-class SourcesAnswer(ResponseModel):
-    """The context of the answer; `notice` says what could not be searched."""
-
-    outcome: Looked
-    sources: list[ChatSourceAnswer]
-    question: str
-    tokens: Count
-    notice: str | None
-    stable_tokens: Count
-
-
-class CitationsAnswer(ResponseModel):
-    """The citations of the answer, and the unknown numbers in it."""
-
-    cited: list[ChatSourceAnswer]
-    unknown: list[str]
-
-
-class UsageAnswer(ResponseModel):
-    """Tokens as the model counts them, or as we do where it does not say."""
-
-    input: Count
-    output: Count
-    exact: bool
-
-
-class FailureAnswer(ResponseModel):
-    """Why there is no complete answer."""
-
-    code: str
-    message: str
-
-
-class ChatAnswer(ResponseModel):
+@dataclass(frozen=True, slots=True)
+class ChatAnswer:
     """A whole answer; `failure` says what went wrong after it, as that it could not be kept."""
 
     answer: str
-    sources: SourcesAnswer
-    citations: CitationsAnswer
-    usage: UsageAnswer | None
-    failure: FailureAnswer | None
+    sources: Sources
+    citations: Citations
+    usage: Usage | None
+    failure: Failure | None

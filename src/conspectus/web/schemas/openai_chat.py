@@ -1,12 +1,24 @@
 """Chats in the form that clients of OpenAI speak, as far as it is understood here."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields
 from typing import Annotated, Any, Final, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
 from conspectus.errors import InvalidInput
-from conspectus.model.chat import Allocation, ChatRequest, JsonForm, ModelOptions, Tool, ToolCall, Turn
+from conspectus.model.chat import (
+    Allocation,
+    ChatRequest,
+    ChatSource,
+    Citations,
+    JsonForm,
+    ModelOptions,
+    Sources,
+    Tool,
+    ToolCall,
+    Turn,
+)
 from conspectus.model.filter import EVERYTHING, filter_from_json
 from conspectus.model.query import EVERYWHERE
 from conspectus.settings import Settings
@@ -21,14 +33,7 @@ from conspectus.web.schemas.base import (
     ResponseModel,
     Where,
 )
-from conspectus.web.schemas.chat import (
-    MAX_TURNS,
-    USUAL,
-    ChatSourceAnswer,
-    ContextTokens,
-    SourcesAnswer,
-    Temperature,
-)
+from conspectus.web.schemas.chat import MAX_TURNS, USUAL, ContextTokens, Temperature
 
 NOT_KNOWN: Final[Mapping[str, Sequence[object]]] = {
     "audio": (),
@@ -309,21 +314,29 @@ class CompletionUsageAnswer(ResponseModel):
     total_tokens: Count
 
 
-class GivenAnswer(SourcesAnswer):
+@dataclass(frozen=True, slots=True)
+class GivenAnswer(Sources):
     """The sources of the answer, and those that it cites."""
 
-    cited: list[ChatSourceAnswer]
-    unknown: list[str]
+    cited: tuple[ChatSource, ...] = ()
+    unknown: tuple[str, ...] = ()
 
 
-class CompletionAnswer(ResponseModel):
+def given_answer(sources: Sources, citations: Citations) -> GivenAnswer:
+    """The sources of an answer with its citations."""
+    given = {each.name: getattr(sources, each.name) for each in fields(sources)}
+    return GivenAnswer(**given, cited=citations.cited, unknown=citations.unknown)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CompletionAnswer:
     """A whole answer in OpenAI's form, with what it is made from in a field of our own."""
 
     id: str
     object: Literal["chat.completion"] = "chat.completion"
     created: int
     model: str
-    choices: list[ChoiceAnswer]
+    choices: Sequence[ChoiceAnswer]
     usage: CompletionUsageAnswer | None
     conspectus: GivenAnswer
 
