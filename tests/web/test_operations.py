@@ -4,10 +4,11 @@ import inspect
 from collections.abc import Mapping
 
 from conspectus.client.transport import RemoteService
-from conspectus.operations import OPERATIONS, exceptions
+from conspectus.operations import OPERATIONS
 from conspectus.testing.chat_models import ScriptedChatModel
 from conspectus.web import operation_routes
 from conspectus.web.app import GROUPS
+from tests.web import by_hand
 from tests.web.conftest import OpenSite, Site, peopled
 from tests.web.operations import PREFIX, READS, WRITES, World
 
@@ -50,7 +51,7 @@ async def test_every_request_is_answered(open_site: OpenSite) -> None:
 def test_every_route_is_derived_or_has_a_reason() -> None:
     routes = [route for group in GROUPS for route in group.router.routes]
     derived = operation_routes.__name__
-    assert {each.name for each in routes if each.endpoint.__module__ != derived} == named(exceptions.ROUTES)
+    assert {each.name for each in routes if each.endpoint.__module__ != derived} == named(by_hand.ROUTES)
 
 
 def test_ids_have_the_words_of_their_methods() -> None:
@@ -69,7 +70,7 @@ def test_every_method_of_the_client_is_derived_or_has_a_reason() -> None:
         for name, each in vars(kind).items()
         if inspect.isfunction(each) and not name.startswith("_") and each.__module__ == kind.__module__
     }
-    assert written == named(exceptions.METHODS)
+    assert written == named(by_hand.METHODS)
 
 
 def named(reasons: Mapping[str, str]) -> set[str]:

@@ -112,8 +112,9 @@ class Embedders(_Made[Embedder]):
         for made in [self._given, *self._made.values()]:
             if made is not None and made.space == space:
                 return made
+        own = space.model if space.model.startswith(STATIC) else f"{space.model}@{space.dimensions}"
         try:
-            named = await self.load(_setting(space))
+            named = await self.load(PACKAGED.get(space.model, own))
         except (InvalidInput, MissingExtra, ProviderError):
             return None
         return named if named is not None and named.space == space else None
@@ -154,13 +155,6 @@ class Rerankers(_Made[Reranker]):
 
 def _patience(settings: Settings) -> RetryPolicy:
     return RetryPolicy(settings.embed_max_attempts, max_wait=float(settings.embed_max_backoff_seconds))
-
-
-def _setting(space: EmbeddingSpace) -> str:
-    """Return the setting of an embedding model."""
-    if space.model in PACKAGED:
-        return PACKAGED[space.model]
-    return space.model if space.model.startswith(STATIC) else f"{space.model}@{space.dimensions}"
 
 
 def embedding_model(setting: str) -> str:

@@ -31,7 +31,7 @@ from conspectus.model.graph import GraphExpansion
 from conspectus.model.records import NewDocument
 
 if TYPE_CHECKING:
-    from conspectus.ports import Progress
+    pass
 
 T = TypeVar("T")
 SCALARS = (str, int, float)
@@ -114,10 +114,7 @@ def retrieval(
     ] = False,
 ) -> None:
     """Measure ranking: nDCG and recall."""
-    figures = _measured(
-        session,
-        lambda bars: run.retrieval(directory, graph=GraphExpansion() if graph else None, progress=bars),
-    )
+    figures = _measured(session, partial(run.retrieval, directory, graph=GraphExpansion() if graph else None))
     session.show(figures, ways_table(figures) if graph else figures_table(figures))
     _require(figures, fail_under)
 
@@ -138,7 +135,7 @@ def evidence(
     measure = partial(
         measure_evidence, directory, budgets=budgets, limit=limit, pages=pages, windows=built.windows
     )
-    figures = _measured(session, lambda bars: measure(progress=bars))
+    figures = _measured(session, measure)
     session.show(figures, ways_table(figures))
     _require(figures, fail_under)
 
@@ -160,21 +157,21 @@ def conversation(
         profile=scored.chosen(),
         graph=GraphExpansion() if graph else None,
     )
-    figures = _measured(session, lambda bars: measure(progress=bars))
+    figures = _measured(session, measure)
     session.show(figures, figures_table(figures))
     _require(figures, fail_under)
 
 
 def turns(directory: Directory, session: Session) -> None:
     """Measure retrieval for queries with a chat history."""
-    figures = _measured(session, lambda bars: measure_turns(directory, progress=bars))
+    figures = _measured(session, partial(measure_turns, directory))
     flat = {f"{way} {kind}": report for way, kinds in figures.items() for kind, report in kinds.items()}
     session.show(figures, figures_table(flat))
 
 
 def moments(directory: Directory, session: Session, *, limit: MaxQueries = None) -> None:
     """Measure search for moments of streams."""
-    figures = _measured(session, lambda bars: measure_moments(directory, limit=limit, progress=bars))
+    figures = _measured(session, partial(measure_moments, directory, limit=limit))
     session.show(figures, ways_table(figures))
 
 
@@ -197,7 +194,7 @@ def trust(
     seed: Annotated[int, typer.Option(help="Seed of the histories.")] = 0,
 ) -> None:
     """Check trust levels on generated attack histories."""
-    figures = _measured(session, lambda bars: measure_trust(histories=histories, seed=seed, progress=bars))
+    figures = _measured(session, partial(measure_trust, histories=histories, seed=seed))
     session.show(figures, figures_table(figures))
     if broken(figures):
         raise typer.Exit(FAILED)
@@ -238,11 +235,11 @@ def _require(figures: Mapping[str, object], minimums: Sequence[str] | None) -> N
         raise typer.Exit(FAILED)
 
 
-def _measured(session: Session, measure: Callable[["Progress | None"], Coroutine[Any, Any, T]]) -> T:
+def _measured(session: Session, measure: Callable[..., Coroutine[Any, Any, T]]) -> T:
     """Return the results of an evaluation, with progress bars."""
     session.require_here()
     with progress() as bars:
-        return asyncio.run(measure(bars))
+        return asyncio.run(measure(progress=bars))
 
 
 def figures_table(figures: Mapping[str, object]) -> RenderableType:

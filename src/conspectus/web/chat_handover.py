@@ -11,7 +11,6 @@ from contextlib import ExitStack, aclosing
 from dataclasses import dataclass, field
 from typing import Final
 
-from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 from structlog.typing import FilteringBoundLogger
 
@@ -24,7 +23,7 @@ from conspectus.settings import Settings
 from conspectus.web.chat_stream import ChatStream, Reader, Terms
 from conspectus.web.logs import fault_facts
 from conspectus.web.problem_details import refuse
-from conspectus.web.sse import HEADERS, HEARTBEAT, MEDIA_TYPE, STREAM, Frames
+from conspectus.web.sse import HEARTBEAT, STREAM, EventsResponse, Frames
 from conspectus.web.subscriptions import Listeners
 
 POLL_SECONDS: Final = 0.5
@@ -169,32 +168,35 @@ class RemoteAnswer:
         yield written.event(number, STREAM_ENDED) + written.end(number + 1)
 
 
-class ReadRemote(Response):
+class ReadRemote(EventsResponse):
     """Passes on an answer that another process makes, until it is over or the client leaves."""
 
     def __init__(self, answer: RemoteAnswer, listeners: Listeners, *, first: int) -> None:
-        super().__init__(headers={**HEADERS, STREAM: answer.stream}, media_type=MEDIA_TYPE)
-        del self.headers["content-length"]
+        super().__init__(listeners.settings, {STREAM: answer.stream})
         self._answer = answer
         self._listeners = listeners
         self._first = first
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer the request."""
-        clock, silence = asyncio.get_running_loop().time, self._listeners.settings.chat_heartbeat_seconds
-        sent = clock()
         async with (
-            aclosing(self._answer.frames(self._first)) as pieces,
+            aclosing(self._answer.frames(self._first)) as frames,
             self._listeners.ended(scope["state"]["person"], receive) as ended,
+            aclosing(self._pieces(frames, ended)) as pieces,
         ):
-            await send({"type": "http.response.start", "status": 200, "headers": self.raw_headers})
-            async for piece in pieces:
-                if ended.done():
-                    return
-                if piece or (silence and clock() - sent > silence):
-                    sent = clock()
-                    await send({"type": "http.response.body", "body": piece or HEARTBEAT, "more_body": True})
-            await send({"type": "http.response.body", "body": b"", "more_body": False})
+            await self._send(pieces, send)
+
+    async def _pieces(
+        self, frames: AsyncGenerator[bytes, None], ended: "asyncio.Task[None]"
+    ) -> AsyncGenerator[bytes, None]:
+        clock, silence = asyncio.get_running_loop().time, self._settings.chat_heartbeat_seconds
+        sent = clock()
+        async for piece in frames:
+            if ended.done():
+                return
+            if piece or (silence and clock() - sent > silence):
+                sent = clock()
+                yield piece or HEARTBEAT
 
 
 STOPPING: Final = Failure("stopping", "The server is shutting down; ask again.")

@@ -118,17 +118,26 @@ def _piece(text: str) -> tuple[str, str]:
     return "", text
 
 
-async def taken(piece: bytes, send: Send, settings: Settings) -> bool:
-    """Whether the client takes a piece in within the time that a request has to arrive."""
-    try:
-        async with asyncio.timeout(settings.request_timeout_seconds or None):
-            await send({"type": "http.response.body", "body": piece, "more_body": True})
-    except TimeoutError:
-        return False
-    return True
+class EventsResponse(Response):
+    """Events as they come, until the client does not take one in within the time that a request has."""
+
+    def __init__(self, settings: Settings, headers: Mapping[str, str] | None = None) -> None:
+        super().__init__(headers={**HEADERS, **(headers or {})}, media_type=MEDIA_TYPE)
+        del self.headers["content-length"]
+        self._settings = settings
+
+    async def _send(self, pieces: AsyncIterator[bytes], send: Send) -> None:
+        await send({"type": "http.response.start", "status": 200, "headers": self.raw_headers})
+        async for piece in pieces:
+            try:
+                async with asyncio.timeout(self._settings.request_timeout_seconds or None):
+                    await send({"type": "http.response.body", "body": piece, "more_body": True})
+            except TimeoutError:
+                return
+        await send({"type": "http.response.body", "body": b"", "more_body": False})
 
 
-class EventStream(Response):
+class EventStream(EventsResponse):
     """Sends events as they come, and a comment after a pause, until the client disconnects.
 
     The head is sent after `head_after` events; errors before that are answered by `refuse`.
@@ -144,11 +153,9 @@ class EventStream(Response):
         head_after: int = 1,
         refuse: Callable[[Failure], Response] | None = None,
     ) -> None:
-        super().__init__(headers={**HEADERS, **written.headers}, media_type=MEDIA_TYPE)
-        del self.headers["content-length"]
+        super().__init__(settings, written.headers)
         self._stream = stream
         self._written = written
-        self._settings = settings
         self._first = first
         self._head_after = head_after
         self._refuse = refuse
@@ -161,11 +168,7 @@ class EventStream(Response):
             if self._refuse is not None and failure is not None and self._stream.count <= self._head_after:
                 await self._refuse(failure)(scope, receive, send)
                 return
-            await send({"type": "http.response.start", "status": 200, "headers": self.raw_headers})
-            async for piece in self._pieces(reader):
-                if not await taken(piece, send, self._settings):
-                    return
-            await send({"type": "http.response.body", "body": b"", "more_body": False})
+            await self._send(self._pieces(reader), send)
 
     async def _pieces(self, reader: Reader) -> AsyncIterator[bytes]:
         while not self._written.complete:

@@ -13,7 +13,6 @@ from time import monotonic
 from typing import Annotated, Any, Final, Generic, TypeAlias, TypeVar
 
 from fastapi import Header
-from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 from structlog.typing import FilteringBoundLogger
 
@@ -25,7 +24,7 @@ from conspectus.web.deps import of_app
 from conspectus.web.logs import fault_facts
 from conspectus.web.openapi import Responses, problems
 from conspectus.web.problem_details import internal, problem_of
-from conspectus.web.sse import HEADERS, HEARTBEAT, MEDIA_TYPE, frame, taken
+from conspectus.web.sse import HEARTBEAT, MEDIA_TYPE, EventsResponse, frame
 
 T = TypeVar("T")
 StillGood: TypeAlias = Callable[[], Awaitable[object]]
@@ -82,7 +81,7 @@ class Listeners:
             await _cancelled(stopping)
 
 
-class LiveEvents(Response, Generic[T]):
+class LiveEvents(EventsResponse, Generic[T]):
     """Sends events as they come, and a comment where none come for a while."""
 
     def __init__(
@@ -94,12 +93,10 @@ class LiveEvents(Response, Generic[T]):
         after: int,
         still_good: StillGood,
     ) -> None:
-        super().__init__(headers=HEADERS, media_type=MEDIA_TYPE)
-        del self.headers["content-length"]
+        super().__init__(listeners.settings)
         self._events = events
         self._written = written
         self._listeners = listeners
-        self._settings = listeners.settings
         self._after = after
         self._still_good = still_good
         self._asked = monotonic()
@@ -111,16 +108,9 @@ class LiveEvents(Response, Generic[T]):
         async with (
             aclosing(self._events) as events,
             self._listeners.ended(scope["state"]["person"], receive) as ended,
+            aclosing(self._pieces(events, ended)) as pieces,
         ):
-            await send({"type": "http.response.start", "status": 200, "headers": self.raw_headers})
-            async with aclosing(self._pieces(events, ended)) as pieces:
-                await self._send(pieces, send)
-
-    async def _send(self, pieces: AsyncIterator[bytes], send: Send) -> None:
-        async for piece in pieces:
-            if not await taken(piece, send, self._settings):
-                return
-        await send({"type": "http.response.body", "body": b"", "more_body": False})
+            await self._send(pieces, send)
 
     async def _pieces(
         self, events: AsyncGenerator[T, None], ended: "asyncio.Task[None]"
