@@ -37,11 +37,9 @@ class Indexes(IndexRegistry, Protocol):
 
     async def open(self, collection: Collection, space: EmbeddingSpace | None, reader: Reader) -> Index:
         """Return the index of a collection for an embedding model."""
-        ...
 
     async def close(self) -> None:
         """Close shared resources."""
-        ...
 
 
 def chosen_index(place: StoreAddress, settings: Settings) -> IndexKind:

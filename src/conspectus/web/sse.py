@@ -40,20 +40,16 @@ class Written(Protocol):
     @property
     def headers(self) -> Mapping[str, str]:
         """Headers of its own."""
-        ...
 
     @property
     def complete(self) -> bool:
         """Whether no more of it is needed."""
-        ...
 
     def event(self, number: int, event: ChatEvent) -> bytes:
         """One event."""
-        ...
 
     def end(self, number: int) -> bytes:
         """The event after the last one."""
-        ...
 
 
 class Frames:

@@ -50,7 +50,6 @@ class Executable(Protocol):
 
     def execute(self, *args: Any, **kwargs: Any) -> Any:
         """Return the result or an awaitable of it."""
-        ...
 
 
 Function = Callable[..., Any] | Executable
