@@ -8,7 +8,7 @@ import pytest
 
 import conspectus
 from conspectus import NewDocument, Settings
-from conspectus.bootstrap.indexes import index_name, space_name
+from conspectus.bootstrap.store_address import index_name, space_name
 from conspectus.errors import IndexDamaged, InvalidInput, StorageBusy
 from conspectus.index.milvus.connection import MilvusServer
 from conspectus.testing.embedders import HashedEmbedder

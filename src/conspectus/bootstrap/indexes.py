@@ -1,7 +1,6 @@
 """Indexes of collections: opening, building in a child process, and deleting."""
 
 import asyncio
-import hashlib
 import json
 import re
 import shutil
@@ -11,7 +10,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, Protocol, TypeAlias
 
-from conspectus.bootstrap.store_address import StoreAddress
+from conspectus.bootstrap.store_address import StoreAddress, index_name, space_name
 from conspectus.engine.components import IndexRegistry
 from conspectus.errors import IndexDamaged, InvalidInput, MissingExtra, NotFound, StorageBusy
 from conspectus.model.records import Collection, EmbeddingSpace
@@ -255,18 +254,6 @@ def milvus_captions(collection: str, dimensions: int, settings: Settings) -> "Mi
     from conspectus.index.milvus.captions import MilvusCaptions
 
     return MilvusCaptions(server, collection, dimensions)
-
-
-def space_name(space: EmbeddingSpace | None) -> str:
-    """Return the name of an embedding model in names of indexes."""
-    return "words" if space is None else space.name
-
-
-def index_name(prefix: str, collection: Collection, space: str) -> str:
-    """Return a name of an index that is unique among stores, and differs from that of a deleted namesake."""
-    parts = (collection.id, collection.created.isoformat(), space)
-    digest = hashlib.blake2b("\0".join(parts).encode("utf-8", "surrogatepass"), digest_size=8)
-    return f"{prefix}_{digest.hexdigest()}"
 
 
 def _connection(folder: Path, settings: Settings) -> "MilvusServer":

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 from sqlalchemy import Connection, select
 
-from conspectus.bootstrap.indexes import index_name, space_name
+from conspectus.bootstrap.store_address import index_name, space_name
 from conspectus.errors import ConspectusError
 from conspectus.model.index import IndexUpdate
 from conspectus.model.records import Change, Collection, EmbeddingSpace

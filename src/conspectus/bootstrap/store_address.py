@@ -1,4 +1,4 @@
-"""The address of a store: a folder, or a database that many processes share."""
+"""The address of a store, a folder or a database that many processes share, and the names of its indexes."""
 
 import hashlib
 from collections.abc import Iterator
@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from conspectus.errors import InvalidInput, NotFound
+from conspectus.model.records import Collection, EmbeddingSpace
 from conspectus.settings import RECORDS, Settings
 
 if TYPE_CHECKING:
@@ -92,3 +93,15 @@ def _may_be_there(records: Path) -> bool:
         return records.exists()
     except OSError:
         return True
+
+
+def space_name(space: EmbeddingSpace | None) -> str:
+    """Return the name of an embedding model in names of indexes."""
+    return "words" if space is None else space.name
+
+
+def index_name(prefix: str, collection: Collection, space: str) -> str:
+    """Return a name of an index that is unique among stores, and differs from that of a deleted namesake."""
+    parts = (collection.id, collection.created.isoformat(), space)
+    digest = hashlib.blake2b("\0".join(parts).encode("utf-8", "surrogatepass"), digest_size=8)
+    return f"{prefix}_{digest.hexdigest()}"
