@@ -24,6 +24,19 @@ export function Segmented<T extends string>({
   );
 }
 
+/** One of several options, with its label above. */
+export function SegmentedField<T extends string>(
+  props: Parameters<typeof Segmented<T>>[0] & { children?: ComponentChildren },
+) {
+  return (
+    <div>
+      <span class="label">{props.label}</span>
+      <Segmented {...props} />
+      {props.children}
+    </div>
+  );
+}
+
 /** A modal dialog; Escape, its backdrop and its button close it. */
 export function Dialog({
   title,

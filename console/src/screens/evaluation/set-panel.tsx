@@ -2,7 +2,7 @@ import { useEffect, useRef, useState } from "preact/hooks";
 import { api } from "../../api/client";
 import { usualOf } from "../../api/lists";
 import { Failure, useAction } from "../../ui/action";
-import { Segmented } from "../../ui/controls";
+import { SegmentedField } from "../../ui/controls";
 import { counted, whole } from "../../ui/format";
 import { Show, State, useLoad } from "../../ui/load";
 import { Virtual } from "../../ui/virtual";
@@ -115,24 +115,18 @@ function RunForm({
           ))}
         </select>
       </label>
-      <div>
-        <span class="label">Find by</span>
-        <Segmented
-          label="Find by"
-          options={RETRIEVERS}
-          value={settings.retrievers}
-          onChange={(retrievers) => change({ ...settings, retrievers })}
-        />
-      </div>
-      <div>
-        <span class="label">Score profile</span>
-        <Segmented
-          label="Score profile"
-          options={PROFILES}
-          value={settings.profile}
-          onChange={(profile) => change({ ...settings, profile })}
-        />
-      </div>
+      <SegmentedField
+        label="Find by"
+        options={RETRIEVERS}
+        value={settings.retrievers}
+        onChange={(retrievers) => change({ ...settings, retrievers })}
+      />
+      <SegmentedField
+        label="Score profile"
+        options={PROFILES}
+        value={settings.profile}
+        onChange={(profile) => change({ ...settings, profile })}
+      />
       {busy ? (
         <button class="btn" type="button" onClick={() => abort.current?.abort(new Error("Stopped."))}>
           Stop

@@ -3,7 +3,7 @@ import { useMemo, useState } from "preact/hooks";
 import { api } from "../../api/client";
 import { usualOf } from "../../api/lists";
 import { useFields } from "../../ui/address";
-import { Segmented } from "../../ui/controls";
+import { SegmentedField } from "../../ui/controls";
 import { counted, instant, whole } from "../../ui/format";
 import { Failed, Show, State, useLoad } from "../../ui/load";
 import { Find } from "./find";
@@ -267,15 +267,12 @@ function Filters({ summary, asked, onChange }: { summary: Summary; asked: Asked;
   const relations = Object.entries(summary.relations).sort((a, b) => b[1] - a[1]);
   return (
     <>
-      <div>
-        <span class="label">Hops</span>
-        <Segmented
-          label="Hops"
-          options={HOPS}
-          value={String(hops) as "1" | "2" | "3"}
-          onChange={(value) => onChange({ hops: value, hit: undefined })}
-        />
-      </div>
+      <SegmentedField
+        label="Hops"
+        options={HOPS}
+        value={String(hops) as "1" | "2" | "3"}
+        onChange={(value) => onChange({ hops: value, hit: undefined })}
+      />
       <label class="graph-weight">
         <span class="label">
           Weight from <b>{weight.toFixed(2)}</b>

@@ -3,7 +3,7 @@ import { useLocation } from "wouter-preact";
 import { api, type Schemas } from "../../api/client";
 import { ifAllowed } from "../../api/lists";
 import { person } from "../../session";
-import { Segmented } from "../../ui/controls";
+import { SegmentedField } from "../../ui/controls";
 import { whole } from "../../ui/format";
 import { useKeys } from "../../ui/keys";
 import { useLoad } from "../../ui/load";
@@ -241,14 +241,12 @@ function Options({ settings, onChange }: { settings: Settings; onChange: (change
         collection={settings.collection}
         onChange={(filter) => onChange({ filter })}
       />
-      <div>
-        <span class="label">Find by</span>
-        <Segmented
-          label="Find by"
-          options={RETRIEVERS}
-          value={settings.retrievers}
-          onChange={(retrievers) => onChange({ retrievers })}
-        />
+      <SegmentedField
+        label="Find by"
+        options={RETRIEVERS}
+        value={settings.retrievers}
+        onChange={(retrievers) => onChange({ retrievers })}
+      >
         <label class="small rerank">
           <input
             type="checkbox"
@@ -257,16 +255,13 @@ function Options({ settings, onChange }: { settings: Settings; onChange: (change
           />{" "}
           Rerank, where the server has a reranker
         </label>
-      </div>
-      <div>
-        <span class="label">Least trust</span>
-        <Segmented
-          label="Least trust"
-          options={LEVELS}
-          value={settings.minTrust}
-          onChange={(minTrust) => onChange({ minTrust })}
-        />
-      </div>
+      </SegmentedField>
+      <SegmentedField
+        label="Least trust"
+        options={LEVELS}
+        value={settings.minTrust}
+        onChange={(minTrust) => onChange({ minTrust })}
+      />
       <label>
         <span class="label">As of</span>
         <input
@@ -298,15 +293,12 @@ function Options({ settings, onChange }: { settings: Settings; onChange: (change
           onChange={(event) => onChange({ reservedTokens: event.currentTarget.valueAsNumber || 0 })}
         />
       </label>
-      <div>
-        <span class="label">Score profile</span>
-        <Segmented
-          label="Score profile"
-          options={PROFILES}
-          value={settings.profile}
-          onChange={(profile) => onChange({ profile })}
-        />
-      </div>
+      <SegmentedField
+        label="Score profile"
+        options={PROFILES}
+        value={settings.profile}
+        onChange={(profile) => onChange({ profile })}
+      />
     </div>
   );
 }
