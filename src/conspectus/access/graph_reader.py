@@ -20,6 +20,7 @@ from conspectus.model.graph import (
     Traversal,
 )
 from conspectus.model.ids import ChunkId, SourceId
+from conspectus.model.pages import pages
 from conspectus.model.records import Source
 from conspectus.ports.graphs import Graphs, Mentioned, MentionStore, TextPassage
 
@@ -41,10 +42,9 @@ class AuthorizedGraphs:
                 return found
         return None
 
-    async def visible(self, place: SourceRef, *, begins: str | None = None) -> list[Source]:
-        """Return the readable graphs of a collection, by name, optionally those with a prefix."""
-        found = await self._authorized.sources(place)
-        return [each for each in found if each.kind == GRAPH and each.name.startswith(begins or "")]
+    async def visible(self, place: SourceRef) -> list[Source]:
+        """Return the readable graphs of a collection, by name."""
+        return [each for each in await self._authorized.sources(place) if each.kind == GRAPH]
 
     def of(self, place: SourceRef, sources: Sequence[Source]) -> "VisibleGraphs":
         """Return these graphs for reading. Raises NotFound for one that is not readable."""
@@ -72,11 +72,11 @@ class VisibleGraphs:
         """Return the existing nodes in the order of `ids`; an id may exist in several graphs."""
         return await self.graphs.nodes_by_id(self.ids, ids)
 
-    async def nodes(self, *, type: str | None = None, after: str | None, limit: int) -> NodePage:
+    async def nodes(self, *, type: str | None = None, after: str | None = None, limit: int) -> NodePage:
         """Return a page of nodes, by id and graph."""
         return await self.graphs.nodes(self.ids, type=type, after=after, limit=limit)
 
-    async def edges(self, *, node: str | None = None, after: str | None, limit: int) -> EdgePage:
+    async def edges(self, *, node: str | None = None, after: str | None = None, limit: int) -> EdgePage:
         """Return a page of edges in the order of insertion: all, or those of one node."""
         page = await self.graphs.edges(self.ids, node=node, after=after, limit=limit)
         return replace(page, edges=tuple(await self._veiled(page.edges)))
@@ -113,19 +113,9 @@ class VisibleGraphs:
 
     async def everything(self, *, by: int) -> tuple[list[Node], list[Edge]]:
         """Return all nodes and the edges between them, read in pages of `by`."""
-        nodes: list[Node] = []
-        edges: list[Edge] = []
-        after: str | None = ""
-        while after is not None:
-            some = await self.nodes(after=after or None, limit=by)
-            nodes.extend(some.nodes)
-            after = some.next
+        nodes = [node async for page in pages(self.nodes, limit=by) for node in page.nodes]
+        edges = [edge async for page in pages(self.edges, limit=by) for edge in page.edges]
         there = {(each.graph.id, each.id) for each in nodes}
-        after = ""
-        while after is not None:
-            found = await self.edges(after=after or None, limit=by)
-            edges.extend(found.edges)
-            after = found.next
         ends = [((each.graph.id, each.source), (each.graph.id, each.target), each) for each in edges]
         return nodes, [each for source, target, each in ends if source in there and target in there]
 

@@ -103,8 +103,13 @@ class AuthorizedReader:
         prefix = f"{self.person.name}/"
         return name if self.person.owner or name.startswith(prefix) else prefix + name
 
-    async def places(self) -> list[SourceRef]:
-        """Return the collections that the person may read at least in part, by name."""
+    async def places(self, collection: str | None = None) -> list[SourceRef]:
+        """Return the collections that the person may read at least in part, by name, or only that one.
+
+        Raises NotFound for one that cannot be read.
+        """
+        if collection:
+            return [await self.place(collection)]
         require_scope(self.person, "read", "read")
         held = await self._grants()
         everything = [SourceRef(each, self._access(each, held)) for each in await self._records.collections()]
@@ -478,7 +483,7 @@ class AuthorizedJobs:
         raise NotFound("connection", name)
 
     async def _scope(self, collection: str | None, states: Sequence[JobState] | None) -> JobScope:
-        places = [await self._authorized.place(collection)] if collection else await self._authorized.places()
+        places = await self._authorized.places(collection)
         person = self._authorized.person
         seen = tuple(visible_jobs(each.access, person, each.collection.id) for each in places)
         return JobScope(seen, None if states is None else tuple(states))

@@ -11,7 +11,7 @@ from conspectus.access.reader import AuthorizedReader, SourceRef
 from conspectus.engine.context import EngineContext, Service
 from conspectus.engine.stream_reader import StreamReader
 from conspectus.errors import InvalidInput, NotFound, TooLarge, as_field, require_range
-from conspectus.model.filter import MAX_FILTER_LENGTH, Filter, filter_from_json, filter_to_json
+from conspectus.model.filter import MAX_FILTER_LENGTH, filter_from_json, filter_to_json
 from conspectus.model.ids import CollectionId, UserId
 from conspectus.model.records import Collection
 from conspectus.model.retry_policy import RetryPolicy
@@ -50,7 +50,9 @@ class AlertService(Service):
         require_scope(self._person, "write", "set an alert")
         settings, name = self._parts.settings, clean(alert.name)
         _check(alert, longest_query=settings.max_query_characters)
-        where = _storable(alert.filter)
+        as_json = filter_to_json(alert.filter)
+        if (size := len(json.dumps(as_json))) > MAX_FILTER_LENGTH:
+            raise TooLarge("filter", size=size, limit=MAX_FILTER_LENGTH, unit="characters")
         place = await self._authorized.place(alert.collection)
         collection_id = place.collection.id
         streams = [(await self._reader.source(each, collection_id))[1].id for each in alert.streams]
@@ -64,7 +66,7 @@ class AlertService(Service):
             name=name,
             query=clean(alert.query),
             streams=tuple(dict.fromkeys(streams)),
-            filter=where,
+            filter=filter_from_json(as_json),
             min_similarity=alert.min_similarity,
             gap_seconds=float(alert.gap_seconds),
             webhook=alert.webhook,
@@ -75,11 +77,8 @@ class AlertService(Service):
 
     async def list(self, *, collection: str | None = None) -> Sequence[Alert]:
         """List your alerts by name, in collections that you may read now."""
-        asked = (
-            await self._authorized.places()
-            if collection is None
-            else [await self._authorized.place(collection)]
-        )
+        one = None if collection is None else await self._authorized.place(collection)
+        asked = await self._authorized.places() if one is None else [one]
         places = {place.collection.id: place for place in asked}
         owned = await self._parts.alerts.rows.owned(self._person.id)
         return [
@@ -254,12 +253,3 @@ def _check(alert: NewAlert, *, longest_query: int) -> None:
         raise InvalidInput("min_similarity", "must be a similarity from -1 to 1")
     if not math.isfinite(alert.gap_seconds) or not 0.0 <= alert.gap_seconds <= MAX_GAP_SECONDS:
         raise InvalidInput("gap_seconds", f"must be from 0 to {MAX_GAP_SECONDS:g}")
-
-
-def _storable(where: Filter) -> Filter:
-    """Return a filter as it is stored. Raises InvalidInput or TooLarge."""
-    as_json = filter_to_json(where)
-    size = len(json.dumps(as_json))
-    if size > MAX_FILTER_LENGTH:
-        raise TooLarge("filter", size=size, limit=MAX_FILTER_LENGTH, unit="characters")
-    return filter_from_json(as_json)

@@ -83,10 +83,10 @@ class ChatService(Service):
         draft = drafted(request, settings, window=window, count=count)
         channel = None
         if request.store_in is not None:
+            everywhere = request.collection == EVERYWHERE
+            target = self._parts.settings.default_collection if everywhere else request.collection
             with as_field("store_in", was="source"):
-                channel, _ = await self._writer.writable(
-                    request.store_in, self._history_collection(request), kind="channel"
-                )
+                channel, _ = await self._writer.writable(request.store_in, target, kind="channel")
         began = self._parts.clock()
         given = await self._prompt_context(request, draft)
         yield given.sources
@@ -146,10 +146,6 @@ class ChatService(Service):
             logger.warning("chat_store_failed error=%(error)s", {"error": fault})
             return Failure(fault.code, NOT_STORED)
         return None
-
-    def _history_collection(self, request: ChatRequest) -> str:
-        everywhere = request.collection == EVERYWHERE
-        return self._parts.settings.default_collection if everywhere else request.collection
 
     async def _prompt_context(self, request: ChatRequest, draft: PreparedChat) -> _PromptContext:
         if not draft.question:

@@ -165,8 +165,7 @@ class CollectionService(Service):
         place.require("manager", action, source=source.id)
 
     async def _source(self, source: str, collection: str | None) -> tuple[Source, SourceRef]:
-        places = [await self._authorized.place(collection)] if collection else await self._authorized.places()
-        for place in places:
+        for place in await self._authorized.places(collection):
             found = await self._authorized.source(place, source)
             if found is not None and (collection or found.id == source):
                 return found, place

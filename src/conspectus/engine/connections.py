@@ -65,6 +65,8 @@ class ConnectionService(Service):
         place.require("manager", "connect a collection")
         if self._person.origin is not None:
             raise PermissionDenied("connect a collection", "a key without an origin")
+        if "/" in name:
+            raise InvalidInput("name", "has no slash")
         options = options or {}
         _refuse_secrets(options)
         if any(each.name == name for each in await self._authorized_jobs.connections(place)):
@@ -75,7 +77,7 @@ class ConnectionService(Service):
             id=str(uuid4()),
             collection=place.collection.id,
             owner=self._person.id,
-            name=_connection_name(name),
+            name=named("name", name),
             connector=connector,
             options=storable(options, limits),
         )
@@ -176,12 +178,6 @@ class ConnectionService(Service):
                 on_job(ended)
             if job.started is None:
                 return
-
-
-def _connection_name(name: str) -> str:
-    if "/" in name:
-        raise InvalidInput("name", "has no slash")
-    return named("name", name)
 
 
 def _refuse_secrets(options: Mapping[str, Any]) -> None:

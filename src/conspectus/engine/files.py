@@ -30,6 +30,7 @@ from conspectus.model.files import (
 )
 from conspectus.model.filter import EVERYTHING, And, Eq, Filter, document_row, matches
 from conspectus.model.ids import DocumentId
+from conspectus.model.pages import portions
 from conspectus.model.query import EVERYWHERE
 from conspectus.model.records import Document, Source
 from conspectus.ports import CountTokens
@@ -207,7 +208,8 @@ class FileService(Service):
         return await asyncio.to_thread(scan.result, self._parts.counter("o200k_base"))
 
     async def _scan(self, scan: "Scan", folder: Folder, documents: Sequence[Document]) -> None:
-        for batch in _batches(scan.fresh(documents)):
+        fresh = scan.fresh(documents)
+        for batch in portions(fresh, lambda each: each.characters, most=BATCH, room=BATCH_CHARACTERS):
             if not scan.stopped:
                 texts = await self._authorized.texts(batch)
                 named = [(folder.path(each.key), each) for each in batch]
@@ -469,18 +471,6 @@ def _glob(name: str | None) -> str | None:
     if name is not None and not 0 < len(name) <= MAX_GLOB:
         raise InvalidInput("name", f"must have 1 to {MAX_GLOB} characters")
     return name
-
-
-def _batches(documents: Sequence[Document]) -> Iterator[Sequence[Document]]:
-    """Yield documents in batches bounded by the size of their texts."""
-    batch: list[Document] = []
-    for each in documents:
-        if batch and sum(one.characters for one in batch) + each.characters > BATCH_CHARACTERS:
-            yield batch
-            batch = []
-        batch.append(each)
-    if batch:
-        yield batch
 
 
 def _lines(text: str) -> int:

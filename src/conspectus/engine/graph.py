@@ -75,7 +75,7 @@ class GraphService(Service):
     async def list(self, *, collection: str = "default") -> Sequence[GraphSummary]:
         """List the graphs of a collection that you may read, by name, with their sizes."""
         place = await self._authorized.place(collection)
-        return await self._access.of(place, await self._access.visible(place, None)).summaries()
+        return await self._access.of(place, await self._access.visible(place)).summaries()
 
     async def delete(self, graph: str, *, collection: str = "default") -> GraphReceipt:
         """Delete a graph with everything in it; return the number of nodes and edges."""
@@ -262,7 +262,7 @@ class GraphService(Service):
         Raises TooLarge, or the errors of the entity extractor of the settings.
         """
         place = await self._authorized.place(collection)
-        graphs = await self._access.visible(place, None)
+        graphs = await self._access.visible(place)
         return (await self._linker.names_in(text, self._access.of(place, graphs)))[0]
 
     async def link_entities(

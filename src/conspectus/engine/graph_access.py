@@ -205,9 +205,9 @@ class GraphAccess(Service, checked=False):
             raise NotFound("graph", graph)
         return found, place
 
-    async def visible(self, place: SourceRef, begins: str | None) -> list[Source]:
-        """Return the readable graphs of a collection by name, optionally with a prefix."""
-        return await self._reader.visible(place, begins=begins)
+    async def visible(self, place: SourceRef) -> list[Source]:
+        """Return the readable graphs of a collection by name."""
+        return await self._reader.visible(place)
 
     async def graph(self, graph: str, collection: str) -> VisibleGraphs:
         """Return a readable graph. Raises NotFound."""

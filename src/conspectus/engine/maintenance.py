@@ -41,7 +41,7 @@ class MaintenanceService(Service):
 
         Only the owner account gets the path and the size of the store.
         """
-        places = [await self._authorized.place(collection)] if collection else await self._authorized.places()
+        places = await self._authorized.places(collection)
         whole = [place for place in places if place.sees_all]
         if collection and not whole:
             raise PermissionDenied("read the status of a collection", "the role viewer on all of it")

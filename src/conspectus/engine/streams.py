@@ -107,8 +107,9 @@ class StreamService(Service):
             zone_by_name(new.time_zone)
         zone = new.time_zone or stored.get(ZONE)
         origin = origin_of(new.start_time, zone if isinstance(zone, str) else None)
-        if found is not None and origin is not None and origin != stored.get(ORIGIN):
-            await self._require_empty(place, found)
+        moves = origin is not None and origin != stored.get(ORIGIN)
+        if found is not None and moves and (await self._authorized.extent(place, found)).captions:
+            raise Conflict("stream", found.name, "has captions; another start time would change their times")
         given = {TITLE: new.title, ORIGIN: origin, ZONE: new.time_zone, LIVE: new.live}
         merged = stream_metadata(stored, given, new.metadata)
         if found is None or merged != stored:
@@ -362,10 +363,6 @@ class StreamService(Service):
         by_id = {str(each.id): each for each in written}
         again = {name: changed(each, outcome="unchanged") for name, each in by_id.items()}
         return [(by_id if name not in names[:at] else again)[name] for at, name in enumerate(names)]
-
-    async def _require_empty(self, place: SourceRef, stream: Source) -> None:
-        if (await self._authorized.extent(place, stream)).captions:
-            raise Conflict("stream", stream.name, "has captions; another start time would change their times")
 
 
 def _with_indexes(captions: Iterable[NewCaption], indexes: set[int | None]) -> Iterator[NewCaption]:

@@ -243,7 +243,8 @@ async def reached(
 
 async def _into(ways: dict[int, Way], found: Mapping[int, Way], allowed: Allowed) -> dict[int, Way]:
     """Merge better paths into `ways`, and return the passages that changed, best first."""
-    better = {chunk: way for chunk, way in found.items() if way.value > ways.get(chunk, Way(0.0)).value}
+    before = {chunk: ways[chunk].value for chunk in found if chunk in ways}
+    better = {chunk: way for chunk, way in found.items() if way.value > before.get(chunk, 0.0)}
     unknown = [chunk for chunk in better if chunk not in ways]
     there = (await allowed(unknown) if unknown else frozenset()) | ways.keys()
     fresh = {chunk: way for chunk, way in better.items() if chunk in there}

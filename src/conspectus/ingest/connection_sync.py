@@ -38,35 +38,27 @@ class ConnectionStore(Protocol):
 
     async def spaces(self) -> Sequence[str]:
         """The spaces that have a source."""
-        ...
 
     async def source(self, space: str) -> Source:
         """The source of a space, made if it is new."""
-        ...
 
     async def delete_source(self, space: str) -> int:
         """Delete the source with everything in it, if there is one; how many documents went."""
-        ...
 
     async def find(self, keys: Sequence[str]) -> Sequence[Document]:
         """The stored pages with these keys, in any namespace."""
-        ...
 
     def stored(self) -> AsyncIterator[Document]:
         """Every stored page."""
-        ...
 
     async def write(self, source: Source, documents: Sequence[NewDocument]) -> Sequence[Written]:
         """Write documents into a source, all or none of them."""
-        ...
 
     async def delete(self, documents: Sequence[DocumentId]) -> None:
         """Delete these pages. The pages below them stay: those only lose their parent."""
-        ...
 
     async def save_cursor(self, cursor: str) -> None:
         """Store the cursor of the connection."""
-        ...
 
 
 async def synchronise(

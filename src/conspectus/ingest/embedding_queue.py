@@ -24,20 +24,16 @@ class BatchEmbedder(Protocol):
     @property
     def space(self) -> EmbeddingSpace:
         """The space of all its vectors."""
-        ...
 
     @property
     def max_texts(self) -> int:
         """How many texts one request may carry."""
-        ...
 
     async def embed_batch(self, texts: Sequence[str], kind: InputType) -> Vectors:
         """Unit rows of shape (len(texts), dimensions), from one request."""
-        ...
 
     async def close(self) -> None:
         """Release what it holds."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)

@@ -29,12 +29,10 @@ class Blocking(Protocol):
 
     def run(self, work: Coroutine[Any, Any, T]) -> T:
         """Run a coroutine on the engine's event loop."""
-        ...
 
     @property
     def asynchronous(self) -> AnyEngine:
         """The asynchronous engine."""
-        ...
 
 
 STANDSTILL = (
@@ -51,15 +49,12 @@ class Calls(Protocol):
 
     async def run(self, work: Work[T]) -> T:
         """Run work from any event loop."""
-        ...
 
     def wait(self, work: Work[T]) -> T:
         """Run work without an event loop, and wait for it."""
-        ...
 
     def close(self) -> None:
         """Close what was opened here."""
-        ...
 
 
 class Closing:

@@ -1,7 +1,6 @@
 """Users, groups, API keys and grants."""
 
 from collections.abc import Sequence
-from dataclasses import asdict
 from datetime import datetime
 from typing import Any
 
@@ -11,7 +10,7 @@ from conspectus.errors import Conflict, NotFound
 from conspectus.model.access import AuditEntry, AuditPage, Grant, Group, Key, Principal, User
 from conspectus.model.ids import CollectionId, GroupId, KeyId, SourceId, UserId
 from conspectus.records.core.collections import state
-from conspectus.records.core.rows import newest_page, to_moment, to_number
+from conspectus.records.core.rows import columns_of, newest_page, to_model, to_moment
 from conspectus.records.core.transactions import SqlStore, cached, reading, writing
 from conspectus.records.feedback import forget_feedback
 from conspectus.records.tables.core import audit, collections, grants, groups, keys, members, sources, users
@@ -90,8 +89,7 @@ _KEY_WIDTH = len(keys.c)
 
 def add_user(connection: Connection, user: User) -> None:
     _require_free(connection, users, user.name)
-    values = {"id": user.id, "name": user.name, "owner": int(user.owner), "disabled": int(user.disabled)}
-    connection.execute(insert(users), {**values, "created": to_microseconds(user.created)})
+    connection.execute(insert(users), columns_of(user))
 
 
 def set_user_disabled(connection: Connection, user: UserId, *, disabled: bool) -> User:
@@ -129,8 +127,7 @@ def find_user(connection: Connection, name_or_id: str) -> User | None:
 
 def add_group(connection: Connection, group: Group) -> None:
     _require_free(connection, groups, group.name)
-    values = {"id": group.id, "name": group.name, "created": to_microseconds(group.created)}
-    connection.execute(insert(groups), values)
+    connection.execute(insert(groups), columns_of(group))
 
 
 def delete_group(connection: Connection, group: GroupId) -> None:
@@ -163,18 +160,7 @@ def leave(connection: Connection, group: GroupId, user: UserId) -> None:
 
 def add_key(connection: Connection, key: Key, secret_hash: str) -> None:
     _by_id(connection, key.user)
-    values = {
-        "id": key.id,
-        "user": key.user,
-        "label": key.label,
-        "hash": secret_hash,
-        "scopes": " ".join(key.scopes),
-        "created": to_microseconds(key.created),
-        "expires": to_number(key.expires),
-        "last_used": to_number(key.last_used),
-        "revoked": to_number(key.revoked),
-        "origin": key.origin,
-    }
+    values = {**columns_of(key), "hash": secret_hash, "scopes": " ".join(key.scopes)}
     connection.execute(insert(keys), values)
 
 
@@ -208,13 +194,12 @@ def used(connection: Connection, key: KeyId, at: datetime) -> None:
 
 def add_audit(connection: Connection, entry: AuditEntry) -> None:
     state(connection, entry.collection)
-    connection.execute(insert(audit), {**asdict(entry), "created": to_microseconds(entry.created)})
+    connection.execute(insert(audit), columns_of(entry))
 
 
 def _audit(connection: Connection, *, after: str | None = None, limit: int) -> AuditPage:
     rows, following = newest_page(connection, select(audit), audit, after=after, limit=limit)
-    entries = (AuditEntry(**{**row._mapping, "created": from_microseconds(row.created)}) for row in rows)
-    return AuditPage(tuple(entries), following)
+    return AuditPage(tuple(to_model(AuditEntry, row._mapping) for row in rows), following)
 
 
 def _hand_over(connection: Connection, row: Row[*tuple[Any, ...]], leaving: User, follower: User) -> None:

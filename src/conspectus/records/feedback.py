@@ -10,10 +10,18 @@ from conspectus.model.ids import CollectionId, SourceId, UserId
 from conspectus.model.results import Feedback, FeedbackPage
 from conspectus.ports import Judgment
 from conspectus.records.core.changes import ChangeRange, append
-from conspectus.records.core.rows import IDS, NO_CHUNK, insert_rows, newest_page, rows_in, run_in
+from conspectus.records.core.rows import (
+    IDS,
+    NO_CHUNK,
+    columns_of,
+    insert_rows,
+    newest_page,
+    rows_in,
+    run_in,
+)
 from conspectus.records.core.transactions import SqlStore, only, reading, writing, writing_at
 from conspectus.records.tables.core import chunks, documents, feedback
-from conspectus.text.times import from_microseconds, to_microseconds
+from conspectus.text.times import from_microseconds
 
 _JOINED = feedback.join(chunks, chunks.c.id == feedback.c.chunk).join(
     documents, documents.c.number == chunks.c.document
@@ -62,17 +70,8 @@ def _add(
             raise NotFound("chunk", str(chunk))
     run_in(connection, delete(feedback).where(feedback.c.id.in_(IDS)), [each.id for each in given])
     rows = [
-        {
-            "id": each.id,
-            "collection": each.collection,
-            "chunk": each.chunk,
-            "user": each.user,
-            "query": each.query,
-            "used": int(each.used),
-            "space": space,
-            "vector": vector,
-            "created": to_microseconds(each.created),
-        }
+        {name: value for name, value in columns_of(each).items() if name in feedback.c}
+        | {"space": space, "vector": vector}
         for each in given
     ]
     insert_rows(connection, feedback, rows)

@@ -392,11 +392,9 @@ class SqlMemories(SqlStore):
     memory_sources = cached(_memory_sources, single=True)
 
     async def newest(self, sources: Sequence[SourceId], *, limit: int) -> Texts:
-        """Return the last stored turns, newest first, with their texts."""
         return await self.transactions.read(partial(_newest, sources=sources, which=_TURN, limit=limit))
 
     async def notes(self, sources: Sequence[SourceId], *, limit: int) -> Texts:
-        """Return the last stored notes, newest first, with their texts."""
         return await self.transactions.read(partial(_newest, sources=sources, which=_NOTE, limit=limit))
 
     page = reading(_page)
@@ -419,7 +417,6 @@ class SqlMemories(SqlStore):
         dry_run: bool = False,
         job: JobId | None = None,
     ) -> MemoryReceipt:
-        """Delete memories with everything that depends on them. Returns what was deleted."""
         if dry_run:
             work = partial(forget, memories=memories, pinned=pinned, now=now, dry_run=True, job=None)
             return await self.transactions.read(work)

@@ -125,16 +125,11 @@ class Leadership:
             pause = TURN_SECONDS
             try:
                 await self._lead()
-            except ConspectusError as fault:
+            except (ConspectusError, OSError) as fault:
+                reason = fault.code if isinstance(fault, ConspectusError) else fault.strerror
                 logger.warning(
                     "leader_task_failed task=%(task)s reason=%(reason)s",
-                    {"task": self._what, "reason": fault.code},
-                )
-                pause = self._again
-            except OSError as fault:
-                logger.warning(
-                    "leader_task_failed task=%(task)s reason=%(reason)s",
-                    {"task": self._what, "reason": fault.strerror},
+                    {"task": self._what, "reason": reason},
                 )
                 pause = self._again
             await self._pause(pause)

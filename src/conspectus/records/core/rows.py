@@ -3,14 +3,16 @@
 import base64
 import binascii
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from functools import cache
-from typing import Any, Final, TypeVar
+from types import UnionType
+from typing import Any, Final, TypeVar, Union, get_args, get_origin
 
 from sqlalchemy import BindParameter, Connection, Dialect, Executable, Select, Table, bindparam, tuple_
 
 from conspectus.errors import InvalidInput
+from conspectus.model.checks import hints
 from conspectus.model.ids import ChunkId, CollectionId, DocumentId, SourceId, UserId
 from conspectus.model.index import IndexedChunk
 from conspectus.model.records import (
@@ -227,6 +229,47 @@ def to_change(row: Sequence[Any], answering: str | None) -> Change:
     if space not in {None, answering}:
         return Change(sequence, operation, NO_CHUNK, NO_CHUNK)
     return Change(sequence, operation, ChunkId(first), ChunkId(last))
+
+
+@cache
+def _conversions(kind: Any) -> Mapping[str, tuple[Callable[[Any], Any], Callable[[Any], Any]]]:
+    """Return how the fields of a dataclass are stored and read, of those that are stored in another form."""
+    ways: dict[Any, tuple[Callable[[Any], Any], Callable[[Any], Any]]] = {
+        datetime: (to_microseconds, from_microseconds),
+        bool: (int, bool),
+        tuple: (json.dumps, lambda stored: tuple(json.loads(stored))),
+        Mapping: (to_json, to_metadata),
+    }
+    found = {}
+    for name, hint in hints(kind).items():
+        options = get_args(hint) if get_origin(hint) in {Union, UnionType} else (hint,)
+        for kind_of_value in {get_origin(option) or option for option in options} & ways.keys():
+            found[name] = ways[kind_of_value]
+    return found
+
+
+def to_columns(kind: Any, fields: Mapping[str, Any]) -> dict[str, Any]:
+    """Return fields of a dataclass as columns of the same names."""
+    ways = _conversions(kind)
+    return {
+        name: value if value is None or name not in ways else ways[name][0](value)
+        for name, value in fields.items()
+    }
+
+
+def columns_of(item: Any) -> dict[str, Any]:
+    """Return a dataclass as columns of the same names."""
+    return to_columns(type(item), {name: getattr(item, name) for name in item.__dataclass_fields__})
+
+
+def to_model(kind: Callable[..., Item], columns: Any) -> Item:
+    """The inverse of `columns_of`."""
+    ways = _conversions(kind)
+    fields = {
+        name: value if value is None or name not in ways else ways[name][1](value)
+        for name, value in columns.items()
+    }
+    return kind(**fields)
 
 
 def blocks(items: Sequence[Item]) -> list[Sequence[Item]]:

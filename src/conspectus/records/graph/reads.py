@@ -8,6 +8,7 @@ weight, so that of a node with very many edges only the first few are read.
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from itertools import product
 from typing import Any, Final
 
 from sqlalchemy import (
@@ -41,12 +42,7 @@ from conspectus.model.ids import SourceId
 from conspectus.records.core.dialects import given, one_of, parted, rare
 from conspectus.records.core.rows import IDS, from_cursor, rows_in, to_cursor, to_number
 from conspectus.records.graph.rows import EDGES, HERE, NODE_COLUMNS, sources_by_id, to_edge, to_event, to_node
-from conspectus.records.tables.graph import graph_edges as edges
-from conspectus.records.tables.graph import graph_events as events
-from conspectus.records.tables.graph import graph_evidence as evidence
-from conspectus.records.tables.graph import graph_names as names
-from conspectus.records.tables.graph import graph_nodes as nodes
-from conspectus.records.tables.graph import graph_terms as terms
+from conspectus.records.tables.graph import edges, events, evidence, names, nodes, terms
 from conspectus.text.times import to_microseconds
 
 _GRAPHS: BindParameter[Any] = bindparam("graphs", expanding=True)
@@ -258,8 +254,7 @@ PLACES: Final = {
         *([_THEN] if dated else []), *([_KNOWN_THEN] if known else [])
     )
     for by_name, chosen in NODES_BY_ID.items()
-    for dated in (False, True)
-    for known in (False, True)
+    for dated, known in product((False, True), repeat=2)
 }
 
 
@@ -288,10 +283,7 @@ def _reading(*, back: bool, typed: bool, dated: bool, known: bool) -> Select[Any
 
 READINGS: Final = {
     (back, typed, dated, known): _reading(back=back, typed=typed, dated=dated, known=known)
-    for back in (False, True)
-    for typed in (False, True)
-    for dated in (False, True)
-    for known in (False, True)
+    for back, typed, dated, known in product((False, True), repeat=4)
 }
 
 

@@ -21,10 +21,7 @@ from conspectus.records.core.rows import (
     to_source,
 )
 from conspectus.records.tables.core import sources
-from conspectus.records.tables.graph import graph_edges as edges
-from conspectus.records.tables.graph import graph_events as events
-from conspectus.records.tables.graph import graph_evidence as evidence
-from conspectus.records.tables.graph import graph_nodes as nodes
+from conspectus.records.tables.graph import edges, events, evidence, nodes
 from conspectus.text.times import from_microseconds, to_microseconds
 
 HERE = 0

@@ -54,13 +54,7 @@ from conspectus.records.graph.reads import (
 from conspectus.records.graph.rows import HERE, event_values, prove
 from conspectus.records.graph.writes import delete_edges, delete_nodes
 from conspectus.records.tables.core import sources
-from conspectus.records.tables.graph import graph_edges as edges
-from conspectus.records.tables.graph import graph_events as events
-from conspectus.records.tables.graph import graph_evidence as evidence
-from conspectus.records.tables.graph import graph_moves as moves
-from conspectus.records.tables.graph import graph_names as names
-from conspectus.records.tables.graph import graph_nodes as nodes
-from conspectus.records.tables.graph import graph_terms as terms
+from conspectus.records.tables.graph import edges, events, evidence, moves, names, nodes, terms
 from conspectus.text.hashing import edge_id
 
 _MERGED_NODES = select(nodes).where(
@@ -257,7 +251,6 @@ class SqlGraphs(SqlStore):
         self._maximum = maximum
 
     async def add(self, adding: Adding) -> Sequence[GraphWritten]:
-        """Store nodes, then edges, all or none. Raises NotFound and DanglingEdges."""
         long = len(adding.nodes) + len(adding.edges) > FEW
         lock = only(
             graph.collection
@@ -280,7 +273,6 @@ class SqlGraphs(SqlStore):
         *,
         known: datetime | None = None,
     ) -> Sequence[Neighbor]:
-        """Return the nodes reachable from any start, nearest first and then by decay."""
         bounds = reads.Bounds(self._maximum, known)
         return await self.transactions.read(
             partial(reads.walk, graphs=graphs, starts=starts, traversal=walk, bounds=bounds)

@@ -26,12 +26,7 @@ from conspectus.records.core.rows import IDS, insert_rows, rows_in, run_in
 from conspectus.records.graph.reads import resting_edges
 from conspectus.records.graph.rows import HERE, began, edge_values, node_values, prove, sources_by_id
 from conspectus.records.tables.core import documents
-from conspectus.records.tables.graph import graph_edges as edges
-from conspectus.records.tables.graph import graph_events as events
-from conspectus.records.tables.graph import graph_evidence as evidence
-from conspectus.records.tables.graph import graph_names as names
-from conspectus.records.tables.graph import graph_nodes as nodes
-from conspectus.records.tables.graph import graph_terms as terms
+from conspectus.records.tables.graph import edges, events, evidence, names, nodes, terms
 
 Values = dict[str, Any]
 

@@ -37,10 +37,11 @@ from conspectus.model.jobs import EmbeddingRequest, RequestTotals
 from conspectus.ports.chat import AnswerFrames, RemoteChatEvent
 from conspectus.ports.jobs import RateCount
 from conspectus.records.core.dialects import MICROSECONDS, DatabaseTime, time_in, total
+from conspectus.records.core.rows import columns_of, to_model
 from conspectus.records.core.transactions import SqlStore, Transactions, autocommitted, reading, writing
 from conspectus.records.tables.jobs import allowances, chat_answers, chat_frames, replays
 from conspectus.records.tables.jobs import embedding_requests as requests
-from conspectus.text.times import from_microseconds, to_microseconds
+from conspectus.text.times import to_microseconds
 
 MINUTE = 60 * MICROSECONDS
 
@@ -52,7 +53,6 @@ class SqlRateCounters:
         self._beside = transactions.autocommitted
 
     async def take(self, name: str, count: int, *, maximum: int) -> RateCount:
-        """Count an amount against the limit per minute of a name: all of it, or nothing."""
         work = partial(_take, name=name, count=count, maximum=maximum)
         try:
             return await self._beside(work)
@@ -74,16 +74,11 @@ def _take(connection: Connection, name: str, count: int, maximum: int) -> RateCo
 
 
 _LAST = select(func.coalesce(func.max(requests.c.id), 0))
-COLUMNS = tuple(requests.c[column.name] for column in requests.c if column.name != "id")
 
 
 def _add(connection: Connection, logged: Sequence[EmbeddingRequest]) -> None:
     last: int = connection.execute(_LAST).scalar_one()
-    rows = [
-        {column.name: getattr(each, column.name) for column in COLUMNS}
-        | {"created": to_microseconds(each.created), "id": number}
-        for number, each in enumerate(logged, start=last + 1)
-    ]
+    rows = [{**columns_of(each), "id": number} for number, each in enumerate(logged, start=last + 1)]
     connection.execute(insert(requests), rows)
 
 
@@ -93,10 +88,7 @@ def _page(connection: Connection, *, after: int | None = None, limit: int = 100)
     chosen = select(requests).order_by(requests.c.id.desc()).limit(limit)
     if after is not None:
         chosen = chosen.where(requests.c.id < after)
-    return [
-        EmbeddingRequest(**{**row._mapping, "created": from_microseconds(row.created)})
-        for row in connection.execute(chosen)
-    ]
+    return [to_model(EmbeddingRequest, row._mapping) for row in connection.execute(chosen)]
 
 
 def _totals(connection: Connection, since: datetime) -> list[RequestTotals]:
@@ -157,7 +149,6 @@ class SqlIdempotencyStore(SqlStore):
     async def begin(
         self, person: str, key: str, fingerprint: str, *, at: datetime
     ) -> Mapping[str, Any] | None:
-        """Claim a key (None), or return its stored response. Raises Conflict or WriteOutcomeUnknown."""
         created = to_microseconds(at)
         row = {"person": person, "key": key, "fingerprint": fingerprint, "created": created}
         begin = partial(_begin, row=row, seconds=self._seconds)
@@ -167,11 +158,9 @@ class SqlIdempotencyStore(SqlStore):
         return kept
 
     def recording(self, person: str, key: str, *, at: datetime) -> AbstractContextManager[None]:
-        """Return a block that records whether anything that it writes was stored."""
         return self._recording(partial(self._note, claim=(person, key), created=to_microseconds(at)))
 
     async def finish(self, person: str, key: str, answer: Mapping[str, Any] | None) -> None:
-        """Store the response or, with None, release the key unless anything was stored."""
         created = self._claims.pop((person, key), None)
         if created is None:
             return
@@ -183,7 +172,6 @@ class SqlIdempotencyStore(SqlStore):
             raise
 
     async def renew(self) -> None:
-        """Extend the leases of the open claims of this process."""
         claims = [
             {"of": person, "named": key, "at": created} for (person, key), created in self._claims.items()
         ]
@@ -193,7 +181,6 @@ class SqlIdempotencyStore(SqlStore):
     forget = writing(_forget, lock=lambda before: _OTHERS)
 
     async def give_back(self) -> int:
-        """Release the claims of requests that no process handles any more. Returns their number."""
         everything = self._alone and not self._claims
         return await self._write(partial(_give_back, everything=everything))
 
@@ -339,11 +326,9 @@ class SqlChatRegistry(SqlStore):
     forget = autocommitted(_forget_chats)
 
     async def pulse(self, streams: Sequence[str]) -> Mapping[str, float]:
-        """Record that responses are still in progress; return seconds since each was forwarded elsewhere."""
         return await self.transactions.autocommitted(partial(_pulse, streams=streams)) if streams else {}
 
     async def read_remote(self, stream: str, person: UserId, first: int) -> RemoteChatEvent | None:
-        """Return a response of this person from a frame on; None if there is none."""
         read = partial(_read_chat, stream=stream, person=person, first=first)
         found = await self.transactions.read(read)
         if found is not None:

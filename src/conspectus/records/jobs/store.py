@@ -18,7 +18,6 @@ from typing import Any, Final
 from sqlalchemy import (
     ColumnElement,
     Connection,
-    Row,
     Table,
     and_,
     delete,
@@ -41,7 +40,7 @@ from conspectus.ports import Clock
 from conspectus.ports.jobs import JobPlace, JobScope
 from conspectus.private import make_file, make_folder
 from conspectus.records.core.collections import state
-from conspectus.records.core.rows import newest_page, to_json, to_metadata, to_moment, to_number
+from conspectus.records.core.rows import columns_of, newest_page, to_columns, to_model
 from conspectus.records.core.transactions import SqlStore, Transactions, reading, writing
 from conspectus.records.tables.jobs import connections, job_files, job_secrets, jobs
 from conspectus.text.times import from_microseconds, to_microseconds
@@ -52,8 +51,6 @@ SPANS: Mapping[str, timedelta] = {
     "24h": timedelta(hours=24),
     "7d": timedelta(days=7),
 }
-TIMES = frozenset({"created", "started", "finished", "last_run"})
-DOCUMENTS = frozenset({"arguments", "result", "options"})
 FIELDS = frozenset(Job.__dataclass_fields__)
 
 
@@ -61,14 +58,14 @@ def _add(connection: Connection, job: Job) -> Job:
     state(connection, job.collection)
     stored = _job(connection, job.id)
     if stored is None:
-        connection.execute(insert(jobs), _values({name: getattr(job, name) for name in FIELDS}))
+        connection.execute(insert(jobs), columns_of(job))
     return stored or job
 
 
 def _job(connection: Connection, job: JobId) -> Job | None:
     """Return the job of that id."""
     row = connection.execute(select(jobs).where(jobs.c.id == job)).one_or_none()
-    return None if row is None else _to_job(row)
+    return None if row is None else to_model(Job, row._mapping)
 
 
 def _change(
@@ -86,7 +83,7 @@ def _change(
         return found
     if attempt not in {None, found.attempts}:
         raise LockLost(f"job {job}")
-    connection.execute(update(jobs).where(jobs.c.id == job).values(_values(fields)))
+    connection.execute(update(jobs).where(jobs.c.id == job).values(to_columns(Job, fields)))
     return _job(connection, job) or found
 
 
@@ -95,7 +92,7 @@ def _jobs(connection: Connection, scope: JobScope, *, after: str | None = None, 
     rows, following = newest_page(
         connection, select(jobs).where(_within(scope)), jobs, after=after, limit=limit
     )
-    return JobPage(tuple(map(_to_job, rows)), following)
+    return JobPage(tuple(to_model(Job, row._mapping) for row in rows), following)
 
 
 def _report(connection: Connection, scope: JobScope, *, now: datetime) -> IngestReport:
@@ -138,7 +135,7 @@ def _at(place: JobPlace) -> ColumnElement[bool]:
 
 
 def _put_connection(connection: Connection, wiki: Wiki) -> Wiki:
-    values = _values({name: getattr(wiki, name) for name in Wiki.__dataclass_fields__})
+    values = columns_of(wiki)
     same = connections.c.id == wiki.id
     if connection.execute(update(connections).where(same).values(values)).rowcount == 0:
         connection.execute(insert(connections), values)
@@ -147,35 +144,12 @@ def _put_connection(connection: Connection, wiki: Wiki) -> Wiki:
 
 def _connections(connection: Connection, collection: CollectionId) -> list[Wiki]:
     chosen = select(connections).where(connections.c.collection == collection)
-    return [Wiki(**_model_fields(row)) for row in connection.execute(chosen.order_by(connections.c.name))]
+    rows = connection.execute(chosen.order_by(connections.c.name))
+    return [to_model(Wiki, row._mapping) for row in rows]
 
 
 def _delete_connection(connection: Connection, wiki: str) -> bool:
     return connection.execute(delete(connections).where(connections.c.id == wiki)).rowcount > 0
-
-
-def _values(fields: Mapping[str, Any]) -> dict[str, Any]:
-    """Return fields of the model as columns."""
-    values: dict[str, Any] = dict(fields)
-    for name in fields.keys() & TIMES:
-        values[name] = to_number(fields[name])
-    for name in fields.keys() & DOCUMENTS:
-        values[name] = None if fields[name] is None else to_json(fields[name])
-    return values
-
-
-def _model_fields(row: Row[*tuple[Any, ...]]) -> dict[str, Any]:
-    """Return columns as fields of the model."""
-    fields = dict(row._mapping)
-    for name in fields.keys() & TIMES:
-        fields[name] = to_moment(fields[name])
-    for name in fields.keys() & DOCUMENTS:
-        fields[name] = None if fields[name] is None else to_metadata(fields[name])
-    return fields
-
-
-def _to_job(row: Row[*tuple[Any, ...]]) -> Job:
-    return Job(**_model_fields(row))
 
 
 class SqlJobStore(SqlStore):
@@ -216,18 +190,15 @@ class SqlJobFiles:
         self._clock = clock
 
     async def store_secret(self, job: JobId, secret: Metadata) -> None:
-        """Store a secret in the database. Raises StorageError."""
         row = {"job": job, "secret": json.dumps(dict(secret)), "stored": self._now()}
         await self._beside(partial(_insert, table=job_secrets, row=row))
 
     async def secret(self, job: JobId) -> Metadata | None:
-        """Return the secret of a job; None if it has none, or it was deleted."""
         secret = select(job_secrets.c.secret).where(job_secrets.c.job == job)
         stored = await self._read(lambda connection: connection.execute(secret).scalar())
         return None if stored is None else json.loads(stored)
 
     async def store_files(self, job: JobId, uploads: Sequence[Upload]) -> None:
-        """Copy the files durably. Raises UnreadableFile or StorageError."""
         async with AsyncExitStack() as unless_kept:
             unless_kept.push_async_callback(self.drop, job)
             for number, upload in enumerate(uploads):
@@ -240,7 +211,6 @@ class SqlJobFiles:
             unless_kept.pop_all()
 
     async def files(self, job: JobId) -> Sequence[Path]:
-        """Return copies of the files in the order in which they were stored. Raises StorageError."""
         counts = await self._read(partial(_counts, job=job))
         if not counts:
             return ()
@@ -257,13 +227,11 @@ class SqlJobFiles:
         return [target / str(number) for number, _ in counts]
 
     async def drop(self, job: JobId) -> None:
-        """Delete everything that is stored for a job, and local copies."""
         for table in (job_secrets, job_files):
             await self._beside(partial(_delete, table=table, job=job))
         await asyncio.to_thread(shutil.rmtree, self._folder / job, ignore_errors=True)
 
     async def holders(self) -> Mapping[JobId, datetime]:
-        """Return the jobs with stored data, and when it last changed."""
         return await self._read(_holders)
 
     def _now(self) -> int:

@@ -29,7 +29,15 @@ from conspectus.ports.streams import MAX_WAIT_SECONDS, AlertMatch, Behind, Check
 from conspectus.records.core.changes import allocate
 from conspectus.records.core.collections import state
 from conspectus.records.core.dialects import MICROSECONDS
-from conspectus.records.core.rows import IDS, insert_rows, period_of, rows_in, to_number
+from conspectus.records.core.rows import (
+    IDS,
+    columns_of,
+    insert_rows,
+    period_of,
+    rows_in,
+    to_model,
+    to_number,
+)
 from conspectus.records.core.transactions import SqlStore, only, reading, writing
 from conspectus.records.tables.core import collections, counters, documents
 from conspectus.records.tables.streams import alert_events as events
@@ -220,26 +228,13 @@ def _set_delivery(connection: Connection, number: int, delivery: Delivery) -> No
 
 def _values(alert: Alert) -> dict[str, Any]:
     """Return an alert as columns."""
-    fields = {name: getattr(alert, name) for name in Alert.__dataclass_fields__}
-    return {
-        **fields,
-        "streams": json.dumps(alert.streams),
-        "filter": json.dumps(filter_to_json(alert.filter), ensure_ascii=False),
-        "created": to_microseconds(alert.created),
-    }
+    return {**columns_of(alert), "filter": json.dumps(filter_to_json(alert.filter), ensure_ascii=False)}
 
 
 def _to_alert(row: Sequence[Any]) -> Alert:
     """Convert a row that begins with the columns of alerts."""
-    fields = dict(zip(Alert.__dataclass_fields__, row[:WIDTH], strict=True))
-    return Alert(
-        **{
-            **fields,
-            "streams": tuple(SourceId(each) for each in json.loads(fields["streams"])),
-            "filter": filter_from_json(json.loads(fields["filter"])),
-            "created": from_microseconds(fields["created"]),
-        }
-    )
+    columns = dict(zip(Alert.__dataclass_fields__, row[:WIDTH], strict=True))
+    return to_model(Alert, {**columns, "filter": filter_from_json(json.loads(columns["filter"]))})
 
 
 def _to_match(row: Row[*tuple[Any, ...]]) -> AlertMatch:

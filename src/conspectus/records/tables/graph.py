@@ -12,7 +12,7 @@ from conspectus.records.tables.core import Number, String, Text, metadata
 
 ENDED = text("closed_by IS NOT NULL")
 
-graph_nodes = Table(
+nodes = Table(
     "graph_nodes",
     metadata,
     Column("number", Number, primary_key=True, autoincrement=False),
@@ -34,7 +34,7 @@ graph_nodes = Table(
     Index(None, "id", "graph"),
 )
 
-graph_names = Table(
+names = Table(
     "graph_names",
     metadata,
     Column("graph", String, primary_key=True),
@@ -46,7 +46,7 @@ graph_names = Table(
     sqlite_with_rowid=False,
 )
 
-graph_terms = Table(
+terms = Table(
     "graph_terms",
     metadata,
     Column("graph", String, primary_key=True),
@@ -57,7 +57,7 @@ graph_terms = Table(
     sqlite_with_rowid=False,
 )
 
-graph_edges = Table(
+edges = Table(
     "graph_edges",
     metadata,
     Column("number", Number, primary_key=True, autoincrement=False),
@@ -89,17 +89,17 @@ graph_edges = Table(
 for _name, _near, _far in (("out", "source", "target"), ("in", "target", "source")):
     Index(
         f"ix_graph_edges_{_name}",
-        graph_edges.c[_near],
-        graph_edges.c.aside,
-        graph_edges.c.weight.desc(),
-        graph_edges.c[f"{_far}_id"],
-        graph_edges.c.type,
-        graph_edges.c.valid_from,
-        graph_edges.c.valid_until,
-        graph_edges.c[_far],
+        edges.c[_near],
+        edges.c.aside,
+        edges.c.weight.desc(),
+        edges.c[f"{_far}_id"],
+        edges.c.type,
+        edges.c.valid_from,
+        edges.c.valid_until,
+        edges.c[_far],
     )
 
-graph_evidence = Table(
+evidence = Table(
     "graph_evidence",
     metadata,
     Column("number", Number, primary_key=True, autoincrement=False),
@@ -110,7 +110,7 @@ graph_evidence = Table(
     Index(None, "document"),
 )
 
-graph_events = Table(
+events = Table(
     "graph_events",
     metadata,
     Column("number", Number, primary_key=True, autoincrement=False),
@@ -125,7 +125,7 @@ graph_events = Table(
     Index(None, "graph", "number"),
 )
 
-graph_moves = Table(
+moves = Table(
     "graph_moves",
     metadata,
     Column("event", ForeignKey("graph_events.number", ondelete="CASCADE"), primary_key=True),
