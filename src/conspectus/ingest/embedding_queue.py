@@ -185,13 +185,10 @@ class _Lane:
         batch = [self.waiting.popleft() for _ in range(min(size, len(self.waiting)))]
         if not self.waiting:
             self.due = False
-            self._stop_timer()
+            if self.timer is not None:
+                self.timer.cancel()
+                self.timer = None
         return batch
-
-    def _stop_timer(self) -> None:
-        if self.timer is not None:
-            self.timer.cancel()
-            self.timer = None
 
     def _ended(self, task: asyncio.Task[None]) -> None:
         batch = self.running.pop(task)

@@ -267,7 +267,9 @@ def page_key(url: str) -> str:
 
 def file_name(fetched: Fetched) -> str:
     """A name for the content whose end says what it is: as the server or the address has it, if that fits."""
-    path_name = _disposition(fetched.headers.get("content-disposition", ""))
+    message = Message()
+    message["Content-Disposition"] = CONTROL.sub("", fetched.headers.get("content-disposition", ""))
+    path_name = message.get_filename("")
     name = _plain_name(path_name) or _plain_name(_last_part(fetched.url))
     kind = fetched.content_type
     family = next((suffix for end, suffix in FAMILIES.items() if kind.endswith(end)), None)
@@ -302,12 +304,6 @@ def _looks_binary(sample: bytes, charset: str) -> bool:
     if zeros[1] > 0.2 * len(sample) and zeros[0] < 0.1 * zeros[1]:
         return False
     return len(sample) - len(sample.translate(None, BINARY)) > 0.05 * len(sample)
-
-
-def _disposition(header: str) -> str:
-    message = Message()
-    message["Content-Disposition"] = CONTROL.sub("", header)
-    return message.get_filename("")
 
 
 def _last_part(url: str) -> str:

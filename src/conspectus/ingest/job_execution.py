@@ -393,14 +393,11 @@ class JobWorker:
             if time.monotonic() - self._swept > SWEEP:
                 await self._sweep()
                 self._swept = time.monotonic()
-            for job in await self._unfinished():
+            found = pages(self._job_store.jobs, JobScope(states=("queued", "running")))
+            for job in [job.id async for page in found for job in page.jobs][::-1]:
                 await jobs.submit(job)
         except StorageError as fault:
             logger.warning("job_queue_read_failed code=%(code)s", {"code": fault.code})
-
-    async def _unfinished(self) -> list[JobId]:
-        found = pages(self._job_store.jobs, JobScope(states=("queued", "running")))
-        return [job.id async for page in found for job in page.jobs][::-1]
 
     async def _sweep(self) -> None:
         """Delete what was kept for jobs that have ended or never came to be."""

@@ -229,7 +229,10 @@ async def take_in(
 
 def handed_in(upload: Upload, folder: Path) -> Path:
     """The file of an upload, in a folder, under the last part of its name, which tells what it is."""
-    place = folder / _file_name(upload.name)
+    last = clean(upload.name).replace("\\", "/").rpartition("/")[2]
+    printed = "".join(each for each in last if each.isprintable())
+    cut = printed.encode()[-MAX_FILE_NAME_LENGTH:].decode(errors="ignore")
+    place = folder / (cut if cut.strip(". ") else "archive")
     if isinstance(upload.data, bytes):
         place.write_bytes(upload.data)
     else:
@@ -246,14 +249,6 @@ def named(archive: str | Path | Upload) -> Iterator[None]:
         if not isinstance(archive, Upload):
             raise
         raise type(fault)(archive.name or "archive", fault.reason) from fault
-
-
-def _file_name(name: str) -> str:
-    """The end of a name, as every file system takes it."""
-    last = clean(name).replace("\\", "/").rpartition("/")[2]
-    printed = "".join(each for each in last if each.isprintable())
-    cut = printed.encode()[-MAX_FILE_NAME_LENGTH:].decode(errors="ignore")
-    return cut if cut.strip(". ") else "archive"
 
 
 def in_order(messages: Sequence[NewMessage]) -> Iterator[NewMessage]:

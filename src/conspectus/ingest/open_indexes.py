@@ -33,14 +33,9 @@ async def catch_up(index: Index, reader: Reader, sequence: int) -> None:
 async def _apply(index: Index, updates: Sequence[IndexUpdate]) -> None:
     """Apply what follows on what the index holds, in order, without reading it."""
     for each in updates:
-        if _continues(each, index.applied()):
+        size = sum(change.last - change.first + 1 for change in each.changes)
+        if each.chunks is not None and each.before == index.applied() and size < BULK:
             await index.apply(each.changes, each.chunks)
-
-
-def _continues(update: IndexUpdate, applied: int) -> bool:
-    """Whether an index should take the chunks of the update as they are, instead of being rebuilt."""
-    size = sum(change.last - change.first + 1 for change in update.changes)
-    return update.chunks is not None and update.before == applied and size < BULK
 
 
 IndexOpener = Callable[[Collection, EmbeddingSpace | None, Reader], Awaitable[Index]]
@@ -112,7 +107,9 @@ class OpenIndexes:
         try:
             found = await self._found(collection) if update is None else update.collection
             if collection in self._away:
-                self._look_again(collection)
+                behind = self._behind.get(collection)
+                if behind is None or behind.done():
+                    self.follow(collection)
             else:
                 await self.current(found, update)
         except (StorageBusy, IndexReplaced):
@@ -150,11 +147,6 @@ class OpenIndexes:
                 await opened.index.flush(least=WORTH_WRITING)
             await opened.index.close()
         self._by_collection.clear()
-
-    def _look_again(self, collection: CollectionId) -> None:
-        behind = self._behind.get(collection)
-        if behind is None or behind.done():
-            self.follow(collection)
 
     async def _follow(
         self, collection: CollectionId, before: asyncio.Task[None] | None, update: IndexUpdate | None

@@ -201,7 +201,10 @@ class ConspectusMemoryBlock(OfPeople, BaseMemoryBlock[str]):
         return await self._calls.run(work)
 
     async def _aput(self, messages: list[ChatMessage]) -> None:
-        for session, said in _by_session(messages):
+        sessions: dict[str | None, list[ChatMessage]] = {}
+        for message in messages:
+            sessions.setdefault(message.additional_kwargs.get("session_id"), []).append(message)
+        for session, said in sessions.items():
             items, roles = [item_of(each) for each in said], [each.role.value for each in said]
             await self._calls.run(partial(self._turns(session).add, items=items, roles=roles))
 
@@ -217,14 +220,6 @@ def _node(passage: RetrievedPassage) -> NodeWithScore:
         excluded_embed_metadata_keys=hidden,
     )
     return NodeWithScore(node=node, score=float(passage.score))
-
-
-def _by_session(messages: Sequence[ChatMessage]) -> list[tuple[str | None, list[ChatMessage]]]:
-    """Group messages by session, which Memory adds to each."""
-    found: dict[str | None, list[ChatMessage]] = {}
-    for message in messages:
-        found.setdefault(message.additional_kwargs.get("session_id"), []).append(message)
-    return list(found.items())
 
 
 def item_of(message: ChatMessage) -> Item:

@@ -370,17 +370,11 @@ class Ask:
         if self.limit is not None:
             options["limit"] = self.limit
         window = await engine.search.window(query, Budget(self.max_tokens, self.tokenizer), **options)
-        shown = await _visible(engine, window)
-        return await _named(engine, self._fitting(engine, shown, self.max_tokens))
-
-    def _fitting(
-        self, engine: AnyEngine, passages: Sequence["RetrievedPassage"], max_tokens: int
-    ) -> Sequence["RetrievedPassage"]:
-        """Return passages that fit. A fitting window contains these texts, so one attempt mostly suffices."""
+        passages = await _visible(engine, window)
         count = engine.tokenizer(self.tokenizer)
-        while passages and count(BETWEEN.join(each.text for each in passages)) > max_tokens:
+        while passages and count(BETWEEN.join(each.text for each in passages)) > self.max_tokens:
             passages = passages[:-1]
-        return passages
+        return await _named(engine, passages)
 
 
 @dataclass(frozen=True, slots=True)
@@ -404,6 +398,9 @@ class RetrievedPassage:
     def metadata(self) -> dict[str, Any]:
         """The metadata as plain JSON. `stored` is the metadata of its document."""
         document, occurred = self.document, self.document.occurred
+        cited = self.citation
+        where = {"page": cited.page, "heading": cited.heading}
+        known = {name: value for name, value in where.items() if value is not None}
         return {
             "id": self.id,
             "score": float(self.score),
@@ -416,15 +413,9 @@ class RetrievedPassage:
             "author": document.author,
             "role": document.role,
             "occurred": None if occurred is None else occurred.start.isoformat(),
-            "citation": self._cited(),
+            "citation": {"document": str(cited.document), "start": cited.start, "end": cited.end, **known},
             "stored": dict(document.metadata),
         }
-
-    def _cited(self) -> dict[str, Any]:
-        cited = self.citation
-        where = {"page": cited.page, "heading": cited.heading}
-        known = {name: value for name, value in where.items() if value is not None}
-        return {"document": str(cited.document), "start": cited.start, "end": cited.end, **known}
 
 
 def _of_hit(hit: Hit) -> RetrievedPassage:

@@ -140,20 +140,15 @@ class BedrockEmbedder:
         with self._calls.one("embed", texts) as call:
             answer = await self._bedrock.post(body)
             call.tokens = answer.tokens
-            return unit_rows(PROVIDER, _rows(answer.body), (len(texts), self._space.dimensions))
+            found = answer.body.get("embeddings") if isinstance(answer.body, dict) else None
+            rows = found.get("float") if isinstance(found, dict) else found
+            if not isinstance(rows, list) or not all(_is_vector(row) for row in rows):
+                raise ProviderError(PROVIDER, "sent no vectors")
+            return unit_rows(PROVIDER, rows, (len(texts), self._space.dimensions))
 
     async def close(self) -> None:
         """Close the connections."""
         await self._bedrock.close()
-
-
-def _rows(answer: Any) -> list[list[float]]:
-    """Return the vectors under the name of their type or, in responses of older models, without."""
-    found = answer.get("embeddings") if isinstance(answer, dict) else None
-    rows = found.get("float") if isinstance(found, dict) else found
-    if not isinstance(rows, list) or not all(_is_vector(row) for row in rows):
-        raise ProviderError(PROVIDER, "sent no vectors")
-    return rows
 
 
 def _is_vector(row: Any) -> bool:

@@ -157,7 +157,10 @@ class Choice:
     def connect(self, timeout: float) -> tuple[Any, Any]:
         """Return the model and its connection. Raises the library's UserError without a key or region."""
         if self.url or self.vendor == "ollama":
-            connection = self._compatible()
+            url = self.url or vendor_variable("OLLAMA_BASE_URL") or OLLAMA
+            key = vendor_variable(self.needed.key) or NO_KEY
+            provider = library("providers.openai_compatible").OpenAICompatibleProvider
+            connection = provider(self.vendor, base_url=url, api_key=key)
             return self._speaking_openai(connection, COMPATIBLE), connection
         if self.vendor == "bedrock":
             client = runtime_client(timeout=timeout)
@@ -168,12 +171,6 @@ class Choice:
             return self._speaking_openai(connection, WHOLE), connection
         name = f"{self.vendor}:{self.model}"
         return library("models").infer_model(name, provider_factory=lambda _: connection), connection
-
-    def _compatible(self) -> Any:
-        url = self.url or vendor_variable("OLLAMA_BASE_URL") or OLLAMA
-        key = vendor_variable(self.needed.key) or NO_KEY
-        provider = library("providers.openai_compatible").OpenAICompatibleProvider
-        return provider(self.vendor, base_url=url, api_key=key)
 
     def _speaking_openai(self, connection: Any, profile: Mapping[str, bool]) -> Any:
         model = library("models.openai").OpenAIChatModel
@@ -368,7 +365,12 @@ class HostedChatModel:
         if max_tokens < 1:
             raise InvalidInput("max_tokens", "must be at least 1")
         await self._connect()
-        request = ModelCall(messages, self._settings(max_tokens, temperature), options or ModelOptions())
+        settings: dict[str, Any] = {"max_tokens": max_tokens}
+        if temperature is not None:
+            settings["temperature"] = temperature
+        if self._choice.vendor not in NO_TOKEN_LIMIT or self._choice.url:
+            settings["max_retries"] = 0
+        request = ModelCall(messages, settings, options or ModelOptions())
         pieces = self._once(request)
         try:
             first = await anext(pieces)
@@ -386,14 +388,6 @@ class HostedChatModel:
         """Close the connections. A later request opens new ones."""
         self._model = None
         await self._open.aclose()
-
-    def _settings(self, max_tokens: int, temperature: float | None) -> dict[str, Any]:
-        settings: dict[str, Any] = {"max_tokens": max_tokens}
-        if temperature is not None:
-            settings["temperature"] = temperature
-        if self._choice.vendor not in NO_TOKEN_LIMIT or self._choice.url:
-            settings["max_retries"] = 0
-        return settings
 
     async def _connect(self) -> None:
         """Import the library and create the model on first use."""

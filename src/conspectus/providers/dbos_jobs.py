@@ -73,7 +73,10 @@ def claimed(url: str, *, workers: int, sharing: SharedExecutors, pause: float = 
 
     Raises StorageError.
     """
-    engine = _server(url)
+    address = make_url(url).set(drivername="postgresql+psycopg")
+    # Behind a pooler, a prepared statement may be on another connection.
+    unprepared = {"prepare_threshold": None}
+    engine = create_engine(address, connect_args=unprepared, pool_size=CONNECTIONS, max_overflow=0)
     config: DBOSConfig = {
         "name": NAME,
         "system_database_url": url,
@@ -93,13 +96,6 @@ def claimed(url: str, *, workers: int, sharing: SharedExecutors, pause: float = 
         engine.dispose()
         return None
     return DbosJobs(Executor(instance, engine, sharing, max(1, workers)), pause)
-
-
-def _server(url: str) -> Engine:
-    """Return connections to a server that also work behind a pooler."""
-    address = make_url(url).set(drivername="postgresql+psycopg")
-    unprepared = {"prepare_threshold": None}
-    return create_engine(address, connect_args=unprepared, pool_size=CONNECTIONS, max_overflow=0)
 
 
 def _quieten(log: logging.Logger) -> None:

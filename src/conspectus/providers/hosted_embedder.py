@@ -91,17 +91,14 @@ class HostedEmbedder:
         except (ValueError, self._errors.UserError) as error:
             raise ProviderError(vendor, str(error)) from error
 
-    async def _connect(self) -> None:
-        connection, self._connection = self._connection, None
-        if connection is not None:
-            await self._open.enter_async_context(connection)
-
     async def _ask(self, inputs: Sequence[str], kind: str) -> Any:
         """Send one request. Exceptions of the library are converted to ours."""
         errors = self._errors
         try:
             async with asyncio.timeout(self._timeout):
-                await self._connect()
+                connection, self._connection = self._connection, None
+                if connection is not None:
+                    await self._open.enter_async_context(connection)
                 return await self._model.embed(inputs, input_type=kind, settings=self._settings)
         except TimeoutError as error:
             reason = f"no answer within {self._timeout:g} s"

@@ -88,7 +88,10 @@ def _read_chroma(at: ForeignPlace, left: LeftOut) -> Iterator[ForeignRecord]:
     for collection in _chroma_collections(at.place, at.names):
         if collection.metadata:
             left.field("metadata of a collection", len(collection.metadata))
-        model = _chroma_model(collection)
+        function = mapping(mapping(collection.configuration_json).get("embedding_function"))
+        prefix = CHROMA_VENDORS.get(text_in(function, "name"))
+        name = text_in(function.get("config"), "model_name")
+        model = f"{prefix}{name}" if prefix is not None and name else None
         for point in _chroma_points(collection, left):
             if point.text is None or not point.text.strip():
                 left.skip(NO_TEXT, point.key)
@@ -210,7 +213,10 @@ def _has_expired(item: Item, left: LeftOut) -> bool:
 def _langgraph_record(item: Item, scope: Scope, names: Sequence[str], left: LeftOut) -> ForeignRecord:
     """Return an item as a memory: its text is a field, one in an object, or the whole value as JSON."""
     row = item.row
-    value = _value(row["value"])
+    given = row["value"]
+    value = given if isinstance(given, dict) else json.loads(given if isinstance(given, str | bytes) else "")
+    if not isinstance(value, dict):
+        raise ValueError("a value is no JSON object")
     field, text, others = _text_in(value, names)
     if not text:
         left.remark(WHOLE_VALUE)
@@ -222,14 +228,6 @@ def _langgraph_record(item: Item, scope: Scope, names: Sequence[str], left: Left
     metadata = {**others, "namespace": str(row["prefix"]).split(".")}
     new = NewMemory(text, key=item.key, at=created, metadata=metadata, vector=vectors.get(field))
     return ForeignRecord(scope, new, created, updated)
-
-
-def _value(given: object) -> Mapping[str, object]:
-    """Return the value of an item. Raises ValueError if it is no JSON object."""
-    value = given if isinstance(given, dict) else json.loads(given if isinstance(given, str | bytes) else "")
-    if not isinstance(value, dict):
-        raise ValueError("a value is no JSON object")
-    return value
 
 
 def _text_in(fields: Mapping[str, object], names: Sequence[str]) -> tuple[str, str, dict[str, object]]:
@@ -326,14 +324,6 @@ def _chosen(known: Iterable[str], names: Sequence[str]) -> list[str]:
     if missing := [name for name in names if name not in found]:
         raise InvalidInput("name", f"{missing[0]!r} is not one of {', '.join(found)}")
     return list(names) or found
-
-
-def _chroma_model(collection: Any) -> str | None:
-    """Return the model that a collection names. Chroma's default is also named for vectors of the caller."""
-    function = mapping(mapping(collection.configuration_json).get("embedding_function"))
-    prefix = CHROMA_VENDORS.get(text_in(function, "name"))
-    model = text_in(function.get("config"), "model_name")
-    return f"{prefix}{model}" if prefix is not None and model else None
 
 
 def _chroma_points(collection: Any, left: LeftOut) -> Iterator[Point]:

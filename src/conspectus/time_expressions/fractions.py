@@ -67,7 +67,9 @@ class PartReader:
         if amount.describes or not self.fits(amount):
             return None
         if word in self._language.ago and (self._face.live or self._face.wall):
-            return self._ago(amount), after + 1
+            end = self._face.now if self._face.wall else self._face.end
+            begins = shifted(end, -amount.seconds)
+            return Point(begins, shifted(begins, amount.unit), amount.unit, "place"), after + 1
         end = self.goes_in(after)
         return None if end is None else (self._points.at(amount.seconds, amount.unit), end)
 
@@ -130,11 +132,6 @@ class PartReader:
 
     def _aside(self, index: int) -> bool:
         return self._words.over(index) or self._words.text(index) in self._language.asides
-
-    def _ago(self, amount: Amount) -> Point:
-        end = self._face.now if self._face.wall else self._face.end
-        begins = shifted(end, -amount.seconds)
-        return Point(begins, shifted(begins, amount.unit), amount.unit, "place")
 
     def _edge_length(self) -> float:
         return min(max(self._length * _EDGE_SHARE, _MIN_EDGE), _MAX_EDGE)

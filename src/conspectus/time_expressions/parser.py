@@ -113,7 +113,10 @@ class RangeReader:
         if two is None or not self._is_range(index, two, relation):
             return None
         first, last = self._points.spread(two[0], two[1])
-        start, end = _span(first, last)
+        if last.start < first.start:
+            first, last = last, first
+        whole = last.wide or last.start == first.start
+        start, end = first.start, last.end if whole else last.start
         return TimeRange(index, two[2], start, end, "between", first.day or last.day)
 
     def _is_range(self, index: int, two: _Two, relation: Relation | None) -> bool:
@@ -194,14 +197,6 @@ class RangeReader:
         same = hour % 12 * HOUR + (12 * HOUR if last[0].of_day >= 12 * HOUR else 0)
         seconds = same if same < last[0].of_day else (same - 12 * HOUR) % (24 * HOUR)
         return self._points.of_day(seconds, HOUR), last[0], last[1]
-
-
-def _span(first: Point, last: Point) -> tuple[datetime, datetime | None]:
-    """Return the range from the earlier to the later point. A later day, part or equal point is included."""
-    if last.start < first.start:
-        first, last = last, first
-    whole = last.wide or last.start == first.start
-    return first.start, last.end if whole else last.start
 
 
 _BESIDES: Final[frozenset[Relation]] = frozenset({"before", "until", "by", "after", "around"})

@@ -93,7 +93,12 @@ def parsed(line: str) -> IrcEntry | Header | None:
     plain = FORMATTING.sub("", line)
     header = HEADER.match(plain)
     if header:
-        return _header(header["rest"])
+        rest = header["rest"]
+        named = NAMED_DAY.search(rest)
+        if named is None:
+            return Header(written_day(rest))
+        day = _day(int(named["year"]), MONTHS.index(named["month"]) + 1, int(named["day"]))
+        return Header(day, _time(named["clock"], "", None) if named["clock"] else None)
     stamp = STAMP.match(plain)
     if stamp is None:
         return _entry(None, plain)
@@ -185,14 +190,6 @@ def _from_columns(clock: Clock | None, nick: str, text: str) -> IrcEntry:
         who, _, what = text.partition(" ")
         return IrcEntry(clock, who or None, what, action=True)
     return IrcEntry(clock, nick.lstrip("~&@%+ ") or nick, text)
-
-
-def _header(rest: str) -> Header:
-    named = NAMED_DAY.search(rest)
-    if named is None:
-        return Header(written_day(rest))
-    day = _day(int(named["year"]), MONTHS.index(named["month"]) + 1, int(named["day"]))
-    return Header(day, _time(named["clock"], "", None) if named["clock"] else None)
 
 
 def _clock(stamp: re.Match[str]) -> Clock | None:

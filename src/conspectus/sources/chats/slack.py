@@ -94,7 +94,10 @@ class SlackText:
         if kind == "#":
             return f"#{label or self._channels.get(rest, rest)}"
         if kind == "!":
-            return _special(rest, label)
+            name, *details = rest.split("^")
+            if name == "date":
+                return label or details[0] if details else label
+            return label or f"@{details[0] if details else name}"
         return _link(target, label)
 
     def _block(self, block: Mapping[str, object], depth: int) -> str:
@@ -155,13 +158,6 @@ def files_of(message: Mapping[str, object]) -> Iterable[Mapping[str, object]]:
     one = mapping(message.get("file"))
     several = [mapping(each) for each in items(message.get("files"))]
     return [file for file in (*several, one) if file]
-
-
-def _special(command: str, label: str) -> str:
-    name, *details = command.split("^")
-    if name == "date":
-        return label or details[0] if details else label
-    return label or f"@{details[0] if details else name}"
 
 
 def _link(target: str, label: str) -> str:
@@ -250,7 +246,9 @@ class SlackMessages:
         if moment is None:
             self._notices.note(NO_TIME, place)
         if kind == "bot_add":
-            self._learn_bot(message)
+            found = BOT_ADDED.search(text_in(message, "text"))
+            if found:
+                self._bot_names.setdefault(found[1], found[2])
         thread = stamp_in(message, "thread_ts")
         if kind == "file_comment" and not thread:
             thread = next((shared[each] for each in _file_ids(message) if each in shared), "")
@@ -278,7 +276,8 @@ class SlackMessages:
                 self._bots.add(person)
             return self._named(person, message), "bot" if person in self._bots else None
         if bot or kind == "bot_message":
-            return self._bot(message, bot), "bot"
+            shown = text_in(message, "username") or text_in(message.get("bot_profile"), "name")
+            return as_name(self._text.plain(shown) or self._bot_names.get(bot) or bot or "bot"), "bot"
         shown = self._text.plain(text_in(message, "username"))
         return as_name(shown) if shown else None, None
 
@@ -290,15 +289,6 @@ class SlackMessages:
         return self._people.learn(
             person, text_in(profile, "display_name", "real_name", "name"), text_in(profile, "name")
         )
-
-    def _bot(self, message: Mapping[str, object], bot: str) -> str:
-        shown = text_in(message, "username") or text_in(message.get("bot_profile"), "name")
-        return as_name(self._text.plain(shown) or self._bot_names.get(bot) or bot or "bot")
-
-    def _learn_bot(self, message: Mapping[str, object]) -> None:
-        found = BOT_ADDED.search(text_in(message, "text"))
-        if found:
-            self._bot_names.setdefault(found[1], found[2])
 
 
 def _remember_files(raw: Mapping[str, object], message: NewMessage, shared: dict[str, str]) -> None:
@@ -402,7 +392,9 @@ def read_slack(export: Export, notices: Notices) -> Iterator[ChannelArchive]:
 
 def _laid_out(export: Export) -> _Layout:
     layout = _Layout()
-    root = _root(export.parts)
+    folders = [part.folder for part in export.parts if part.base in PRIVATE or part.base in USERS]
+    shallowest = min(folders, key=lambda folder: (folder.count("/") + bool(folder), folder), default="")
+    root = f"{shallowest}/" if shallowest else ""
     for part in export.parts:
         inside = part.name.removeprefix(root)
         folder, _, base = inside.rpartition("/")
@@ -417,13 +409,6 @@ def _laid_out(export: Export) -> _Layout:
         else:
             layout.others.append(part)
     return layout
-
-
-def _root(parts: Iterable[ExportFile]) -> str:
-    """Return the folder of the lists, with a slash at the end; empty for the top level."""
-    folders = [part.folder for part in parts if part.base in PRIVATE or part.base in USERS]
-    shallowest = min(folders, key=lambda folder: (folder.count("/") + bool(folder), folder), default="")
-    return f"{shallowest}/" if shallowest else ""
 
 
 def _people(

@@ -212,7 +212,9 @@ class Git:
             raise FetchFailed(self.name, late, passing=True) from None
         finally:
             if not ended:
-                await _kill(process)
+                with suppress(ProcessLookupError):
+                    os.killpg(process.pid, signal.SIGKILL)
+                await process.communicate()
         return process.returncode or 0, output, errors
 
 
@@ -220,13 +222,6 @@ def _environment(program: str, remote: Remote | None) -> dict[str, str]:
     path = os.pathsep.join([str(Path(program).parent), os.defpath])
     own = {} if remote is None else {**remote.environment, "GIT_ALLOW_PROTOCOL": remote.protocol}
     return {**ENVIRONMENT, "PATH": path, **own}
-
-
-async def _kill(process: asyncio.subprocess.Process) -> None:
-    """Kill git and all its child processes."""
-    with suppress(ProcessLookupError):
-        os.killpg(process.pid, signal.SIGKILL)
-    await process.communicate()
 
 
 BATCH = 500
@@ -298,7 +293,10 @@ class GitRepository:
         before = PageIndexState.read(cursor)
         known = before or PageIndexState()
         commit = await self._fetch()
-        blobs = await self._tree(commit)
+        listed = await self._git.run("ls-tree", "-r", "-z", "-l", self._repository.tree(commit))
+        blobs = dict(_pages(listed))
+        if len(blobs) > self._files.max_files:
+            raise TooLarge("files", size=len(blobs), limit=self._files.max_files, unit="files")
         files = await self._listed(blobs, known.rows)
         keys = identify(known.rows, list(files.values()), await self._moves(known.mark, commit))
         self._blobs = {key: (path, blobs[path]) for path, key in keys.items()}
@@ -333,13 +331,6 @@ class GitRepository:
         options = ("--quiet", "--no-tags", "--no-recurse-submodules", "--no-write-fetch-head", "--force")
         await self._git.run("fetch", *options, remote.address, f"+{branch}:{REFERENCE}", remote=remote)
         return (await self._git.run("rev-parse", "--verify", f"{REFERENCE}^{{commit}}")).decode().strip()
-
-    async def _tree(self, commit: str) -> dict[str, Blob]:
-        listed = await self._git.run("ls-tree", "-r", "-z", "-l", self._repository.tree(commit))
-        blobs = dict(_pages(listed))
-        if len(blobs) > self._files.max_files:
-            raise TooLarge("files", size=len(blobs), limit=self._files.max_files, unit="files")
-        return blobs
 
     async def _follows(self, old: str, new: str) -> bool:
         if not COMMIT.fullmatch(old):

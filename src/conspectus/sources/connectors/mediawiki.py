@@ -107,7 +107,9 @@ class MediaWikiApi:
             if answer is not None:
                 return answer
             if attempt < ATTEMPTS:
-                await self._wait(_pause(fetched, attempt))
+                asked = fetched.headers.get("retry-after", "")
+                wanted = float(asked[:6]) if asked.isdecimal() else USUAL_WAIT * attempt
+                await self._wait(min(wanted, MAX_WAIT_SECONDS))
         raise self.failed(f"still busy after {ATTEMPTS} attempts", status=fetched.status, passing=True)
 
     def _read(self, fetched: Fetched) -> Answer | None:
@@ -125,13 +127,6 @@ class MediaWikiApi:
         if code in BUSY_CODES:
             return None
         raise self.failed(f"{code}: {told:.200}")
-
-
-def _pause(fetched: Fetched, attempt: int) -> float:
-    """Sleep as long as the wiki asks for, up to a limit."""
-    asked = fetched.headers.get("retry-after", "")
-    wanted = float(asked[:6]) if asked.isdecimal() else USUAL_WAIT * attempt
-    return min(wanted, MAX_WAIT_SECONDS)
 
 
 AHEAD = 20

@@ -29,8 +29,12 @@ class Connectors:
         match connection.connector:
             case "markdown":
                 _known(options, needed={"path"}, more={"watch"})
-                _truth(options.get("watch", False))
-                return MarkdownFolder(_folder(options), files=self.files)
+                if not isinstance(options.get("watch", False), bool):
+                    raise InvalidInput("watch", "must be true or false")
+                path = Path(_text(options, "path"))
+                if not path.is_absolute():
+                    raise InvalidInput("path", "must be an absolute path")
+                return MarkdownFolder(path, files=self.files)
             case "git":
                 _known(options, needed={"address"}, more={"branch", "folder"})
                 repository = Repository(
@@ -61,18 +65,6 @@ def _text(options: Metadata, name: str) -> str:
     if not isinstance(value, str) or not value or "\0" in value:
         raise InvalidInput(name, "must be a string")
     return value
-
-
-def _truth(value: object) -> None:
-    if not isinstance(value, bool):
-        raise InvalidInput("watch", "must be true or false")
-
-
-def _folder(options: Metadata) -> Path:
-    path = Path(_text(options, "path"))
-    if not path.is_absolute():
-        raise InvalidInput("path", "must be an absolute path")
-    return path
 
 
 def _numbers(value: Json) -> list[int] | None:

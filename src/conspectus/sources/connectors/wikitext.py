@@ -178,15 +178,12 @@ class _Lines:
         if line.startswith(("|-", "|+")):
             return
         if line.startswith(("|", "!")):
-            self._cells(line)
+            if line[0] == "!":
+                self.heads.add(len(self.rows) - 1)
+                line = line.replace("!!", "||")
+            self.rows[-1].extend([_cell(each)] for each in line[1:].split("||"))
         elif line and self.rows[-1]:
             self.rows[-1][-1].append(line.lstrip("*#:; "))
-
-    def _cells(self, line: str) -> None:
-        if line[0] == "!":
-            self.heads.add(len(self.rows) - 1)
-            line = line.replace("!!", "||")
-        self.rows[-1].extend([_cell(each)] for each in line[1:].split("||"))
 
     def _end_table(self, *, if_outermost: bool) -> None:
         if if_outermost and self.depth:

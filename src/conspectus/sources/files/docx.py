@@ -139,7 +139,10 @@ class Level:
         if self.style.endswith("Letter"):
             shown = chr(ord("a") + (count - 1) % 26) * min(1 + (count - 1) // 26, 9)
         elif self.style.endswith("Roman") and 0 < count < 4000:
-            shown = _roman(count)
+            shown = ""
+            for worth, letters in _ROMAN:
+                shown += letters * (count // worth)
+                count %= worth
         else:
             shown = str(count)
         return shown.upper() if self.style.startswith("upper") else shown
@@ -202,14 +205,6 @@ def _levels_replaced(element: Any) -> Mapping[int, Level]:
     return {depth: level for each in replaced if each is not None for depth, level in _levels([each]).items()}
 
 
-def _roman(count: int) -> str:
-    shown = ""
-    for worth, letters in _ROMAN:
-        shown += letters * (count // worth)
-        count %= worth
-    return shown
-
-
 MEDIA_TYPE = "application/vnd.openxmlformats-officedocument.wordprocessingml.document"
 LEFT_OUT = frozenset({
     "del", "moveFrom", "delText", "instrText", "rPr", "pPr", "sectPr", "tblPr", "tblGrid", "trPr", "tcPr",
@@ -265,9 +260,12 @@ class _Reader:
             name = local(each)
             if name == "p":
                 yield self._paragraph(each)
-                yield from self._text_boxes()
+                taken, self.boxes = self.boxes, []
+                yield from taken
             elif name == "tbl":
-                yield self._table(each)
+                rows = list(_found(each, "tr"))
+                alone = list(_found(rows[0], "tc")) if len(rows) == 1 else []
+                yield joined(self.blocks(alone[0])) if len(alone) == 1 else table(list(self._rows(rows)))
             elif name not in LEFT_OUT:
                 yield from self.blocks(each)
 
@@ -278,15 +276,13 @@ class _Reader:
             if local(each) == one and text:
                 yield f"[^{one}-{attribute(each, 'id')[:9]}]: {text}"
 
-    def _text_boxes(self) -> Iterator[str]:
-        taken, self.boxes = self.boxes, []
-        return iter(taken)
-
     def _paragraph(self, paragraph: Any) -> str:
         text = self._inside(paragraph)
         properties = child(paragraph, "pPr")
         style = self.styles.get("" if properties is None else value(properties, "pStyle") or "", _Style())
-        level = _heading_level(properties, style)
+        own = None if properties is None else value(properties, "outlineLvl")
+        outline = style.outline if own is None else number(own, 9)
+        level = _level_of(style.name) or (outline + 1 if outline is not None and 0 <= outline < 9 else 0)
         listed = style.listed if properties is None else _listed(properties) or style.listed
         mark = self.numbering.mark(*listed) if listed and text.strip() and 0 <= listed[1] < 9 else ""
         if level:
@@ -296,11 +292,6 @@ class _Reader:
             simple = mark == BULLET or mark[:-1].isdecimal()
             return item(text if simple else f"{mark} {text}", listed[1], mark if simple else BULLET)
         return plain(text)
-
-    def _table(self, table_element: Any) -> str:
-        rows = list(_found(table_element, "tr"))
-        alone = list(_found(rows[0], "tc")) if len(rows) == 1 else []
-        return joined(self.blocks(alone[0])) if len(alone) == 1 else table(list(self._rows(rows)))
 
     def _rows(self, rows: Iterable[Any]) -> Iterator[list[str]]:
         """Return the rows of a table. A merged cell is repeated in each row and column that it spans."""
@@ -439,12 +430,6 @@ def _level_of(name: str) -> int:
     if name == "title":
         return 1
     return number(name.removeprefix("heading ")) if name.startswith("heading ") else 0
-
-
-def _heading_level(properties: Any | None, style: _Style) -> int:
-    own = None if properties is None else value(properties, "outlineLvl")
-    outline = style.outline if own is None else number(own, 9)
-    return _level_of(style.name) or (outline + 1 if outline is not None and 0 <= outline < 9 else 0)
 
 
 def _symbol(element: Any) -> str:

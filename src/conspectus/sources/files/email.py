@@ -47,7 +47,10 @@ def _texts(message: Any, depth: int) -> Iterator[str]:
     if message.get_content_type() == "multipart/alternative":
         yield next(filter(str.strip, _alternatives(message, depth)), "")
     elif message.get_content_type() == "message/rfc822":
-        yield from _forwarded(message, depth)
+        for part in message.get_payload() if message.is_multipart() else ():
+            head = (f"{name.capitalize()}: {_header(part, name)}" for name in (*PEOPLE, "date", "subject"))
+            yield "\n".join(("Forwarded message", *(line for line in head if not line.endswith(": "))))
+            yield from _texts(part, depth - 1)
     elif message.is_multipart():
         for part in message.get_payload():
             yield from _texts(part, depth - 1)
@@ -60,13 +63,6 @@ def _alternatives(message: Any, depth: int) -> Iterator[str]:
     parts = message.get_payload() if message.is_multipart() else []
     for part in sorted(parts, key=lambda part: part.get_content_type() != "text/plain"):
         yield "\n\n".join(filter(str.strip, _texts(part, depth - 1)))
-
-
-def _forwarded(message: Any, depth: int) -> Iterator[str]:
-    for part in message.get_payload() if message.is_multipart() else ():
-        head = (f"{name.capitalize()}: {_header(part, name)}" for name in (*PEOPLE, "date", "subject"))
-        yield "\n".join(("Forwarded message", *(line for line in head if not line.endswith(": "))))
-        yield from _texts(part, depth - 1)
 
 
 def _text(part: Message) -> str:

@@ -124,7 +124,8 @@ def markdown_title(text: str) -> str:
     """Return the front matter's title, else the first heading outside code; empty if there is none."""
     front = FRONT.match(text)
     if front and (named := FRONT_TITLE.search(front[2])) and named[1].strip():
-        return _unquoted(named[1].strip())
+        value = named[1].strip()
+        return value[1:-1] if len(value) > 1 and value[0] == value[-1] and value[0] in "'\"" else value
     fence, previous = "", ""
     for line in text[front.end() if front else 0 :].split("\n"):
         mark = FENCE.match(line)
@@ -180,7 +181,3 @@ def _heading(line: str) -> str:
     """Return the text of a `# heading` line; empty for other lines."""
     mark = HEADING.match(line)
     return ATTRIBUTES.sub("", CLOSING.sub("", line[mark.end() :].strip())).strip() if mark else ""
-
-
-def _unquoted(value: str) -> str:
-    return value[1:-1] if len(value) > 1 and value[0] == value[-1] and value[0] in "'\"" else value

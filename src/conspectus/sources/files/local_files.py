@@ -390,7 +390,10 @@ class LocalFiles:
     def _parsed(self, data: bytes, name: str, *, path: str, charset: str | None = None) -> ParsedFile:
         kind = _binary_kind(data, name)
         if kind is None:
-            return _parsed_text(data, name, path=path, charset=charset)
+            plain = plain_text(data, name, is_text=is_known(name), charset=charset)
+            documents, notice = parse_text(plain.text, name=name, path=path)
+            notices = "; ".join([*plain.doubts, *([notice] if notice else [])])
+            return ParsedFile(documents, plain.encoding, notices or None)
         documents, notice = extracted(self._children.read(kind, data, name), name=name, path=path)
         return ParsedFile(documents, notice=notice)
 
@@ -499,13 +502,6 @@ def _binary_kind(data: bytes, name: str) -> str | None:
     marked = next((kind for mark, kind in BINARY if data.startswith(mark)), None)
     named = NAMED.get(PurePath(name).suffix.lower()) if data else None
     return named if marked is None or (marked, named) == ("compound", "workbook") else marked
-
-
-def _parsed_text(data: bytes, name: str, *, path: str, charset: str | None) -> ParsedFile:
-    plain = plain_text(data, name, is_text=is_known(name), charset=charset)
-    documents, notice = parse_text(plain.text, name=name, path=path)
-    notices = "; ".join([*plain.doubts, *([notice] if notice else [])])
-    return ParsedFile(documents, plain.encoding, notices or None)
 
 
 def _size(path: Path) -> int:

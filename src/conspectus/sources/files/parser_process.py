@@ -36,7 +36,12 @@ ENCRYPTED = "EncryptedPackage"
 def main() -> None:
     """Process files until the input ends, or the process was idle for a while."""
     source, target = sys.stdin.buffer, sys.stdout.buffer
-    _load_encodings()
+    # Later on no module can be loaded.
+    for module in pkgutil.iter_modules(encodings.__path__):
+        try:
+            codecs.lookup(module.name)
+        except LookupError:
+            continue
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     resource.setrlimit(resource.RLIMIT_FSIZE, (COMPLAINTS, COMPLAINTS))
     resource.setrlimit(resource.RLIMIT_NOFILE, (3, 3))
@@ -44,7 +49,10 @@ def main() -> None:
     target.flush()
     while select.select([source], [], [], IDLE_SECONDS)[0] and (line := source.readline()):
         request = json.loads(line)
-        _hold_to(seconds=request["seconds"], memory_bytes=request["memory_bytes"])
+        usage = resource.getrusage(resource.RUSAGE_SELF)
+        until = int(usage.ru_utime + usage.ru_stime) + 1 + request["seconds"]
+        resource.setrlimit(resource.RLIMIT_CPU, (until, resource.RLIM_INFINITY))
+        resource.setrlimit(resource.RLIMIT_AS, (request["memory_bytes"], resource.RLIM_INFINITY))
         answer = answered(source, request)
         target.write(json.dumps(answer).encode() + b"\n")
         target.flush()
@@ -68,23 +76,6 @@ def answered(source: BinaryIO, request: Mapping[str, Any]) -> Answer:
         return {"refused": "is nested too deeply"}
 
 
-def _hold_to(*, seconds: int, memory_bytes: int) -> None:
-    """Limit the processor time of this process to a number of further seconds, and its memory."""
-    usage = resource.getrusage(resource.RUSAGE_SELF)
-    until = int(usage.ru_utime + usage.ru_stime) + 1 + seconds
-    resource.setrlimit(resource.RLIMIT_CPU, (until, resource.RLIM_INFINITY))
-    resource.setrlimit(resource.RLIMIT_AS, (memory_bytes, resource.RLIM_INFINITY))
-
-
-def _load_encodings() -> None:
-    """Load all encodings: later on no module can be loaded."""
-    for module in pkgutil.iter_modules(encodings.__path__):
-        try:
-            codecs.lookup(module.name)
-        except LookupError:
-            continue
-
-
 def _zipped(data: bytes, unpacked: int) -> Extract:
     """Return the reader of an office document or EPUB by the parts of its archive."""
     archive = Archive(data, unpacked)
@@ -92,20 +83,16 @@ def _zipped(data: bytes, unpacked: int) -> Extract:
     if "meta-inf/container.xml" in names:
         return read_book(archive)
     if names & WORKBOOKS or archive.read("mimetype").startswith(OPEN_WORKBOOK):
-        return _workbook(archive, data)
+        # This checks the unpacked size of all parts.
+        for name in archive.names():
+            archive.read(name)
+        return read_sheets(data)
     for folder, read in (("word/", read_word), ("ppt/", read_slides)):
         if any(name.startswith(folder) for name in names):
             return read(archive)
     if "content.xml" in names:
         raise Unsupported("unsupported format (OpenDocument). Convert it to DOCX or PPTX.")
     raise Unsupported("unsupported format (ZIP archive). Unpack it first.")
-
-
-def _workbook(archive: Archive, data: bytes) -> Extract:
-    """Read a workbook, after checking the unpacked size of all parts."""
-    for name in archive.names():
-        archive.read(name)
-    return read_sheets(data)
 
 
 def _compound(data: bytes, _: int) -> Extract:

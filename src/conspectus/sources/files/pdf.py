@@ -32,20 +32,15 @@ def read_pdf(data: bytes) -> Extract:
     if not any(pages):
         raise Refused("has no text; it may be scanned, or its pages may be images")
     named = "" if title.lower() in UNTITLED else title
+    counts = {"have no text; they may be scanned": read.count(""), "are damaged": read.count(None)}
     return Extract(
         BETWEEN.join(pages),
         "application/pdf",
         title=named,
         places=_places(pages, bookmarks),
-        notice=_notice(read),
+        notice="; ".join(f"{n} of {len(read)} pages {what}" for what, n in counts.items() if n) or None,
         syntax="plain",
     )
-
-
-def _notice(pages: Sequence[str | None]) -> str | None:
-    """Return a notice of the missing pages."""
-    counts = {"have no text; they may be scanned": pages.count(""), "are damaged": pages.count(None)}
-    return "; ".join(f"{n} of {len(pages)} pages {what}" for what, n in counts.items() if n) or None
 
 
 def _page_text(document: pypdfium2.PdfDocument, index: int) -> str | None:

@@ -50,7 +50,9 @@ def read_book(archive: Archive) -> Extract:
     if name not in archive:
         raise Refused("a damaged book: its package is missing")
     package = archive.xml(name)
-    locked = _locked(archive)
+    listed = archive.xml("META-INF/encryption.xml")
+    names = (attribute(each, "URI") for each in listed.iter() if local(each) == "CipherReference")
+    locked = frozenset(unquote(name).lower() for name in names)
     chapters = [each for each in _spine(package, posixpath.dirname(name)) if each in archive]
     if chapters and locked.issuperset(each.lower() for each in chapters):
         raise Refused("is encrypted: its publisher allows only certain programs to read it")
@@ -80,13 +82,6 @@ def _spine(package: Any, folder: str) -> list[str]:
     found = [each for each in order if each is not None and attribute(each, "media-type") in PAGES]
     links = [unquote(attribute(each, "href").partition("#")[0]) for each in found]
     return list(dict.fromkeys(posixpath.normpath(posixpath.join(folder, link)) for link in links))
-
-
-def _locked(archive: Archive) -> frozenset[str]:
-    """Return the names of the encrypted parts."""
-    listed = archive.xml("META-INF/encryption.xml")
-    names = (attribute(each, "URI") for each in listed.iter() if local(each) == "CipherReference")
-    return frozenset(unquote(name).lower() for name in names)
 
 
 XLSX = "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet"

@@ -55,7 +55,11 @@ def reader_of(text: str, name: str) -> Read | None:
     if marked is not None:
         return marked
     if named in _LINED or named is None:
-        return _lined(text[:_LOOKED_AT], named)
+        for line in text[:_LOOKED_AT].split("\n"):
+            if ARROW.fullmatch(line):
+                return named if named is read_webvtt else read_subrip
+            if COMMA.fullmatch(line):
+                return read_subviewer
     return named
 
 
@@ -74,16 +78,6 @@ def _marked(head: str, named: Read | None) -> Read | None:
     if head[:1] in {"{", "["} and named not in _LINED:
         return read_json_lines if named is read_json_lines else read_json
     return None
-
-
-def _lined(head: str, named: Read | None) -> Read | None:
-    """Detect SubRip or .sbv by the first line with two times; by default the format of the file name."""
-    for line in head.split("\n"):
-        if ARROW.fullmatch(line):
-            return named if named is read_webvtt else read_subrip
-        if COMMA.fullmatch(line):
-            return read_subviewer
-    return named
 
 
 MAX_SECONDS: Final = 1_000_000 * 3600.0
@@ -106,7 +100,10 @@ def tidy(reading: ParsedCues) -> None:
     kept: list[Cue] = []
     seen: set[tuple[object, ...]] = set()
     for cue in reading.cues:
-        _clean(cue, reading.left)
+        text, speaker = clean(cue.text), clean(cue.speaker or "") or None
+        reading.left[_REPLACED] += text != cue.text or speaker != cue.speaker
+        cue.text, cue.speaker = text, speaker
+        cue.entities = tuple(map(clean, cue.entities))
         if not cue.text.strip():
             reading.left[NO_TEXT] += 1
             continue
@@ -149,13 +146,6 @@ def _numbered(cues: list[Cue], skipped: Counter[str]) -> bool:
     for number, cue in enumerate(cues, 1):
         cue.number = number
     return False
-
-
-def _clean(cue: Cue, skipped: Counter[str]) -> None:
-    text, speaker = clean(cue.text), clean(cue.speaker or "") or None
-    skipped[_REPLACED] += text != cue.text or speaker != cue.speaker
-    cue.text, cue.speaker = text, speaker
-    cue.entities = tuple(map(clean, cue.entities))
 
 
 def _times(start: Time, end: Time, skipped: Counter[str]) -> tuple[Time, Time]:
@@ -208,12 +198,16 @@ def _unrolled(cues: list[Cue], skipped: Counter[str]) -> list[Cue]:
         shared = _shared(lines[number - 1], lines[number]) if soon else 0
         skipped[_REPEATED] += shared > 0
         if shared:
-            taken[-1].end = _later(taken[-1], cue)
+            ends, others = second_of(taken[-1].end), second_of(cue.end)
+            if ends is not None and others is not None and others > ends:
+                taken[-1].end = cue.end
         added = lines[number][shared:]
         if added:
             taken.append(replace(cue, text="\n".join(added)))
     for one, after in pairwise(taken):
-        _end_before(one, after)
+        ends, starts, others = second_of(one.end), second_of(one.start), second_of(after.start)
+        if ends is not None and starts is not None and others is not None and starts <= others < ends:
+            one.end = after.start
     return taken
 
 
@@ -247,18 +241,6 @@ def _shared(before: list[str], here: list[str]) -> int:
 
 def _lines(cue: Cue) -> list[str]:
     return [line for each in cue.text.split("\n") if (line := " ".join(each.split()))]
-
-
-def _later(one: Cue, cue: Cue) -> float | str | None:
-    """Return the later end of two cues."""
-    ends, others = second_of(one.end), second_of(cue.end)
-    return cue.end if ends is not None and others is not None and others > ends else one.end
-
-
-def _end_before(one: Cue, after: Cue) -> None:
-    ends, starts, others = second_of(one.end), second_of(one.start), second_of(after.start)
-    if ends is not None and starts is not None and others is not None and starts <= others < ends:
-        one.end = after.start
 
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)

@@ -43,6 +43,8 @@ def item_cue(item: Item, *, recognised: bool = False) -> tuple[Cue, bool]:
     if VIDEO in metadata:
         metadata[VIDEO] = str(metadata[VIDEO])
     names = tuple(name for name in items(item.get("entities")) if isinstance(name, str))
+    value = item.get("vector")
+    numbers = [float(each) for each in items(value) if isinstance(each, int | float)]
     cue = Cue(
         start,
         end,
@@ -53,7 +55,7 @@ def item_cue(item: Item, *, recognised: bool = False) -> tuple[Cue, bool]:
         entities=names,
         metadata=metadata,
         key=text_in(item, "key").strip() or None,
-        vector=_vector(item.get("vector")),
+        vector=tuple(numbers) if numbers and len(numbers) == len(items(value)) else None,
     )
     return cue, times.readable
 
@@ -125,11 +127,6 @@ def _seconds(value: object, unit: int) -> float:
 
 def _is_known(value: object) -> bool:
     return value is not None and not (isinstance(value, float) and isinf(value))
-
-
-def _vector(value: object) -> tuple[float, ...] | None:
-    numbers = [float(each) for each in items(value) if isinstance(each, int | float)]
-    return tuple(numbers) if numbers and len(numbers) == len(items(value)) else None
 
 
 def _number(item: Item) -> int | None:

@@ -64,7 +64,7 @@ def read_blocks(text: str, form: CueFormat) -> tuple[list[Block], int]:
             cues.extend(_cues(block, times, form.timing))
         elif form.is_aside(block[0]):
             continue
-        elif cues and not _torn(block, form):
+        elif cues and not (block[0].strip().isdigit() or any(form.torn.search(line) for line in block)):
             cues[-1].lines.extend(block)
         else:
             stray += len(block)
@@ -86,11 +86,6 @@ def _before(lines: list[str], form: CueFormat) -> int:
     if not lines or form.is_aside(lines[0]):
         return 0
     return len(lines) - (form.named or lines[-1].strip().isdigit())
-
-
-def _torn(block: list[str], form: CueFormat) -> bool:
-    """Return whether a block looks like a cue whose times cannot be read."""
-    return block[0].strip().isdigit() or any(form.torn.search(line) for line in block)
 
 
 def _cues(block: list[str], times: list[int], timing: re.Pattern[str]) -> Iterator[Block]:
@@ -427,7 +422,10 @@ class CaptionChannel:
         elif code == 0x2E:
             self.hidden = Screen()
         elif code == 0x2F:
-            self._flip(now)
+            self.mode = "pop"
+            prepared = self.hidden
+            self.clear(now)
+            self.shown, self.hidden, self.since = prepared, Screen(), now
 
     def clear(self, now: float | None) -> None:
         """Clear the display, which completes a caption."""
@@ -442,12 +440,6 @@ class CaptionChannel:
         if self.mode != "roll":
             self.clear(now)
             self.mode, self.column = "roll", 0
-
-    def _flip(self, now: float) -> None:
-        self.mode = "pop"
-        prepared = self.hidden
-        self.clear(now)
-        self.shown, self.hidden, self.since = prepared, Screen(), now
 
     def _screen(self) -> Screen:
         return self.hidden if self.mode == "pop" else self.shown

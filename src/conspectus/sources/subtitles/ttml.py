@@ -153,8 +153,10 @@ class _Document:
             if event == "start":
                 self._start(element)
             elif event == "end":
-                self._end(element)
-            else:
+                closed = self._open.pop()
+                if closed.cue is not None and closed.cue is not self._open[-1].cue:
+                    self._caption(closed.cue, closed.language)
+            if event != "start":
                 self._text(element.tail)
         for cue in self._reading.cues:
             cue.speaker = self._agents.get(cue.speaker, cue.speaker) if cue.speaker else None
@@ -191,12 +193,6 @@ class _Document:
             and outer.cue is not None
             and outer.interval.start is None
         )
-
-    def _end(self, element: etree._Element) -> None:
-        closed = self._open.pop()
-        if closed.cue is not None and closed.cue is not self._open[-1].cue:
-            self._caption(closed.cue, closed.language)
-        self._text(element.tail)
 
     def _text(self, text: str | None) -> None:
         top = self._open[-1]

@@ -11,7 +11,7 @@ import re
 import socket
 import ssl
 import zlib
-from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from functools import cache
@@ -77,19 +77,16 @@ class _Layer:
         pieces = []
         while data and not self._padding:
             if self._stream.eof:
-                self._begin_member(data[0])
+                self._padding = self._window != GZIP or data[0] != GZIP_START
+                self._members += 1
+                if self._members > MEMBERS:
+                    raise Unreadable("its compressed content is in too many parts")
+                if not self._padding:
+                    self._stream = zlib.decompressobj(self._window)
                 continue
             pieces.append(self._inflate(data))
             data = self._stream.unused_data
         return b"".join(pieces)
-
-    def _begin_member(self, first: int) -> None:
-        self._padding = self._window != GZIP or first != GZIP_START
-        self._members += 1
-        if self._members > MEMBERS:
-            raise Unreadable("its compressed content is in too many parts")
-        if not self._padding:
-            self._stream = zlib.decompressobj(self._window)
 
     def _inflate(self, data: bytes) -> bytes:
         """Decompress at most one byte more than the limit."""
@@ -250,7 +247,9 @@ class WebFetcher(_HttpClient):
         Raises InvalidInput for an invalid URL, method or header, ForbiddenAddress for an address that is not
         allowed, TooLarge for a response over a limit, and FetchFailed without a response.
         """
-        request = _Request(_checked_method(method), _checked_url(url), _checked_headers(headers or {}))
+        if method.upper() not in METHODS:
+            raise InvalidInput("method", f"must be one of {', '.join(sorted(METHODS))}")
+        request = _Request(method.upper(), _checked_url(url), _checked_headers(headers or {}))
         async with self._in_time(request.url.redacted):
             return await self._follow(request)
 
@@ -267,7 +266,11 @@ class WebFetcher(_HttpClient):
     async def _answer(self, request: _Request) -> Fetched:
         url, body = request.url, b"" if request.method in WITH_BODY else None
         async with self._request(request.method, url, url.redacted, _sent(request), body) as response:
-            headers = _received(response.headers)
+            headers: dict[str, str] = {}
+            for raw_name, raw_value in response.headers:
+                name, value = raw_name.decode("latin-1").lower(), _header_text(raw_value)
+                if not name.startswith("set-cookie"):
+                    headers[name] = f"{headers[name]}, {value}" if name in headers else value
             moved = response.status in REDIRECTS and "location" in headers
             empty = moved or request.method == "HEAD"
             content = b"" if empty else await self._body(response, headers)
@@ -292,12 +295,6 @@ class WebFetcher(_HttpClient):
 def _hold_to(limit: int, size: int) -> None:
     if size > limit:
         raise TooLarge("answer", size=size, limit=limit)
-
-
-def _checked_method(method: str) -> str:
-    if method.upper() not in METHODS:
-        raise InvalidInput("method", f"must be one of {', '.join(sorted(METHODS))}")
-    return method.upper()
 
 
 def _checked_url(text: str) -> Url:
@@ -338,16 +335,6 @@ def _sent(request: _Request) -> Mapping[str, str]:
     given = {name.lower() for name in request.headers}
     left = {name: value for name, value in usual.items() if name not in given}
     return {"Host": request.url.authority, "Accept-Encoding": "gzip, deflate", **left, **request.headers}
-
-
-def _received(headers: Iterable[tuple[bytes, bytes]]) -> Mapping[str, str]:
-    """Return headers by lower-case name, repeated ones joined, without cookies."""
-    found: dict[str, str] = {}
-    for raw_name, raw_value in headers:
-        name, value = raw_name.decode("latin-1").lower(), _header_text(raw_value)
-        if not name.startswith("set-cookie"):
-            found[name] = f"{found[name]}, {value}" if name in found else value
-    return found
 
 
 def _header_text(value: bytes) -> str:
