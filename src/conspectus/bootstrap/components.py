@@ -136,14 +136,14 @@ async def _size(place: StoreAddress, transactions: "Transactions") -> int:
 def _local_captions(settings: Settings) -> CaptionReader:
     from conspectus.sources.subtitles.caption_import import LocalCaptions
 
-    return LocalCaptions.under(settings)
+    return LocalCaptions(settings)
 
 
 def local_files(settings: Settings) -> "LocalFiles":
     """Return the readers of local files, with the limits of the settings."""
     from conspectus.sources.files.local_files import LocalFiles
 
-    return LocalFiles.under(settings)
+    return LocalFiles(settings)
 
 
 def local_counter(tokenizer: str) -> CountTokens:
@@ -157,7 +157,7 @@ def local_archives(settings: Settings) -> "LocalArchives":
     """Return the reader of chat exports on this machine, with the limits of the settings."""
     from conspectus.sources.chats.archives import LocalArchives
 
-    return LocalArchives.under(settings)
+    return LocalArchives(settings)
 
 
 def foreign_reader(kind: str, at: ForeignPlace) -> ForeignReader:

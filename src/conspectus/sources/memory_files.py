@@ -12,7 +12,7 @@ from conspectus.model.graph import Fact
 from conspectus.model.memory import NewMemory, Scope
 from conspectus.ports.imports import ForeignReader, ForeignRecord, LeftOut
 from conspectus.settings import Settings
-from conspectus.sources.chats.export_files import ArchiveLimits, Export, ExportFile, opened
+from conspectus.sources.chats.export_files import Export, ExportFile, opened
 from conspectus.sources.foreign_stores import Point, mem0_record
 from conspectus.sources.json_values import (
     EMPTY,
@@ -20,6 +20,7 @@ from conspectus.sources.json_values import (
     NotJson,
     items,
     load,
+    loaded,
     mapping,
     mappings,
     moment_in,
@@ -38,7 +39,6 @@ ROLES: Final = {"user": "user", "human": "user", "assistant": "assistant"}
 HASHED: Final = 16
 _FRONT: Final = re.compile(r"\A---[ \t]*\n(.*?)\n---[ \t]*(?:\n|\Z)", re.DOTALL)
 _FIELD: Final = re.compile(r"^([A-Za-z][\w-]*):[ \t]+(\S.*)$", re.MULTILINE)
-Recognize: TypeAlias = Callable[[object, list[Mapping[str, object]]], bool]
 ReadValue: TypeAlias = Callable[[object, str, LeftOut], Iterator[ForeignRecord]]
 
 
@@ -48,11 +48,9 @@ def memory_files(paths: Iterable[str], settings: Settings) -> ForeignReader:
 
 
 def _read(paths: Iterable[Path], settings: Settings, left: LeftOut) -> Iterator[ForeignRecord]:
-    sizes = (settings.max_file_bytes, settings.max_unpacked_bytes)
-    limits = ArchiveLimits(*sizes, settings.max_files, settings.max_folder_depth)
     for path in paths:
         notices = Notices()
-        with opened(path, limits, notices) as export:
+        with opened(path, settings, notices) as export:
             for part in export.parts:
                 yield from _part(export, part, path.resolve(), left)
         for sentence in notices.sentences():
@@ -107,26 +105,29 @@ def _json(text: str, name: str, left: LeftOut) -> Iterator[ForeignRecord]:
     try:
         value = load(text)
     except NotJson:
-        value = [_line(each) for each in text.split("\n") if each.strip()]
+        value = [loaded(each) for each in text.split("\n") if each.strip()]
     if isinstance(value, dict) and "type" in value:
         value = [value]
-    entries = list(mappings(value))
-    for is_it, read in _FORMATS:
-        if is_it(value, entries):
-            yield from read(value, name, left)
-            return
-    left.skip("files in no known format", name)
+    read = _reader_of(value)
+    if read is None:
+        left.skip("files in no known format", name)
+    else:
+        yield from read(value, name, left)
 
 
-def _line(text: str) -> object:
-    try:
-        return load(text)
-    except NotJson:
-        return None
-
-
-def _is_graph(value: object, entries: list[Mapping[str, object]]) -> bool:
-    return any(each.get("type") in {"entity", "relation"} for each in entries)
+def _reader_of(value: object) -> ReadValue | None:
+    """Return the reader of a format, told by the fields of the whole value, or of all its entries."""
+    whole, entries = mapping(value), list(mappings(value))
+    if any(each.get("type") in {"entity", "relation"} for each in entries):
+        return _graph
+    if isinstance(whole.get("agents"), list) and isinstance(whole.get("blocks"), list):
+        return _letta
+    found = list(mappings(whole.get("results"))) or entries
+    given = [{name for name, value in each.items() if value is not None} for each in found]
+    fields = set.intersection(*given) if given else set()
+    if {"memory", "id"} <= fields:
+        return _mem0
+    return _chatgpt if "mapping" in fields else _claude if "chat_messages" in fields else None
 
 
 def _graph(value: object, name: str, left: LeftOut) -> Iterator[ForeignRecord]:
@@ -157,11 +158,6 @@ def _observations(entity: Mapping[str, object], left: LeftOut) -> Iterator[Forei
         metadata = {"entity_type": kind} if kind else {}
         new = NewMemory(text, key=key, entities=(name,) if name else (), metadata=metadata)
         yield ForeignRecord(Scope(), new)
-
-
-def _is_mem0(value: object, entries: list[Mapping[str, object]]) -> bool:
-    found = list(mappings(mapping(value).get("results"))) or entries
-    return bool(found) and all("memory" in each and "id" in each for each in found)
 
 
 def _mem0(value: object, name: str, left: LeftOut) -> Iterator[ForeignRecord]:
@@ -196,10 +192,6 @@ def _turns(turns: Iterable[Turn], scope: Scope, title: str, left: LeftOut) -> It
             yield ForeignRecord(scope, new, turn.at, turn.at)
 
 
-def _is_chatgpt(value: object, entries: list[Mapping[str, object]]) -> bool:
-    return bool(entries) and all(isinstance(each.get("mapping"), dict) for each in entries)
-
-
 def _chatgpt(value: object, name: str, left: LeftOut) -> Iterator[ForeignRecord]:
     """Read `conversations.json` of ChatGPT: the branch of each conversation that ends at its current node."""
     for talk in mappings(value):
@@ -227,10 +219,6 @@ def _chatgpt_turn(message: Mapping[str, object], began: datetime | None, left: L
     return Turn(text_in(message, "id"), role, "\n".join(texts), moment_in(message, "create_time") or began)
 
 
-def _is_claude(value: object, entries: list[Mapping[str, object]]) -> bool:
-    return bool(entries) and all(isinstance(each.get("chat_messages"), list) for each in entries)
-
-
 def _claude(value: object, name: str, left: LeftOut) -> Iterator[ForeignRecord]:
     """Read `conversations.json` of Claude."""
     for talk in mappings(value):
@@ -252,11 +240,6 @@ def _joined(content: object) -> str:
     """Return the texts in blocks of content, or content that is text."""
     blocks = [text_in(each, "text") for each in mappings(content) if text_in(each, "type") == "text"]
     return content if isinstance(content, str) else "\n".join(filter(None, blocks))
-
-
-def _is_letta(value: object, entries: list[Mapping[str, object]]) -> bool:
-    found = mapping(value)
-    return isinstance(found.get("agents"), list) and isinstance(found.get("blocks"), list)
 
 
 def _letta(value: object, name: str, left: LeftOut) -> Iterator[ForeignRecord]:
@@ -287,12 +270,3 @@ def _block(block: Mapping[str, object], scope: Scope, left: LeftOut) -> Iterator
     metadata = {name: text_in(block, name) for name in ("label", "description") if text_in(block, name)}
     new = NewMemory(text, key=f"block/{label}", kind="note", pinned=True, metadata=metadata)
     yield ForeignRecord(scope, new)
-
-
-_FORMATS: Final[tuple[tuple[Recognize, ReadValue], ...]] = (
-    (_is_graph, _graph),
-    (_is_mem0, _mem0),
-    (_is_chatgpt, _chatgpt),
-    (_is_claude, _claude),
-    (_is_letta, _letta),
-)

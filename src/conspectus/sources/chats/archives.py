@@ -3,16 +3,16 @@
 import codecs
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from conspectus.errors import UnreadableFile, UnsupportedContent
 from conspectus.model.channels import ARCHIVE_KINDS, ArchiveKind, ChannelArchive, ChatArchive
 from conspectus.settings import Settings
 from conspectus.sources.chats.discord import looks_like_discord, read_discord
-from conspectus.sources.chats.export_files import OTHERS, ArchiveLimits, Export, ExportFile, opened
+from conspectus.sources.chats.export_files import OTHERS, Export, ExportFile, opened
 from conspectus.sources.chats.irc import looks_like_irc, read_irc
-from conspectus.sources.chats.jsonl import TEXT, Bounds, is_message, read_jsonl
+from conspectus.sources.chats.jsonl import TEXT, is_message, read_jsonl
 from conspectus.sources.chats.slack import is_slack, read_slack
 from conspectus.sources.encoding import decode
 from conspectus.sources.json_values import Notices, loaded
@@ -76,30 +76,9 @@ def _kind(export: Export, part: ExportFile) -> ArchiveKind | None:
 
 @dataclass(frozen=True, slots=True)
 class LocalArchives:
-    """Reads exports from disk.
+    """Reads exports from disk, within the limits of the settings."""
 
-    Limits: bytes of a file (a ZIP archive, or a file in it or in a folder), total unpacked bytes, number of
-    files, depth of folders, and the metadata of one message.
-    """
-
-    max_file_bytes: int = 50_000_000
-    max_unpacked_bytes: int = 200_000_000
-    max_files: int = 1_000_000
-    max_depth: int = 64
-    max_metadata_bytes: int = 65_536
-    max_metadata_depth: int = 16
-
-    @classmethod
-    def under(cls, settings: Settings) -> "LocalArchives":
-        """Use the limits of the settings."""
-        return cls(
-            max_file_bytes=settings.max_file_bytes,
-            max_unpacked_bytes=settings.max_unpacked_bytes,
-            max_files=settings.max_files,
-            max_depth=settings.max_folder_depth,
-            max_metadata_bytes=settings.max_metadata_bytes,
-            max_metadata_depth=settings.max_metadata_depth,
-        )
+    settings: Settings = field(default_factory=Settings)
 
     def read(self, path: Path, *, kind: ArchiveKind | None = None) -> ChatArchive:
         """Return all channels of an export. Its platform is detected if `kind` is not given.
@@ -107,8 +86,7 @@ class LocalArchives:
         Raises UnreadableFile (also if everything is damaged), UnsupportedContent or TooLarge.
         """
         notices = Notices()
-        limits = ArchiveLimits(self.max_file_bytes, self.max_unpacked_bytes, self.max_files, self.max_depth)
-        with opened(path, limits, notices) as export:
+        with opened(path, self.settings, notices) as export:
             chosen = kind or recognised(export)
             if chosen is None:
                 raise UnsupportedContent(str(path), f"is not a known export: {', '.join(ARCHIVE_KINDS)}")
@@ -133,6 +111,4 @@ class LocalArchives:
             case "irc":
                 return read_irc(export, parts, notices)
             case "jsonl":
-                return read_jsonl(
-                    export, parts, notices, Bounds(self.max_metadata_bytes, self.max_metadata_depth)
-                )
+                return read_jsonl(export, parts, notices, self.settings)

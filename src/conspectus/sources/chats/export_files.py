@@ -7,12 +7,14 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from functools import partial
 from io import BytesIO
 from pathlib import Path
 from typing import IO
 
 from conspectus.errors import TooLarge, UnreadableFile
 from conspectus.model.channels import NewMessage
+from conspectus.settings import Settings
 from conspectus.sources.encoding import Decoded, decode
 from conspectus.sources.files.zip_xml import FAULTS
 from conspectus.sources.json_values import Notices
@@ -26,16 +28,6 @@ RESOURCES = "__MACOSX"
 UNREADABLE = "damaged or unreadable files, skipped"
 OTHERS = "other files, skipped"
 LINKS = "links, skipped"
-
-
-@dataclass(frozen=True, slots=True)
-class ArchiveLimits:
-    """Limits: bytes of one file, total bytes, number of files, and depth of folders."""
-
-    file_bytes: int
-    unpacked_bytes: int
-    files: int
-    depth: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,11 +51,9 @@ class ExportFile:
 class Export:
     """The files of an export by name. Reading stops at the limit of total bytes."""
 
-    def __init__(
-        self, name: str, parts: Sequence[ExportFile], limits: ArchiveLimits, notices: Notices
-    ) -> None:
-        if len(parts) > limits.files:
-            raise TooLarge("files", size=len(parts), limit=limits.files, unit="files")
+    def __init__(self, name: str, parts: Sequence[ExportFile], limits: Settings, notices: Notices) -> None:
+        if len(parts) > limits.max_files:
+            raise TooLarge("files", size=len(parts), limit=limits.max_files, unit="files")
         self.name = name
         self.parts = tuple(sorted(parts, key=lambda part: part.name))
         self._limits = limits
@@ -81,18 +71,18 @@ class Export:
     def read(self, part: ExportFile) -> bytes | None:
         """Return the bytes of a file; None, with a notice, if it cannot be read. Raises TooLarge."""
         limits = self._limits
-        maximum = min(limits.file_bytes, limits.unpacked_bytes - self._read)
+        maximum = min(limits.max_file_bytes, limits.max_unpacked_bytes - self._read)
         try:
             with part.open() as stream:
                 data = stream.read(maximum + 1)
         except FAULTS:
             self._notices.damaged(UNREADABLE, part.name)
             return None
-        if len(data) > limits.file_bytes:
-            raise TooLarge(part.name, size=len(data), limit=limits.file_bytes)
+        if len(data) > limits.max_file_bytes:
+            raise TooLarge(part.name, size=len(data), limit=limits.max_file_bytes)
         self._read += len(data)
-        if self._read > limits.unpacked_bytes:
-            raise TooLarge("unpacked export", size=self._read, limit=limits.unpacked_bytes)
+        if self._read > limits.max_unpacked_bytes:
+            raise TooLarge("unpacked export", size=self._read, limit=limits.max_unpacked_bytes)
         return data
 
     def text(self, part: ExportFile) -> Decoded | None:
@@ -105,7 +95,7 @@ class Export:
 
 
 @contextmanager
-def opened(path: Path, limits: ArchiveLimits, notices: Notices) -> Iterator[Export]:
+def opened(path: Path, limits: Settings, notices: Notices) -> Iterator[Export]:
     """Open the export at a path for the block. Raises UnreadableFile or TooLarge."""
     try:
         mode = path.stat().st_mode
@@ -122,15 +112,15 @@ def opened(path: Path, limits: ArchiveLimits, notices: Notices) -> Iterator[Expo
         with _zip(path, limits) as archive:
             yield Export(path.stem, list(_packed(path, archive, notices)), limits, notices)
     elif stat.S_ISREG(mode):
-        yield Export(path.stem, [ExportFile(path.name, lambda: path.open("rb"))], limits, notices)
+        yield Export(path.stem, [ExportFile(path.name, partial(path.open, "rb"))], limits, notices)
     else:
         raise UnreadableFile(str(path), "neither a file nor a folder")
 
 
-def _zip(path: Path, limits: ArchiveLimits) -> zipfile.ZipFile:
+def _zip(path: Path, limits: Settings) -> zipfile.ZipFile:
     size = path.stat().st_size
-    if size > limits.file_bytes:
-        raise TooLarge("file", size=size, limit=limits.file_bytes)
+    if size > limits.max_file_bytes:
+        raise TooLarge("file", size=size, limit=limits.max_file_bytes)
     try:
         return zipfile.ZipFile(path)
     except FAULTS as error:
@@ -149,16 +139,13 @@ def _packed(path: Path, archive: zipfile.ZipFile, notices: Notices) -> Iterator[
         elif stat.S_ISLNK(entry.external_attr >> 16):
             notices.note(LINKS, name)
         elif not _clutter(name):
-            yield ExportFile(name, _opener(archive, entry))
+            yield ExportFile(name, partial(_open_entry, archive, entry))
 
 
-def _opener(archive: zipfile.ZipFile, entry: zipfile.ZipInfo) -> Callable[[], IO[bytes]]:
-    def open_entry() -> IO[bytes]:
-        if entry.compress_type not in METHODS:
-            raise NotImplementedError(entry.compress_type)
-        return archive.open(entry)
-
-    return open_entry
+def _open_entry(archive: zipfile.ZipFile, entry: zipfile.ZipInfo) -> IO[bytes]:
+    if entry.compress_type not in METHODS:
+        raise NotImplementedError(entry.compress_type)
+    return archive.open(entry)
 
 
 def _label(entry: zipfile.ZipInfo) -> str:
@@ -177,13 +164,13 @@ def _clutter(name: str) -> bool:
     return folders[0] == RESOURCES or any(each.startswith(".") for each in folders)
 
 
-def _below(folder: Path, limits: ArchiveLimits, notices: Notices) -> Iterator[ExportFile]:
+def _below(folder: Path, limits: Settings, notices: Notices) -> Iterator[ExportFile]:
     found = 0
     waiting = [(folder, "", 0)]
     while waiting:
         place, prefix, depth = waiting.pop()
-        if depth > limits.depth:
-            raise TooLarge("folder", size=depth, limit=limits.depth, unit="levels")
+        if depth > limits.max_folder_depth:
+            raise TooLarge("folder", size=depth, limit=limits.max_folder_depth, unit="levels")
         for entry in _entries(place, prefix or folder.name, notices):
             name = f"{prefix}{entry.name}"
             if entry.is_symlink():
@@ -192,15 +179,11 @@ def _below(folder: Path, limits: ArchiveLimits, notices: Notices) -> Iterator[Ex
                 waiting.append((Path(entry.path), f"{name}/", depth + 1))
             elif entry.is_file():
                 found += 1
-                yield ExportFile(name, _file_opener(Path(entry.path)))
+                yield ExportFile(name, partial(Path(entry.path).open, "rb"))
             else:
                 notices.note("pipes, sockets and devices, skipped", name)
-        if found > limits.files:
-            raise TooLarge("files", size=found, limit=limits.files, unit="files")
-
-
-def _file_opener(path: Path) -> Callable[[], IO[bytes]]:
-    return lambda: path.open("rb")
+        if found > limits.max_files:
+            raise TooLarge("files", size=found, limit=limits.max_files, unit="files")
 
 
 def _entries(folder: Path, name: str, notices: Notices) -> list[os.DirEntry[str]]:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 
 from conspectus.model.channels import ANSWERS, ANSWERS_CONFIDENCE, REPLY_TO, ChannelArchive, NewMessage
+from conspectus.settings import Settings
 from conspectus.sources.chats.export_files import (
     NO_TEXT,
     NO_TIME,
@@ -34,14 +35,6 @@ PEOPLE = frozenset({"", "user", "human", "member", "person"})
 MILLISECONDS = 1e11
 MAX_JSON_LENGTH = 8
 BAD_LINES = "lines without a message, skipped"
-
-
-@dataclass(frozen=True, slots=True)
-class Bounds:
-    """Limits of the metadata of one message: bytes of JSON, and depth."""
-
-    size: int
-    depth: int
 
 
 @dataclass(slots=True)
@@ -86,11 +79,11 @@ def is_message(value: object) -> bool:
 
 
 def read_jsonl(
-    export: Export, parts: Iterable[ExportFile], notices: Notices, bounds: Bounds
+    export: Export, parts: Iterable[ExportFile], notices: Notices, settings: Settings
 ) -> Iterator[ChannelArchive]:
     """Return the channels named in the lines. Lines without a channel belong to that of their file."""
     channels: dict[str, list[NewMessage]] = {}
-    reader = _Lines(notices, bounds)
+    reader = _Lines(notices, settings)
     for part in parts:
         decoded = export.text(part)
         if decoded is not None:
@@ -104,9 +97,9 @@ def read_jsonl(
 class _Lines:
     """Reads the messages of the files."""
 
-    def __init__(self, notices: Notices, bounds: Bounds) -> None:
+    def __init__(self, notices: Notices, settings: Settings) -> None:
         self._notices = notices
-        self._bounds = bounds
+        self._settings = settings
 
     def read(self, text: str, part: ExportFile) -> Iterator[tuple[str, NewMessage]]:
         """Yield messages with their channels. Only a newline ends a line."""
@@ -152,11 +145,12 @@ class _Lines:
         kept = {
             name: value
             for name, value in others.items()
-            if value is not None and name not in RESERVED and _fits(value, self._bounds.depth)
+            if value is not None and name not in RESERVED and _fits(value, self._settings.max_metadata_depth)
         }
         if len(kept) < sum(value is not None for value in others.values()):
             self._notices.note("metadata that cannot be stored, skipped", where)
-        if length * MAX_JSON_LENGTH > self._bounds.size and _size(kept) > self._bounds.size:
+        limit = self._settings.max_metadata_bytes
+        if length * MAX_JSON_LENGTH > limit and _size(kept) > limit:
             self._notices.note("metadata over the size limit, skipped", where)
             return {}
         return kept

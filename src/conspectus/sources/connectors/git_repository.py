@@ -295,8 +295,8 @@ class GitRepository:
         commit = await self._fetch()
         listed = await self._git.run("ls-tree", "-r", "-z", "-l", self._repository.tree(commit))
         blobs = dict(_pages(listed))
-        if len(blobs) > self._files.max_files:
-            raise TooLarge("files", size=len(blobs), limit=self._files.max_files, unit="files")
+        if len(blobs) > self._files.settings.max_files:
+            raise TooLarge("files", size=len(blobs), limit=self._files.settings.max_files, unit="files")
         files = await self._listed(blobs, known.rows)
         keys = identify(known.rows, list(files.values()), await self._moves(known.mark, commit))
         self._blobs = {key: (path, blobs[path]) for path, key in keys.items()}
@@ -311,8 +311,8 @@ class GitRepository:
         if entry.key not in self._blobs:
             raise NotFound("page", entry.key)
         path, blob = self._blobs[entry.key]
-        if blob.size > self._files.max_file_bytes:
-            raise TooLarge("file", size=blob.size, limit=self._files.max_file_bytes)
+        if blob.size > self._files.settings.max_file_bytes:
+            raise TooLarge("file", size=blob.size, limit=self._files.settings.max_file_bytes)
         data = await self._git.run("cat-file", "blob", blob.id)
         return await asyncio.to_thread(lambda: read_page(self._text(data, path), path))
 
@@ -356,7 +356,7 @@ class GitRepository:
             row = stored.get(path)
             same = row is not None and row.content == blob.id
             files[path] = File(path, blob.id, row.id if row and same else None, PurePosixPath(path).stem)
-            if not same and blob.size <= self._files.max_file_bytes:
+            if not same and blob.size <= self._files.settings.max_file_bytes:
                 unread.append(path)
         for some in portions(unread, lambda path: blobs[path].size, most=BATCH, room=READ_BYTES):
             contents = await self._read([blobs[path].id for path in some])

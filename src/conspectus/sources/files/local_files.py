@@ -47,15 +47,6 @@ Answer: TypeAlias = Mapping[str, Any]
 Result = TypeVar("Result")
 
 
-@dataclass(frozen=True, slots=True)
-class ParserLimits:
-    """Limits of reading one file, and of the bytes it unpacks to."""
-
-    seconds: int
-    memory_bytes: int
-    unpacked_bytes: int
-
-
 @dataclass(slots=True, weakref_slot=True)
 class Children:
     """Child processes that read files of binary formats. They end with this object, or with the program.
@@ -65,7 +56,7 @@ class Children:
     is lost.
     """
 
-    limits: ParserLimits
+    limits: Settings
     _idle: "list[_Child]" = field(default_factory=list)
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
@@ -108,7 +99,7 @@ class Children:
 class _Child:
     """One process in its own session, with a minimal environment."""
 
-    def __init__(self, limits: ParserLimits) -> None:
+    def __init__(self, limits: Settings) -> None:
         self._limits = limits
         self._complaints, path = tempfile.mkstemp()
         Path(path).unlink()
@@ -126,12 +117,13 @@ class _Child:
     def ask(self, kind: str, data: bytes) -> Answer | None:
         """Return the result for one file; None if it fails or times out."""
         limits = self._limits
-        request = {"kind": kind, "size": len(data), "seconds": limits.seconds}
-        request |= {"memory_bytes": limits.memory_bytes, "unpacked": limits.unpacked_bytes}
+        seconds, memory = limits.parse_timeout_seconds, limits.parse_max_memory_bytes
+        request = {"kind": kind, "size": len(data), "seconds": seconds}
+        request |= {"memory_bytes": memory, "unpacked": limits.max_unpacked_bytes}
         try:
             self._ready = self._ready or self._within(STARTING_SECONDS, self._is_ready)
             head = json.dumps(request).encode() + b"\n"
-            return self._within(limits.seconds, lambda: self._exchange(head, data)) if self._ready else None
+            return self._within(seconds, lambda: self._exchange(head, data)) if self._ready else None
         except (OSError, ValueError):
             return None
 
@@ -169,7 +161,7 @@ class _Child:
         for part in (head, data):
             target.write(part)
         target.flush()
-        line = source.readline(ANSWER_PER_BYTE * self._limits.unpacked_bytes)
+        line = source.readline(ANSWER_PER_BYTE * self._limits.max_unpacked_bytes)
         answer = json.loads(line)
         return answer if isinstance(answer, dict) else None
 
@@ -188,11 +180,12 @@ class _Child:
         if not self._ready:
             return f"its reader could not be started ({stopped}): {last}"
         if self.expired or code == -signal.SIGXCPU:
-            return f"takes more than {limits.seconds} seconds to read"
+            return f"takes more than {limits.parse_timeout_seconds} seconds to read"
+        memory = f"{limits.parse_max_memory_bytes} bytes of memory"
         if any(words in complaints for words in OUT_OF_MEMORY):
-            return f"takes more than {limits.memory_bytes} bytes of memory to read"
+            return f"takes more than {memory} to read"
         if code < 0:
-            return f"its reader crashed ({stopped}): damaged, or over {limits.memory_bytes} bytes of memory"
+            return f"its reader crashed ({stopped}): damaged, or over {memory}"
         return f"its reader failed: {last}"
 
 
@@ -218,38 +211,7 @@ def _understood(answer: Answer, name: str) -> Extract:
 
 REPOSITORY = ".git"
 SOURCES = (".git/info/exclude", ".gitignore")
-STAR: Final = "[^/]*"
-FOLDERS: Final = "(?:/.+)?/"
-ANYWHERE: Final = "^(?:.+/)?"
-SEGMENT: Final = re.compile(r"(?:\[\^?\]?[^]]*\]\*?|\\.|[^/()\[\\])+")
-PART: Final = re.compile(r"\[\^/\]\*|\[\^?\]?[^]]*\]|\\.|.", re.DOTALL)
-
-
-def committed(regex: str) -> str:
-    """Return the regular expression of the library without backtracking.
-
-    Each wildcard except the last matches atomically: every part between two of them has a fixed size, so its
-    first match leaves the most text for the rest. Time is linear in the length of a path.
-    """
-    first, *rest = SEGMENT.sub(_committed_stars, regex).split(FOLDERS)
-    if not rest:
-        return first
-    start = "^(?>(?:.+?/)??" + first.removeprefix(ANYWHERE) if first.startswith(ANYWHERE) else f"(?>{first}"
-    middle = "".join(f"(?>(?:/.+?)??/{each}(?=/))" for each in rest[:-1])
-    return f"{start}(?=/)){middle}{FOLDERS}{rest[-1]}"
-
-
-def _committed_stars(segment: re.Match[str]) -> str:
-    parts = [""]
-    for each in PART.findall(segment[0]):
-        if each == STAR:
-            parts.append("")
-        else:
-            parts[-1] += f"(?!/){each}" if each.startswith("[") else each
-    first, *middle = parts[:-1] or parts
-    if len(parts) == 1:
-        return first
-    return first + "".join(f"(?>[^/]*?{each})" for each in middle) + STAR + parts[-1]
+NEGATED: Final = re.compile(r"(?<!\[)\[\^")
 
 
 @dataclass(frozen=True, slots=True)
@@ -273,14 +235,15 @@ class IgnoreRules:
 
 
 def spec_of(lines: Sequence[str]) -> GitIgnoreSpec:
-    """Compile patterns. Raises GitIgnorePatternError."""
+    """Compile patterns for RE2, in which no pattern takes long. Raises GitIgnorePatternError."""
     usual = GitIgnoreSpec.from_lines(lines, backend="simple").patterns
-    quick = [
-        GitIgnoreSpecPattern(re.compile(committed(each.regex.pattern)), each.include)
+    # The library lets a class such as `[!a]` match a slash, other than Git.
+    strict = [
+        GitIgnoreSpecPattern(re.compile(NEGATED.sub("[^/", each.regex.pattern)), each.include)
         for each in usual
         if each.regex is not None
     ]
-    return GitIgnoreSpec(quick, backend="simple")
+    return GitIgnoreSpec(strict, backend="re2")
 
 
 def rules_in(folder: Path, above: IgnoreRules | None) -> IgnoreRules | None:
@@ -331,35 +294,16 @@ NAMED = {
 
 @dataclass(frozen=True, slots=True)
 class LocalFiles:
-    """The `Files` port for the local file system.
+    """The `Files` port for the local file system, within the limits of the settings.
 
-    Limits: bytes of a file, number of files, depth of folders; and for binary formats, which are read in a
-    child process, seconds and bytes of memory per file and the bytes that it may unpack to.
+    Binary formats are read in a child process.
     """
 
-    max_file_bytes: int = 50_000_000
-    max_files: int = 1_000_000
-    max_depth: int = 64
-    parse_seconds: int = 120
-    parse_memory_bytes: int = 2_000_000_000
-    max_unpacked_bytes: int = 200_000_000
+    settings: Settings = field(default_factory=Settings)
     _children: Children = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        limits = ParserLimits(self.parse_seconds, self.parse_memory_bytes, self.max_unpacked_bytes)
-        object.__setattr__(self, "_children", Children(limits))
-
-    @classmethod
-    def under(cls, settings: Settings) -> "LocalFiles":
-        """Use the limits of the settings."""
-        return cls(
-            max_file_bytes=settings.max_file_bytes,
-            max_files=settings.max_files,
-            max_depth=settings.max_folder_depth,
-            parse_seconds=settings.parse_timeout_seconds,
-            parse_memory_bytes=settings.parse_max_memory_bytes,
-            max_unpacked_bytes=settings.max_unpacked_bytes,
-        )
+        object.__setattr__(self, "_children", Children(self.settings))
 
     def discover(self, paths: Sequence[Path]) -> Iterator[FoundFile]:
         """Yield every file below the paths, by name relative to the folder that the caller named.
@@ -406,13 +350,13 @@ class LocalFiles:
                 if unique.name in taken:
                     continue
                 taken.add(unique.name)
-                if len(taken) > self.max_files:
-                    raise TooLarge("files", size=len(taken), limit=self.max_files, unit="files")
+                if len(taken) > self.settings.max_files:
+                    raise TooLarge("files", size=len(taken), limit=self.settings.max_files, unit="files")
                 yield unique
 
     def _below(self, path: Path) -> Iterator[FoundFile]:
         if path.is_dir():
-            return _Walk(path.resolve(), self.max_depth).files(path, 0)
+            return _Walk(path.resolve(), self.settings.max_folder_depth).files(path, 0)
         return iter([FoundFile(path, path.name, path.stat().st_size, is_named=True)])
 
     def _read(self, found: FoundFile) -> bytes:
@@ -424,15 +368,15 @@ class LocalFiles:
             with found.path.open("rb") as stream:
                 refuse_unsupported(found.name, stream.peek())
                 self._hold_to_limit(state.st_size)
-                data = stream.read(self.max_file_bytes + 1)
+                data = stream.read(self.settings.max_file_bytes + 1)
         except OSError as error:
             raise UnreadableFile(found.name, error.strerror or str(error)) from error
         self._hold_to_limit(len(data))
         return data
 
     def _hold_to_limit(self, size: int) -> None:
-        if size > self.max_file_bytes:
-            raise TooLarge("file", size=size, limit=self.max_file_bytes)
+        if size > self.settings.max_file_bytes:
+            raise TooLarge("file", size=size, limit=self.settings.max_file_bytes)
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,7 +3,7 @@
 import re
 from collections import Counter
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from itertools import pairwise
 from pathlib import PurePath
@@ -336,19 +336,14 @@ def _instant(time: float | str) -> datetime:
 
 @dataclass(frozen=True, slots=True)
 class LocalCaptions:
-    """The `CaptionReader` port. The limit is in bytes of a file."""
+    """The `CaptionReader` port."""
 
-    max_file_bytes: int = 50_000_000
-
-    @classmethod
-    def under(cls, settings: Settings) -> "LocalCaptions":
-        """Use the limits of the settings."""
-        return cls(max_file_bytes=settings.max_file_bytes)
+    settings: Settings = field(default_factory=Settings)
 
     def read(self, data: bytes, name: str, *, sentences: bool) -> CaptionTrack:
         """Return the captions of a file. Raises TooLarge or UnreadableFile."""
-        if len(data) > self.max_file_bytes:
-            raise TooLarge("file", size=len(data), limit=self.max_file_bytes)
+        if len(data) > self.settings.max_file_bytes:
+            raise TooLarge("file", size=len(data), limit=self.settings.max_file_bytes)
         plain = plain_text(data, name, is_text=True)
         track = read_caption_file(plain.text, name, sentences=sentences)
         notices = [*plain.doubts, *([track.notice] if track.notice else [])]
