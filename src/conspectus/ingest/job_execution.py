@@ -81,13 +81,6 @@ def fate(fault: BaseException) -> TraceStatus:
             return "failed"
 
 
-@dataclass(slots=True)
-class Held:
-    """A job as last read here; this process may change the row until another one begins an attempt."""
-
-    job: Job
-
-
 @dataclass(frozen=True, slots=True)
 class Runner:
     """Runs jobs to their ends, as the `Run` of the port; `clean_up` is called for each that has ended.
@@ -116,37 +109,31 @@ class Runner:
         job = await self.job_store.job(job_id)
         try:
             if job is not None and job.state not in FINISHED:
-                await self._held(Held(job))
+                await self._tries(job)
         except NotFound as fault:
             if fault.kind != "job":
                 raise
         await self.clean_up(job_id)
 
-    async def _held(self, held: Held) -> None:
-        try:
-            await self._tries(held)
-        except asyncio.CancelledError:
-            await asyncio.shield(self._interrupted(held.job))
-            raise
-
-    async def _tries(self, held: Held) -> None:
+    async def _tries(self, job: Job) -> None:
         """Try, and wait, and try again, as long as that has a purpose."""
         failures = 0
-        while True:
-            job = held.job = await self._begin(held.job)
-            if job.state in FINISHED:
-                return
-            ended = await self._ended(job)
-            if ended is None:
-                return
-            failures += 1
-            outcome, fault = ended
-            if fault is None or fate(fault) != "again" or failures >= self.patience.attempts:
-                await self._end(job, outcome, fault)
-                return
-            await self._change(job, **_error_fields(fault))
-            wait = self.patience.wait(failures - 1, getattr(fault, "retry_after", None))
-            await self.patience.sleep(min(wait, self.patience.max_wait))
+        try:
+            while (job := await self._begin(job)).state not in FINISHED:
+                ended = await self._ended(job)
+                if ended is None:
+                    return
+                failures += 1
+                outcome, fault = ended
+                if fault is None or fate(fault) != "again" or failures >= self.patience.attempts:
+                    await self._end(job, outcome, fault)
+                    return
+                await self._change(job, **_error_fields(fault))
+                wait = self.patience.wait(failures - 1, getattr(fault, "retry_after", None))
+                await self.patience.sleep(min(wait, self.patience.max_wait))
+        except asyncio.CancelledError:
+            await asyncio.shield(self._interrupted(job))
+            raise
 
     async def _begin(self, job: Job) -> Job:
         """One attempt more. Raises LockLost where another process has begun one."""

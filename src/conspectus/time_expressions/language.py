@@ -49,8 +49,8 @@ class Language:
 
     numbers = MappingProxyType(
         _counted(
-            "zero one/a/an two/couple three/few four five six seven eight nine ten eleven twelve/dozen thirteen "
-            "fourteen fifteen sixteen seventeen eighteen nineteen"
+            "zero one/a/an two/couple three/few four five six seven eight nine ten eleven twelve/dozen "
+            "thirteen fourteen fifteen sixteen seventeen eighteen nineteen"
         )
         | _counted("twenty thirty forty fifty sixty seventy eighty ninety hundred", 20, 10)
     )
@@ -160,8 +160,7 @@ class Language:
         }
     )
     these = _set("this last")
-    empties = STOP_WORDS["english"]
-    | _set(
+    empties = STOP_WORDS["english"] | _set(
         "happen happens happened happening go goes going went occur occurs occurred see sees seen show shows "
         "shown showed say says said tell tells told talk talks talked describe summarise summarize summary "
         "video recording stream clip something anything everything thing things please give take takes took "

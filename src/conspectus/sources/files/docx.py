@@ -71,9 +71,9 @@ def _part(element: Any, name: str) -> str:
     return "" if found is None else _inside(found).strip()
 
 
-def _scripted(element: Any) -> str:
+def _bounds(element: Any) -> str:
     low, high = _part(element, "sub"), _part(element, "sup")
-    return _part(element, "e") + (f"_{{{low}}}" if low else "") + (f"^{{{high}}}" if high else "")
+    return (f"_{{{low}}}" if low else "") + (f"^{{{high}}}" if high else "")
 
 
 def _root(element: Any) -> str:
@@ -83,9 +83,7 @@ def _root(element: Any) -> str:
 
 def _large(element: Any) -> str:
     sign = value(element, "naryPr", "chr")
-    low, high = _part(element, "sub"), _part(element, "sup")
-    bounds = (f"_{{{low}}}" if low else "") + (f"^{{{high}}}" if high else "")
-    return f"{_NAMED.get(sign or '∫', sign or '')}{bounds} {_part(element, 'e')}"
+    return f"{_NAMED.get(sign or '∫', sign or '')}{_bounds(element)} {_part(element, 'e')}"
 
 
 def _delimited(element: Any) -> str:
@@ -108,6 +106,10 @@ def _matrix(element: Any) -> str:
 
 def _characters(text: str) -> str:
     return "".join(f"{_NAMED[each]} " if each in _NAMED else each.translate(_ESCAPED) for each in text)
+
+
+def _scripted(element: Any) -> str:
+    return _part(element, "e") + _bounds(element)
 
 
 _WRITERS: Mapping[str, Write] = {
@@ -337,8 +339,8 @@ class _Reader:
             "commentReference": lambda note: f"[^comment-{attribute(note, 'id')[:9]}]",
             "AlternateContent": self._alternative,
             "txbxContent": self._box,
-            "chart": self._chart,
-            "relIds": self._diagram,
+            "chart": lambda each: self._related(attribute(each, "id"), chart),
+            "relIds": lambda each: self._related(attribute(each, "dm"), diagram),
             "sdt": self._control,
         }
 
@@ -367,16 +369,11 @@ class _Reader:
         self.boxes = [*outer, *filter(None, [joined(self.blocks(element))])]
         return ""
 
-    def _chart(self, element: Any) -> str:
-        relation = self.links.get(attribute(element, "id"))
+    def _related(self, id: str, read: Callable[[Any], Iterable[str]]) -> str:
+        """Read a chart or a diagram, which is shown after the paragraph."""
+        relation = self.links.get(id)
         if relation is not None:
-            self.boxes.append(joined(chart(self.archive.xml(relation.target))))
-        return ""
-
-    def _diagram(self, element: Any) -> str:
-        relation = self.links.get(attribute(element, "dm"))
-        if relation is not None:
-            self.boxes.append(joined(diagram(self.archive.xml(relation.target))))
+            self.boxes.append(joined(read(self.archive.xml(relation.target))))
         return ""
 
     def _control(self, element: Any) -> str:

@@ -6,12 +6,13 @@
 import asyncio
 import json
 import shutil
-from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from contextlib import ExitStack
 from datetime import UTC, datetime
 from functools import wraps
+from io import BytesIO
 from pathlib import Path
-from typing import IO, Any, Concatenate, ParamSpec, TypeVar
+from typing import Any, Concatenate, ParamSpec, TypeVar
 
 from conspectus.errors import StorageError, UnreadableFile
 from conspectus.model.ids import JobId
@@ -48,7 +49,8 @@ class LocalJobFiles:
         """Store a secret in a file for the current account only. Raises StorageError."""
         try:
             self._private(self._secrets)
-            _write(self._secrets / job, [json.dumps(dict(secret)).encode()])
+            with written(self._secrets / job, new=False) as file:
+                file.write(json.dumps(dict(secret)).encode())
             sync(self._secrets)
         except OSError as fault:
             raise StorageError(f"a secret could not be stored: {fault.strerror}") from fault
@@ -108,26 +110,13 @@ class LocalJobFiles:
 
 
 def _copy(upload: Upload, target: Path) -> None:
-    if isinstance(upload.data, bytes):
-        _write(target, [upload.data])
-        return
+    """Write a file for the current account only, and sync it to disk."""
     try:
-        source = upload.data.open("rb")
+        source = BytesIO(upload.data) if isinstance(upload.data, bytes) else upload.data.open("rb")
     except OSError as fault:
         raise UnreadableFile(upload.name, fault.strerror or str(fault)) from fault
-    with source:
-        _write(target, _blocks(source))
-
-
-def _blocks(source: IO[bytes]) -> Iterator[bytes]:
-    while block := source.read(BLOCK):
-        yield block
-
-
-def _write(target: Path, pieces: Iterable[bytes]) -> None:
-    """Write a file for the current account only, and sync it to disk."""
-    with written(target, new=False) as file:
-        file.writelines(pieces)
+    with source, written(target, new=False) as file:
+        shutil.copyfileobj(source, file, BLOCK)
 
 
 def _changed(path: Path) -> float:
