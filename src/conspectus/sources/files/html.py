@@ -1,13 +1,14 @@
 """Titles of Markdown and reStructuredText, and title and main text of HTML."""
 
 import re
-from collections.abc import Mapping
-from itertools import pairwise
+from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
 from lxml.etree import HTMLParser, LxmlError
 
 from conspectus.errors import MissingExtra, optional
+from conspectus.model.records import TextPosition
+from conspectus.text.positions import markdown_headings, rst_headings
 
 BLOCK_TAGS = """
 address article aside blockquote body br caption dd details div dl dt fieldset figcaption figure footer form
@@ -97,14 +98,8 @@ class Visible:
         return self
 
 
-FENCE = re.compile(r" {0,3}(`{3,}|~{3,})")
-HEADING = re.compile(r" {0,3}#{1,6}(?=[ \t])")
-CLOSING = re.compile(r"(?:^|[ \t])#+$")
-ATTRIBUTES = re.compile(r"(?<=\S)[ \t]+\{[^{}\n]*\}$")
-UNDERLINE = re.compile(r" {0,3}(=+|-+)[ \t]*")
 FRONT = re.compile(r"(---|\+\+\+)[ \t]*\n(.*?)\n\1[ \t]*(?:\n|\Z)", re.DOTALL)
 FRONT_TITLE = re.compile(r"^title[ \t]*[:=](.*)$", re.MULTILINE)
-ADORNMENT = re.compile(r"([!-/:-@\[-`{-~])\1{2,}[ \t]*")
 WORD = re.compile(r"\w+")
 
 DEEPEST = 200
@@ -126,28 +121,16 @@ def markdown_title(text: str) -> str:
     if front and (named := FRONT_TITLE.search(front[2])) and named[1].strip():
         value = named[1].strip()
         return value[1:-1] if len(value) > 1 and value[0] == value[-1] and value[0] in "'\"" else value
-    fence, previous = "", ""
-    for line in text[front.end() if front else 0 :].split("\n"):
-        mark = FENCE.match(line)
-        if mark and (not fence or mark[1].startswith(fence)):
-            fence = "" if fence else mark[1]
-        elif not fence and (heading := _heading(line)):
-            return heading
-        elif not fence and previous.strip() and UNDERLINE.fullmatch(line):
-            return previous.strip()
-        previous = "" if fence or mark or line.startswith("    ") else line
-    return ""
+    return _first(markdown_headings(text))
 
 
 def rst_title(text: str) -> str:
-    """Return the first line that is underlined by punctuation of at least its length."""
-    for line, under in pairwise(text.split("\n")):
-        title = line.strip()
-        if not title or ADORNMENT.fullmatch(line) or not ADORNMENT.fullmatch(under):
-            continue
-        if len(under.rstrip()) >= len(title):
-            return title
-    return ""
+    """Return the first heading; empty if there is none."""
+    return _first(rst_headings(text))
+
+
+def _first(headings: Iterator[TextPosition]) -> str:
+    return next((place.headings[-1] for place in headings), "")
 
 
 def read_html(text: str) -> HtmlPage:
@@ -175,9 +158,3 @@ def _main_part(text: str) -> str:
     except (LxmlError, ValueError, RecursionError):
         return ""
     return main or ""
-
-
-def _heading(line: str) -> str:
-    """Return the text of a `# heading` line; empty for other lines."""
-    mark = HEADING.match(line)
-    return ATTRIBUTES.sub("", CLOSING.sub("", line[mark.end() :].strip())).strip() if mark else ""
