@@ -204,10 +204,9 @@ def _document(row: Row) -> NewDocument:
 
 def _syntax(row: Row) -> Syntax:
     name = row.optional("syntax") or "plain"
-    for known in get_args(Syntax):
-        if name == known:
-            return cast(Syntax, known)
-    raise InvalidInput(row.place, f"'syntax' must be one of {', '.join(get_args(Syntax))}")
+    if name not in get_args(Syntax):
+        raise InvalidInput(row.place, f"'syntax' must be one of {', '.join(get_args(Syntax))}")
+    return cast(Syntax, name)
 
 
 def _query(row: Row, grades: Mapping[str, float]) -> JudgedQuery:

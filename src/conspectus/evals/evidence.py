@@ -256,7 +256,7 @@ async def evidence(
     budgets = options.get("budgets", BUDGETS)
     if any(maximum < 0 for maximum in budgets):
         raise InvalidInput("max_tokens", "must not be negative")
-    report_progress = progress or _silent
+    report_progress = progress or (lambda *_: None)
     chosen = settings or Settings.from_environment()
     data = read_evidence_set(Path(directory), chosen, pages=options.get("pages"))
     texts = {document.key or "": document.text for document in data.documents}
@@ -277,10 +277,6 @@ async def evidence(
             windows = {WINDOWS: shown} if options.get("windows") else {}
             report[kind] = {**means, "asked": len(questions), BY_QUESTION: shares, **windows}
     return report
-
-
-def _silent(what: str, done: int, total: int) -> None:
-    """A progress callback that does nothing."""
 
 
 Cited = Sequence[tuple[str, Citation]]

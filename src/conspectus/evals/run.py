@@ -153,13 +153,6 @@ class _Run:
         return list(best.values())[:depth]
 
 
-@dataclass(frozen=True, slots=True)
-class _Answer:
-    turn_recall: float
-    in_budget: float
-    session_hit: float
-
-
 def fresh_folder() -> tempfile.TemporaryDirectory[str]:
     """Return a folder for a store that is deleted afterwards."""
     return tempfile.TemporaryDirectory(prefix="conspectus-eval-")
@@ -220,37 +213,30 @@ async def _judge(
 
 async def _answer(
     run: _Run, data: ConversationSet, question: CitedQuestion, *, query: Query, max_tokens: int
-) -> _Answer:
+) -> dict[str, float]:
     hits = await run.hits(query, depth=10)
     window = await run.engine.window(query, Budget(max_tokens, tokenizer="o200k_base"))
     cited = [run.keys[citation.document] for citation in window.citations]
     turns = data.conversations[question.conversation]
     sessions = {turn.thread for turn in turns if turn.key in question.evidence}
-    return _Answer(
-        turn_recall=recall([run.keys[hit.document.id] for hit in hits], question.evidence, depth=10),
-        in_budget=recall(cited, question.evidence, depth=len(cited)),
-        session_hit=float(bool(hits) and hits[0].document.thread in sessions),
-    )
+    return {
+        "turn_recall@10": recall([run.keys[hit.document.id] for hit in hits], question.evidence, depth=10),
+        "evidence_in_budget": recall(cited, question.evidence, depth=len(cited)),
+        "session_hit@1": float(bool(hits) and hits[0].document.thread in sessions),
+    }
 
 
-def _summary(questions: Sequence[CitedQuestion], answers: Sequence[_Answer]) -> ConversationReport:
+def _summary(questions: Sequence[CitedQuestion], answers: Sequence[dict[str, float]]) -> ConversationReport:
     categories: dict[str, list[float]] = defaultdict(list)
     for question, answer in zip(questions, answers, strict=True):
-        categories[question.category].append(answer.turn_recall)
+        categories[question.category].append(answer["turn_recall@10"])
     return {
-        "turn_recall@10": percent([answer.turn_recall for answer in answers]),
+        "turn_recall@10": percent([each["turn_recall@10"] for each in answers]),
         "by_category": {name: percent(categories[name]) for name in sorted(categories)},
-        "evidence_in_budget": percent([answer.in_budget for answer in answers]),
-        "session_hit@1": percent([answer.session_hit for answer in answers]),
+        "evidence_in_budget": percent([each["evidence_in_budget"] for each in answers]),
+        "session_hit@1": percent([each["session_hit@1"] for each in answers]),
         "questions": len(questions),
-        "by_question": {
-            question.id: {
-                "turn_recall@10": answer.turn_recall,
-                "evidence_in_budget": answer.in_budget,
-                "session_hit@1": answer.session_hit,
-            }
-            for question, answer in zip(questions, answers, strict=True)
-        },
+        "by_question": {question.id: answer for question, answer in zip(questions, answers, strict=True)},
     }
 
 

@@ -8,7 +8,7 @@ from concurrent.futures import ProcessPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from multiprocessing import get_context
-from typing import Final, TypedDict
+from typing import Final, TypedDict, cast
 
 from conspectus import bootstrap
 from conspectus.engine import Engine
@@ -299,15 +299,8 @@ async def trust(
             done += min(STORE, histories - done)
             if progress is not None:
                 progress("histories", done, histories)
-    return {
-        "histories": histories,
-        "writes": counts["writes"],
-        "laundering": counts["laundering"],
-        "checked": counts["checked"],
-        "quarantined": counts["quarantined"],
-        "levels_raised": counts["levels_raised"],
-        "quarantined_shown": counts["quarantined_shown"],
-    }
+    counts["histories"] = histories
+    return cast(TrustReport, {name: counts[name] for name in TrustReport.__annotations__})
 
 
 def _in_one_store(numbers: range, seed: int, settings: Settings) -> Counter[str]:

@@ -29,25 +29,10 @@ TurnsReport = TypedDict(
 Rewrite: TypeAlias = Callable[[str, Sequence[Message]], str]
 
 
-def alone(message: str, history: Sequence[Message]) -> str:
-    """Return the last turn."""
-    return message
-
-
-def with_previous(message: str, history: Sequence[Message]) -> str:
-    """Return the previous user turn and the last turn."""
-    return " ".join([*_users(history)[-1:], message])
-
-
-def with_every(message: str, history: Sequence[Message]) -> str:
-    """Return all user turns."""
-    return " ".join([*_users(history), message])
-
-
 WAYS: Mapping[str, Rewrite] = {
-    "last": alone,
-    "previous": with_previous,
-    "every": with_every,
+    "last": lambda message, _: message,
+    "previous": lambda message, history: " ".join([*_users(history)[-1:], message]),
+    "every": lambda message, history: " ".join([*_users(history), message]),
     "standalone": standalone,
 }
 

@@ -6,7 +6,6 @@
 The engine is one of `conspectus.open` or `conspectus.connect`, blocking or not, or the path of a store.
 """
 
-import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import chain
 from typing import TypeVar
@@ -14,7 +13,7 @@ from typing import TypeVar
 from conspectus.engine.any_engine import AnyEngine
 from conspectus.errors import InvalidInput, MissingExtra
 from conspectus.integrations.event_loop import Closing, Given, both, calls_to
-from conspectus.integrations.langgraph_checkpoints import ConspectusSaver
+from conspectus.integrations.langgraph_checkpoints import ConspectusSaver, key_of
 from conspectus.integrations.texts import COMPARISONS, Selection, Text, Texts
 from conspectus.model.filter import EVERYTHING, And, Between, Exists, Filter, Not
 from conspectus.model.records import Document
@@ -69,7 +68,7 @@ class ConspectusStore(Closing, BaseStore):
         for op in asked:
             validate_op_namespace(op)
         read = [None if isinstance(op, PutOp) else await self._read(engine, op) for op in asked]
-        puts = {_key(*op.namespace, op.key): op for op in asked if isinstance(op, PutOp)}
+        puts = {key_of(*op.namespace, op.key): op for op in asked if isinstance(op, PutOp)}
         kept = [self._text(key, op) for key, op in puts.items() if op.value is not None]
         await self._texts.add(engine, kept)
         await self._texts.remove(engine, puts.keys() - {each.id for each in kept})
@@ -82,7 +81,7 @@ class ConspectusStore(Closing, BaseStore):
             return await self._namespaces(engine, op)
         if isinstance(op, SearchOp):
             return await self._search(engine, op)
-        found = await self._texts.documents(engine, Selection([_key(*op.namespace, op.key)]))
+        found = await self._texts.documents(engine, Selection([key_of(*op.namespace, op.key)]))
         return _item(Item, found[0]) if found else None
 
     async def _search(self, engine: AnyEngine, op: SearchOp) -> list[SearchItem]:
@@ -113,10 +112,6 @@ class ConspectusStore(Closing, BaseStore):
         texts = chain.from_iterable(get_text_at_path(op.value, path) for path in paths)
         namespace = ".".join((*op.namespace, ""))
         return Text(key, "\n".join(texts), {"namespace": namespace, "key": op.key, "value": op.value})
-
-
-def _key(*parts: str) -> str:
-    return json.dumps(parts, ensure_ascii=False)
 
 
 def _item(kind: Callable[..., AnyItem], stored: Document, **more: float) -> AnyItem:

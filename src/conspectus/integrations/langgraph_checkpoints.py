@@ -114,7 +114,7 @@ class ConspectusSaver(Closing, BaseCheckpointSaver[int]):
 
     async def _delete_thread(self, engine: AnyEngine, thread_id: str) -> None:
         """Delete a thread with its checkpoints and writes."""
-        await self._values.remove(engine, [_key(thread_id)])
+        await self._values.remove(engine, [key_of(thread_id)])
 
     async def _delete_for_runs(self, engine: AnyEngine, run_ids: Sequence[str]) -> None:
         """Delete the checkpoints of runs, with their writes."""
@@ -130,8 +130,8 @@ class ConspectusSaver(Closing, BaseCheckpointSaver[int]):
         data = await self._values.read(engine, rows)
         copies, target = [], target_thread_id
         for row in (each for each in rows if each.id in data):
-            key = _key(target, *json.loads(row.key)[1:])
-            copies.append(Value(key, data[row.id], {**row.metadata, "thread": target}, _key(target)))
+            key = key_of(target, *json.loads(row.key)[1:])
+            copies.append(Value(key, data[row.id], {**row.metadata, "thread": target}, key_of(target)))
         await self._values.add(engine, copies)
 
     async def _prune(
@@ -170,7 +170,7 @@ class ConspectusSaver(Closing, BaseCheckpointSaver[int]):
     def _value(self, place: Place, more: Sequence[str | int], value: object, beside: Facts) -> Value:
         form, data = self.serde.dumps_typed(value)
         names = dict(zip(("thread", "namespace", "checkpoint"), place, strict=True))
-        return Value(_key(*place, *more), data, {**names, "form": form, **beside}, _key(place[0]))
+        return Value(key_of(*place, *more), data, {**names, "form": form, **beside}, key_of(place[0]))
 
     async def _rows(self, engine: AnyEngine, config: RunnableConfig | None) -> Sequence[Document]:
         """Return the checkpoints and writes of a config, which may leave out namespace and checkpoint."""
@@ -179,7 +179,7 @@ class ConspectusSaver(Closing, BaseCheckpointSaver[int]):
         namespace, checkpoint = config["configurable"].get("checkpoint_ns"), get_checkpoint_id(config)
         parts = [] if namespace is None else [Eq(("namespace",), namespace)]
         parts += [Eq(("checkpoint",), checkpoint)] if checkpoint else []
-        selection = Selection(filter=And(tuple(parts)), below=_key(_place(config)[0]))
+        selection = Selection(filter=And(tuple(parts)), below=key_of(_place(config)[0]))
         return await self._values.documents(engine, selection)
 
     async def _tuples(self, engine: AnyEngine, rows: Sequence[Document]) -> Sequence[CheckpointTuple]:
@@ -194,7 +194,8 @@ class ConspectusSaver(Closing, BaseCheckpointSaver[int]):
         return [_tuple(head, writes.get(_of(head), ()), loaded) for head in heads]
 
 
-def _key(*parts: str | int) -> str:
+def key_of(*parts: str | int) -> str:
+    """Return the key of a document with these names."""
     return json.dumps(parts, ensure_ascii=False)
 
 
