@@ -70,15 +70,11 @@ class Asker:
             if self.profile is None
             else QueryContext(question.conversation, question.thread, at, self.profile)
         )
-        return Query(question.text, filter=_known(question, here, at), query_context=situation)
-
-
-def _known(question: CitedQuestion, here: Filter, at: datetime | None) -> Filter:
-    """Return the filter for messages before the question."""
-    if question.before is None:
-        return here
-    before = And((here, Between("sequence", None, question.before)))
-    return before if at is None else Or((before, And((Not(here), Overlaps(None, at)))))
+        known: Filter = here
+        if question.before is not None:
+            known = And((here, Between("sequence", None, question.before)))
+            known = known if at is None else Or((known, And((Not(here), Overlaps(None, at)))))
+        return Query(question.text, filter=known, query_context=situation)
 
 
 def _end(turns: Sequence[NewDocument]) -> datetime | None:

@@ -130,7 +130,8 @@ class _Run:
 
     async def _take_pages(self, entries: Iterable[ConnectorEntry]) -> None:
         """Parents before children, space by space; where they go round in a circle, without parents."""
-        waiting = {each.key: each for each in map(_rooted, entries)}
+        rooted = (replace(each, parent=None) if each.parent == each.key else each for each in entries)
+        waiting = {each.key: each for each in rooted}
         while waiting:
             ready = [each for each in waiting.values() if each.parent not in waiting]
             if not ready:
@@ -278,10 +279,6 @@ def _opened(cursor: str | None) -> tuple[str | None, dict[str, ConnectorEntry]]:
         return envelope["cursor"], {each["key"]: ConnectorEntry(**each) for each in envelope["retry"]}
     except (ValueError, KeyError, TypeError):
         return None, {}
-
-
-def _rooted(entry: ConnectorEntry) -> ConnectorEntry:
-    return replace(entry, parent=None) if entry.parent == entry.key else entry
 
 
 def _slices(items: Sequence[T], size: int) -> Iterator[Sequence[T]]:

@@ -66,11 +66,11 @@ class OneSource:
         where = None if source is None else selection.condition(source)
         return 0 if where is None else await engine.documents.count(collection=self.collection, filter=where)
 
-    async def texts_of(self, engine: AnyEngine, documents: Sequence[Document]) -> dict[str, str]:
+    async def texts_of(self, engine: AnyEngine, ids: Sequence[str]) -> dict[str, str]:
         """Return the texts of documents by id, without those that were deleted meanwhile."""
         texts: dict[str, str] = {}
-        for start in range(0, len(documents), PAGE):
-            texts |= await engine.documents.get_texts([each.id for each in documents[start : start + PAGE]])
+        for start in range(0, len(ids), PAGE):
+            texts |= await engine.documents.get_texts(ids[start : start + PAGE])
         return texts
 
     async def remove(self, engine: AnyEngine, keys: Iterable[str]) -> None:
@@ -103,14 +103,13 @@ class Values(OneSource):
         if source is None:
             return [None] * len(keys)
         ids = [stable_id("document", source, key) for key in keys]
-        asked, texts = list(dict.fromkeys(ids)), dict[str, str]()
-        for start in range(0, len(asked), BATCH):
-            texts |= await engine.documents.get_texts(asked[start : start + BATCH])
+        texts = await self.texts_of(engine, list(dict.fromkeys(ids)))
         return [self.decoded(texts[each]) if each in texts else None for each in ids]
 
     async def read(self, engine: AnyEngine, documents: Sequence[Document]) -> dict[str, bytes]:
         """Return the values of documents by id, without those that were deleted meanwhile."""
-        return {name: self.decoded(text) for name, text in (await self.texts_of(engine, documents)).items()}
+        texts = await self.texts_of(engine, [each.id for each in documents])
+        return {name: self.decoded(text) for name, text in texts.items()}
 
     async def add(self, engine: AnyEngine, values: Iterable[Value]) -> None:
         """Set values, in one transaction for up to 500. Of duplicate keys, the last one is stored."""
@@ -272,7 +271,7 @@ class Texts(OneSource):
     async def get(self, engine: AnyEngine, selection: Selection, limit: int | None = None) -> list[Text]:
         """Return the first selected texts, in the order in which they were added."""
         documents = await self.documents(engine, selection, limit)
-        texts = await self.texts_of(engine, documents)
+        texts = await self.texts_of(engine, [each.id for each in documents])
         return [_text(each, texts[each.id]) for each in documents if each.id in texts]
 
     async def delete(self, engine: AnyEngine, selection: Selection) -> int:

@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import partial
 from io import BytesIO
+from itertools import chain, count
 from pathlib import Path
 from typing import IO
 
@@ -236,12 +237,8 @@ class ChannelNames:
     def take(self, *candidates: str) -> str:
         """Return the first free candidate, else the last one with a number appended."""
         names = [as_name(each) for each in candidates if each.strip()] or ["unnamed"]
-        free = next((name for name in names if name not in self._taken), None)
-        number = 2
-        while free is None:
-            numbered = f"{names[-1]} ({number})"
-            free = None if numbered in self._taken else numbered
-            number += 1
+        numbered = (f"{names[-1]} ({number})" for number in count(2))
+        free = next(name for name in chain(names, numbered) if name not in self._taken)
         self._taken.add(free)
         return free
 

@@ -6,7 +6,7 @@ made, also for unclosed or deeply nested markup.
 
 import html
 import re
-from collections.abc import Callable, Collection
+from collections.abc import Collection
 from dataclasses import dataclass, field
 
 WHOLE = """
@@ -205,13 +205,11 @@ def _cell(text: str) -> str:
 
 
 def _line(line: str) -> str:
-    marks = LIST.match(line)
-    renderers: tuple[tuple[bool, Callable[[str], str]], ...] = (
-        (line.startswith("----"), lambda _: ""),
-        (line.startswith("=") and line.endswith("="), _heading),
-        (marks is not None, _item),
-    )
-    return next((render(line) for applies, render in renderers if applies), line)
+    if line.startswith("----"):
+        return ""
+    if line.startswith("=") and line.endswith("="):
+        return _heading(line)
+    return _item(line) if LIST.match(line) else line
 
 
 def _heading(line: str) -> str:

@@ -344,7 +344,9 @@ class LocalFiles:
     def _discover(self, paths: Sequence[Path]) -> Iterator[FoundFile]:
         taken: set[str] = set()
         for path in paths:
-            for found in self._below(path):
+            walk = _Walk(path.resolve(), self.settings.max_folder_depth)
+            alone = FoundFile(path, path.name, _size(path), is_named=True)
+            for found in walk.files(path, 0) if path.is_dir() else [alone]:
                 whole = found.path.absolute().as_posix()
                 unique = replace(found, name=whole) if found.name in taken else found
                 if unique.name in taken:
@@ -353,11 +355,6 @@ class LocalFiles:
                 if len(taken) > self.settings.max_files:
                     raise TooLarge("files", size=len(taken), limit=self.settings.max_files, unit="files")
                 yield unique
-
-    def _below(self, path: Path) -> Iterator[FoundFile]:
-        if path.is_dir():
-            return _Walk(path.resolve(), self.settings.max_folder_depth).files(path, 0)
-        return iter([FoundFile(path, path.name, path.stat().st_size, is_named=True)])
 
     def _read(self, found: FoundFile) -> bytes:
         """Return the bytes of a regular file. The size limit is checked before and during reading."""

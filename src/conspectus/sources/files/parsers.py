@@ -13,6 +13,7 @@ from conspectus.errors import UnreadableFile
 from conspectus.model.records import NewDocument, Syntax
 from conspectus.sources.files.html import markdown_title, read_html, rst_title
 from conspectus.sources.files.markdown_blocks import Extract
+from conspectus.sources.json_values import text_in, word_in
 from conspectus.sources.subtitles.caption_import import captions
 from conspectus.sources.subtitles.json_captions import is_captions
 from conspectus.sources.subtitles.ttml import is_ttml
@@ -327,26 +328,16 @@ def _document(value: object, prefix: str, number: int) -> NewDocument | None:
         return NewDocument(value, key=f"{prefix}{number}") if value.strip() else None
     if not isinstance(value, Mapping):
         return None
-    used = next((name for name in TEXT_FIELDS if _is_text(value.get(name))), None)
+    used = next((name for name in TEXT_FIELDS if text_in(value, name)), None)
     if used is None:
         return None
     title = value.get("title")
     named = isinstance(title, str)
-    own = next((value[name] for name in ID_FIELDS if _is_id(value.get(name))), number)
+    own = word_in(value, *ID_FIELDS) or number
     spent = {used, "title"} if named else {used}
     return NewDocument(
         value[used],
         title=str(title) if named else "",
         key=f"{prefix}{own}",
         metadata={name: item for name, item in value.items() if name not in spent},
-    )
-
-
-def _is_text(value: object) -> bool:
-    return isinstance(value, str) and bool(value.strip())
-
-
-def _is_id(value: object) -> bool:
-    return (isinstance(value, str) and bool(value.strip())) or (
-        isinstance(value, int) and not isinstance(value, bool)
     )

@@ -274,7 +274,16 @@ class WebFetcher(_HttpClient):
             moved = response.status in REDIRECTS and "location" in headers
             empty = moved or request.method == "HEAD"
             content = b"" if empty else await self._body(response, headers)
-        return _fetched(url, response.status, headers, content)
+        given = headers.get("content-type", "")
+        charset = CHARSET.search(given)
+        return Fetched(
+            url=str(url),
+            status=response.status,
+            content_type=given.split(";")[0].split(",")[0].strip().lower(),
+            charset=charset[1].lower() if charset else None,
+            body=content,
+            headers=headers,
+        )
 
     async def _body(self, response: httpcore.Response, headers: Mapping[str, str]) -> bytes:
         limit = self._limits.max_bytes
@@ -342,19 +351,6 @@ def _header_text(value: bytes) -> str:
         return value.decode("utf-8")
     except UnicodeDecodeError:
         return value.decode("latin-1")
-
-
-def _fetched(url: Url, status: int, headers: Mapping[str, str], body: bytes) -> Fetched:
-    given = headers.get("content-type", "")
-    charset = CHARSET.search(given)
-    return Fetched(
-        url=str(url),
-        status=status,
-        content_type=given.split(";")[0].split(",")[0].strip().lower(),
-        charset=charset[1].lower() if charset else None,
-        body=body,
-        headers=headers,
-    )
 
 
 ID_HEADER: Final = "Conspectus-Id"
