@@ -372,7 +372,7 @@ class EngineContext:
         if space is None or waits is False:
             return
         if not wait:
-            gave_up = self.core.backfill.gave_up_within(collection, rested)
+            gave_up = self.core.backfill.of(collection.id).gave_up_within(rested)
             if gave_up or not (waits or await self.core.records.count_unembedded(collection.id, space)):
                 return
         embedder = await self.embedder(collection)

@@ -322,7 +322,7 @@ class Searcher:
         self, found: Retrieval, query: Query, place: SourceRef, space: EmbeddingSpace | None
     ) -> Retrieval:
         """Add a notice if vector search is incomplete."""
-        problem = self._core.backfill.problem(place.collection)
+        problem = self._core.backfill.of(place.collection.id).error
         if problem is not None:
             said = str(problem) if place.sees_all else STOPPED
             return replace(found, notices=(*found.notices, said))

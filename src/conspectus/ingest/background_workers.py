@@ -110,7 +110,7 @@ class Workers:
         """The worker of a collection, which need not have begun."""
         return self._works.setdefault(collection, PendingWork())
 
-    def wake(self, collection: CollectionId, chore: BackgroundTask) -> PendingWork:
+    def start(self, collection: CollectionId, chore: BackgroundTask) -> PendingWork:
         """Make sure that a worker is running that will see everything committed before this call."""
         work = self.of(collection)
         work.again, work.error, work.has_work = True, None, None
@@ -120,7 +120,7 @@ class Workers:
             work.task = asyncio.create_task(self._run(work, chore))
         return work
 
-    async def wait_until_done(
+    async def until_done(
         self, work: PendingWork, total: Callable[[], Awaitable[int]], progress: Progress | None
     ) -> int:
         """Wait until a worker that was just woken is done; how much it did. Raises what stopped it."""
@@ -327,7 +327,7 @@ async def _store(
     return await records.put_vectors(batch[0].document.collection, embedder.space, list(pairs))
 
 
-class Backfill:
+class Backfill(Workers):
     """Starts, watches and stops the embedding workers of one engine."""
 
     def __init__(
@@ -337,50 +337,37 @@ class Backfill:
 
         `follow` updates the index of a collection with new vectors.
         """
+        super().__init__(turn, "embedding")
         self._records = records
         self._portions = portions
-        self._workers = Workers(turn, "embedding")
         self._follow = follow
 
     def wake(self, collection: Collection, embedder: Embedder) -> PendingWork:
         """Make sure that a worker is running that will see everything committed before this call."""
         waits = partial(self._records.count_unembedded, collection.id, embedder.space)
-        return self._workers.wake(
-            collection.id, BackgroundTask(waits, partial(self._embed_all, collection, embedder))
-        )
+        chore = BackgroundTask(waits, partial(self._embed_all, collection, embedder))
+        return self.start(collection.id, chore)
 
     def wrote(self, collection: CollectionId, *, lacks_vectors: bool | None) -> None:
         """Remember what a write saw of the whole collection, for who asks next."""
-        self._workers.of(collection).has_work = lacks_vectors
+        self.of(collection).has_work = lacks_vectors
 
     def knows_of_work(self, collection: CollectionId) -> bool | None:
         """The result of the last write, once: later writes of other processes are not known."""
-        work = self._workers.of(collection)
+        work = self.of(collection)
         known, work.has_work = work.has_work, None
         return known
-
-    def problem(self, collection: Collection) -> ConspectusError | None:
-        """Why the last worker of the collection gave up, if it did."""
-        return self._workers.of(collection.id).error
-
-    def gave_up_within(self, collection: Collection, seconds: float) -> bool:
-        """Whether an error stopped the worker of the collection no longer ago than that."""
-        return self._workers.of(collection.id).gave_up_within(seconds)
 
     async def wait_until_done(
         self, collection: Collection, embedder: Embedder, progress: Progress | None = None
     ) -> int:
         """Wait until everything is embedded and say how many vectors came. Raises what stopped the worker."""
         total = partial(self._records.count_unembedded, collection.id, embedder.space)
-        work = self._workers.of(collection.id)
+        work = self.of(collection.id)
         if not work.runs and not await total():
             work.error = None
             return 0
-        return await self._workers.wait_until_done(self.wake(collection, embedder), total, progress)
-
-    async def close(self) -> None:
-        """Stop all workers; what they did not finish is found again at the next start."""
-        await self._workers.close()
+        return await self.until_done(self.wake(collection, embedder), total, progress)
 
     async def _embed_all(self, collection: Collection, embedder: Embedder, work: PendingWork) -> None:
         """Portion by portion, until no chunk lacks a vector, those included that other processes embed."""
@@ -438,12 +425,12 @@ def title_names(title: str) -> list[Mention]:
     return [Mention(0, 0, name.strip(), key, SUBJECT) for key, name in spelt.items() if key]
 
 
-class NameReader:
+class NameReader(Workers):
     """Starts, watches and stops the readers of one engine."""
 
     def __init__(self, names: MentionStore, turn: Turn, extractor: Callable[[], EntityExtractor]) -> None:
+        super().__init__(turn, "looking for names")
         self._names = names
-        self._workers = Workers(turn, "looking for names")
         self._make = extractor
         self._extractor: EntityExtractor | None = None
         self._refused: dict[str, ProviderError] = {}
@@ -456,28 +443,27 @@ class NameReader:
 
     def wake(self, collection: CollectionId) -> PendingWork:
         """Make sure that a reader is running that will see everything committed before this call."""
-        if not self._workers.of(collection).runs:
+        if not self.of(collection).runs:
             self._refused.pop(collection, None)
         waits = partial(self._names.has_unread, collection)
-        return self._workers.wake(
-            collection, BackgroundTask(waits, partial(self._read, collection), MAX_GATHERED_BATCHES)
-        )
+        chore = BackgroundTask(waits, partial(self._read, collection), MAX_GATHERED_BATCHES)
+        return self.start(collection, chore)
 
     def problem(self, collection: CollectionId) -> ConspectusError | None:
         """Why the last worker of the collection stopped, or a passage could not be processed."""
-        return self._workers.of(collection).error or self._refused.get(collection)
+        return self.of(collection).error or self._refused.get(collection)
 
     async def wait_until_done(self, collection: CollectionId, progress: Progress | None = None) -> int:
         """Wait until all passages are processed; return how many were. Raises the worker's error."""
         total = partial(self._names.count_unread, collection)
-        read = await self._workers.wait_until_done(self.wake(collection), total, progress)
+        read = await self.until_done(self.wake(collection), total, progress)
         if problem := self.problem(collection):
             raise problem
         return read
 
     async def close(self) -> None:
         """Stop all readers; what they did not finish is found again at the next start."""
-        await self._workers.close()
+        await super().close()
         if self._extractor is not None:
             await self._extractor.close()
 
