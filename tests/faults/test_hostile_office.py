@@ -9,6 +9,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -17,7 +18,8 @@ from hypothesis import strategies as st
 
 from conspectus.errors import ConspectusError, TooLarge, UnreadableFile
 from conspectus.ports import FoundFile, ParsedFile
-from conspectus.sources.files.local_files import Children, LocalFiles, ParserLimits
+from conspectus.settings import Settings
+from conspectus.sources.files.local_files import Children, LocalFiles
 from tests.office_samples import (
     docx,
     epub,
@@ -33,8 +35,8 @@ from tests.office_samples import (
 )
 from tests.repetitions import tries
 
-LIMITS = {"parse_seconds": 20, "parse_memory_bytes": 600_000_000, "max_unpacked_bytes": 50_000_000}
-FILES = LocalFiles(**LIMITS)
+LIMITS = Settings(parse_timeout_seconds=20, parse_max_memory_bytes=600_000_000, max_unpacked_bytes=50_000_000)
+FILES = LocalFiles(LIMITS)
 SOUND = {
     "a.docx": docx(heading("Guide") + paragraph("Some text.") * 20),
     "a.pptx": pptx([shape("Title", placeholder="title") + shape("one", "two", placeholder="body")]),
@@ -147,7 +149,7 @@ def test_what_needs_too_much_memory_or_time_is_stopped() -> None:
     assert "bytes of memory" in refused(docx(f"<w:tbl>{f'<w:tr>{wide}{wide}</w:tr>' * 90}</w:tbl>"))
     far = '<row r="1048576"><c r="XFD1048576"><v>2</v></c></row>'
     assert "bytes of memory" in refused(xlsx({"One": row(1, "1") + far}), "a.xlsx")
-    hasty = LocalFiles(**{**LIMITS, "parse_seconds": 1, "parse_memory_bytes": 4_000_000_000})
+    hasty = LocalFiles(replace(LIMITS, parse_timeout_seconds=1, parse_max_memory_bytes=4_000_000_000))
     assert "more than 1 seconds" in refused(SLOW, "a.pdf", hasty)
 
 
@@ -216,7 +218,7 @@ def test_a_reader_can_open_nothing_and_have_no_more_memory() -> None:
 def test_one_child_reads_many_files_and_ends_with_its_files() -> None:
     gc.collect()
     before = children()
-    files = LocalFiles(**LIMITS)
+    files = LocalFiles(LIMITS)
     assert files.parse_bytes(SOUND["a.pdf"], "a.pdf").documents
     [child] = children() - before
     for name, data in SOUND.items():
@@ -229,7 +231,7 @@ def test_one_child_reads_many_files_and_ends_with_its_files() -> None:
 
 
 def test_a_child_that_is_killed_while_it_waits_is_replaced() -> None:
-    files = LocalFiles(**LIMITS)
+    files = LocalFiles(LIMITS)
     before = children()
     assert files.parse_bytes(SOUND["a.pdf"], "a.pdf").documents
     for child in children() - before:
@@ -238,7 +240,7 @@ def test_a_child_that_is_killed_while_it_waits_is_replaced() -> None:
 
 
 def test_a_child_that_dies_over_a_file_costs_that_file() -> None:
-    files, reasons, before = LocalFiles(**LIMITS), [], children()
+    files, reasons, before = LocalFiles(LIMITS), [], children()
 
     def read() -> None:
         with pytest.raises(UnreadableFile) as caught:
@@ -256,7 +258,7 @@ def test_a_child_that_dies_over_a_file_costs_that_file() -> None:
 
 
 def test_a_reader_that_does_not_start_says_so() -> None:
-    children_ = Children(ParserLimits(seconds=5, memory_bytes=1_000_000, unpacked_bytes=1_000_000))
+    children_ = Children(Settings(parse_timeout_seconds=5, parse_max_memory_bytes=1_000_000))
     with pytest.raises(UnreadableFile, match=r"memory|reader"):
         children_.read("pdf", SOUND["a.pdf"], "a.pdf")
 

@@ -14,8 +14,9 @@ from hypothesis import strategies as st
 from tests.chat_exports import discord, folder, posted, read, said, slack, zipped
 
 from conspectus.errors import ConspectusError
-from conspectus.ingest.prepare import DocumentLimits, named, storable
+from conspectus.ingest.prepare import named, storable
 from conspectus.model.channels import ARCHIVE_KINDS, ArchiveKind, ChatArchive
+from conspectus.settings import Settings
 from conspectus.sources.chats.irc import IrcEntry, parsed
 from conspectus.text.clean import clean
 
@@ -75,7 +76,7 @@ def assert_sound(archive: ChatArchive) -> None:
     assert len({channel.name for channel in archive.channels}) == len(archive.channels)
     for channel in archive.channels:
         assert named("source", channel.name)
-        storable(channel.metadata, DocumentLimits(0, 65_536, 16))
+        storable(channel.metadata, Settings())
         keys = [message.key for message in channel.messages]
         assert len(set(keys)) == len(keys) > 0
         for message in channel.messages:
@@ -83,7 +84,7 @@ def assert_sound(archive: ChatArchive) -> None:
             assert message.key and clean(message.key) == message.key
             assert message.author is None or (message.author.strip() and len(message.author) <= 200)
             assert message.at is None or (isinstance(message.at, datetime) and message.at.tzinfo is not None)
-            storable(message.metadata, DocumentLimits(0, 65_536, 16))
+            storable(message.metadata, Settings())
 
 
 def everything(archive: ChatArchive) -> set[str]:

@@ -9,6 +9,7 @@ from tests.chat_exports import folder, only, read
 
 from conspectus.errors import UnreadableFile
 from conspectus.model.channels import NewMessage
+from conspectus.settings import Settings
 from conspectus.sources.chats.archives import LocalArchives
 
 
@@ -165,7 +166,7 @@ def test_other_fields_are_metadata_as_far_as_they_can_be_stored(tmp_path: Path) 
     large = lines(tmp_path, {"text": "a", "large": "é" * 40_000})
     assert only(read(large)).messages[0].metadata == {}
     assert read(large).notices == ("metadata over the size limit, skipped: 1 (talk.jsonl:1)",)
-    roomy = LocalArchives(max_metadata_bytes=100_000).read(large)
+    roomy = LocalArchives(Settings(max_metadata_bytes=100_000)).read(large)
     assert only(roomy).messages[0].metadata == {"large": "é" * 40_000}
 
 

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from conspectus.errors import ConspectusError, TooLarge, UnreadableFile, UnsupportedContent
 from conspectus.ports import FoundFile, ParsedFile
+from conspectus.settings import Settings
 from conspectus.sources.encoding import decode
 from conspectus.sources.files.local_files import LocalFiles
 
@@ -89,7 +90,7 @@ def test_rules_that_cannot_be_read_ignore_nothing(tmp_path: Path) -> None:
 def test_a_large_file_of_an_unsupported_kind_is_unsupported(tmp_path: Path) -> None:
     (tmp_path / "film.mp4").write_bytes(b"\0\0\0\x18ftypmp42" + bytes(100))
     with pytest.raises(UnsupportedContent):
-        parse(tmp_path / "film.mp4", LocalFiles(max_file_bytes=50))
+        parse(tmp_path / "film.mp4", LocalFiles(Settings(max_file_bytes=50)))
 
 
 def test_a_loop_of_links_is_entered_once(tmp_path: Path) -> None:
@@ -166,11 +167,11 @@ def test_equal_names_from_two_folders_both_arrive_once(tmp_path: Path) -> None:
 def test_limits_are_named(tmp_path: Path) -> None:
     make(tmp_path, "a/b/c/d.md", "e.md")
     with pytest.raises(TooLarge, match="2 levels"):
-        names(tmp_path, files=LocalFiles(max_depth=1))
+        names(tmp_path, files=LocalFiles(Settings(max_folder_depth=1)))
     with pytest.raises(TooLarge, match="2 files"):
-        names(tmp_path, files=LocalFiles(max_files=1))
+        names(tmp_path, files=LocalFiles(Settings(max_files=1)))
     with pytest.raises(TooLarge, match="limit is 5") as caught:
-        parse(tmp_path / "e.md", LocalFiles(max_file_bytes=5))
+        parse(tmp_path / "e.md", LocalFiles(Settings(max_file_bytes=5)))
     assert (caught.value.size, caught.value.limit) == (12, 5)
 
 
@@ -210,7 +211,7 @@ def test_bytes_are_read_by_the_rules_of_files(tmp_path: Path) -> None:
     with pytest.raises(UnreadableFile, match="PNG image"):
         FILES.parse_bytes(b"\x89PNG\r\n\x1a\n", "a.md")
     with pytest.raises(TooLarge, match="limit is 3"):
-        LocalFiles(max_file_bytes=3).parse_bytes(b"text", "a.md")
+        LocalFiles(Settings(max_file_bytes=3)).parse_bytes(b"text", "a.md")
 
 
 @pytest.mark.parametrize(

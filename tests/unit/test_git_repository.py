@@ -12,6 +12,7 @@ import pytest
 
 from conspectus.errors import FetchFailed, ForbiddenAddress, InvalidInput, TooLarge
 from conspectus.model.connections import ConnectorEntry, Listing
+from conspectus.settings import Settings
 from conspectus.sources.connectors.git_repository import Git, GitRepository, Repository, checked
 from conspectus.sources.files.local_files import LocalFiles
 from conspectus.sources.web.address_policy import AddressPolicy
@@ -276,7 +277,7 @@ async def test_a_blob_over_the_limit_is_listed_and_fails(origin: Origin, tmp_pat
     origin.write("notes/large.md", "x" * 2_000)
     origin.write("notes/binary.md", "%PDF-1.7")
     origin.commit()
-    files = LocalFiles(max_file_bytes=1_000)
+    files = LocalFiles(Settings(max_file_bytes=1_000))
     connector = GitRepository(Repository(str(origin.root)), tmp_path / "copy", files=files)
     found = titles(await listed(connector))
     assert found.keys() == {"Set up", "Note", "large", "binary"}

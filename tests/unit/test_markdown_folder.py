@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from conspectus.errors import FetchFailed, NotFound, TooLarge, UnreadableFile
 from conspectus.model.connections import ConnectorEntry, Listing
 from conspectus.model.records import NewDocument
+from conspectus.settings import Settings
 from conspectus.sources.connectors.markdown_folder import (
     MarkdownFolder,
     page_id,
@@ -189,7 +190,7 @@ async def test_pages_that_cannot_be_read_are_listed_and_fail(tmp_path: Path) -> 
     write(tmp_path, {"s/large.md": "x" * 2_000, "s/good.md": "good"})
     (tmp_path / "s/binary.md").write_bytes(b"%PDF-1.7 binary")
     os.mkfifo(tmp_path / "s/pipe.md")
-    connector = MarkdownFolder(tmp_path, files=LocalFiles(max_file_bytes=1_000))
+    connector = MarkdownFolder(tmp_path, files=LocalFiles(Settings(max_file_bytes=1_000)))
     (listing,) = await listed(connector)
     failed = set()
     for entry in listing.entries:

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from conspectus.errors import InvalidInput, TooLarge
-from conspectus.ingest.prepare import DocumentLimits, storable
+from conspectus.ingest.prepare import storable
 from conspectus.memory.documents import document_of, memory_of
 from conspectus.memory.import_plan import merged
 from conspectus.memory.jsonl import Line, LineReader, MemoryVersionLine, Reference, line_of, read_line
@@ -21,9 +21,10 @@ from conspectus.model.graph import Fact
 from conspectus.model.ids import CollectionId, DocumentId, SourceId
 from conspectus.model.memory import Memory, NewMemory, Scope
 from conspectus.model.records import Document, Period
+from conspectus.settings import Settings
 from conspectus.text.clean import clean
 
-LIMITS = DocumentLimits(10_000, 10_000, 16)
+LIMITS = Settings(max_metadata_bytes=10_000)
 BEGIN = datetime(2026, 1, 5, 14, 30, 0, 123456, tzinfo=UTC)
 ANN = Scope("ann", "bot", "monday")
 OTHER = Reference(Scope("ann", "bot", "sunday"), "k2")

@@ -219,7 +219,7 @@ def test_what_cannot_be_read_says_why(
     data: bytes, name: str, error: type[ConspectusError], reason: str
 ) -> None:
     with pytest.raises(error, match=reason):
-        LocalFiles(max_unpacked_bytes=200_000).parse_bytes(data, name)
+        LocalFiles(Settings(max_unpacked_bytes=200_000)).parse_bytes(data, name)
 
 
 async def test_a_page_of_a_pdf_is_cited(tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 import conspectus
 from conspectus.errors import InvalidInput
-from conspectus.ingest.prepare import DocumentLimits, Preparation, describe, prepare
+from conspectus.ingest.prepare import Preparation, describe, prepare
 from conspectus.model.ids import CollectionId, SourceId
 from conspectus.model.records import NewDocument, PreparedChunk, Source, TextPosition
 from conspectus.settings import Settings
@@ -20,9 +20,13 @@ from conspectus.text.tokens import ESTIMATORS
 
 BY = Preparation(
     source=Source(SourceId("s"), CollectionId("c"), "notes"),
-    limits=DocumentLimits(characters=10_000, metadata_bytes=200, metadata_depth=3),
-    chunk_size=60,
-    chunk_overlap=10,
+    settings=Settings(
+        max_document_characters=10_000,
+        max_metadata_bytes=200,
+        max_metadata_depth=3,
+        chunk_size=60,
+        chunk_overlap=10,
+    ),
     count=ESTIMATORS["chars4_min1"],
     now=datetime(2026, 1, 5, 12, tzinfo=UTC),
 )

@@ -5,17 +5,22 @@ from datetime import UTC, datetime, timedelta, timezone
 import pytest
 
 from conspectus.errors import InvalidInput, TooLarge
-from conspectus.ingest.prepare import DocumentLimits, Preparation, describe, prepare
+from conspectus.ingest.prepare import Preparation, describe, prepare
 from conspectus.model.ids import CollectionId, SourceId
 from conspectus.model.records import NewDocument, Period, PreparedDocument, Source
+from conspectus.settings import Settings
 from conspectus.text.tokens import ESTIMATORS
 
 NOW = datetime(2026, 1, 5, 12, tzinfo=UTC)
 BY = Preparation(
     source=Source(SourceId("s"), CollectionId("c"), "notes"),
-    limits=DocumentLimits(characters=10_000, metadata_bytes=200, metadata_depth=3),
-    chunk_size=100,
-    chunk_overlap=10,
+    settings=Settings(
+        max_document_characters=10_000,
+        max_metadata_bytes=200,
+        max_metadata_depth=3,
+        chunk_size=100,
+        chunk_overlap=10,
+    ),
     count=ESTIMATORS["chars4_min1"],
     now=NOW,
 )

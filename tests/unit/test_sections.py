@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import conspectus
-from conspectus.ingest.prepare import DocumentLimits, Preparation, describe, prepare
+from conspectus.ingest.prepare import Preparation, describe, prepare
 from conspectus.model.ids import CollectionId, SourceId
 from conspectus.model.records import NewDocument, Source, TextPosition
 from conspectus.settings import Settings
@@ -29,9 +29,9 @@ def page(*rows):
 def made(text, size, **fields):
     by = Preparation(
         source=Source(SourceId("s"), CollectionId("c"), "notes"),
-        limits=DocumentLimits(characters=1_000_000, metadata_bytes=200, metadata_depth=3),
-        chunk_size=2 * size,
-        chunk_overlap=20,
+        settings=Settings(
+            max_metadata_bytes=200, max_metadata_depth=3, chunk_size=2 * size, chunk_overlap=20
+        ),
         count=ESTIMATORS["chars4_min1"],
         now=datetime(2026, 1, 5, tzinfo=UTC),
     )

@@ -18,7 +18,7 @@ BEGINNINGS = {
     ".scc": "00:00:01:00 ",
     ".vtt": "WEBVTT\n\n",
 }
-READER: CaptionReader = LocalCaptions.under(Settings())
+READER: CaptionReader = LocalCaptions(Settings())
 
 
 @pytest.mark.parametrize(
@@ -49,7 +49,7 @@ def test_marks_of_direction_and_joined_letters_stay() -> None:
 
 def test_limits_and_what_is_no_text() -> None:
     with pytest.raises(TooLarge):
-        LocalCaptions.under(Settings(max_file_bytes=10)).read(CUE.encode(), "a.srt", sentences=False)
+        LocalCaptions(Settings(max_file_bytes=10)).read(CUE.encode(), "a.srt", sentences=False)
     with pytest.raises(UnsupportedContent, match="a PNG image"):
         READER.read(b"\x89PNG\r\n\x1a\n\0\0", "a.srt", sentences=False)
     with pytest.raises(UnreadableFile, match="binary data"):

@@ -217,7 +217,7 @@ class Importer:
     def _limits(self) -> Preparation:
         from conspectus import bootstrap
 
-        return Preparation.under(self._session.settings, NOWHERE, count=len, now=bootstrap.now())
+        return Preparation(NOWHERE, self._session.settings, count=len, now=bootstrap.now())
 
     def _fitted(self, record: ForeignRecord) -> ForeignRecord | None:
         """Return the record as it can be stored, with its whole scope; None, counted, if it cannot."""

@@ -8,15 +8,16 @@ from datetime import datetime
 from typing import Any, Final
 
 from conspectus.errors import InvalidInput
-from conspectus.ingest.prepare import DocumentLimits, period, storable
+from conspectus.ingest.prepare import period, storable
 from conspectus.model.checks import LARGEST, shown
 from conspectus.model.records import Json, Metadata, NewDocument
+from conspectus.settings import Settings
 from conspectus.text.clean import clean
 from conspectus.text.positions import checked
 from conspectus.text.times import parse_instant
 from conspectus.text.vectors import unit
 
-UNLIMITED: Final = DocumentLimits(characters=sys.maxsize, metadata_bytes=sys.maxsize, metadata_depth=100)
+UNLIMITED: Final = Settings(max_metadata_bytes=sys.maxsize, max_metadata_depth=100)
 """The server validates sizes; the depth limit only protects the encoder."""
 
 

@@ -15,7 +15,7 @@ from conspectus.engine.job_handlers import may_follow
 from conspectus.engine.jobs import JobQueue, JobService
 from conspectus.errors import Conflict, InvalidInput, PermissionDenied
 from conspectus.ingest.background_workers import Follow, Followers
-from conspectus.ingest.prepare import DocumentLimits, named, storable
+from conspectus.ingest.prepare import named, storable
 from conspectus.model.access import Person
 from conspectus.model.connections import Connection
 from conspectus.model.jobs import Job
@@ -71,15 +71,13 @@ class ConnectionService(Service):
         _refuse_secrets(options)
         if any(each.name == name for each in await self._authorized_jobs.connections(place)):
             raise Conflict("connection", name, "exists already")
-        settings = self._parts.settings
-        limits = DocumentLimits(0, settings.max_metadata_bytes, settings.max_metadata_depth)
         wiki = Connection(
             id=str(uuid4()),
             collection=place.collection.id,
             owner=self._person.id,
             name=named("name", name),
             connector=connector,
-            options=storable(options, limits),
+            options=storable(options, self._parts.settings),
         )
         may_follow(self._person, wiki)
         await self._parts.work.connector_for(wiki, self._core.fetcher()).close()

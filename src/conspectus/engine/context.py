@@ -32,7 +32,6 @@ from conspectus.ingest.embedding_queue import EmbedQueue
 from conspectus.ingest.maintenance import purge
 from conspectus.ingest.open_indexes import OpenIndexes
 from conspectus.ingest.prepare import (
-    DocumentLimits,
     Preparation,
     named,
     refuse_attacks,
@@ -315,8 +314,8 @@ class EngineContext:
     def preparation(self, source: Source) -> Preparation:
         """Return the settings and functions that prepare documents of a source."""
         parts = self.parts
-        by = Preparation.under(parts.settings, source, count=parts.counter("o200k_base"), now=parts.clock())
-        return replace(by, origin=self.person.origin)
+        count, now = parts.counter("o200k_base"), parts.clock()
+        return Preparation(source, parts.settings, count, now, origin=self.person.origin)
 
     async def embedder(self, collection: Collection) -> Embedder | None:
         """Return the embedder of a collection, if it has one that is available here."""
@@ -560,7 +559,7 @@ class SourceWriter:
 
     def storable(self, metadata: Mapping[str, Any]) -> Metadata:
         """Return storable metadata. Raises InvalidInput or TooLarge."""
-        return storable(metadata, DocumentLimits.under(self._parts.settings))
+        return storable(metadata, self._parts.settings)
 
 
 def require_same_connection(place: SourceRef, source: Source, new: Metadata | None) -> None:

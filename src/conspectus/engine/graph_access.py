@@ -15,7 +15,7 @@ from conspectus.engine.context import EngineContext, EngineCore, Service
 from conspectus.errors import Conflict, InvalidInput, NotFound, TooLarge, require_range
 from conspectus.graph.expansion import FEW, GraphCandidates
 from conspectus.graph.name_keys import keys_of
-from conspectus.ingest.prepare import DocumentLimits, named, refuse_attacks, storable, strings_in
+from conspectus.ingest.prepare import named, refuse_attacks, storable, strings_in
 from conspectus.ingest.sensitive import screen_of
 from conspectus.model.filter import Filter
 from conspectus.model.graph import DIRECTIONS, Edge, GraphWritten, Neighbor, NewEdge, NewNode, Node, Traversal
@@ -122,7 +122,7 @@ class Entries:
 
     def _properties(self, values: Mapping[str, object]) -> Metadata:
         try:
-            return storable(self._screened("properties", values), DocumentLimits.under(self.settings))
+            return storable(self._screened("properties", values), self.settings)
         except TooLarge as error:
             raise TooLarge("properties", size=error.size, limit=error.limit) from error
         except InvalidInput as error:

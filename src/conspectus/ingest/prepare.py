@@ -52,47 +52,22 @@ SECTIONS = "cut at sections"
 
 
 @dataclass(frozen=True, slots=True)
-class DocumentLimits:
-    """The limits of one document; sizes in characters, metadata in bytes of JSON and levels."""
-
-    characters: int
-    metadata_bytes: int
-    metadata_depth: int
-
-    @classmethod
-    def under(cls, settings: Settings) -> "DocumentLimits":
-        """As the settings say."""
-        return cls(settings.max_document_characters, settings.max_metadata_bytes, settings.max_metadata_depth)
-
-
-@dataclass(frozen=True, slots=True)
 class Preparation:
     """Everything that preparing a document depends on, except the document."""
 
     source: Source
-    limits: DocumentLimits
-    chunk_size: int
-    chunk_overlap: int
+    settings: Settings
     count: CountTokens
     now: datetime
-    screen: Screen | None = None
     reviewed: bool = False
     """Whether a manager releases the text: attack patterns are not looked for."""
     origin: Origin | None = None
     """The origin that the key of the writer allows."""
 
-    @classmethod
-    def under(cls, settings: Settings, source: Source, *, count: CountTokens, now: datetime) -> "Preparation":
-        """As the settings say."""
-        return cls(
-            source=source,
-            limits=DocumentLimits.under(settings),
-            chunk_size=settings.chunk_size,
-            chunk_overlap=settings.chunk_overlap,
-            count=count,
-            now=now,
-            screen=screen_of(settings.sensitive, source.collection),
-        )
+    @property
+    def screen(self) -> Screen | None:
+        """What happens to secrets and personal data in the collection."""
+        return screen_of(self.settings.sensitive, self.source.collection)
 
 
 def describe(new: NewDocument, by: Preparation) -> tuple[Document, bytes | None]:
@@ -103,8 +78,8 @@ def describe(new: NewDocument, by: Preparation) -> tuple[Document, bytes | None]
     Raises InvalidInput for a field that cannot be stored and TooLarge for one over a limit.
     """
     text = clean(new.text)
-    if len(text) > by.limits.characters:
-        raise TooLarge("text", size=len(text), limit=by.limits.characters, unit="characters")
+    if len(text) > by.settings.max_document_characters:
+        raise TooLarge("text", size=len(text), limit=by.settings.max_document_characters, unit="characters")
     key = fitting("key", clean(new.key), KEY_BYTES) if new.key is not None else str(uuid4())
     origin = least_trusted(by.origin, new.origin, origin_in(by.source.kind, new.role))
     described = Document(
@@ -118,7 +93,7 @@ def describe(new: NewDocument, by: Preparation) -> tuple[Document, bytes | None]
         fingerprint="",
         recorded=by.now,
         updated=by.now,
-        metadata=storable(new.metadata, by.limits),
+        metadata=storable(new.metadata, by.settings),
         author=_cleaned(new.author),
         role=_cleaned(new.role),
         occurred=period(new.occurred),
@@ -282,7 +257,7 @@ def _pieces(new: NewDocument, text: str, places: Sequence[TextPosition], by: Pre
         return [
             TextSpan(position, start, end, text[start:end]) for position, (start, end) in enumerate(new.spans)
         ]
-    options = SplitOptions(size=by.chunk_size, overlap=by.chunk_overlap, syntax=new.syntax)
+    options = SplitOptions(size=by.settings.chunk_size, overlap=by.settings.chunk_overlap, syntax=new.syntax)
     sections = definitions(text) if new.syntax == "code" else sections_of(places)
     return split(text, options, sections=sections) if text.strip() else []
 
@@ -322,7 +297,7 @@ def _fingerprint(document: Document, beside: Sequence[object], by: Preparation) 
     """A hash of every field that a caller gives, of how the text is split, and of a given vector."""
     parts: list[object] = [document.content_hash, document.title, document.kind, document.author]
     parts += [document.role, document.sequence, document.parent, document.thread, document.syntax]
-    parts += [document.metadata, by.chunk_size, by.chunk_overlap]
+    parts += [document.metadata, by.settings.chunk_size, by.settings.chunk_overlap]
     if document.occurred is not None:
         parts += [canonical(document.occurred.start), canonical(document.occurred.end)]
     if (document.origin, document.trust) != ("user", "trusted"):
@@ -345,14 +320,14 @@ def period(value: datetime | Period | str | float | None, *, field: str = "occur
     return Period(start, end)
 
 
-def storable(metadata: Mapping[str, object], limits: DocumentLimits) -> Metadata:
+def storable(metadata: Mapping[str, object], settings: Settings) -> Metadata:
     """Metadata as plain JSON with instants as canonical strings. Raises InvalidInput or TooLarge."""
     if not metadata:
         return {}
-    result = {_name(key): _json(value, limits.metadata_depth) for key, value in metadata.items()}
+    result = {_name(key): _json(value, settings.max_metadata_depth) for key, value in metadata.items()}
     size = len(json.dumps(result, ensure_ascii=False).encode())
-    if size > limits.metadata_bytes:
-        raise TooLarge("metadata", size=size, limit=limits.metadata_bytes)
+    if size > settings.max_metadata_bytes:
+        raise TooLarge("metadata", size=size, limit=settings.max_metadata_bytes)
     return result
 
 
@@ -421,8 +396,9 @@ async def write(
     it fails. Raises InvalidInput, TooLarge, NotFound or PreconditionFailed, with the document's place as a
     note; then nothing is written.
     """
-    if by.screen is not None:
-        batch = await asyncio.to_thread(by.screen.all, batch)
+    screen = by.screen
+    if screen is not None:
+        batch = await asyncio.to_thread(screen.all, batch)
     is_short = sum(len(each.text) for each in batch) <= SHORT
     described = _describe_all(batch, by) if is_short else await asyncio.to_thread(_describe_all, batch, by)
     if stored is None:

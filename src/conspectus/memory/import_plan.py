@@ -191,7 +191,8 @@ def _ready(
 ) -> PreparedDocument:
     """Prepare a document with given times of recording and update."""
     recorded, updated = times
-    new = new if by.screen is None else by.screen.screened(new)
+    screen = by.screen
+    new = new if screen is None else screen.screened(new)
     described, vector = describe(new, by)
     dated = replace(described, recorded=recorded, updated=updated)
     return prepare(new, dated, by, vector=vector, if_match=if_match)

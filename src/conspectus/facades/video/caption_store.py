@@ -11,10 +11,11 @@ from typing import Any, Final
 
 from conspectus.errors import InvalidInput
 from conspectus.facades.video.mapping import LOG, Document
-from conspectus.ingest.prepare import DocumentLimits, storable
+from conspectus.ingest.prepare import storable
 from conspectus.model import records
 from conspectus.model.filter import EVERYTHING, And, Eq, Exists, Filter, Not, Or
 from conspectus.model.records import Collection, Json, Source
+from conspectus.settings import Settings
 from conspectus.text.clean import clean
 from conspectus.text.hashing import NAME_BYTES, fits, stable_id
 from conspectus.text.times import clock_of
@@ -84,7 +85,7 @@ WHOLE_VALUES: Final = "whole values"
 
 It makes them comparable as a whole, while a filter on a list matches any element.
 """
-_LIMITS: Final = DocumentLimits(sys.maxsize, sys.maxsize, 100)
+_LIMITS: Final = Settings(max_metadata_bytes=sys.maxsize, max_metadata_depth=100)
 _CAPTIONS: Final = Eq("kind", "caption")
 _NOTHING: Final = Not(EVERYTHING)
 
