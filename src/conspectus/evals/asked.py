@@ -104,7 +104,11 @@ def read_chat_set(directory: Path) -> ConversationSet:
     spoken = {name: tuple(_messages(messages)) for name, messages in channels.items()}
     questions = [each for name, messages in spoken.items() for each in _threads(name, messages)]
     if (directory / "links.jsonl").exists():
-        answered = _answered(directory / "links.jsonl")
+        answered: dict[tuple[str, int], set[int]] = {}
+        for row in rows(directory / "links.jsonl"):
+            child, parent = row.number("child"), row.number("parent")
+            if parent < child:
+                answered.setdefault((row.id("channel"), child), set()).add(parent)
         questions += [
             each for name, messages in spoken.items() for each in _replies(name, messages, answered)
         ]
@@ -201,16 +205,6 @@ def _asked(channel: str, message: NewDocument, evidence: Sequence[str], *, categ
 
 def _has_content(message: NewDocument) -> bool:
     return message.role is None and len(message.text.split()) >= MIN_WORDS
-
-
-def _answered(path: Path) -> dict[tuple[str, int], set[int]]:
-    """Read the replies, by channel and number. A message that starts a conversation has no entry."""
-    found: dict[tuple[str, int], set[int]] = {}
-    for row in rows(path):
-        child, parent = row.number("child"), row.number("parent")
-        if parent < child:
-            found.setdefault((row.id("channel"), child), set()).add(parent)
-    return found
 
 
 def _turn(row: Row, sequence: int) -> NewDocument:

@@ -193,20 +193,16 @@ def read_conversation_set(directory: Path) -> ConversationSet:
 
 
 def _document(row: Row) -> NewDocument:
+    name = row.optional("syntax") or "plain"
+    if name not in get_args(Syntax):
+        raise InvalidInput(row.place, f"'syntax' must be one of {', '.join(get_args(Syntax))}")
     return NewDocument(
         key=row.id("id"),
         title=row.optional("title") or "",
         text=row.text("text"),
         metadata=row.scalars(without=frozenset({"id", "title", "text", "syntax"})),
-        syntax=_syntax(row),
+        syntax=cast(Syntax, name),
     )
-
-
-def _syntax(row: Row) -> Syntax:
-    name = row.optional("syntax") or "plain"
-    if name not in get_args(Syntax):
-        raise InvalidInput(row.place, f"'syntax' must be one of {', '.join(get_args(Syntax))}")
-    return cast(Syntax, name)
 
 
 def _query(row: Row, grades: Mapping[str, float]) -> JudgedQuery:

@@ -63,7 +63,11 @@ def read_moment_set(directory: Path, *, limit: int | None = None) -> MomentSet:
     """
     videos: dict[str, list[TimedText]] = {}
     for row in rows(directory / "captions.jsonl"):
-        videos.setdefault(row.id("video"), []).append(_caption(row))
+        start, end = row.real("start_s"), row.real("end_s")
+        if end < start:
+            raise InvalidInput(row.place, "'end_s' is before 'start_s'")
+        index = None if row.values.get("i") is None else row.number("i")
+        videos.setdefault(row.id("video"), []).append(TimedText(row.text("text"), start, end, index))
     inside = (directory / ASKED_INSIDE).exists()
     name = ASKED_INSIDE if inside else ASKED_OF_ALL
     questions = [_question(row) for row in rows(directory / name)]
@@ -72,14 +76,6 @@ def read_moment_set(directory: Path, *, limit: int | None = None) -> MomentSet:
         raise InvalidInput(name, "has no question about a video of captions.jsonl")
     in_order = {video: sorted(captions, key=_by_time) for video, captions in videos.items()}
     return MomentSet(in_order, tuple(spread(known, limit)), inside)
-
-
-def _caption(row: Row) -> TimedText:
-    start, end = row.real("start_s"), row.real("end_s")
-    if end < start:
-        raise InvalidInput(row.place, "'end_s' is before 'start_s'")
-    index = None if row.values.get("i") is None else row.number("i")
-    return TimedText(row.text("text"), start, end, index)
 
 
 def _question(row: Row) -> TimedQuestion:

@@ -317,7 +317,12 @@ async def _run(numbers: range, seed: int, settings: Settings) -> Counter[str]:
             counts["writes"] = await _take(WRITES, store)
             counts["laundering"] = await _take(STEPS, store)
             await engine.maintenance.reindex()
-            exported = await _exported(store)
+            lines = [
+                line for each in store.scopes for line in (await store.engine.memory.export(scope=each)).lines
+            ]
+            with suppress(NotFound):
+                lines.append(await store.engine.graph.export(graph=PLACE))
+            exported = "\n".join(lines)
             for start in range(0, len(histories), TOGETHER):
                 await _check(store, histories[start : start + TOGETHER], exported, counts)
     return counts
@@ -333,14 +338,6 @@ async def _take(steps: Sequence[Step], store: _Store) -> int:
         for step, histories in chosen.items():
             await step(store, histories)
     return sum(most for _, most in left)
-
-
-async def _exported(store: _Store) -> str:
-    """Return all exports: memories of each scope, and the graph."""
-    lines = [line for each in store.scopes for line in (await store.engine.memory.export(scope=each)).lines]
-    with suppress(NotFound):
-        lines.append(await store.engine.graph.export(graph=PLACE))
-    return "\n".join(lines)
 
 
 async def _check(store: _Store, histories: Sequence[_History], exported: str, counts: Counter[str]) -> None:

@@ -82,6 +82,8 @@ def describe(new: NewDocument, by: Preparation) -> tuple[Document, bytes | None]
         raise TooLarge("text", size=len(text), limit=by.settings.max_document_characters, unit="characters")
     key = fitting("key", clean(new.key), KEY_BYTES) if new.key is not None else str(uuid4())
     origin = least_trusted(by.origin, new.origin, origin_in(by.source.kind, new.role))
+    if new.sequence is not None and not -(2**63) <= new.sequence < 2**63:
+        raise InvalidInput("sequence", "does not fit into 64 bits")
     described = Document(
         id=DocumentId(stable_id("document", by.source.id, key)),
         collection=by.source.collection,
@@ -97,7 +99,7 @@ def describe(new: NewDocument, by: Preparation) -> tuple[Document, bytes | None]
         author=_cleaned(new.author),
         role=_cleaned(new.role),
         occurred=period(new.occurred),
-        sequence=_sequence(new.sequence),
+        sequence=new.sequence,
         parent=DocumentId(new.parent) if new.parent is not None else None,
         thread=None if new.thread is None else fitting("thread", clean(new.thread), KEY_BYTES),
         syntax=new.syntax,
@@ -355,12 +357,6 @@ def _name(key: object) -> str:
     if not isinstance(key, str):
         raise InvalidInput("metadata", f"the name {key!r:.80} is not a string")
     return clean(key)
-
-
-def _sequence(value: int | None) -> int | None:
-    if value is not None and not -(2**63) <= value < 2**63:
-        raise InvalidInput("sequence", "does not fit into 64 bits")
-    return value
 
 
 def _cleaned(value: str | None) -> str | None:

@@ -107,7 +107,11 @@ class Turns:
 
     def _packed(self, item: Item, role: str | None) -> NewMemory:
         whole = _json(item)
-        text, spot = _text_path(json.loads(whole))
+        said = [
+            (text, way) for text, way in _texts(json.loads(whole), ()) if text.strip() and clean(text) == text
+        ]
+        # Of several texts the least nested is used, and of these the longest.
+        text, spot = max(said, key=lambda each: (-len(each[1]), len(each[0])), default=("", None))
         if spot is not None:
             rest = _json(_with(json.loads(whole), spot, ""))
             if len(rest.encode()) <= MAX_EXTRA_BYTES:
@@ -180,15 +184,6 @@ def _json(item: object) -> str:
         return text if clean(text) == text else json.dumps(item, separators=(",", ":"))
     except (TypeError, ValueError, RecursionError) as fault:
         raise InvalidInput("item", f"is not JSON: {fault}") from fault
-
-
-def _text_path(item: Item) -> tuple[str, Sequence[str | int] | None]:
-    """Return the text of an item, and the path to it (None: no text can be separated).
-
-    If there are several, the least nested is used, and of these the longest.
-    """
-    said = [(text, way) for text, way in _texts(item, ()) if text.strip() and clean(text) == text]
-    return max(said, key=lambda each: (-len(each[1]), len(each[0])), default=("", None))
 
 
 def _texts(value: object, way: tuple[str | int, ...]) -> Iterator[tuple[str, tuple[str | int, ...]]]:

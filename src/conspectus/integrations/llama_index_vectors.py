@@ -122,7 +122,11 @@ class ConspectusVectorStore(OnEngine, BasePydanticVectorStore):
     ) -> VectorStoreQueryResult:
         """Return the best nodes, best first, with cosine similarities, or with scores in other modes."""
         refuse(unknown)
-        return _result(query, await self._search(engine, query))
+        found = await self._search(engine, query)
+        by_vector = query.mode == VectorStoreQueryMode.DEFAULT
+        scores = [each.similarity or 0.0 if by_vector else each.score for each in found]
+        nodes = [_text_node(each.text) for each in found]
+        return VectorStoreQueryResult(nodes=nodes, similarities=scores, ids=[each.text.id for each in found])
 
     add, async_add = both(_add)
     delete, adelete = both(_delete)
@@ -160,13 +164,6 @@ def _text(node: BaseNode) -> Text:
 
 def _text_node(text: Text) -> BaseNode:
     return metadata_dict_to_node(dict(text.metadata), text=text.text)
-
-
-def _result(query: VectorStoreQuery, found: Sequence[FoundText]) -> VectorStoreQueryResult:
-    by_vector = query.mode == VectorStoreQueryMode.DEFAULT
-    scores = [each.similarity or 0.0 if by_vector else each.score for each in found]
-    nodes = [_text_node(each.text) for each in found]
-    return VectorStoreQueryResult(nodes=nodes, similarities=scores, ids=[each.text.id for each in found])
 
 
 def _filter(filters: MetadataFilters | MetadataFilter | None) -> Filter:

@@ -62,17 +62,13 @@ def chat_error(provider: str, fault: Exception, library: Any) -> ChatError:
         return ChatBadAnswer(provider, "the response cannot be read", status=status)
     for name, kind, reason in KINDS:
         if isinstance(fault, getattr(library, name)):
-            return _made(kind, provider, _with_status(reason, status), fault)
+            reason = _with_status(reason, status)
+            if kind is not ChatRateLimited:
+                return kind(provider, reason, status=status)
+            wait = getattr(fault, "retry_after", None)
+            wait = None if wait is None else min(float(wait), _MAX_WAIT_SECONDS)
+            return ChatRateLimited(provider, reason, status=status, retry_after=wait)
     return ChatUnreachable(provider, _with_status("the answer is incomplete", status), status=status)
-
-
-def _made(kind: type[ChatError], provider: str, reason: str, fault: Exception) -> ChatError:
-    status = getattr(fault, "status_code", None)
-    if kind is not ChatRateLimited:
-        return kind(provider, reason, status=status)
-    wait = getattr(fault, "retry_after", None)
-    wait = None if wait is None else min(float(wait), _MAX_WAIT_SECONDS)
-    return ChatRateLimited(provider, reason, status=status, retry_after=wait)
 
 
 def _with_status(reason: str, status: int | None) -> str:

@@ -90,20 +90,17 @@ def claimed(url: str, *, workers: int, sharing: SharedExecutors, pause: float = 
         "notification_listener_polling_interval_sec": POLL,
     }
     token = object()
-    _quieten(logging.getLogger("dbos"))
+    # Without a handler, DBOS would add one that writes to standard error.
+    log = logging.getLogger("dbos")
+    log.setLevel(logging.CRITICAL)
+    log.propagate = False
+    if not log.handlers:
+        log.addHandler(logging.NullHandler())
     instance = _guarded(partial(DBOS, config=config))
     if vars(instance).setdefault("claimed_by", token) is not token:
         engine.dispose()
         return None
     return DbosJobs(Executor(instance, engine, sharing, max(1, workers)), pause)
-
-
-def _quieten(log: logging.Logger) -> None:
-    """Add a handler, so that DBOS does not add its own, which writes to standard error."""
-    log.setLevel(logging.CRITICAL)
-    log.propagate = False
-    if not log.handlers:
-        log.addHandler(logging.NullHandler())
 
 
 @dataclass(frozen=True, slots=True)

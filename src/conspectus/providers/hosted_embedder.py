@@ -84,7 +84,12 @@ class HostedEmbedder:
             raise InvalidInput("embedder", f"{name!r} is not of the form vendor:model")
         embeddings = _hosted("pydantic_ai.embeddings")
         try:
-            self._connection = _without_retries(vendor)
+            provider = _hosted("pydantic_ai.providers").infer_provider(vendor)
+            client: Any = getattr(provider, "client", None)
+            # The library would retry silently.
+            if hasattr(client, "max_retries"):
+                client.max_retries = 0
+            self._connection = provider
             return embeddings.infer_embedding_model(name, provider_factory=lambda _: self._connection)
         except ImportError as error:
             raise MissingExtra(vendor, f"pydantic-ai-slim[{vendor}]") from error
@@ -104,28 +109,14 @@ class HostedEmbedder:
             reason = f"no answer within {self._timeout:g} s"
             raise ProviderUnavailable(self._provider, reason) from error
         except errors.ModelHTTPError as error:
-            words = _words(error.body)
+            inner = error.body.get("error", error.body) if isinstance(error.body, dict) else None
+            found = inner.get("message") if isinstance(inner, dict) else inner
+            words = found if isinstance(found, str) else ""
             raise refusal(self._provider, error.status_code, words, retry_after=error.retry_after) from error
         except errors.ModelConnectionError as error:
             raise ProviderUnavailable(self._provider, str(error)) from error
         except (errors.AgentRunError, errors.UserError, ValueError) as error:
             raise ProviderError(self._provider, str(error)) from error
-
-
-def _without_retries(vendor: str) -> Any:
-    """Return the vendor's connection without the silent retries of its library."""
-    provider = _hosted("pydantic_ai.providers").infer_provider(vendor)
-    client: Any = getattr(provider, "client", None)
-    if hasattr(client, "max_retries"):
-        client.max_retries = 0
-    return provider
-
-
-def _words(body: Any) -> str:
-    """Return the vendor's message in the body of an error."""
-    inner = body.get("error", body) if isinstance(body, dict) else None
-    found = inner.get("message") if isinstance(inner, dict) else inner
-    return found if isinstance(found, str) else ""
 
 
 MODEL: Final = "gemini-embedding-001"

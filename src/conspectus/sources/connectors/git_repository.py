@@ -197,10 +197,12 @@ class Git:
         program = shutil.which("git")
         if program is None:
             raise FetchFailed(self.name, "git is not installed; install it")
+        path = os.pathsep.join([str(Path(program).parent), os.defpath])
+        own = {} if remote is None else {**remote.environment, "GIT_ALLOW_PROTOCOL": remote.protocol}
         process = await asyncio.create_subprocess_exec(
             program, f"--git-dir={self.folder}", *options, *arguments,
             stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE,
-            cwd="/", env=_environment(program, remote), start_new_session=True, umask=UMASK,
+            cwd="/", env={**ENVIRONMENT, "PATH": path, **own}, start_new_session=True, umask=UMASK,
         )  # fmt: skip
         ended = False
         try:
@@ -216,12 +218,6 @@ class Git:
                     os.killpg(process.pid, signal.SIGKILL)
                 await process.communicate()
         return process.returncode or 0, output, errors
-
-
-def _environment(program: str, remote: Remote | None) -> dict[str, str]:
-    path = os.pathsep.join([str(Path(program).parent), os.defpath])
-    own = {} if remote is None else {**remote.environment, "GIT_ALLOW_PROTOCOL": remote.protocol}
-    return {**ENVIRONMENT, "PATH": path, **own}
 
 
 BATCH = 500

@@ -403,7 +403,12 @@ class MediaWiki:
         ids: dict[str, str] = {}
         titles: dict[str, str] = {}
         unknown = False
-        happened = [*await self._edits(site, since), *await self._events(site, since)]
+        asked = {"rcstart": since, "rcdir": "newer", "rclimit": "max", "rcprop": "ids|title|timestamp"}
+        asked |= {"rctype": "edit|new", "rcnamespace": "|".join(map(str, site.spaces))}
+        found: list[Answer] = []
+        async for rows in self._api.rows("recentchanges", list="recentchanges", **asked):
+            found += rows
+        happened = [*found, *await self._events(site, since)]
         for event in sorted(happened, key=lambda event: str(event.get("timestamp", ""))):
             with self._api.understood():
                 time = str(event["timestamp"])
@@ -418,14 +423,6 @@ class MediaWiki:
         border = earlier(site.now, LOOK_BACK)
         again = {key for key, time in (*ids.items(), *titles.items()) if time >= border}
         return Recent(frozenset(ids), frozenset(titles), frozenset(again), unknown)
-
-    async def _edits(self, site: Site, since: str) -> list[Answer]:
-        asked = {"rcstart": since, "rcdir": "newer", "rclimit": "max", "rcprop": "ids|title|timestamp"}
-        asked |= {"rctype": "edit|new", "rcnamespace": "|".join(map(str, site.spaces))}
-        found: list[Answer] = []
-        async for rows in self._api.rows("recentchanges", list="recentchanges", **asked):
-            found += rows
-        return found
 
     async def _events(self, site: Site, since: str) -> list[Answer]:
         asked = {"lestart": since, "ledir": "newer", "lelimit": "max"}

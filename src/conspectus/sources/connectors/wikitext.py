@@ -208,15 +208,11 @@ def _line(line: str) -> str:
     if line.startswith("----"):
         return ""
     if line.startswith("=") and line.endswith("="):
-        return _heading(line)
+        opening = len(line) - len(line.lstrip("="))
+        level = min(opening, len(line) - len(line.rstrip("=")), 6)
+        words = line[level:-level].strip()
+        return f"\n{'#' * level} {words}\n" if words.strip("=") else ""
     return _item(line) if LIST.match(line) else line
-
-
-def _heading(line: str) -> str:
-    opening = len(line) - len(line.lstrip("="))
-    level = min(opening, len(line) - len(line.rstrip("=")), 6)
-    words = line[level:-level].strip()
-    return f"\n{'#' * level} {words}\n" if words.strip("=") else ""
 
 
 def _item(line: str) -> str:

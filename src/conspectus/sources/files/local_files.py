@@ -332,7 +332,9 @@ class LocalFiles:
         return self._parsed(data, name, path=name, charset=charset)
 
     def _parsed(self, data: bytes, name: str, *, path: str, charset: str | None = None) -> ParsedFile:
-        kind = _binary_kind(data, name)
+        marked = next((kind for mark, kind in BINARY if data.startswith(mark)), None)
+        named = NAMED.get(PurePath(name).suffix.lower()) if data else None
+        kind = named if marked is None or (marked, named) == ("compound", "workbook") else marked
         if kind is None:
             plain = plain_text(data, name, is_text=is_known(name), charset=charset)
             documents, notice = parse_text(plain.text, name=name, path=path)
@@ -436,13 +438,6 @@ def _is_data_directory(folder: Path) -> bool:
             return stream.read(len(SQLITE)) == SQLITE
     except OSError:
         return False
-
-
-def _binary_kind(data: bytes, name: str) -> str | None:
-    """Return the binary format of a file by its first bytes, else by its name; None for text."""
-    marked = next((kind for mark, kind in BINARY if data.startswith(mark)), None)
-    named = NAMED.get(PurePath(name).suffix.lower()) if data else None
-    return named if marked is None or (marked, named) == ("compound", "workbook") else marked
 
 
 def _size(path: Path) -> int:

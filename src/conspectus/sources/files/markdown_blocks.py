@@ -99,14 +99,10 @@ def one_line(text: str) -> str:
 
 def table(rows: Sequence[Sequence[str]]) -> str:
     """Return a Markdown table without blank rows and blank columns at the end."""
-    shown = {text: _cell(text) for text in {text for row in rows for text in row}}
+    shown = {text: one_line(_PIPE.sub(r"\|", text)) for text in {text for row in rows for text in row}}
     filled = [cells for row in rows if any(cells := [shown[text] for text in row])]
     width = max((index + 1 for row in filled for index, value in enumerate(row) if value), default=0)
     if not width:
         return ""
     lines = [f"| {' | '.join([*row, *[''] * width][:width])} |" for row in filled]
     return "\n".join([lines[0], f"|{' --- |' * width}", *lines[1:]])
-
-
-def _cell(text: str) -> str:
-    return one_line(_PIPE.sub(r"\|", text))

@@ -189,7 +189,7 @@ def unroll(cues: list[Cue], skipped: Counter[str]) -> list[Cue]:
 
 
 def _unrolled(cues: list[Cue], skipped: Counter[str]) -> list[Cue]:
-    lines = [_lines(cue) for cue in cues]
+    lines = [[line for each in cue.text.split("\n") if (line := " ".join(each.split()))] for cue in cues]
     if not _is_rolling(cues, lines):
         return cues
     taken: list[Cue] = []
@@ -237,10 +237,6 @@ def _shared(before: list[str], here: list[str]) -> int:
     """Return how many last lines of one cue are the first lines of the other."""
     longest = min(len(before), len(here), MAX_LINES)
     return next((count for count in range(longest, 0, -1) if before[-count:] == here[:count]), 0)
-
-
-def _lines(cue: Cue) -> list[str]:
-    return [line for each in cue.text.split("\n") if (line := " ".join(each.split()))]
 
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
