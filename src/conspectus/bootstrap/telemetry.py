@@ -16,7 +16,7 @@ from typing import Any, Final
 
 from conspectus.engine.jobs import JobQueue
 from conspectus.errors import ConspectusError, optional
-from conspectus.ingest.job_execution import Held, Runner
+from conspectus.ingest.job_execution import Runner
 from conspectus.model.chat import Usage
 from conspectus.model.jobs import Job
 from conspectus.model.query import Query
@@ -147,7 +147,7 @@ def start(*, content: bool) -> Telemetry:
     places: Sequence[tuple[Any, str, Any]] = (
         (HostedChatModel, "stream", _chat),
         (JobQueue, "submit", _submission),
-        (Runner, "_held", _job),
+        (Runner, "_tries", _job),
     )
     for owner, name, made in places:
         setattr(owner, name, made(telemetry, getattr(owner, name)))
@@ -266,10 +266,10 @@ def _job(telemetry: Telemetry, method: Callable[..., Any]) -> Callable[..., Any]
     """A job with a span in the trace of the request that submitted it, in whatever process it runs."""
 
     @wraps(method)
-    async def traced(self: Runner, held: Held) -> None:
-        parent = telemetry.propagate.extract({TRACE: str(held.job.arguments.get(TRACE, ""))})
-        attributes = {"conspectus.job.kind": held.job.kind, "conspectus.job.id": held.job.id}
-        with telemetry.span(f"conspectus.job {held.job.kind}", attributes, "CONSUMER", parent):
-            await method(self, held)
+    async def traced(self: Runner, job: Job) -> None:
+        parent = telemetry.propagate.extract({TRACE: str(job.arguments.get(TRACE, ""))})
+        attributes = {"conspectus.job.kind": job.kind, "conspectus.job.id": job.id}
+        with telemetry.span(f"conspectus.job {job.kind}", attributes, "CONSUMER", parent):
+            await method(self, job)
 
     return traced

@@ -164,7 +164,7 @@ class JobHandlers(Service, checked=False):
         by = self._context.preparation(source)
         size, overlap = job.arguments.get("chunk_size"), job.arguments.get("overlap")
         if isinstance(size, int) and isinstance(overlap, int):
-            by = replace(by, chunk_size=size, chunk_overlap=overlap)
+            by = replace(by, settings=replace(by.settings, chunk_size=size, chunk_overlap=overlap))
         done = await write(self._core.records, batch, by)
         await self._core.open_indexes.catch_up(source.collection, done.update)
         return done.written

@@ -67,8 +67,7 @@ class PartReader:
         if amount.describes or not self.fits(amount):
             return None
         if word in self._language.ago and (self._face.live or self._face.wall):
-            end = self._face.now if self._face.wall else self._face.end
-            begins = shifted(end, -amount.seconds)
+            begins = shifted(self._face.now if self._face.wall else self._face.end, -amount.seconds)
             return Point(begins, shifted(begins, amount.unit), amount.unit, "place"), after + 1
         end = self.goes_in(after)
         return None if end is None else (self._points.at(amount.seconds, amount.unit), end)

@@ -113,7 +113,7 @@ def opened(path: Path, limits: Settings, notices: Notices) -> Iterator[Export]:
         with _zip(path, limits) as archive:
             yield Export(path.stem, list(_packed(path, archive, notices)), limits, notices)
     elif stat.S_ISREG(mode):
-        yield Export(path.stem, [ExportFile(path.name, partial(path.open, "rb"))], limits, notices)
+        yield Export(path.stem, [ExportFile(path.name, _file_opener(path))], limits, notices)
     else:
         raise UnreadableFile(str(path), "neither a file nor a folder")
 
@@ -180,11 +180,15 @@ def _below(folder: Path, limits: Settings, notices: Notices) -> Iterator[ExportF
                 waiting.append((Path(entry.path), f"{name}/", depth + 1))
             elif entry.is_file():
                 found += 1
-                yield ExportFile(name, partial(Path(entry.path).open, "rb"))
+                yield ExportFile(name, _file_opener(Path(entry.path)))
             else:
                 notices.note("pipes, sockets and devices, skipped", name)
         if found > limits.max_files:
             raise TooLarge("files", size=found, limit=limits.max_files, unit="files")
+
+
+def _file_opener(path: Path) -> Callable[[], IO[bytes]]:
+    return lambda: path.open("rb")
 
 
 def _entries(folder: Path, name: str, notices: Notices) -> list[os.DirEntry[str]]:

@@ -226,7 +226,7 @@ class IgnoreRules:
         """Return whether a path below the folder is ignored."""
         rules: IgnoreRules | None = self
         while rules is not None:
-            name = path.relative_to(rules.folder).as_posix()
+            name = os.fsencode(path.relative_to(rules.folder)).decode("utf-8", "replace")
             decided = rules.patterns.check_file(f"{name}/" if is_folder else name).include
             if decided is not None:
                 return decided
@@ -268,7 +268,7 @@ def rules_above(folder: Path) -> IgnoreRules | None:
 def _lines(path: Path) -> Iterator[str]:
     """Return the patterns in a file; empty if it cannot be read."""
     try:
-        text = path.read_text(encoding="utf-8-sig", errors="surrogateescape")
+        text = path.read_text(encoding="utf-8-sig", errors="replace")
     except OSError:
         return
     for line in text.splitlines():
