@@ -356,7 +356,6 @@ def test_a_message_that_is_not_json_is_refused(engine: BlockingEngine) -> None:
         ("google_adk", "google.adk", "google-adk"),
         ("haystack", "haystack", "haystack"),
         ("langgraph", "langgraph", "langgraph"),
-        ("langgraph_checkpoints", "langgraph", "langgraph"),
         ("llama_index", "llama_index", "llama-index"),
         ("openai_agents", "agents", "openai-agents"),
         ("pydantic_ai", "pydantic_ai", "pydantic-ai"),

@@ -6,19 +6,32 @@
 The engine is one of `conspectus.open` or `conspectus.connect`, blocking or not, or the path of a store.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+import json
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import chain
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from conspectus.engine.any_engine import AnyEngine
 from conspectus.errors import InvalidInput, MissingExtra
 from conspectus.integrations.event_loop import Closing, Given, both, calls_to
-from conspectus.integrations.langgraph_checkpoints import ConspectusSaver, key_of
-from conspectus.integrations.texts import COMPARISONS, Selection, Text, Texts
-from conspectus.model.filter import EVERYTHING, And, Between, Exists, Filter, Not
+from conspectus.integrations.texts import COMPARISONS, Selection, Text, Texts, Value, Values
+from conspectus.model.filter import EVERYTHING, And, Between, Eq, Exists, Filter, In, Not
 from conspectus.model.records import Document
 
 try:
+    from langchain_core.runnables import RunnableConfig
+    from langgraph.checkpoint.base import (
+        WRITES_IDX_MAP,
+        BaseCheckpointSaver,
+        ChannelVersions,
+        Checkpoint,
+        CheckpointMetadata,
+        CheckpointTuple,
+        get_checkpoint_id,
+        get_checkpoint_metadata,
+        writes_sort_key,
+    )
+    from langgraph.checkpoint.serde.base import SerializerProtocol
     from langgraph.store.base import (
         BaseStore,
         GetOp,
@@ -37,6 +50,222 @@ except ImportError as missing:
     raise MissingExtra("langgraph", "langgraph-checkpoint") from missing
 
 __all__ = ["ConspectusSaver", "ConspectusStore"]
+Place = tuple[str, str, str]
+"""A thread, a namespace and a checkpoint."""
+Facts = Mapping[str, Any]
+
+
+class ConspectusSaver(Closing, BaseCheckpointSaver[int]):
+    """Checkpoints of threads, in a source of a collection. No search finds them.
+
+    A thread is a document; its checkpoints and writes are documents below it, encoded by `serde`. Pruning
+    keeps all checkpoints of a namespace whose latest one is a difference to earlier ones (`DeltaChannel`).
+    """
+
+    def __init__(
+        self,
+        engine: Given = None,
+        *,
+        serde: SerializerProtocol | None = None,
+        source: str = "checkpoints",
+        collection: str = "langgraph-checkpoints",
+    ) -> None:
+        super().__init__(serde=serde)
+        self._calls = calls_to(engine)
+        self._values = Values(source, collection)
+
+    async def _put(
+        self,
+        engine: AnyEngine,
+        /,
+        config: RunnableConfig,
+        checkpoint: Checkpoint,
+        metadata: CheckpointMetadata,
+        new_versions: ChannelVersions,
+    ) -> RunnableConfig:
+        """Store a checkpoint, and return its config."""
+        facts: Facts = {**get_checkpoint_metadata(config, metadata)}
+        thread, namespace, before = _place(config)
+        place = (thread, namespace, checkpoint["id"])
+        delta = bool(facts.get("counters_since_delta_snapshot"))
+        beside = {"before": before, "run": facts.get("run_id"), "delta": delta}
+        await self._values.add(engine, [self._value(place, (), [checkpoint, facts], beside)])
+        return _config(*place)
+
+    async def _put_writes(
+        self,
+        engine: AnyEngine,
+        /,
+        config: RunnableConfig,
+        writes: Sequence[tuple[str, Any]],
+        task_id: str,
+        task_path: str = "",
+    ) -> None:
+        """Store the writes of a task. Stored ones are kept, but for errors, interrupts and the like."""
+        place = _place(config)
+        values = []
+        for number, (channel, value) in enumerate(writes):
+            index = WRITES_IDX_MAP.get(channel, number)
+            beside = {"task": task_id, "index": index, "channel": channel, "path": task_path}
+            values.append(self._value(place, (task_id, index), value, beside))
+        stored = await self._values.documents(engine, Selection([each.key for each in values]))
+        kept = {each.key for each in stored if _fact(each, "channel") not in WRITES_IDX_MAP}
+        await self._values.add(engine, [each for each in values if each.key not in kept])
+
+    async def _get_tuple(self, engine: AnyEngine, /, config: RunnableConfig) -> CheckpointTuple | None:
+        """Return a checkpoint: the latest one of its namespace if the config names none."""
+        return next(iter(await self._found(engine, _config(*_place(config)), limit=1)), None)
+
+    async def _found(
+        self,
+        engine: AnyEngine,
+        config: RunnableConfig | None,
+        *,
+        filter: Facts | None = None,
+        before: RunnableConfig | None = None,
+        limit: int | None = None,
+    ) -> Sequence[CheckpointTuple]:
+        """Return checkpoints, newest first."""
+        rows = await self._rows(engine, config)
+        last = get_checkpoint_id(before) if before else None
+        heads = [row for row in rows if _is_head(row) and (last is None or _newness(row) < last)]
+        places = [_of(row) for row in sorted(heads, key=_newness, reverse=True)]
+        chosen = set(places if filter else places[:limit])
+        tuples = await self._tuples(engine, [row for row in rows if _of(row) in chosen])
+        return [each for each in tuples if (filter or {}).items() <= {**each.metadata}.items()][:limit]
+
+    async def _delete_thread(self, engine: AnyEngine, thread_id: str) -> None:
+        """Delete a thread with its checkpoints and writes."""
+        await self._values.remove(engine, [_key(thread_id)])
+
+    async def _delete_for_runs(self, engine: AnyEngine, run_ids: Sequence[str]) -> None:
+        """Delete the checkpoints of runs, with their writes."""
+        runs = await self._values.documents(engine, Selection(filter=In(("run",), tuple(run_ids))))
+        gone = {_of(each) for each in runs}
+        for thread in {place[0] for place in gone}:
+            rows = await self._rows(engine, _config(thread))
+            await engine.documents.delete([row.id for row in rows if _of(row) in gone])
+
+    async def _copy_thread(self, engine: AnyEngine, source_thread_id: str, target_thread_id: str) -> None:
+        """Copy the checkpoints and writes of a thread to another one."""
+        rows = await self._rows(engine, _config(source_thread_id))
+        data = await self._values.read(engine, rows)
+        copies, target = [], target_thread_id
+        for row in (each for each in rows if each.id in data):
+            key = _key(target, *json.loads(row.key)[1:])
+            copies.append(Value(key, data[row.id], {**row.metadata, "thread": target}, _key(target)))
+        await self._values.add(engine, copies)
+
+    async def _prune(
+        self, engine: AnyEngine, thread_ids: Sequence[str], *, strategy: str = "keep_latest"
+    ) -> None:
+        """Delete threads (`delete`), or all but the latest checkpoint of each namespace (`keep_latest`)."""
+        if strategy not in {"delete", "keep_latest"}:
+            raise InvalidInput("strategy", f"is {strategy!r:.80}; must be keep_latest or delete")
+        for thread in thread_ids:
+            if strategy == "delete":
+                await self._delete_thread(engine, thread)
+                continue
+            rows = await self._rows(engine, _config(thread))
+            latest = {_of(row)[1]: row for row in sorted(filter(_is_head, rows), key=_newness)}
+            spare = [row for row in rows if _is_spare(row, latest.get(_of(row)[1]))]
+            await engine.documents.delete([row.id for row in spare])
+
+    put, aput = both(_put)
+    put_writes, aput_writes = both(_put_writes)
+    get_tuple, aget_tuple = both(_get_tuple)
+    delete_thread, adelete_thread = both(_delete_thread)
+    delete_for_runs, adelete_for_runs = both(_delete_for_runs)
+    copy_thread, acopy_thread = both(_copy_thread)
+    prune, aprune = both(_prune)
+    _search, _asearch = both(_found)
+
+    def list(self, config: RunnableConfig | None, **options: Any) -> Iterator[CheckpointTuple]:
+        """Yield checkpoints, newest first; the options are `filter`, `before` and `limit`."""
+        yield from self._search(config, **options)
+
+    async def alist(self, config: RunnableConfig | None, **options: Any) -> AsyncIterator[CheckpointTuple]:
+        """Asynchronous version of list."""
+        for each in await self._asearch(config, **options):
+            yield each
+
+    def _value(self, place: Place, more: Sequence[str | int], value: object, beside: Facts) -> Value:
+        form, data = self.serde.dumps_typed(value)
+        names = dict(zip(("thread", "namespace", "checkpoint"), place, strict=True))
+        return Value(_key(*place, *more), data, {**names, "form": form, **beside}, _key(place[0]))
+
+    async def _rows(self, engine: AnyEngine, config: RunnableConfig | None) -> Sequence[Document]:
+        """Return the checkpoints and writes of a config, which may leave out namespace and checkpoint."""
+        if config is None:
+            return await self._values.documents(engine, Selection(filter=Exists(("checkpoint",))))
+        namespace, checkpoint = config["configurable"].get("checkpoint_ns"), get_checkpoint_id(config)
+        parts = [] if namespace is None else [Eq(("namespace",), namespace)]
+        parts += [Eq(("checkpoint",), checkpoint)] if checkpoint else []
+        selection = Selection(filter=And(tuple(parts)), below=_key(_place(config)[0]))
+        return await self._values.documents(engine, selection)
+
+    async def _tuples(self, engine: AnyEngine, rows: Sequence[Document]) -> Sequence[CheckpointTuple]:
+        """Return checkpoints with their writes, newest first."""
+        data = await self._values.read(engine, rows)
+        stored = [row for row in rows if row.id in data]
+        loaded = {str(row.id): self.serde.loads_typed((_fact(row, "form"), data[row.id])) for row in stored}
+        writes: dict[Place, Sequence[Document]] = {}
+        for row in sorted((row for row in stored if not _is_head(row)), key=_turn):
+            writes[_of(row)] = [*writes.get(_of(row), ()), row]
+        heads = sorted(filter(_is_head, stored), key=_newness, reverse=True)
+        return [_tuple(head, writes.get(_of(head), ()), loaded) for head in heads]
+
+
+def _key(*parts: str | int) -> str:
+    return json.dumps(parts, ensure_ascii=False)
+
+
+def _place(config: RunnableConfig) -> Place:
+    known = config["configurable"]
+    return str(known["thread_id"]), known.get("checkpoint_ns") or "", get_checkpoint_id(config) or ""
+
+
+def _config(thread: str, namespace: str | None = None, checkpoint: str | None = None) -> RunnableConfig:
+    named = {"thread_id": thread, "checkpoint_ns": namespace, "checkpoint_id": checkpoint}
+    return {"configurable": named}
+
+
+def _fact(row: Document, name: str) -> str:
+    return str(row.metadata[name])
+
+
+def _of(row: Document) -> Place:
+    return _fact(row, "thread"), _fact(row, "namespace"), _fact(row, "checkpoint")
+
+
+def _newness(row: Document) -> str:
+    return _fact(row, "checkpoint")
+
+
+def _is_head(row: Document) -> bool:
+    return "task" not in row.metadata
+
+
+def _is_spare(row: Document, latest: Document | None) -> bool:
+    return latest is not None and not latest.metadata["delta"] and _newness(row) != _newness(latest)
+
+
+def _turn(row: Document) -> tuple[str, str, int]:
+    return writes_sort_key(_fact(row, "path"), _fact(row, "task"), int(_fact(row, "index")))
+
+
+def _tuple(head: Document, writes: Sequence[Document], loaded: Facts) -> CheckpointTuple:
+    place, before = _of(head), _fact(head, "before")
+    checkpoint, metadata = loaded[head.id]
+    return CheckpointTuple(
+        config=_config(*place),
+        checkpoint=checkpoint,
+        metadata=metadata,
+        parent_config=_config(*place[:2], before) if before else None,
+        pending_writes=[(_fact(row, "task"), _fact(row, "channel"), loaded[row.id]) for row in writes],
+    )
+
+
 OPERATORS = {"$eq": "==", "$ne": "!=", "$gt": ">", "$gte": ">=", "$lt": "<", "$lte": "<="}
 """Operators of a filter, by their names in the other libraries."""
 Namespace = tuple[str, ...]
@@ -68,7 +297,7 @@ class ConspectusStore(Closing, BaseStore):
         for op in asked:
             validate_op_namespace(op)
         read = [None if isinstance(op, PutOp) else await self._read(engine, op) for op in asked]
-        puts = {key_of(*op.namespace, op.key): op for op in asked if isinstance(op, PutOp)}
+        puts = {_key(*op.namespace, op.key): op for op in asked if isinstance(op, PutOp)}
         kept = [self._text(key, op) for key, op in puts.items() if op.value is not None]
         await self._texts.add(engine, kept)
         await self._texts.remove(engine, puts.keys() - {each.id for each in kept})
@@ -81,7 +310,7 @@ class ConspectusStore(Closing, BaseStore):
             return await self._namespaces(engine, op)
         if isinstance(op, SearchOp):
             return await self._search(engine, op)
-        found = await self._texts.documents(engine, Selection([key_of(*op.namespace, op.key)]))
+        found = await self._texts.documents(engine, Selection([_key(*op.namespace, op.key)]))
         return _item(Item, found[0]) if found else None
 
     async def _search(self, engine: AnyEngine, op: SearchOp) -> list[SearchItem]:

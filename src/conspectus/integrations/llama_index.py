@@ -8,24 +8,47 @@ The engine is one of `conspectus.open` or `conspectus.connect`, blocking or not,
 """
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any
 
 from conspectus.engine.any_engine import AnyEngine
 from conspectus.errors import InvalidInput, MissingExtra
 from conspectus.integrations.chat_messages import Item, Turns, conversations, nothing_yet
-from conspectus.integrations.event_loop import Closing, Given, Work, calls_to
-from conspectus.integrations.llama_index_vectors import ConspectusVectorStore, OnEngine
-from conspectus.integrations.texts import Ask, RetrievedPassage
+from conspectus.integrations.event_loop import Calls, Closing, Given, Work, both, calls_to, refuse
+from conspectus.integrations.texts import (
+    ALL,
+    COMPARISONS,
+    Ask,
+    Comparison,
+    FoundText,
+    RetrievedPassage,
+    Selection,
+    Text,
+    Texts,
+)
+from conspectus.model.filter import EVERYTHING, And, Eq, Exists, Filter, In, Not, Or
 from conspectus.model.memory import MEMORY, Memory, Scope
+from conspectus.model.query import QueryOptions, Retriever
 
 try:
     from llama_index.core.base.base_retriever import BaseRetriever
     from llama_index.core.base.llms.types import ChatMessage, MessageRole
+    from llama_index.core.bridge.pydantic import BaseModel, ConfigDict, PrivateAttr
     from llama_index.core.memory.memory import BaseMemoryBlock
-    from llama_index.core.schema import NodeWithScore, QueryBundle, TextNode
+    from llama_index.core.schema import BaseNode, MetadataMode, NodeWithScore, QueryBundle, TextNode
     from llama_index.core.storage.chat_store.base_db import AsyncDBChatStore, MessageStatus
+    from llama_index.core.vector_stores.types import (
+        BasePydanticVectorStore,
+        FilterCondition,
+        FilterOperator,
+        MetadataFilter,
+        MetadataFilters,
+        VectorStoreQuery,
+        VectorStoreQueryMode,
+        VectorStoreQueryResult,
+    )
+    from llama_index.core.vector_stores.utils import metadata_dict_to_node, node_to_metadata_dict
 except ImportError as missing:
     raise MissingExtra("llama-index", "llama-index-core") from missing
 
@@ -36,6 +59,163 @@ __all__ = [
     "ConspectusRetriever",
     "ConspectusVectorStore",
 ]
+
+
+class OnEngine(Closing, BaseModel):
+    """A LlamaIndex component that is serialized as a model. `engine` is an engine, or the path of a store."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    engine: Any = None
+    _calls: Calls = PrivateAttr()
+
+    def model_post_init(self, context: Any, /) -> None:
+        """Create the access to the engine."""
+        super().model_post_init(context)
+        self._calls = calls_to(self.engine)
+
+
+RETRIEVERS: Mapping[VectorStoreQueryMode, tuple[Retriever, ...]] = {
+    VectorStoreQueryMode.DEFAULT: ("vector",),
+    VectorStoreQueryMode.HYBRID: ("keyword", "vector"),
+    VectorStoreQueryMode.SEMANTIC_HYBRID: ("keyword", "vector"),
+    VectorStoreQueryMode.SPARSE: ("keyword",),
+    VectorStoreQueryMode.TEXT_SEARCH: ("keyword",),
+}
+UNUSED = ("alpha", "embedding_field", "mmr_threshold", "output_fields", "sparse_top_k")
+"""Fields of a query that are not supported."""
+REFERENCE = "ref_doc_id"
+
+FILTERS: Mapping[FilterOperator, Comparison] = {
+    **{each: COMPARISONS[each.value] for each in FilterOperator if each.value in COMPARISONS},
+    FilterOperator.ANY: COMPARISONS["in"],
+    FilterOperator.NIN: COMPARISONS["not in"],
+    FilterOperator.ALL: lambda path, value: And(tuple(Eq(path, each) for each in value)),
+    FilterOperator.CONTAINS: COMPARISONS["=="],
+    FilterOperator.IS_EMPTY: lambda path, _: Not(Exists(path)),
+}
+
+
+class ConspectusVectorStore(OnEngine, BasePydanticVectorStore):
+    """Nodes with their texts and vectors in a source of a collection.
+
+    The collection is created for vectors of the size of the first node's. The modes `default`, `hybrid`,
+    `semantic_hybrid`, `sparse` and `text_search` are supported.
+    """
+
+    stores_text: bool = True
+    source: str = "nodes"
+    collection: str = "llama-index-vectors"
+
+    @classmethod
+    def class_name(cls) -> str:
+        """The name in LlamaIndex."""
+        return "ConspectusVectorStore"
+
+    @property
+    def client(self) -> Any:
+        """The engine, or the path of a store."""
+        return self.engine
+
+    async def _add(self, engine: AnyEngine, /, nodes: Sequence[BaseNode], **unknown: Any) -> list[str]:
+        """Add nodes, or replace those with the same ids. Raises InvalidInput for one without a vector."""
+        refuse(unknown)
+        await self._texts.add(engine, list(map(_text, nodes)))
+        return [each.node_id for each in nodes]
+
+    async def _delete(self, engine: AnyEngine, /, ref_doc_id: str, **unknown: Any) -> None:
+        """Delete the nodes of a document."""
+        refuse(unknown)
+        await self._texts.delete(engine, Selection(filter=Eq((REFERENCE,), ref_doc_id)))
+
+    async def _delete_nodes(
+        self,
+        engine: AnyEngine,
+        /,
+        node_ids: list[str] | None = None,
+        filters: MetadataFilters | None = None,
+        **unknown: Any,
+    ) -> None:
+        """Delete the nodes with these ids that match the filters."""
+        refuse(unknown)
+        await self._texts.delete(engine, Selection(node_ids, _filter(filters)))
+
+    async def _clear(self, engine: AnyEngine) -> None:
+        """Delete all nodes."""
+        await self._texts.delete(engine, ALL)
+
+    async def _get_nodes(
+        self, engine: AnyEngine, node_ids: list[str] | None = None, filters: MetadataFilters | None = None
+    ) -> list[BaseNode]:
+        """Return the nodes with these ids that match the filters."""
+        return list(map(_text_node, await self._texts.get(engine, Selection(node_ids, _filter(filters)))))
+
+    async def _query(
+        self, engine: AnyEngine, /, query: VectorStoreQuery, **unknown: Any
+    ) -> VectorStoreQueryResult:
+        """Return the best nodes, best first, with cosine similarities, or with scores in other modes."""
+        refuse(unknown)
+        found = await self._search(engine, query)
+        by_vector = query.mode == VectorStoreQueryMode.DEFAULT
+        scores = [each.similarity or 0.0 if by_vector else each.score for each in found]
+        nodes = [_text_node(each.text) for each in found]
+        return VectorStoreQueryResult(nodes=nodes, similarities=scores, ids=[each.text.id for each in found])
+
+    add, async_add = both(_add)
+    delete, adelete = both(_delete)
+    delete_nodes, adelete_nodes = both(_delete_nodes)
+    clear, aclear = both(_clear)
+    get_nodes, aget_nodes = both(_get_nodes)
+    query, aquery = both(_query)
+
+    @property
+    def _texts(self) -> Texts:
+        return Texts(self.source, self.collection)
+
+    async def _search(self, engine: AnyEngine, query: VectorStoreQuery) -> list[FoundText]:
+        refuse(name for name in UNUSED if getattr(query, name) is not None)
+        used = RETRIEVERS.get(query.mode)
+        if used is None:
+            raise InvalidInput("mode", f"is {query.mode.value}; must be one of {', '.join(RETRIEVERS)}")
+        parts = [_filter(query.filters)]
+        if query.doc_ids is not None:
+            parts.append(In((REFERENCE,), tuple(query.doc_ids)))
+        selection = Selection(query.node_ids, And(tuple(parts)))
+        limit = query.similarity_top_k if len(used) == 1 else query.hybrid_top_k or query.similarity_top_k
+        options: QueryOptions = {"retrievers": used}
+        if "vector" in used and query.query_embedding is not None:
+            options["vector"] = tuple(query.query_embedding)
+        return await self._texts.search(engine, query.query_str or "", limit, selection, options)
+
+
+def _text(node: BaseNode) -> Text:
+    if node.embedding is None:
+        raise InvalidInput("embedding", f"is missing in node {node.node_id!r:.80}; every node needs one")
+    metadata = node_to_metadata_dict(node, remove_text=True)
+    return Text(node.node_id, node.get_content(MetadataMode.NONE), metadata, tuple(node.embedding))
+
+
+def _text_node(text: Text) -> BaseNode:
+    return metadata_dict_to_node(dict(text.metadata), text=text.text)
+
+
+def _filter(filters: MetadataFilters | MetadataFilter | None) -> Filter:
+    """Return the filters as a filter of Conspectus. Raises InvalidInput for an unsupported operator."""
+    if filters is None:
+        return EVERYTHING
+    if isinstance(filters, MetadataFilters):
+        parts = tuple(map(_filter, filters.filters))
+        if filters.condition == FilterCondition.NOT:
+            return Not(Or(parts))
+        return Or(parts) if filters.condition == FilterCondition.OR and parts else And(parts)
+    made = FILTERS.get(filters.operator)
+    if made is None:
+        raise InvalidInput(
+            "filters", f"{filters.operator.value!r} is not supported; use the text of the query"
+        )
+    return made((filters.key,), filters.value)
+
+
 FORM = "llama_index"
 ACTIVE = MessageStatus.ACTIVE
 STATUS = "status"
