@@ -1,8 +1,8 @@
-"""Decode files: declarations of the file first, then charset-normalizer, then letter frequencies.
+"""Decode files: declarations of the file first, then chardet, or letter frequencies for Latin text.
 
 The order: byte order mark, UTF-16 or UTF-32 by their zero bytes, ISO 2022 by its escapes, UTF-8, the encoding
-that the file declares, kana for Japanese, charset-normalizer, and the letters of the languages that use an
-encoding if several encodings of one script remain possible.
+that the file declares, and for bytes above ASCII that stand alone, as accents do, the Latin encoding whose
+letters one language would use; chardet for all others.
 """
 
 import codecs
@@ -10,9 +10,9 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from itertools import chain, pairwise
+from itertools import pairwise
 
-from charset_normalizer import from_bytes
+import chardet
 
 from conspectus.errors import UnreadableFile, UnsupportedContent
 
@@ -24,40 +24,29 @@ MARKS = (
     (codecs.BOM_UTF16_LE, "utf-16"),
     (codecs.BOM_UTF16_BE, "utf-16"),
 )
-WIDER = {
-    "shift_jis": ("shift_jis", "cp932"),
-    "euc_jp": ("euc_jp",),
-    "gb2312": ("gb2312", "gbk", "gb18030"),
-    "big5": ("big5", "cp950", "big5hkscs"),
-    "euc_kr": ("euc_kr", "cp949"),
-    "tis_620": ("tis_620", "cp874"),
-}
-NARROWER = {
-    "cp932": "shift_jis", "shift_jis_2004": "shift_jis", "euc_jis_2004": "euc_jp", "gbk": "gb2312",
-    "gb18030": "gb2312", "cp950": "big5", "big5hkscs": "big5", "cp949": "euc_kr", "johab": "euc_kr",
-    "cp874": "tis_620", "iso8859_11": "tis_620", "cp1125": "cp866", "kz1048": "cp1251",
-    "ptcp154": "cp1251", "koi8_t": "koi8_r",
-}  # fmt: skip
+FAMILIES = (
+    ("shift_jis", "cp932"), ("gb2312", "gbk", "gb18030"), ("big5", "cp950", "big5hkscs"),
+    ("euc_kr", "cp949"), ("tis_620", "cp874"),
+)  # fmt: skip
+"""Encodings with their supersets, narrowest first."""
 LABELS = {
     "x-sjis": "shift_jis", "windows-31j": "cp932", "x-euc-jp": "euc_jp", "ks_c_5601-1987": "euc_kr",
     "windows-949": "cp949", "x-gbk": "gbk", "x-mac-cyrillic": "mac_cyrillic", "windows-874": "cp874",
     "iso-8859-1": "cp1252", "iso8859-1": "cp1252", "latin1": "cp1252", "us-ascii": "cp1252",
     "iso-8859-9": "cp1254",
 }  # fmt: skip
-SCRIPTS = (
-    ("cp1252", "cp1250", "iso8859_2", "cp1254", "cp1257", "iso8859_15"),
-    ("cp1251", "koi8_r", "koi8_u", "iso8859_5", "cp866", "cp855", "mac_cyrillic"),
-    ("cp1253", "iso8859_7"),
-)
-OTHERS = frozenset({"cp1255", "cp1256", "cp1258", "iso8859_6", "iso8859_8", "cp857"})
-USUAL = frozenset({*WIDER, *NARROWER, *OTHERS, *chain.from_iterable(SCRIPTS)})
+LATIN = ("cp1252", "cp1250", "iso8859_2", "cp1254", "cp1257", "iso8859_15")
+USUAL = (
+    *(f"cp{number}" for number in range(1250, 1259)), "iso8859-2", "iso8859-5", "iso8859-6", "iso8859-7",
+    "iso8859-8", "iso8859-9", "iso8859-15", "koi8-r", "koi8-u", "cp855", "cp857", "cp866", "mac-cyrillic",
+    "cp932", "shift_jis_2004", "euc_jis_2004", "gb18030", "big5hkscs", "cp949", "euc_kr", "cp874", "tis-620",
+)  # fmt: skip
+"""What chardet may choose from: other encodings are rarer than short texts that resemble them."""
 ALPHABETS = (
     "àâæçéèêëîïôùûüÿœ", "äöüß", "áéíñóúü", "àèéìíòóù", "áâãàçéêíóôõúü", "åäö", "åæøéöäü", "áðéíóúýþæö",
     "ąćęłńóśźż", "áčďéěíňóřšťúůýž", "áäčďéíľĺňóôŕšťúýž", "áéíóöőúüű", "čćđšž", "ăâîșțşţ",
     "çğ\u0131\u0130iöşüâîû",
     "ąčęėįšųūž", "āčēģīķļņšūž", "äõöüšž",
-    "абвгдежзийклмнопрстуфхцчшщъыьэюяё", "абвгґдеєжзиіїйклмнопрстуфхцчшщьюя",
-    "абвгдђежзијклљмнњопрстћуфхцчџш", "αβγδεζηθικλμνξοπρσςτυφχψωάέήίόύώϊϋΐΰ",
 )  # fmt: skip
 LETTERS = tuple(frozenset(alphabet + alphabet.upper()) for alphabet in ALPHABETS)
 PUNCTUATION = frozenset(
@@ -65,7 +54,6 @@ PUNCTUATION = frozenset(
 )
 NOT_LEGACY = ("utf", "ascii", "idna", "punycode", "unicode", "raw", "undefined")
 DECLARED = re.compile(rb"""(?:encoding|charset|coding)\s*[=:]\s*["']?\s*([A-Za-z0-9_.:-]{2,40})""", re.I)
-KANA = re.compile("[\u3041-\u3096\u30a1-\u30fa]")
 ABOVE_ASCII = re.compile(rb"[\x80-\xff]+")
 ALONE = bytes(range(0xA0, 0x100)) + b"\x80\x85\x91\x92\x93\x94\x95\x96\x97\x99"
 ESCAPES = ((b"\x1b$)C", "iso2022_kr"), (b"\x1b$B", "iso2022_jp"), (b"\x1b$@", "iso2022_jp"))
@@ -115,15 +103,11 @@ def _likely(data: bytes) -> Decoded | None:
 
 def _guessed(data: bytes) -> Decoded | None:
     sample = _sample(data)
-    japanese = [name for name in ("euc_jp", "shift_jis", "cp932") if _kana(data, name) > 0.2]
-    named = [NARROWER.get(match.encoding, match.encoding) for match in from_bytes(sample)]
-    ranked = [name for name in named if name in USUAL or _script(name)]
-    best = [wider for name in ranked if name in USUAL and not _script(name) for wider in _family(name)]
-    script = _script(ranked[0]) if ranked and not _accented(sample) else SCRIPTS[0]
-    if script:
-        heard = [name for name in ranked if name in script and script is not SCRIPTS[0]]
-        best = sorted([*heard, *script], key=lambda name: -_fit(sample, name))
-    return _strict(data, [*japanese, *best, *SCRIPTS[0], "latin-1"], guessed=True)
+    if _accented(sample):
+        best = sorted(LATIN, key=lambda name: -_fit(sample, name))
+    else:
+        best = list(_labelled(chardet.detect(sample, include_encodings=USUAL)["encoding"] or ""))
+    return _strict(data, [*best, *LATIN, "latin-1"], guessed=True)
 
 
 def _strict(data: bytes, encodings: Iterable[str], *, guessed: bool = False) -> Decoded | None:
@@ -177,14 +161,11 @@ def _labelled(label: str) -> tuple[str, ...]:
 
 def _family(name: str) -> tuple[str, ...]:
     """Return the encoding with its supersets, narrowest first. A superset that is named stays as it is."""
-    narrow = NARROWER.get(name, name)
-    return WIDER.get(narrow, (name,))
+    return next((family for family in FAMILIES if name in family), (name,))
 
 
 def _sample(data: bytes) -> bytes:
     """Return the lines with non-ASCII bytes, up to a limit: only they distinguish encodings."""
-    if len(data) <= SAMPLE_BYTES:
-        return data
     telling = b"\n".join(line for line in data[: 20 * SAMPLE_BYTES].split(b"\n") if not line.isascii())
     return telling[:SAMPLE_BYTES] or data[:SAMPLE_BYTES]
 
@@ -192,24 +173,7 @@ def _sample(data: bytes) -> bytes:
 def _accented(data: bytes) -> bool:
     """Return whether bytes above ASCII are isolated, as accents in Latin text are, unlike other scripts."""
     runs = ABOVE_ASCII.findall(data)
-    return sum(len(run) == 1 and run in ALONE for run in runs) > 0.8 * len(runs)
-
-
-def _kana(data: bytes, encoding: str) -> float:
-    found = _strict(data, (encoding,))
-    if found is None:
-        return 0.0
-    letters = sum(character.isalpha() for character in re.sub("[\x00-\x7f]", "", found.text))
-    return len(KANA.findall(found.text)) / max(1, letters)
-
-
-def _script(encoding: str) -> tuple[str, ...]:
-    """Return the usual encodings of the script of an encoding; empty if it has no such script."""
-    for script in SCRIPTS[1:]:
-        if encoding in script:
-            return script
-    western = encoding.startswith(("iso8859_", "cp12", "hp_", "mac_", "cp437", "cp775", "cp85"))
-    return SCRIPTS[0] if western and encoding not in {*OTHERS, *NARROWER} else ()
+    return sum(len(run) == 1 and run in ALONE for run in runs) > 0.65 * len(runs)
 
 
 def _fit(sample: bytes, encoding: str) -> float:
