@@ -3,7 +3,6 @@
 import asyncio
 import ssl
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cache
 from typing import Any, Final, Literal, TypeAlias
 
@@ -100,6 +99,7 @@ def _counted(answer: Any) -> int | None:
 TEXTS_A_REQUEST: Final = 32
 """Maximum number of texts in a request to Text Embeddings Inference by default."""
 WRONG_FORM: Final = 422
+ROUNDING: Final = 1e-4
 
 Ranking: TypeAlias = list[tuple[int, float]]
 
@@ -147,9 +147,7 @@ class DocumentsReranker:
 
         def read(answer: Any) -> Ranking:
             entries = answer.get("results") if isinstance(answer, dict) else None
-            return RerankFormat(self._service.provider, "relevance_score").read(
-                entries, len(texts), least=limit
-            )
+            return self._read(entries, "relevance_score", len(texts), least=limit)
 
         return await self._request(query, texts, body, read)
 
@@ -165,6 +163,21 @@ class DocumentsReranker:
                 return read(reply.body)
 
         return await self._patience.retry(ask)
+
+    def _read(self, entries: Any, score: str, count: int, *, least: int) -> Ranking:
+        """Return positions of `count` texts with relevance, at least `least` of them, in the given order.
+
+        `score` is the member of an entry with its relevance. Raises ProviderError for an invalid response.
+        """
+        provider = self._service.provider
+        if not isinstance(entries, list):
+            raise ProviderError(provider, "sent no list of results")
+        ranking = [_entry(provider, entry, score, count) for entry in entries]
+        if len({place for place, _ in ranking}) != len(ranking):
+            raise ProviderError(provider, "ranked a text twice")
+        if len(ranking) < least:
+            raise ProviderError(provider, f"ranked {len(ranking)} texts, not {least}")
+        return ranking
 
 
 class HttpReranker(DocumentsReranker):
@@ -195,42 +208,20 @@ class HttpReranker(DocumentsReranker):
         return ranking
 
     async def _of_texts(self, query: str, texts: Sequence[str]) -> Ranking:
-        form, count = RerankFormat(self._service.provider, "score"), len(texts)
+        count = len(texts)
         body = {"texts": [sendable(text) for text in texts], "truncate": True}
-        return await self._request(query, texts, body, lambda answer: form.read(answer, count, least=count))
+        return await self._request(
+            query, texts, body, lambda answer: self._read(answer, "score", count, least=count)
+        )
 
 
-ROUNDING: Final = 1e-4
-
-
-@dataclass(frozen=True, slots=True)
-class RerankFormat:
-    """The name of the relevance member of an entry, beside its `index`."""
-
-    provider: str
-    score: str
-
-    def read(self, entries: Any, count: int, *, least: int) -> Ranking:
-        """Return positions of `count` texts with relevance, at least `least` of them, in the given order.
-
-        Raises ProviderError for an invalid response.
-        """
-        if not isinstance(entries, list):
-            raise ProviderError(self.provider, "sent no list of results")
-        ranking = [self._entry(entry, count) for entry in entries]
-        if len({place for place, _ in ranking}) != len(ranking):
-            raise ProviderError(self.provider, "ranked a text twice")
-        if len(ranking) < least:
-            raise ProviderError(self.provider, f"ranked {len(ranking)} texts, not {least}")
-        return ranking
-
-    def _entry(self, entry: Any, count: int) -> tuple[int, float]:
-        place = entry.get("index") if isinstance(entry, dict) else None
-        score = entry.get(self.score) if isinstance(entry, dict) else None
-        if isinstance(place, bool) or not isinstance(place, int) or not 0 <= place < count:
-            raise ProviderError(self.provider, f"ranked text {place!r:.40} of {count}")
-        if isinstance(score, bool) or not isinstance(score, int | float):
-            raise ProviderError(self.provider, "sent a result without a relevance")
-        if not -ROUNDING <= score <= 1 + ROUNDING:
-            raise ProviderError(self.provider, f"sent the relevance {score}, which is not between 0 and 1")
-        return place, min(1.0, max(0.0, float(score)))
+def _entry(provider: str, entry: Any, name: str, count: int) -> tuple[int, float]:
+    place = entry.get("index") if isinstance(entry, dict) else None
+    score = entry.get(name) if isinstance(entry, dict) else None
+    if isinstance(place, bool) or not isinstance(place, int) or not 0 <= place < count:
+        raise ProviderError(provider, f"ranked text {place!r:.40} of {count}")
+    if isinstance(score, bool) or not isinstance(score, int | float):
+        raise ProviderError(provider, "sent a result without a relevance")
+    if not -ROUNDING <= score <= 1 + ROUNDING:
+        raise ProviderError(provider, f"sent the relevance {score}, which is not between 0 and 1")
+    return place, min(1.0, max(0.0, float(score)))
