@@ -244,12 +244,7 @@ class GivenVectors:
         digits = size.isascii() and size.isdecimal() and len(size) <= len(str(MAX_DIMENSIONS))
         if not (digits and 1 <= int(size) <= MAX_DIMENSIONS):
             raise InvalidInput("embedder", f"{setting!r} needs a size from 1 to {MAX_DIMENSIONS}")
-        self._space = EmbeddingSpace(VECTORS.removesuffix(":"), int(size))
-
-    @property
-    def space(self) -> EmbeddingSpace:
-        """The space."""
-        return self._space
+        self.space = EmbeddingSpace(VECTORS.removesuffix(":"), int(size))
 
     async def embed_documents(self, texts: Sequence[str]) -> Vectors:
         """Raise InvalidInput: callers have to give vectors."""

@@ -114,14 +114,9 @@ class BedrockEmbedder:
     ) -> None:
         if dimensions not in DIMENSIONS:
             raise InvalidInput("embedder", f"{model} makes vectors of {DIMENSIONS} dimensions")
-        self._space = EmbeddingSpace(f"{PROVIDER}:{model}", dimensions)
+        self.space = EmbeddingSpace(f"{PROVIDER}:{model}", dimensions)
         self._bedrock = Bedrock(model, timeout=timeout)
-        self._calls = Calls(note, self._space.model)
-
-    @property
-    def space(self) -> EmbeddingSpace:
-        """The embedding model of all its vectors."""
-        return self._space
+        self._calls = Calls(note, self.space.model)
 
     @property
     def max_texts(self) -> int:
@@ -134,7 +129,7 @@ class BedrockEmbedder:
             "texts": [sendable(text) for text in texts],
             "input_type": _INPUT_TYPES[kind],
             "embedding_types": ["float"],
-            "output_dimension": self._space.dimensions,
+            "output_dimension": self.space.dimensions,
             "truncate": "RIGHT",
         }
         with self._calls.one("embed", texts) as call:
@@ -144,7 +139,7 @@ class BedrockEmbedder:
             rows = found.get("float") if isinstance(found, dict) else found
             if not isinstance(rows, list) or not all(_is_vector(row) for row in rows):
                 raise ProviderError(PROVIDER, "sent no vectors")
-            return unit_rows(PROVIDER, rows, (len(texts), self._space.dimensions))
+            return unit_rows(PROVIDER, rows, (len(texts), self.space.dimensions))
 
     async def close(self) -> None:
         """Close the connections."""

@@ -317,29 +317,14 @@ class HostedChatModel:
         note: Note = drop,
     ) -> None:
         self._choice = Choice.of(setting, url)
-        self._name = setting
-        self._window = window
-        self._tokenizer = tokenizer
+        self.name = setting
+        self.window = window
+        self.tokenizer = tokenizer
         self._seconds = seconds
         self._calls = Calls(note, setting)
         self._model: Any = None
         self._connecting = asyncio.Lock()
         self._open = AsyncExitStack()
-
-    @property
-    def name(self) -> str:
-        """`vendor:model`, as in the settings."""
-        return self._name
-
-    @property
-    def window(self) -> int:
-        """The context window of prompt and response together in tokens, from the settings."""
-        return self._window
-
-    @property
-    def tokenizer(self) -> str:
-        """The name of the tokenizer, from the settings."""
-        return self._tokenizer
 
     async def stream(
         self,

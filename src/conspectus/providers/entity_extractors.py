@@ -99,14 +99,10 @@ class ChatNames:
     """The mentions that a chat model finds in a text, if they occur in it verbatim."""
 
     def __init__(self, model: ChatModel, key_of: KeyOf) -> None:
+        self.name = f"{CHAT}:{model.name}"
         self._model = model
         self._key_of = key_of
         self._turns = asyncio.Semaphore(AT_ONCE)
-
-    @property
-    def name(self) -> str:
-        """The name in settings and reports."""
-        return f"{CHAT}:{self._model.name}"
 
     async def extract(self, texts: Sequence[str]) -> Sequence[Sequence[Mention]]:
         """Return the mentions in each text, in order and without overlaps.
@@ -183,15 +179,10 @@ class LocalNames:
     """The mentions that a local model finds. Calls are serialized."""
 
     def __init__(self, name: str, label: Label, key_of: KeyOf) -> None:
-        self._name = name
+        self.name = name
         self._label = label
         self._key_of = key_of
         self._turn = asyncio.Lock()
-
-    @property
-    def name(self) -> str:
-        """The name in settings and reports."""
-        return self._name
 
     async def extract(self, texts: Sequence[str]) -> Sequence[Sequence[Mention]]:
         """Return the mentions in each text, in order and without overlaps."""

@@ -52,15 +52,10 @@ class HostedEmbedder:
         self._model = self._find(model) if isinstance(model, str) else model
         self._provider = model.partition(":")[0] if isinstance(model, str) else str(model.system)
         name = str(self._model.model_name)
-        self._space = EmbeddingSpace(f"{self._provider}:{name}", dimensions)
+        self.space = EmbeddingSpace(f"{self._provider}:{name}", dimensions)
         self._settings = {"dimensions": dimensions} if any(each in name for each in SHORTENING) else {}
         self._timeout = timeout
-        self._calls = Calls(note, self._space.model)
-
-    @property
-    def space(self) -> EmbeddingSpace:
-        """The embedding model of all its vectors."""
-        return self._space
+        self._calls = Calls(note, self.space.model)
 
     @property
     def max_texts(self) -> int:
@@ -72,7 +67,7 @@ class HostedEmbedder:
         with self._calls.one("embed", texts) as call:
             result = await self._ask([sendable(text) for text in texts], kind)
             call.tokens = result.usage.input_tokens or None
-            return unit_rows(self._provider, result.embeddings, (len(texts), self._space.dimensions))
+            return unit_rows(self._provider, result.embeddings, (len(texts), self.space.dimensions))
 
     async def close(self) -> None:
         """Close the connections, unless the model was passed in."""

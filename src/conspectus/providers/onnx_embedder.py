@@ -84,7 +84,7 @@ class OnnxEmbedder:
             manifest = json.loads((folder / "manifest.json").read_text(encoding="utf-8"))
             self._encode, self._start, self._end = _tokenizer(folder)
             self._session = _open_session(folder / "model.onnx")
-        self._space = EmbeddingSpace(manifest["model"], manifest["dimensions"], manifest["version"])
+        self.space = EmbeddingSpace(manifest["model"], manifest["dimensions"], manifest["version"])
         self._prefixes: dict[str, str] = manifest.get("prefixes", {})
         self._means = {kind: np.array(mean) for kind, mean in manifest.get("means", {}).items()}
         self._any_script = model == MULTILINGUAL
@@ -92,10 +92,6 @@ class OnnxEmbedder:
         self._pool = ThreadPoolExecutor(self._threads, thread_name_prefix="embedder")
         self._maximum = cached_queries
         self._recent: OrderedDict[bytes, Vectors] = OrderedDict()
-
-    @property
-    def space(self) -> EmbeddingSpace:
-        return self._space
 
     async def embed_documents(self, texts: Sequence[str]) -> Vectors:
         """Return unit rows of shape (len(texts), 384). A cancelled call stops after its current batches."""
@@ -165,7 +161,7 @@ class OnnxEmbedder:
 
         Vectors of E5 have a common direction; without it, similarities use the whole range.
         """
-        sums = np.zeros((count, self._space.dimensions), dtype=np.float64)
+        sums = np.zeros((count, self.space.dimensions), dtype=np.float64)
         for batch, means in zip(batches, vectors, strict=True):
             lengths = np.array([[max(1, len(window.ids) - _MARKERS)] for window in batch])
             np.add.at(sums, [window.text for window in batch], means * lengths)

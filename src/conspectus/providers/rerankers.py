@@ -119,16 +119,11 @@ class DocumentsReranker:
         patience: RetryPolicy,
         note: Note,
     ) -> None:
-        self._model = model
+        self.model = model
         self._service = service
         self._fields = fields
         self._patience = patience
         self._calls = Calls(note, model)
-
-    @property
-    def model(self) -> str:
-        """The name of the model."""
-        return self._model
 
     async def rerank(self, query: str, texts: Sequence[str], *, limit: int) -> Sequence[tuple[int, float]]:
         """Return positions in `texts` with relevance, best first. Raises ProviderError."""

@@ -28,11 +28,7 @@ class StaticEmbedder:
     def __init__(self, folder: Path) -> None:
         self._model = _load(folder)
         version = hashlib.sha256((folder / _WEIGHTS).read_bytes()).hexdigest()[:12]
-        self._space = EmbeddingSpace(f"static:{folder.resolve()}", int(self._model.dim), version)
-
-    @property
-    def space(self) -> EmbeddingSpace:
-        return self._space
+        self.space = EmbeddingSpace(f"static:{folder.resolve()}", int(self._model.dim), version)
 
     async def embed_documents(self, texts: Sequence[str]) -> Vectors:
         """Return unit rows of shape (len(texts), dimensions)."""
@@ -48,7 +44,7 @@ class StaticEmbedder:
 
     def _embed(self, texts: Sequence[str]) -> Vectors:
         if not texts:
-            return np.empty((0, self._space.dimensions), dtype=np.float32)
+            return np.empty((0, self.space.dimensions), dtype=np.float32)
         clean = [text.encode("utf-8", "replace").decode() for text in texts]
         rows = self._model.encode(clean, normalize=False, use_multiprocessing=False)
         rows = np.asarray(rows, dtype=np.float64)
