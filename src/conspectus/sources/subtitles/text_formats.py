@@ -4,7 +4,7 @@ import html
 import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Final, TypeAlias
 
 from conspectus.sources.subtitles.cues import (
     NO_CAPTION,
@@ -359,19 +359,8 @@ _LAST_COLUMN = 31
 _UNREADABLE = "invalid codes, skipped"
 
 
-@dataclass(slots=True)
-class Screen:
-    """The characters of one memory by row and column."""
-
-    rows: dict[int, dict[int, str]] = field(default_factory=dict)
-
-    def put(self, row: int, column: int, character: str) -> None:
-        self.rows.setdefault(row, {})[column] = character
-
-    def text(self) -> str:
-        """Return the rows as lines."""
-        lines = (_row(self.rows[row]) for row in sorted(self.rows))
-        return "\n".join(line for line in lines if line)
+Screen: TypeAlias = dict[int, dict[int, str]]
+"""The characters of one memory by row and column."""
 
 
 @dataclass(slots=True)
@@ -383,8 +372,8 @@ class CaptionChannel:
     mode: str = "pop"
     row: int = 14
     column: int = 0
-    shown: Screen = field(default_factory=Screen)
-    hidden: Screen = field(default_factory=Screen)
+    shown: Screen = field(default_factory=dict)
+    hidden: Screen = field(default_factory=dict)
     since: float = 0.0
 
     def write(self, character: str, now: float) -> None:
@@ -392,15 +381,15 @@ class CaptionChannel:
         if self.mode == "text":
             self.reading.left["teletext characters, skipped"] += 1
             return
-        if self.mode != "pop" and not self.shown.rows:
+        if self.mode != "pop" and not self.shown:
             self.since = now
-        self._screen().put(self.row, self.column, character)
+        self._screen().setdefault(self.row, {})[self.column] = character
         self.column = min(self.column + 1, _LAST_COLUMN)
 
     def back(self) -> None:
         """Delete the character before the cursor."""
         self.column = max(self.column - 1, 0)
-        self._screen().rows.get(self.row, {}).pop(self.column, None)
+        self._screen().get(self.row, {}).pop(self.column, None)
 
     def move(self, row: int, column: int) -> None:
         """Move the cursor. Roll-up captions have a fixed row."""
@@ -415,24 +404,24 @@ class CaptionChannel:
         elif code == 0x21:
             self.back()
         elif code == 0x24:
-            cells = self._screen().rows.get(self.row, {})
-            self._screen().rows[self.row] = {at: one for at, one in cells.items() if at < self.column}
+            cells = self._screen().get(self.row, {})
+            self._screen()[self.row] = {at: one for at, one in cells.items() if at < self.column}
         elif code == 0x2C or (code == 0x2D and self.mode == "roll"):
             self.clear(now)
         elif code == 0x2E:
-            self.hidden = Screen()
+            self.hidden = {}
         elif code == 0x2F:
             self.mode = "pop"
             prepared = self.hidden
             self.clear(now)
-            self.shown, self.hidden, self.since = prepared, Screen(), now
+            self.shown, self.hidden, self.since = prepared, {}, now
 
     def clear(self, now: float | None) -> None:
         """Clear the display, which completes a caption."""
-        text = self.shown.text()
+        text = _text(self.shown)
         if text:
             self.reading.cues.append(Cue(self.since, now, text, track=self.track))
-        self.shown = Screen()
+        self.shown = {}
         if self.mode == "roll":
             self.column = 0
 
@@ -498,7 +487,7 @@ def read_scc(text: str) -> ParsedCues:
             reading.left[NO_CAPTION] += 1
     for channel in player.channels:
         channel.clear(None)
-        if channel.hidden.text():
+        if _text(channel.hidden):
             reading.left["captions that are never shown, skipped"] += 1
     reading.cues.sort(key=lambda cue: cue.start if isinstance(cue.start, float) else 0.0)
     return reading
@@ -524,7 +513,8 @@ def _frame(hours: int, minutes: int, seconds: int, frames: int, *, dropped: bool
     return number - 2 * (passed - passed // 10) if dropped else number
 
 
-def _row(cells: dict[int, str]) -> str:
-    if not cells:
-        return ""
-    return " ".join("".join(cells.get(at, " ") for at in range(max(cells) + 1)).split())
+def _text(screen: Screen) -> str:
+    """Return the rows as lines."""
+    rows = (screen[row] for row in sorted(screen))
+    whole = ("".join(row.get(at, " ") for at in range(max(row, default=-1) + 1)) for row in rows)
+    return "\n".join(filter(None, (" ".join(line.split()) for line in whole)))
