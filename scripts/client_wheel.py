@@ -20,14 +20,14 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 LEFT_OUT = {"cli", "evals", "index", "mcp", "records", "testing", "web"}
 DATA = {".json", ".txt", ".zlib"}
-LIBRARIES = ("charset-normalizer", "httpcore", "httpx", "idna", "pathspec", "pyyaml", "regex", "tzdata")
+LIBRARIES = ("chardet", "google-re2", "httpcore", "httpx", "pathspec", "pyyaml", "regex", "tzdata")
 """What a program that only talks to a server needs."""
 ABSENT = {
     *("Stemmer", "ahocorasick", "alembic", "faiss", "lxml", "numpy", "onnxruntime", "pydantic"),
+    "pydantic_core",
     *(
         "pypdfium2",
         "python_calamine",
-        "re2",
         "sqlalchemy",
         "structlog",
         "tokenizers",
