@@ -13,7 +13,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mappin
 from contextlib import asynccontextmanager, contextmanager
 from importlib.metadata import version
 from importlib.resources import files
-from typing import Any, TypeAlias, cast
+from typing import Any, TypeAlias, TypeVar, cast
 from urllib.parse import quote, unquote
 
 import anyio
@@ -100,6 +100,7 @@ from conspectus.ports import CountTokens
 from conspectus.text.clean import on_one_line
 
 Context: TypeAlias = ServerRequestContext[Any, Any]
+T = TypeVar("T")
 EngineOf: TypeAlias = Callable[[Context], AnyEngine]
 BROKEN = "internal error; see the log of the server"
 PREFACE = (
@@ -121,11 +122,11 @@ def build_server(engine_of: EngineOf, options: ToolOptions) -> Server[Any]:
         version=version("conspectus"),
         title="Conspectus",
         instructions=INSTRUCTIONS,
-        on_list_tools=state.list_tools,
+        on_list_tools=_always(ListToolsResult(tools=listed(options))),
         on_list_resources=state.list_resources,
-        on_list_resource_templates=state.list_templates,
+        on_list_resource_templates=_always(ListResourceTemplatesResult(resource_templates=list(TEMPLATES))),
         on_read_resource=state.read_resource,
-        on_list_prompts=state.list_prompts,
+        on_list_prompts=_always(ListPromptsResult(prompts=list(PROMPTS))),
         on_get_prompt=state.get_prompt,
         on_completion=state.complete,
     )
@@ -137,17 +138,19 @@ def build_server(engine_of: EngineOf, options: ToolOptions) -> Server[Any]:
     return server
 
 
+def _always(result: T) -> Callable[[Context, PaginatedRequestParams | None], Awaitable[T]]:
+    async def answer(_context: Context, _params: PaginatedRequestParams | None) -> T:
+        return result
+
+    return answer
+
+
 class ServerState:
     """Answers requests. An error becomes the result of its call, or a protocol error without details."""
 
     def __init__(self, engine_of: EngineOf, options: ToolOptions) -> None:
         self._engine_of = engine_of
         self._options = options
-        self._tools = listed(options)
-
-    async def list_tools(self, _context: Context, _params: PaginatedRequestParams | None) -> ListToolsResult:
-        """The tools."""
-        return ListToolsResult(tools=self._tools)
 
     async def call_tool(
         self, context: Context, params: CallToolRequestParams
@@ -240,12 +243,6 @@ class ServerState:
             ]
         )
 
-    async def list_templates(
-        self, _context: Context, _params: PaginatedRequestParams | None
-    ) -> ListResourceTemplatesResult:
-        """The addresses of documents and collections."""
-        return ListResourceTemplatesResult(resource_templates=list(TEMPLATES))
-
     async def read_resource(self, context: Context, params: ReadResourceRequestParams) -> ReadResourceResult:
         """A document, or the beginning of it, or the sources of a collection. Raises MCPError."""
         uri = str(params.uri)
@@ -257,12 +254,6 @@ class ServerState:
         except ConspectusError as error:
             raise self._failed(error, call) from error
         return ReadResourceResult(contents=[TextResourceContents(uri=uri, mime_type=kind, text=text)])
-
-    async def list_prompts(
-        self, _context: Context, _params: PaginatedRequestParams | None
-    ) -> ListPromptsResult:
-        """The prompts."""
-        return ListPromptsResult(prompts=list(PROMPTS))
 
     async def get_prompt(self, context_: Context, params: GetPromptRequestParams) -> GetPromptResult:
         """A question with its context. Raises MCPError."""
