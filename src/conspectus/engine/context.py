@@ -6,7 +6,6 @@ import logging
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
 from dataclasses import replace
-from datetime import datetime
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Concatenate, Final, ParamSpec, TypeAlias, TypeVar, cast
 from urllib.parse import unquote
@@ -513,9 +512,11 @@ class SourceWriter:
         made = await self._parts.load_embedder(embedder or usual)
         chosen = self._parts.settings.default_language if language is None else language
         whole = self._authorized.qualified_name(named("collection", name))
-        now = self._parts.clock()
+        now, plain = self._parts.clock(), stable_id("collection", whole)
+        # A collection that was renamed may have the id that follows from the name.
+        taken = await self._authorized.exists(plain)
         new = Collection(
-            id=await self._free_id(whole, now),
+            id=CollectionId(stable_id("collection", whole, now.isoformat()) if taken else plain),
             name=await self.free_name(whole),
             space=made.space if made else None,
             language=None if chosen == "none" else chosen,
@@ -524,12 +525,6 @@ class SourceWriter:
             description=description,
         )
         return await self._core.records.create_collection(new)
-
-    async def _free_id(self, name: str, now: datetime) -> CollectionId:
-        """Return an id derived from the name, or a random one if a renamed collection has that id."""
-        plain = stable_id("collection", name)
-        taken = await self._authorized.exists(plain)
-        return CollectionId(stable_id("collection", name, now.isoformat()) if taken else plain)
 
     async def free_name(self, name: str, renamed: Collection | None = None) -> str:
         """Return a collection's full name, unless it is reserved. Raises InvalidInput or Conflict."""

@@ -52,10 +52,7 @@ class MemoryReader(Service, checked=False):
         max_tokens: int | None = None,
         tokenizer: str = "o200k_base",
     ) -> list[RecentMemory]:
-        """Return the newest turns, oldest first, within a number of turns and of tokens.
-
-        Defaults come from the settings. A turn that exceeds the tokens is truncated, with a mark.
-        """
+        """Return the newest turns, oldest first, within a number of turns and of tokens."""
         settings = self._parts.settings
         maximum = settings.recent_memory_turns if limit is None else limit
         room = settings.recent_memory_tokens if max_tokens is None else max_tokens

@@ -77,10 +77,7 @@ class MemorySearch(Service, checked=False):
         self._searcher = searcher
 
     async def recall(self, query: MemoryQuery) -> MemoryRetrieval:
-        """Return the memories of a scope for a query, best first, each with the parts of its score.
-
-        Raises NotFound for an unknown collection, InvalidInput for an invalid query.
-        """
+        """Return the memories of a scope for a query, best first, each with the parts of its score."""
         resolved = await self._memory_query(query)
         memory_sources, at = resolved.memory_sources, resolved.at
         found = await self._answers(resolved, query.limit)
@@ -111,16 +108,8 @@ class MemorySearch(Service, checked=False):
         rest = [each.document for each in hits if each.document.id not in short]
         return {**short, **await self._authorized.texts(rest)} if rest else short
 
-    async def window(
-        self,
-        query: MemoryQuery,
-        max_tokens: int | Budget,
-        form: WindowForm,
-    ) -> MemoryWindow:
-        """Build the window of the next turn: notes, the newest turns, and hits for the query.
-
-        It never exceeds the budget. Raises the errors of `recall`.
-        """
+    async def window(self, query: MemoryQuery, max_tokens: int | Budget, form: WindowForm) -> MemoryWindow:
+        """Build the window of the next turn: notes, the newest turns, and hits for the query."""
         require_range("notes_share", query.notes_share, 0, 1)
         wanted = Budget(max_tokens) if isinstance(max_tokens, int) else max_tokens
         resolved = await self._memory_query(query)

@@ -5,7 +5,7 @@ import binascii
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
-from functools import cache
+from functools import cache, partial
 from types import UnionType
 from typing import Any, Final, TypeVar, Union, get_args, get_origin
 
@@ -237,7 +237,7 @@ def _conversions(kind: Any) -> Mapping[str, tuple[Callable[[Any], Any], Callable
     ways: dict[Any, tuple[Callable[[Any], Any], Callable[[Any], Any]]] = {
         datetime: (to_microseconds, from_microseconds),
         bool: (int, bool),
-        tuple: (json.dumps, lambda stored: tuple(json.loads(stored))),
+        tuple: (partial(json.dumps, ensure_ascii=False), lambda stored: tuple(json.loads(stored))),
         Mapping: (to_json, to_metadata),
     }
     found = {}

@@ -12,10 +12,12 @@ from conspectus.model.records import Source
 from conspectus.records.core.rows import (
     IDS,
     SOURCE_COLUMNS,
+    columns_of,
     insert_rows,
     rows_in,
     to_json,
     to_metadata,
+    to_model,
     to_moment,
     to_number,
     to_source,
@@ -177,28 +179,10 @@ def prove(connection: Connection, rows: Sequence[Mapping[str, Any]]) -> None:
 
 def to_event(row: Sequence[Any]) -> NodeEvent:
     """Convert a row of the table of events."""
-    number, _, kind, at, by, before, after, reason, _ = row
-    return NodeEvent(
-        number=number,
-        kind=kind,
-        at=from_microseconds(at),
-        by=by,
-        before=tuple(json.loads(before)),
-        after=tuple(json.loads(after)),
-        reason=reason,
-    )
+    columns = dict(zip(events.c.keys(), row, strict=True))
+    return to_model(NodeEvent, {name: columns[name] for name in NodeEvent.__dataclass_fields__})
 
 
 def event_values(graph: SourceId, number: int, event: NodeEvent) -> dict[str, Any]:
     """Return an event as a row."""
-    return {
-        events.c.number.name: number,
-        "graph": graph,
-        "kind": event.kind,
-        "at": to_microseconds(event.at),
-        "by": event.by,
-        "before": json.dumps(event.before, ensure_ascii=False),
-        "after": json.dumps(event.after, ensure_ascii=False),
-        "reason": event.reason,
-        "undone": 0,
-    }
+    return {**columns_of(event), "number": number, "graph": graph, "undone": 0}

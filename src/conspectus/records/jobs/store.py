@@ -51,7 +51,6 @@ SPANS: Mapping[str, timedelta] = {
     "24h": timedelta(hours=24),
     "7d": timedelta(days=7),
 }
-FIELDS = frozenset(Job.__dataclass_fields__)
 
 
 def _add(connection: Connection, job: Job) -> Job:
@@ -70,12 +69,15 @@ def _job(connection: Connection, job: JobId) -> Job | None:
 
 def _change(
     connection: Connection,
+    /,
     job: JobId,
     *,
-    unless: Sequence[JobState],
-    attempt: int | None,
-    fields: Mapping[str, Any],
+    unless: Sequence[JobState] = (),
+    attempt: int | None = None,
+    **fields: Any,
 ) -> Job:
+    if unknown := fields.keys() - Job.__dataclass_fields__.keys():
+        raise InvalidInput(min(unknown), "is not a field of a job")
     found = _job(connection, job)
     if found is None:
         raise NotFound("job", job)
@@ -157,19 +159,7 @@ class SqlJobStore(SqlStore):
 
     add = writing(_add, lock=lambda job: job.collection)
     job = reading(_job)
-
-    async def change(
-        self, job: JobId, *, unless: Sequence[JobState] = (), attempt: int | None = None, **fields: Any
-    ) -> Job:
-        """Change fields of a job, unless it is in one of these states.
-
-        Raises NotFound, InvalidInput, or LockLost if this is not the last attempt.
-        """
-        if unknown := fields.keys() - FIELDS:
-            raise InvalidInput(min(unknown), "is not a field of a job")
-        change = partial(_change, job=job, unless=tuple(unless), attempt=attempt)
-        return await self.transactions.write(partial(change, fields=fields), lock=f"job {job}")
-
+    change = writing(_change, lock=lambda job, **_: f"job {job}")
     jobs = reading(_jobs)
     report = reading(_report)
     connections = reading(_connections)

@@ -9,7 +9,7 @@ from conspectus.errors import NotFound, PreconditionFailed
 from conspectus.model.ids import DocumentId, SourceId, UserId
 from conspectus.model.records import EmbeddingSpace
 from conspectus.ports.streams import NewSummary, SavedSummary, SummaryBounds
-from conspectus.records.core.rows import IDS, insert_rows, rows_in, run_in
+from conspectus.records.core.rows import IDS, columns_of, insert_rows, rows_in, run_in
 from conspectus.records.core.transactions import SqlStore, reading, writing_at
 from conspectus.records.tables.core import chunks, documents, sources, vectors
 from conspectus.records.tables.streams import (
@@ -19,7 +19,7 @@ from conspectus.records.tables.streams import (
     summary_captions,
     summary_parts,
 )
-from conspectus.text.times import from_microseconds, to_microseconds
+from conspectus.text.times import from_microseconds
 
 _CAPTIONS = select(documents.c.id, documents.c.number, documents.c.fingerprint).where(
     documents.c.id.in_(IDS), documents.c.source == bindparam("source")
@@ -130,13 +130,7 @@ def _stand(connection: Connection, source: SourceId, standing: SavedSummary | No
         return
     if connection.execute(select(sources.c.id).where(sources.c.id == source)).first() is None:
         raise NotFound("source", source)
-    row = {
-        "source": source,
-        "owner": standing.owner,
-        "request": json.dumps(dict(standing.request), ensure_ascii=False, sort_keys=True),
-        "since": to_microseconds(standing.since),
-    }
-    connection.execute(insert(standing_summaries), row)
+    connection.execute(insert(standing_summaries), {"source": source, **columns_of(standing)})
 
 
 def _of_source(source: SourceId, *_: object) -> tuple[Table, Sequence[str]]:
