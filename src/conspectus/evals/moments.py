@@ -11,7 +11,6 @@ from conspectus.errors import InvalidInput
 from conspectus.evals.datasets import Row, rows, spread
 from conspectus.evals.run import fresh_engine, percent
 from conspectus.model.filter import EVERYTHING, Eq
-from conspectus.model.results import Hit
 from conspectus.model.streams import NewCaption, StreamQueryOptions
 from conspectus.ports import Progress
 from conspectus.settings import Settings
@@ -74,7 +73,9 @@ def read_moment_set(directory: Path, *, limit: int | None = None) -> MomentSet:
     known = [each for each in questions if each.video in videos]
     if not known:
         raise InvalidInput(name, "has no question about a video of captions.jsonl")
-    in_order = {video: sorted(captions, key=_by_time) for video, captions in videos.items()}
+    in_order = {
+        video: sorted(captions, key=lambda each: (each.start, each.end)) for video, captions in videos.items()
+    }
     return MomentSet(in_order, tuple(spread(known, limit)), inside)
 
 
@@ -85,10 +86,6 @@ def _question(row: Row) -> TimedQuestion:
     start, end = (Row(row.place, {"window": each}).real("window") for each in window)
     text = row.text("question" if "question" in row.values else "query")
     return TimedQuestion(row.id("id"), text, row.id("video"), start, end)
-
-
-def _by_time(caption: TimedText) -> tuple[float, float]:
-    return caption.start, caption.end
 
 
 LIMIT_INSIDE = 10
@@ -171,7 +168,8 @@ class _Asker:
         found = await self.engine.retrieve(
             question.text, filter=where, retrievers=("keyword",), limit=CAPTIONS
         )
-        best = sorted((hit for hit in found.hits if hit.bm25), key=_by_words)
+        scored = [(-hit.bm25, hit.chunk.id, hit) for hit in found.hits if hit.bm25]
+        best = [hit for _, _, hit in sorted(scored, key=lambda each: each[:2])]
         return [self._answer(*self.places[hit.document.id]) for hit in best]
 
     def _answer(self, video: str, place: int) -> Answer:
@@ -227,7 +225,3 @@ def _video_hits(answered: Sequence[Answered], depth: int) -> float:
             for question, answers in answered
         ]
     )
-
-
-def _by_words(hit: Hit) -> tuple[float, int]:
-    return -(hit.bm25 or 0.0), hit.chunk.id

@@ -132,7 +132,8 @@ def checked_against(
     chosen: dict[str, NewDocument] = {}
     for each in documents:
         name = caption_id(stream.id, each.key or "")
-        saying = content_hash(clean(each.text)), _occurred(each)
+        occurred = each.occurred if isinstance(each.occurred, Period) else None
+        saying = content_hash(clean(each.text)), occurred
         if not replacing and said.get(name, saying) != saying:
             raise Conflict(
                 "caption", each.key or "", f"is stored in {stream.name!r} with another text or time"
@@ -191,7 +192,3 @@ def _key(new: NewCaption, occurred: Period | None) -> str:
         return str(new.index)
     times = ("", "") if occurred is None else (canonical(occurred.start), canonical(occurred.end))
     return stable_id("caption", *times, clean(new.speaker or ""), clean(new.text))
-
-
-def _occurred(new: NewDocument) -> Period | None:
-    return new.occurred if isinstance(new.occurred, Period) else None

@@ -56,7 +56,9 @@ class JsonService:
         if response.is_success:
             try:
                 answer = response.json()
-                return Reply(answer, _counted(answer) or number_in(dict(response.headers), COMPUTED))
+                tokens = number_in(answer, "meta", "tokens", "input_tokens")
+                tokens = tokens or number_in(answer, "usage", "total_tokens")
+                return Reply(answer, tokens or number_in(dict(response.headers), COMPUTED))
             except (ValueError, RecursionError) as error:
                 raise ProviderError(self.provider, "sent an answer that is not JSON") from error
         wait = waiting_time(response.headers.get("Retry-After"))
@@ -89,11 +91,6 @@ class JsonService:
             if isinstance(found, str):
                 return found.replace(self._key, "…") if self._key else found
         return ""
-
-
-def _counted(answer: Any) -> int | None:
-    """Return the token count of a request, in the format of Cohere or of others."""
-    return number_in(answer, "meta", "tokens", "input_tokens") or number_in(answer, "usage", "total_tokens")
 
 
 TEXTS_A_REQUEST: Final = 32

@@ -156,11 +156,6 @@ def _labelled(label: str) -> tuple[str, ...]:
         b"a ".decode(name)
     except (LookupError, ValueError):
         return ()
-    return _family(name)
-
-
-def _family(name: str) -> tuple[str, ...]:
-    """Return the encoding with its supersets, narrowest first. A superset that is named stays as it is."""
     return next((family for family in FAMILIES if name in family), (name,))
 
 

@@ -303,13 +303,11 @@ class _Reader:
             for cell in _found(row, "tc"):
                 merged = child(cell, "tcPr", "vMerge")
                 continued = merged is not None and attribute(merged, "val", "continue") == "continue"
-                text = above.get(len(cells), "") if continued else self._cell(cell)
+                own = "" if continued else joined(self.blocks(cell)).replace("\n", " ")
+                text = above.get(len(cells), "") if continued else own
                 above[len(cells)] = text
                 cells += [text] * _width(value(cell, "tcPr", "gridSpan"), 1)
             yield cells
-
-    def _cell(self, cell: Any) -> str:
-        return joined(self.blocks(cell)).replace("\n", " ")
 
     def _inside(self, element: Any) -> str:
         return "".join(map(self._inline, element))
