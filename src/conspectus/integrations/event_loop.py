@@ -53,7 +53,7 @@ class Calls(Protocol):
     def wait(self, work: Work[T]) -> T:
         """Run work without an event loop, and wait for it."""
 
-    def close(self) -> None:
+    def end(self) -> None:
         """Close what was opened here."""
 
 
@@ -64,13 +64,13 @@ class Closing:
 
     def close(self) -> None:
         """Close the store that was opened at a path. An engine that was passed in stays open."""
-        self._calls.close()
+        self._calls.end()
 
 
 def calls_to(engine: Given) -> Calls:
     """Return the access to an engine. An asynchronous engine has to be passed while its loop runs."""
     if engine is None or isinstance(engine, str | Path):
-        return _Opened(engine)
+        return OwnEngine(partial(bootstrap.open, engine))
     return _Lent(engine) if isinstance(engine, Blocking) else _OfLoop(engine)
 
 
@@ -102,23 +102,7 @@ def temporary_calls() -> Calls:
     It is deleted when it is closed, is no longer referenced, or the program ends.
     """
     folder = temporary_folder()
-    return _Opened(folder, folder)
-
-
-class _Opened:
-    """A store opened here, in a thread of its own; a `folder` is deleted with it."""
-
-    def __init__(self, path: str | Path | None, folder: Path | None = None) -> None:
-        self._own = OwnEngine(partial(bootstrap.open, path), folder=folder)
-
-    async def run(self, work: Work[T]) -> T:
-        return await self._own.run(work)
-
-    def wait(self, work: Work[T]) -> T:
-        return _outcome(self._own.start(work))
-
-    def close(self) -> None:
-        self._own.end()
+    return OwnEngine(partial(bootstrap.open, folder), folder=folder)
 
 
 class _Lent:
@@ -133,7 +117,7 @@ class _Lent:
     def wait(self, work: Work[T]) -> T:
         return self._engine.run(work(self._engine.asynchronous))
 
-    def close(self) -> None:
+    def end(self) -> None:
         """Do nothing: the owner closes the engine."""
 
 
@@ -161,7 +145,7 @@ class _OfLoop:
             raise InvalidInput("engine", "belongs to an event loop that does not run; give a path instead")
         return asyncio.run_coroutine_threadsafe(work(self._engine), self._loop)
 
-    def close(self) -> None:
+    def end(self) -> None:
         """Do nothing: the owner closes the engine."""
 
 
@@ -211,6 +195,10 @@ class OwnEngine:
     async def run(self, work: Callable[[Engine], Awaitable[T]]) -> T:
         """Run work with the engine, which is opened on first use."""
         return await asyncio.wrap_future(self.start(work))
+
+    def wait(self, work: Callable[[Engine], Awaitable[T]]) -> T:
+        """Run work without an event loop, and wait for it."""
+        return _outcome(self.start(work))
 
     def start(self, work: Callable[[Engine], Awaitable[T]]) -> Future[T]:
         """Start work without waiting. Programs without an event loop wait for the returned future."""

@@ -72,7 +72,7 @@ class ConspectusSession(SessionABC):
     def close(self) -> None:
         """Close the store that was opened at a path. An engine that was passed in stays open."""
         self._closed = True
-        self._calls.close()
+        self._calls.end()
 
     async def _run(self, work: Work[T]) -> T:
         if self._closed:

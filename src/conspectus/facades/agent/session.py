@@ -84,7 +84,7 @@ class AgentStorage:
 
     def close(self) -> None:
         """Release what was opened here; a given engine stays open. This is idempotent."""
-        self._calls.close()
+        self._calls.end()
 
 
 class _Inside:
