@@ -1,33 +1,52 @@
 """What is found of public sets: python benchmarks/evidence.py --save.
 
-`conspectus eval retrieval` and `conspectus eval conversation` of each set below `--sets`, in two tables.
+A table of each of `TABLES`, of the sets below `--sets`: `conspectus eval retrieval` and `conspectus eval
+conversation` of sets of documents and conversations, and what the scripts beside this one measure of the
+others. `--only` chooses tables.
 """
 
 import argparse
+import asyncio
 import json
 import os
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
+from entities import entities
+from feedback import measured
+from injection import injection
 from results import Result
 
 SETS = Path(os.environ.get("CONSPECTUS_EVAL", "../shared/eval"))
 DOCUMENTS = ("cranfield", "hotpotqa100", "scifact", "cosqa", "zoomcamp_faq", "cookbook_code")
 CONVERSATIONS = ("locomo", "beam_100k", "qmsum")
+JUDGED = ("zoomcamp_faq", "hotpotqa100", "cookbook_code", "cranfield", "cosqa")
+HARMLESS = (
+    "fastapi_docs",
+    "cranfield",
+    "locomo",
+    "zoomcamp_faq",
+    "scifact",
+    "cookbook_code",
+    "cosqa",
+    "peps",
+    "xquad",
+)
 WORST = -1.0
 
 
 def evaluated(*arguments: str) -> Any:
     """What `conspectus eval` reports."""
-    command = [sys.executable, "-m", "conspectus", "eval", *arguments, "--json"]
-    print(" ".join(["conspectus", *command[3:]]), file=sys.stderr, flush=True)
+    command = ["conspectus", "eval", *arguments, "--json"]
+    print(" ".join(command), file=sys.stderr, flush=True)
+    command[0] = str(Path(sys.executable).with_name("conspectus"))
     return json.loads(subprocess.run(command, check=True, stdout=subprocess.PIPE).stdout)
 
 
-def documents(sets: Path) -> Sequence[Sequence[str]]:
+def documents(sets: Path) -> Result:
     """nDCG@10 by either retriever and by both, and the distance of both from the better one."""
     rows = []
     for name in DOCUMENTS:
@@ -38,10 +57,14 @@ def documents(sets: Path) -> Sequence[Sequence[str]]:
         figures = (f"{each:.1f}" for each in (keyword, vector, hybrid))
         queries = len(report["hybrid"]["by_question"])
         rows.append([name, f"{queries:,}", *figures, shown, f"{report['hybrid']['recall@10']:.1f}"])
-    return rows
+    return Result.of(
+        "nDCG@10 from 0 to 100; hybrid search against the better retriever, and its recall@10.",
+        ["set", "queries", "keywords", "vectors", "hybrid", "against", "recall@10"],
+        rows,
+    )
 
 
-def conversations(sets: Path) -> Sequence[Sequence[str]]:
+def conversations(sets: Path) -> Result:
     """Recall of turns, also by category, and the evidence in windows."""
     rows = []
     for name in CONVERSATIONS:
@@ -49,29 +72,69 @@ def conversations(sets: Path) -> Sequence[Sequence[str]]:
         kinds = ", ".join(f"{kind} {value:.1f}" for kind, value in report["by_category"].items())
         figures = (report[each] for each in ("turn_recall@10", "evidence_in_budget", "session_hit@1"))
         rows.append([name, f"{report['questions']:,}", *(f"{each:.1f}" for each in figures), kinds])
-    return rows
+    return Result.of(
+        "Recall of turns, evidence in 2,048 tokens, and how often the best turn has its session.",
+        ["set", "questions", "recall@10", "in windows", "session hit@1", "recall@10 by kind"],
+        rows,
+    )
+
+
+def attacks(sets: Path) -> Result:
+    """How many hostile texts are more than text in a prompt."""
+    kinds = asyncio.run(injection(sets / "prompt_injection"))["kinds"]
+    rows = [[kind, str(of["attacks"]), str(of["failed"])] for kind, of in kinds.items()]
+    return Result.of("Hostile texts in the prompt of a chat.", ["attacks", "texts", "got through"], rows)
+
+
+def harmless(sets: Path) -> Result:
+    """How many texts that attack nobody are changed all the same."""
+    folders = [sets / name for name in HARMLESS]
+    found = asyncio.run(injection(sets / "prompt_injection", harmless=folders))["harmless"]
+    rows = [[name, f"{of['texts']:,}", str(of["changed"])] for name, of in found.items()]
+    return Result.of("Changed beyond XML's own escapes.", ["folder", "texts", "changed"], rows)
+
+
+def names(sets: Path) -> Result:
+    """How well names are found and linked."""
+    found = {name: entities(sets / name) for name in ("conel2", "redocred")}
+    rows = [
+        [f"{name}: {way}", *(f"{of[each]:.1f}" for each in ("precision", "recall", "f1"))]
+        for name, ways in found.items()
+        for way, of in ways.items()
+    ]
+    return Result.of("From 0 to 100.", ["", "precision", "recall", "F1"], rows)
+
+
+def feedback(sets: Path) -> Result:
+    """nDCG@10 before and after feedback on half of the queries."""
+    rows = []
+    for name in JUDGED:
+        [judgments], *figures = asyncio.run(measured(sets / name, 400, 1)).values()
+        rows.append([name, f"{judgments:.0f}", *(f"{each:.1f}" for pair in figures for each in pair)])
+    asked = ("the same", "as keywords", "others")
+    columns = ["set", "judgments", *(f"{each}{after}" for each in asked for after in ("", ", after"))]
+    return Result.of("nDCG@10 before and after feedback.", columns, rows)
+
+
+TABLES: Mapping[str, Callable[[Path], Result]] = {
+    "documents": documents,
+    "conversations": conversations,
+    "injection": attacks,
+    "harmless": harmless,
+    "names": names,
+    "feedback": feedback,
+}
 
 
 def main() -> None:
-    """Print both tables, and save them for the documentation."""
+    """Print the tables, and save them for the documentation."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--sets", type=Path, default=SETS, help="folder of the sets")
+    parser.add_argument("--only", nargs="+", choices=TABLES, default=list(TABLES), help="tables")
     parser.add_argument("--save", action="store_true", help="save the results for the documentation")
     given = parser.parse_args()
-    found = Result.of(
-        "nDCG@10 from 0 to 100; hybrid search against the better retriever, and its recall@10.",
-        ["set", "queries", "keywords", "vectors", "hybrid", "against", "recall@10"],
-        documents(given.sets),
-    )
-    said = Result.of(
-        "Recall of turns, evidence in 2,048 tokens, and how often the best turn has its session.",
-        ["set", "questions", "recall@10", "in windows", "session hit@1", "recall@10 by kind"],
-        conversations(given.sets),
-    )
-    for name, result in {"documents": found, "conversations": said}.items():
-        print(result.markdown())
-        if given.save:
-            result.save(name)
+    for name in given.only:
+        TABLES[name](given.sets).shown(name, save=given.save)
 
 
 if __name__ == "__main__":

@@ -54,7 +54,7 @@ async def judge(engine: Engine, queries: Sequence[JudgedQuery], keys: Mapping[st
     return given
 
 
-async def measured(directory: Path, limit: int, seed: int) -> dict[str, object]:
+async def measured(directory: Path, limit: int, seed: int) -> dict[str, list[float]]:
     """One set."""
     data = read_retrieval_set(directory)
     queries = spread(list(data.queries), limit or None)
@@ -70,7 +70,7 @@ async def measured(directory: Path, limit: int, seed: int) -> dict[str, object]:
         before = {name: await quality(engine, each, keys) for name, each in asked.items()}
         judgments = await judge(engine, asked["the same"], keys)
         after = {name: await quality(engine, each, keys) for name, each in asked.items()}
-    return {"judgments": judgments, **{name: [before[name], after[name]] for name in asked}}
+    return {"judgments": [judgments], **{name: [before[name], after[name]] for name in asked}}
 
 
 def main() -> None:

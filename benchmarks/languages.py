@@ -1,4 +1,4 @@
-"""Questions in several languages, by keywords, by vectors and by both: python benchmarks/languages.py.
+"""Questions in several languages, by keywords, by vectors and by both: python benchmarks/languages.py --save.
 
 Paragraphs and questions are those of XQuAD (`corpus.jsonl`, `queries.jsonl`). Every language has a collection
 of its own, and `mixed` holds all of them. Recall at 1, of whole questions and of their two longest words; the
@@ -16,10 +16,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import product
 from pathlib import Path
+from statistics import fmean
 from typing import Any
 
-from rich.console import Console
-from rich.table import Table
+from results import Result
 
 import conspectus
 from conspectus import Engine, NewDocument, Settings
@@ -67,11 +67,12 @@ async def recall(engine: Engine, asked: Records, collection: str, *, short: bool
     return (100 * count / len(asked) for count in found.values())
 
 
-async def measure(number: int, embedder: str, folder: str) -> Table:
-    """The table of all languages."""
+async def measure(number: int, embedder: str, folder: str) -> Result:
+    """The table of all languages, with the mean of all pairs of two."""
     corpus, queries = records("corpus.jsonl"), records("queries.jsonl")
     languages = sorted({each["lang"] for each in queries})
-    table = Table("questions", "collection", *ARMS, "both - better arm", title="XQuAD, recall at 1")
+    rows: list[list[str]] = []
+    pairs: list[Sequence[float]] = []
     settings = replace(Settings(), log_level="critical", embedder=embedder)
     async with conspectus.open(folder, settings=settings) as engine:
         await fill(engine, languages, corpus)
@@ -80,11 +81,20 @@ async def measure(number: int, embedder: str, folder: str) -> Table:
                 continue
             asked = [each for each in queries if each["lang"] == language]
             asked = asked[:: max(1, len(asked) // number)]
-            words, vectors, both = await recall(engine, asked, collection, short=short)
-            figures = (f"{each:.1f}" for each in (words, vectors, both))
-            name = f"{language}, {'two words' if short else 'whole'}"
-            table.add_row(name, collection, *figures, f"{both - max(words, vectors):+.1f}")
-    return table
+            figures = list(await recall(engine, asked, collection, short=short))
+            if collection not in (language, MIXED):
+                pairs.append(figures)
+            rows.append(row(f"{language}{', two words' if short else ''}; {collection}", figures))
+    means = [fmean(column) for column in zip(*pairs, strict=True)]
+    rows.append(row("pairs of languages", means))
+    columns = ["questions; collection", *ARMS, "both - better arm"]
+    return Result.of("XQuAD, recall at 1.", columns, rows)
+
+
+def row(name: str, figures: Sequence[float]) -> list[str]:
+    """The cells of questions in a collection."""
+    *arms, both = figures
+    return [name, *(f"{each:.1f}" for each in figures), f"{both - max(arms):+.1f}"]
 
 
 def main() -> None:
@@ -92,9 +102,11 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--questions", type=int, default=1_190, help="of each language, at most")
     parser.add_argument("--embedder", default="minilm", help="minilm or multilingual")
+    parser.add_argument("--save", action="store_true", help="save the result for the documentation")
     chosen = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
-        Console().print(asyncio.run(measure(chosen.questions, chosen.embedder, folder)))
+        found = asyncio.run(measure(chosen.questions, chosen.embedder, folder))
+    found.shown(f"languages-{chosen.embedder}", save=chosen.save)
 
 
 if __name__ == "__main__":

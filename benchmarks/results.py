@@ -16,7 +16,7 @@ from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from html import escape
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 PAGES = Path(__file__).resolve().parents[1] / "docs" / "benchmarks"
 FILES = PAGES / "results"
@@ -59,6 +59,12 @@ class Result:
         (FILES / f"{name}.json").write_text(f"{text}\n", encoding="utf-8")
         write_all()
 
+    def shown(self, name: str, *, save: bool) -> None:
+        """Print the table, and save the result if that was asked for."""
+        print(self.markdown(), flush=True)
+        if save:
+            self.save(name)
+
     def markdown(self) -> str:
         """Command, date and machine, the table, and what stands below it."""
         return "\n".join(self._lines()) + "\n"
@@ -86,7 +92,7 @@ def plots() -> dict[Path, str]:
     """The file of each plot, and what it has to be."""
     names = (path.stem for path in sorted(FILES.glob("*.json")))
     return {
-        FIGURES / f"{name}.svg": plot.drawing(_known(name))
+        FIGURES / f"{name}.svg": plot.drawing(plot.title, _known(name))
         for name in names
         if (plot := PLOTS.get(_kind(name)))
     }
@@ -149,7 +155,9 @@ class Panel:
 
 @dataclass(frozen=True, slots=True)
 class Bars:
-    """Names with what their cells say; the first number of a cell is the length of its bar."""
+    """Names with what their cells say; the first number of a cell is the length of its bar.
+
+    Ours are colored, or all where none is."""
 
     title: str
     cells: Sequence[tuple[str, str]]
@@ -229,9 +237,11 @@ def _bars(group: Bars, left: float, top: float) -> Iterator[str]:
     found = [re.match(r"[\d,]*\.?\d+", cell) for _, cell in group.cells]
     lengths = [float(each[0].replace(",", "")) if each else 0.0 for each in found]
     longest = max(lengths) or 1.0
+    names = [name for name, _ in group.cells]
+    ours = [name for name in names if "conspectus" in name] or names
     for place, ((name, cell), length) in enumerate(zip(group.cells, lengths, strict=True)):
         y, size = top + place * STEP, length / longest * BAR
-        kind = f'fill="{COLORS[0]}"' if "conspectus" in name else 'class="other"'
+        kind = f'fill="{COLORS[0]}"' if name in ours else 'class="other"'
         yield _text(left + NAMES - 6, y + 13, name, "text dim", "end")
         yield f'<rect {kind} x="{left + NAMES:.1f}" y="{y + 3:.1f}" width="{size:.1f}" height="{STEP - 6}"/>'
         yield _text(left + NAMES + size + 6, y + 13, cell.partition(" (")[0], "text dim")
@@ -287,7 +297,7 @@ def _short(value: float) -> str:
     return f"{value:g}"
 
 
-def _stores(result: Result) -> str:
+def _stores(title: str, result: Result) -> str:
     names = list(dict.fromkeys(each["store"] for each in result.figures))
 
     def lines(value: Callable[[Mapping[str, Any]], float], *, dashed: bool = False) -> list[Line]:
@@ -309,15 +319,15 @@ def _stores(result: Result) -> str:
         Panel("Added, with vectors (s)", lines(lambda each: each["words_seconds"] + each["vectors_seconds"])),
         Panel("On disk (bytes)", lines(lambda each: each["disk"])),
     ]
-    return of_lines(PLOTS["stores"].title, panels, names)
+    return of_lines(title, panels, names)
 
 
-def _latency(result: Result) -> str:
+def _latency(title: str, result: Result) -> str:
     if len(result.columns) == 2:
         windows = [
             (row[0].removeprefix("window, "), row[1]) for row in result.rows if row[0].startswith("window")
         ]
-        return of_bars(PLOTS["latency"].title, [Bars(result.columns[1], windows)])
+        return of_bars(title, [Bars(result.columns[1], windows)])
     names = {"vector given": "given", "query embedded": "embedded"}
     lines = [
         Line(
@@ -329,10 +339,10 @@ def _latency(result: Result) -> str:
         for place, (name, key) in enumerate(names.items())
         for share in ("p50", "p95")
     ]
-    return of_lines(PLOTS["latency"].title, [Panel("A window: p50, dashed p95 (ms)", lines)], list(names))
+    return of_lines(title, [Panel("A window: p50, dashed p95 (ms)", lines)], list(names))
 
 
-def _peers(result: Result) -> str:
+def _peers(title: str, result: Result) -> str:
     rows = (
         "hybrid top 10, p50",
         "vectors top 10, p50",
@@ -343,20 +353,34 @@ def _peers(result: Result) -> str:
         "resident memory",
         "disk",
     )
-    return of_bars(PLOTS["peers"].title, [Bars.of_row(result, row) for row in rows])
+    return of_bars(title, [Bars.of_row(result, row) for row in rows])
 
 
-def _startup(result: Result) -> str:
+def _startup(title: str, result: Result) -> str:
     groups = [
         Bars.of_column(result, "median", "on the clock, median"),
         Bars.of_column(result, "processor: least", "processor time, least"),
     ]
-    return of_bars(PLOTS["startup"].title, groups)
+    return of_bars(title, groups)
 
 
-def _first_answer(result: Result) -> str:
-    groups = [Bars.of_column(result, each) for each in ("install", "first answer", "packages", "MB")]
-    return of_bars(PLOTS["first-answer"].title, groups)
+Drawing: TypeAlias = Callable[[str, Result], str]
+
+
+def _columns(*columns: str) -> Drawing:
+    """A group of bars for each of these columns."""
+    return lambda title, result: of_bars(title, [Bars.of_column(result, each) for each in columns])
+
+
+def _rows(first: int, last: int) -> Drawing:
+    """A group of bars for each row, of these columns."""
+
+    def drawing(title: str, result: Result) -> str:
+        names = result.columns[first:last]
+        groups = [Bars(row[0], list(zip(names, row[first:last], strict=True))) for row in result.rows]
+        return of_bars(title, groups)
+
+    return drawing
 
 
 @dataclass(frozen=True, slots=True)
@@ -364,12 +388,27 @@ class Plot:
     """What the plot of a kind of result shows, and how it is drawn."""
 
     title: str
-    drawing: Callable[[Result], str]
+    drawing: Drawing
 
 
 PLOTS: Mapping[str, Plot] = {
-    "first-answer": Plot("From nothing to the first answer (less is better)", _first_answer),
+    "conversations": Plot(
+        "Evidence found of conversations", _columns("recall@10", "in windows", "session hit@1")
+    ),
+    "documents": Plot("nDCG@10 of sets of documents", _rows(2, 5)),
+    "feedback": Plot("nDCG@10 before and after feedback", _rows(2, 8)),
+    "first-answer": Plot(
+        "From nothing to the first answer (less is better)",
+        _columns("install", "first answer", "packages", "MB"),
+    ),
+    "harmless": Plot("Texts that attack nobody", _columns("texts", "changed")),
+    "injection": Plot("Hostile texts in a prompt", _columns("texts", "got through")),
+    "languages-minilm": Plot("XQuAD, recall at 1, included model", _columns("keywords", "vectors", "both")),
+    "languages-multilingual": Plot(
+        "XQuAD, recall at 1, multilingual model", _columns("keywords", "vectors", "both")
+    ),
     "latency": Plot("The time of a window (less is better)", _latency),
+    "names": Plot("Names that are found and linked: F1", _columns("F1")),
     "peers": Plot("The same work in each engine (less is better)", _peers),
     "startup": Plot("What starting costs", _startup),
     "stores": Plot("How the cost of each store grows with its chunks", _stores),

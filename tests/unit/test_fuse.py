@@ -1,5 +1,7 @@
 """Fusion: the parts add up, order does not matter, and an arm that is missing never speaks."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -134,3 +136,14 @@ def test_a_profile_of_nothing_but_zeros_weighs_both_arms_alike():
 def test_in_conversations_the_weight_is_the_same_for_every_question(candidates, terms):
     fused = fuse(*arrays(candidates), terms=terms, profile=CONVERSATION)
     assert fused.words_weight == pytest.approx(0.445, abs=0.001)
+
+
+def test_keywords_weigh_more_the_fewer_terms_a_query_has():
+    words, cosine = np.array([3.0, 1.0]), np.array([0.2, 0.3])
+    plain = FusionProfile(*[0.0] * 7)
+    short = [
+        fuse(words, cosine, terms=terms, profile=replace(plain, short=1.0)).words_weight
+        for terms in (1, 2, 3, 4, 9)
+    ]
+    assert short == sorted(short, reverse=True)
+    assert short[0] > short[1] > short[2] > short[3] == short[4] == 0.5

@@ -238,6 +238,8 @@ class Signals:
 
 SOME_UNKNOWN = 0.5
 """The share of unknown terms that few queries in the language of the texts exceed."""
+FEW_TERMS = 4
+"""Queries with fewer terms say too little for a vector."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -245,7 +247,8 @@ class FusionProfile:
     """Weights of the signals in the log odds of keywords against vectors.
 
     `scripts/train_fusion.py` learned the defaults on public sets; docs/adr/0002 has the figures. `unknown` is
-    for the share of query terms beyond `SOME_UNKNOWN` that no text has.
+    for the share of query terms beyond `SOME_UNKNOWN` that no text has, `short` for each term that a query
+    lacks to `FEW_TERMS`; with `unknown`, only if texts have all of its terms.
     """
 
     intercept: float = -1.82
@@ -256,10 +259,12 @@ class FusionProfile:
     words_apart: float = 0.14
     terms: float = 0.63
     unknown: float = 0.0
+    short: float = 0.0
 
     def with_unknown(self, share: float) -> "FusionProfile":
         """Return the weights for a query of whose terms no text has this share."""
-        return replace(self, intercept=self.intercept + self.unknown * max(share - SOME_UNKNOWN, 0.0))
+        beyond = max(share - SOME_UNKNOWN, 0.0)
+        return replace(self, intercept=self.intercept + self.unknown * beyond, short=0.0) if share else self
 
     def log_odds(self, signals: Signals) -> float:
         """Return log odds: above 0 keywords weigh more than vectors, below 0 less."""
@@ -271,10 +276,11 @@ class FusionProfile:
             + self.cosine_apart * signals.cosine_apart
             + self.words_apart * signals.words_apart
             + self.terms * math.log(max(signals.terms, 1))
+            + self.short * max(FEW_TERMS - signals.terms, 0)
         )
 
 
-LEARNT = FusionProfile()
+LEARNT = FusionProfile(short=0.5)
 MULTILINGUAL = FusionProfile(
     intercept=-1.32,
     words_lead=0.54,
@@ -284,6 +290,7 @@ MULTILINGUAL = FusionProfile(
     words_apart=-1.57,
     terms=0.33,
     unknown=-10.0,
+    short=0.5,
 )
 """Learned with multilingual-e5-small, also on queries in another language than the texts: docs/adr/0033.
 

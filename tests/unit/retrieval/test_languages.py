@@ -102,6 +102,11 @@ def test_the_weights_of_the_fusion_are_those_of_the_embedding_model() -> None:
 
 
 def test_unknown_terms_take_weight_from_keywords_with_the_multilingual_model_only() -> None:
-    assert MULTILINGUAL.with_unknown(0.5) == MULTILINGUAL
+    assert MULTILINGUAL.with_unknown(0.5).intercept == MULTILINGUAL.intercept
     assert MULTILINGUAL.with_unknown(0.8).intercept == pytest.approx(MULTILINGUAL.intercept - 3.0)
-    assert LEARNT.with_unknown(1.0) == LEARNT
+    assert not LEARNT.unknown
+
+
+def test_a_short_query_with_an_unknown_term_counts_as_any_other() -> None:
+    assert MULTILINGUAL.short > MULTILINGUAL.with_unknown(0.5).short == 0.0
+    assert MULTILINGUAL.with_unknown(0.0) is MULTILINGUAL
