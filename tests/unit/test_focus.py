@@ -9,7 +9,7 @@ from conspectus.model.results import QueryTerms
 from conspectus.settings import Settings
 from conspectus.text.clean import next_border
 from conspectus.text.positions import heading_at
-from conspectus.window.cost_estimate import Sentence, run_around_best
+from conspectus.window.cost_estimate import Focus, Sentence, run_around_best
 
 FACTS = {
     "Opening hours": (
@@ -33,6 +33,15 @@ def found(text, *words, tokens, form="text", **fields):
     """The window over one hit, asked with words that have the same weight."""
     terms = {"c": QueryTerms(None, dict.fromkeys(words, 1.0))}
     return window([hit(document("d", **fields), text, 0.9)], tokens, form, terms=terms)
+
+
+def test_weights_are_added_in_the_order_of_the_text():
+    large = {"alpha": 1e16, "beta": -1e16, "gamma": 1.0}
+    names = [[f"{name}{number}" for name in large] for number in range(20)]
+    weights = {name: large[name.rstrip("0123456789")] for each in names for name in each}
+    text = " ".join(f"{' '.join(each).capitalize()} meet." for each in names)
+    found = Focus({"c": QueryTerms(None, weights)}).sentences(hit("d", text, 0.9))
+    assert [each.weight for each in found] == [1.0, *[1.25] * 19]
 
 
 @pytest.mark.parametrize("form", ["text", "xml", "json", "messages", "guarded"])

@@ -213,9 +213,8 @@ def longest_run(words: Sequence[str], text: str) -> tuple[int, int]:
     """
     least = min(SHORTEST, len(words))
     folded = text.casefold()
-    here = [word in folded for word in words]
     # Splitting a text into words is slow, and most texts have no sequence that is long enough.
-    if not any(all(here[start : start + least]) for start in range(len(words) - least + 1)):
+    if "x" * least not in "".join(["x" if word in folded else " " for word in words]):
         return 0, 0
     spoken = f" {' '.join(_WORD.findall(folded))} "
     found = 0, 0

@@ -95,7 +95,7 @@ def _near(found: Sequence[Sentence], near: Sequence[float]) -> list[Sentence]:
 
 
 def _weight(analyzer: Analyzer, terms: QueryTerms, text: str) -> float:
-    return sum(terms.idf.get(term, 0.0) for term in set(analyzer.terms(text)))
+    return sum(terms.idf.get(term, 0.0) for term in dict.fromkeys(analyzer.terms(text)))
 
 
 MIN_TEXT = 4

@@ -81,6 +81,11 @@ class Candidate:
         return list(zip(words, words[1:], words[2:], words[3:], strict=False))
 
     @cached_property
+    def distinct_runs(self) -> frozenset[tuple[str, ...]]:
+        """The same runs, each once; comparing two such sets computes no hash again."""
+        return frozenset(self.runs)
+
+    @cached_property
     def spaced(self) -> str:
         """The words of its text, joined by single spaces."""
         return f" {' '.join(self.words)} "
@@ -518,21 +523,24 @@ class SeenTexts:
         Words with digits must all be there, and short texts are never nearly the same.
         """
         words, voice = candidate.words, self._voices[candidate.voice]
-        some = words[::_EVERY]
         if candidate.hit.document.kind != "page" or len(words) < _NEAR_WORDS:
             return None
-        if sum(word in voice.words for word in some) < NEAR * len(some):
+        some = words[::_EVERY]
+        if sum(map(voice.words.__contains__, some)) < NEAR * len(some):
             return None
         copies: dict[str, list[Candidate]] = defaultdict(list)
         for each in voice.shown.values():
             other = each.hit.document
             if other.kind == "page" and other.id != candidate.hit.document.id:
                 copies[other.id].append(each)
+        own, every = candidate.distinct_runs, len(candidate.runs)
         for shown in copies.values():
-            known = set[tuple[str, ...]]().union(*(each.runs for each in shown))
-            share = sum(run in known for run in candidate.runs) / len(candidate.runs)
+            missing = own.difference(*(each.distinct_runs for each in shown))
+            if every - len(missing) < NEAR * every:
+                continue
+            share = (every - sum(map(missing.__contains__, candidate.runs))) / every
             if share >= NEAR and not _numbers(set(words).difference(*(each.words for each in shown))):
-                best = max(shown, key=lambda each: len(set(each.runs).intersection(candidate.runs)))
+                best = max(shown, key=lambda each: len(own & each.distinct_runs))
                 return Refusal(near=best.rank, share=share)
         return None
 
