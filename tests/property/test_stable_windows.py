@@ -106,6 +106,14 @@ def test_a_forged_state_shows_nothing_that_may_not_be_read(seed, form, tokens, g
     assert window.cache_plan.stable_bytes <= len(window.text.encode("utf-8", "surrogatepass"))
 
 
+def test_a_kept_passage_after_one_without_text_has_its_own_entry():
+    empty, kept, hit = (each for each in Corpus(random.Random(1), longest=600).hits(3))
+    state = f"{'0' * 12}:{empty.chunk.id}.0.0;{'0' * 12}:{kept.chunk.id}"
+    window = again((state, 2_500), [empty, kept, hit], [hit], "text")
+    assert {each.chunk for each in window.trace} == {hit.chunk.id, kept.chunk.id}
+    assert [each.reason for each in window.cache_plan.breaks if each.chunk == empty.chunk.id] == ["stale"]
+
+
 @settings(max_examples=tries(100))
 @given(SEEDS, st.sampled_from(FORMS), TOKENS)
 def test_the_same_input_gives_the_same_bytes(seed, form, tokens):

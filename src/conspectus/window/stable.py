@@ -128,10 +128,7 @@ def after(previous: Previous, found: Sequence[Hit], how: Packing, allowed: int) 
     """
     session = _Session(previous, found, how, allowed)
     beginning = session.beginning()
-    if beginning.pieces:
-        packed = session.packed(beginning)
-    else:
-        packed, session.hits = how.pack(found, beginning)(allowed), found
+    packed = session.packed(beginning) if beginning.pieces else how.pack(found, beginning)(allowed)
     return Made(packed, session.hits, _cache_plan(session, packed, how))
 
 
@@ -175,7 +172,16 @@ class _Session:
         while beginning.tokens > allowed:
             self._remove(set(), beginning.tokens - allowed)
             beginning = self._rendered()
-        return beginning
+        self._forget_removed()
+        return replace(beginning, pieces=tuple(filter(None, self.groups)))
+
+    def _forget_removed(self) -> None:
+        """Keep the hits of the query and those that stay, and number them anew."""
+        kept = {piece.rank for group in self.groups for piece in group}
+        ranks = [rank for rank in range(len(self.hits)) if rank < self._found or rank in kept]
+        places = {rank: place for place, rank in enumerate(ranks)}
+        self.hits = [self.hits[rank] for rank in ranks]
+        self.groups = [[replace(piece, rank=places[piece.rank]) for piece in group] for group in self.groups]
 
     def packed(self, beginning: Beginning) -> Packed:
         """Pack the missing ones of the best hits after the beginning."""
@@ -189,7 +195,6 @@ class _Session:
         plan.costs |= {rank: self._cost(each.hit) for rank, each in pieces.items()}
         plan.costs |= {new[at]: cost for at, cost in packed.plan.costs.items()}
         plan.refused |= refused | {new[at]: _at(new, each) for at, each in packed.plan.refused.items()}
-        self.hits = [hit for rank, hit in enumerate(self.hits) if rank < self._found or rank in pieces]
         return replace(packed, plan=plan)
 
     def _missing(
