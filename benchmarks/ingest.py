@@ -9,15 +9,14 @@ import argparse
 import asyncio
 import tempfile
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 from corpus import paragraphs, questions
-from rich.console import Console
-from rich.table import Table
+from results import Result
 
 import conspectus
 from conspectus import Engine, NewDocument, Settings
@@ -94,33 +93,41 @@ async def _timed(engine: Engine, text: str) -> float:
     return (time.perf_counter() - start) * 1_000
 
 
+def rates(texts: list[str], embedded: int) -> Iterator[list[str]]:
+    """A row for each way to take texts in."""
+    yield ["found by keywords", f"{asyncio.run(searchable_by_words(texts, WORDS)):,.0f}"]
+    beside = asyncio.run(searchable_by_words(texts[: 5 * embedded], Settings()))
+    yield ["found by keywords, while the included model embeds", f"{beside:,.0f}"]
+    engine, alone = asyncio.run(with_vectors(texts[:embedded]))
+    yield ["with vectors", f"{engine:,.0f} ({100 * engine / alone:.0f} % of the embedder)"]
+    yield ["the embedder alone", f"{alone:,.0f}"]
+
+
+def waits(texts: list[str]) -> Iterator[list[str]]:
+    """A row for the queries of each time."""
+    before, during = asyncio.run(while_building(texts))
+    yield _wait("while nothing else happens", before)
+    yield _wait("while the index is built anew", during)
+    yield _wait("behind a bulk writer", asyncio.run(while_writing(texts)))
+
+
+def _wait(when: str, times: list[float]) -> list[str]:
+    figures = [f"{float(np.percentile(times, share)):.1f} ms" for share in (50, 95, 100)]
+    return [f"a query {when} ({len(times):,})", "-", *figures]
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--chunks", type=int, default=50_000)
     parser.add_argument("--embedded", type=int, default=3_000)
+    parser.add_argument("--save", action="store_true", help="save the result for the documentation")
     arguments = parser.parse_args()
     texts = paragraphs(arguments.chunks)
-    table = Table("measure", "value", title="taking texts in")
-    table.add_row("searchable by words", f"{asyncio.run(searchable_by_words(texts, WORDS)):,.0f} chunks/s")
-    small = texts[: 5 * arguments.embedded]
-    beside = asyncio.run(searchable_by_words(small, Settings()))
-    table.add_row("searchable by words, while the shipped model embeds", f"{beside:,.0f} chunks/s")
-    engine, alone = asyncio.run(with_vectors(texts[: arguments.embedded]))
-    table.add_row("with vectors", f"{engine:,.0f} chunks/s")
-    table.add_row("the embedder alone", f"{alone:,.0f} texts/s ({100 * engine / alone:.0f} % reached)")
-    before, during = asyncio.run(while_building(texts))
-    for name, times in (
-        ("quiet", before),
-        ("while the index is built", during),
-        ("behind a bulk writer", asyncio.run(while_writing(texts))),
-    ):
-        figures = [float(np.percentile(times, share)) for share in (50, 95, 100)]
-        median, high, maximum = figures
-        table.add_row(
-            f"a question, {name}",
-            f"p50 {median:.1f}, p95 {high:.1f}, longest {maximum:.1f} ms ({len(times)})",
-        )
-    Console().print(table)
+    rows = [[*row, "-", "-", "-"] for row in rates(texts, arguments.embedded)]
+    rows += waits(texts)
+    title = f"{arguments.chunks:,} paragraphs of about 260 characters, {arguments.embedded:,} with vectors."
+    columns = ["", "chunks a second", "p50", "p95", "longest"]
+    Result.of(title, columns, rows).shown("ingest", save=arguments.save)
 
 
 if __name__ == "__main__":

@@ -402,6 +402,7 @@ PLOTS: Mapping[str, Plot] = {
         _columns("install", "first answer", "packages", "MB"),
     ),
     "harmless": Plot("Texts that attack nobody", _columns("texts", "changed")),
+    "ingest": Plot("Taking texts in, and queries meanwhile", _columns("chunks a second", "p95")),
     "injection": Plot("Hostile texts in a prompt", _columns("texts", "got through")),
     "languages-minilm": Plot("XQuAD, recall at 1, included model", _columns("keywords", "vectors", "both")),
     "languages-multilingual": Plot(
@@ -410,6 +411,10 @@ PLOTS: Mapping[str, Plot] = {
     "latency": Plot("The time of a window (less is better)", _latency),
     "names": Plot("Names that are found and linked: F1", _columns("F1")),
     "peers": Plot("The same work in each engine (less is better)", _peers),
+    "server": Plot(
+        "Answers a second, by the number of clients",
+        _columns("search", "search again", "search again, without HTTP", "add"),
+    ),
     "startup": Plot("What starting costs", _startup),
     "stores": Plot("How the cost of each store grows with its chunks", _stores),
 }

@@ -24,8 +24,7 @@ from pathlib import Path
 
 import numpy as np
 from corpus import paragraphs, questions
-from rich.console import Console
-from rich.table import Table
+from results import Result
 
 import conspectus
 from conspectus import NewDocument, Settings
@@ -200,6 +199,7 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=10.0)
     parser.add_argument("--port", type=int, default=8699)
     parser.add_argument("--workers", type=int, default=1)
+    parser.add_argument("--save", action="store_true", help="save the result for the documentation")
     arguments = parser.parse_args()
     texts = paragraphs(arguments.chunks)
     asked = questions(texts, 100_000)
@@ -212,18 +212,19 @@ def main() -> None:
         process.terminate()
         process.wait(60)
     local = asyncio.run(without_http(arguments.seconds, asked))
-    table = Table("clients", *remote, title=f"{arguments.chunks:,} chunks, over HTTP and without")
-    for place, number in enumerate(CLIENTS):
-        cells = [_cell(remote[kind][place], local[kind][place]) for kind in remote]
-        table.add_row(str(number), *cells)
-    Console().print(table)
-    if taken:
-        number, words, whole = taken
-        print(f"{number} PEPs over HTTP: found by words after {words:.1f} s, embedded after {whole:.1f} s")
+    columns = ["clients", *(each for kind in remote for each in (kind, f"{kind}, without HTTP"))]
+    rows = [
+        [str(number), *(each[kind][place].shown() for kind in remote for each in (remote, local))]
+        for place, number in enumerate(CLIENTS)
+    ]
+    title = f"{arguments.chunks:,} chunks."
+    below = [_peps(*taken)] if taken else []
+    name = "server" if arguments.workers == 1 else f"server-{arguments.workers}"
+    Result.of(title, columns, rows, below=below).shown(name, save=arguments.save)
 
 
-def _cell(there: Load, here: Load) -> str:
-    return f"{there.shown()}\nwithout HTTP {here.shown()} ({there.rate / here.rate:.2f}x)"
+def _peps(number: int, words: float, whole: float) -> str:
+    return f"{number} PEPs over HTTP: found by keywords after {words:.1f} s, embedded after {whole:.1f} s."
 
 
 if __name__ == "__main__":
