@@ -213,8 +213,10 @@ def longest_run(words: Sequence[str], text: str) -> tuple[int, int]:
     """
     least = min(SHORTEST, len(words))
     folded = text.casefold()
-    # Splitting a text into words is slow, and most texts have no sequence that is long enough.
-    if "x" * least not in "".join(["x" if word in folded else " " for word in words]):
+    # Splitting a text into words is slow, and most texts have too few query words in a row, even as
+    # substrings. A search for a run of marks in a string is faster than a loop over all starts.
+    marks = "".join(["x" if word in folded else " " for word in words])
+    if "x" * least not in marks:
         return 0, 0
     spoken = f" {' '.join(_WORD.findall(folded))} "
     found = 0, 0
