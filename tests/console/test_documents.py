@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Page, expect
+from playwright.sync_api import Page, Route, expect
 
 import conspectus
 from tests.console.conftest import Opened, Site, scrolls_sideways, served, violations
@@ -63,6 +63,23 @@ def test_a_deletion_leaves_a_receipt(visit: Opened, notes: Site) -> None:
     expect(dialog).to_contain_text("purgedyes")
     dialog.get_by_role("button", name="Close").click()
     expect(page.get_by_text("There are no documents here.")).to_be_visible()
+
+
+def test_a_dialog_that_deletes_stays_until_its_receipt(visit: Opened, notes: Site) -> None:
+    page = visit(notes, "/documents?collection=notes")
+    page.get_by_role("button", name="Delete this collection …").click()
+    held: list[Route] = []
+    page.route("**/api/v1/collections/notes*", lambda route: held.append(route))
+    dialog = page.get_by_role("dialog")
+    dialog.get_by_role("button", name="Delete", exact=True).click()
+    expect(dialog.get_by_role("button", name="Close")).to_be_disabled()
+    page.keyboard.press("Escape")
+    page.mouse.click(1, 1)
+    expect(dialog.get_by_role("button", name="Deleting …")).to_be_visible()
+    held[0].continue_()
+    expect(page.get_by_role("dialog", name="Receipt")).to_contain_text("collectionnotes")
+    page.keyboard.press("Escape")
+    expect(page.get_by_role("heading", name="Nothing is stored yet")).to_be_visible()
 
 
 def test_a_source_is_deleted_after_a_preview_of_its_documents(visit: Opened, notes: Site) -> None:
@@ -135,7 +152,7 @@ def test_collections_are_made_and_deleted(visit: Opened, notes: Site) -> None:
     page.get_by_role("button", name="Delete this collection …").click()
     dialog = page.get_by_role("dialog")
     dialog.get_by_role("button", name="Delete", exact=True).click()
-    expect(dialog).to_contain_text("collectiondrafts")
+    expect(page.get_by_role("dialog", name="Receipt")).to_contain_text("collectiondrafts")
     dialog.get_by_role("button", name="Close").click()
     expect(page.get_by_role("heading", level=1)).to_contain_text("of notes")
 

@@ -40,10 +40,13 @@ export function SegmentedField<T extends string>(
 /** A modal dialog; Escape, its backdrop and its button close it. */
 export function Dialog({
   title,
+  busy = false,
   onClose,
   children,
 }: {
   title: string;
+  /** Whether something runs whose end the person must see: the dialog stays until then. */
+  busy?: boolean;
   onClose: () => void;
   children: ComponentChildren;
 }) {
@@ -54,11 +57,12 @@ export function Dialog({
       ref={element}
       aria-label={title}
       onClose={onClose}
-      onClick={(event) => event.target === element.current && element.current?.close()}
+      onCancel={(event) => busy && event.preventDefault()}
+      onClick={(event) => event.target === element.current && !busy && element.current?.close()}
     >
       <div class="row">
         <h2>{title}</h2>
-        <button class="btn compact" type="button" onClick={() => element.current?.close()}>
+        <button class="btn compact" type="button" disabled={busy} onClick={() => element.current?.close()}>
           Close
         </button>
       </div>

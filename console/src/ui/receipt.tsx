@@ -47,7 +47,11 @@ export function DeleteDialog({
   const { act, busy, failure } = useAction();
   const [receipt, received] = useState<Figures>();
   return (
-    <Dialog title={receipt === undefined ? title : "Receipt"} onClose={() => onClose(receipt !== undefined)}>
+    <Dialog
+      title={receipt === undefined ? title : "Receipt"}
+      busy={busy}
+      onClose={() => onClose(receipt !== undefined)}
+    >
       {receipt !== undefined ? (
         <Receipt figures={receipt} />
       ) : (
