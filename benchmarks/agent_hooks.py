@@ -6,7 +6,6 @@ Cold is a hook without a helper, warm one with it. The memories are paragraphs o
 of one repository, each query is words of one of them. `--embedder none` leaves vectors out.
 """
 
-import argparse
 import json
 import os
 import resource
@@ -20,9 +19,10 @@ from contextlib import suppress
 from dataclasses import replace
 from itertools import islice
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 from corpus import paragraphs, questions
+from results import Result, option_parser
 
 from conspectus import sync
 from conspectus.cli import agent_helper
@@ -124,7 +124,7 @@ def _children() -> float:
     return used.ru_utime + used.ru_stime
 
 
-def measured(hooks: Hooks, asked: list[str], runs: int, cold_runs: int) -> dict[str, Any]:
+def measured(hooks: Hooks, asked: list[str], runs: int, cold_runs: int) -> Result:
     """Milliseconds of each kind of process; warm ones alternate with bare Python."""
     taken: dict[str, list[tuple[float, float, int]]] = {each: [] for each in LINES}
     for number in range(cold_runs):
@@ -140,28 +140,30 @@ def measured(hooks: Hooks, asked: list[str], runs: int, cold_runs: int) -> dict[
         answering += hooks.processor() - before
         time.sleep(PAUSE)
     hooks.end()
-    told = {name: _summary(each) for name, each in taken.items() if each}
-    return {
-        "helper ready, s": round(ready, 1),
-        "helper, processor": round(answering / max(runs, 1), 1),
-        **told,
-    }
+    rows = [[name, *_cells(each)] for name, each in taken.items() if each]
+    title = (
+        f"{runs} warm and {cold_runs} cold processes. The helper was ready after {ready:.1f} s and used "
+        f"{answering / max(runs, 1):.1f} ms of processor time for a prompt."
+    )
+    columns = ["", "p50", "p95", "processor time", "characters added", "with an answer"]
+    return Result.of(title, columns, rows)
 
 
-def _summary(taken: list[tuple[float, float, int]]) -> dict[str, float]:
+def _cells(taken: list[tuple[float, float, int]]) -> list[str]:
     walls = sorted(each[0] for each in taken)
-    return {
-        "p50": round(statistics.median(walls), 1),
-        "p95": round(walls[min(len(walls) - 1, round(0.95 * len(walls)))], 1),
-        "processor": round(statistics.median(each[1] for each in taken), 1),
-        "characters": statistics.median(each[2] for each in taken),
-        "answered": round(sum(each[2] > 0 for each in taken) / len(taken), 3),
-    }
+    times = (
+        statistics.median(walls),
+        walls[min(len(walls) - 1, round(0.95 * len(walls)))],
+        statistics.median(each[1] for each in taken),
+    )
+    sizes = [each[2] for each in taken]
+    answered = f"{100 * sum(map(bool, sizes)) / len(sizes):.1f} %"
+    return [*(f"{each:.1f} ms" for each in times), f"{statistics.median(sizes):,.0f}", answered]
 
 
 def main() -> None:
-    """Fill, measure, print JSON."""
-    parser = argparse.ArgumentParser(description=__doc__)
+    """Fill, measure, print the table."""
+    parser = option_parser(__doc__)
     parser.add_argument("--memories", type=int, default=100_000)
     parser.add_argument("--runs", type=int, default=200)
     parser.add_argument("--cold-runs", type=int, default=40)
@@ -174,7 +176,8 @@ def main() -> None:
     (root / ".git").mkdir(parents=True, exist_ok=True)
     (root / ".git" / "HEAD").write_text("ref: refs/heads/main\n", encoding="utf-8")
     asked = fill(data, root, given.memories, settings)
-    print(json.dumps(measured(Hooks(data, root, settings), asked, given.runs, given.cold_runs), indent=2))
+    found = measured(Hooks(data, root, settings), asked, given.runs, given.cold_runs)
+    found.shown("hooks", save=given.save)
 
 
 if __name__ == "__main__":

@@ -23,6 +23,7 @@ from contextlib import suppress
 from pathlib import Path
 
 import httpx
+from results import Result, option_parser
 
 PROGRAM = [sys.executable, "-c", "from conspectus.cli.main import main; main()", "serve", "--port", "0"]
 WRONG = f"csp_{'0' * 16}_{'0' * 64}"
@@ -100,29 +101,22 @@ def asked(client: httpx.Client, seconds: float) -> list[float]:
     return took
 
 
-def shown(name: str, took: list[float]) -> float:
-    """Print the percentiles of one row, and give the 95th."""
-    cuts = statistics.quantiles(took, n=20)
-    print(f"{name:<10} p50 {cuts[9]:7.1f} ms   p95 {cuts[18]:7.1f} ms   {len(took)} searches")
-    return cuts[18]
-
-
 def main() -> None:
     """Measure and print."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
+    parser = option_parser(__doc__)
     for name, default in (("rounds", 3), ("seconds", 10), ("trickling", 500), ("wrong", 400)):
         parser.add_argument(f"--{name}", type=int, default=default)
     given = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         process, port, key = served(Path(folder))
         try:
-            measure(port, key, given)
+            measure(port, key, given).shown("availability", save=given.save)
         finally:
             process.terminate()
             process.communicate()
 
 
-def measure(port: int, key: str, given: argparse.Namespace) -> None:
+def measure(port: int, key: str, given: argparse.Namespace) -> Result:
     """Alternate rounds, and compare."""
     idle: list[float] = []
     attacked: list[float] = []
@@ -141,8 +135,13 @@ def measure(port: int, key: str, given: argparse.Namespace) -> None:
             attackers.kill()
             attackers.join()
             asked(client, WARM_UP)
-    ratio = shown("attacked", attacked) / shown("idle", idle)
-    print(f"p95 attacked / idle: {ratio:.2f}")
+    rows, p95s = [], []
+    for name, took in (("idle", idle), ("attacked", attacked)):
+        cuts = statistics.quantiles(took, n=20)
+        rows.append([name, f"{cuts[9]:.1f} ms", f"{cuts[18]:.1f} ms", f"{len(took):,}"])
+        p95s.append(cuts[18])
+    title = f"The p95 under attack is {p95s[1] / p95s[0]:.2f} times that without."
+    return Result.of(title, ["", "p50", "p95", "searches"], rows)
 
 
 if __name__ == "__main__":

@@ -7,14 +7,14 @@ What is measured are the bytes of a window that stand unchanged at the beginning
 evidence in windows that were built with and without the previous one.
 """
 
-import argparse
 import asyncio
-import json
 import random
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from statistics import fmean
+
+from results import Result, option_parser
 
 from conspectus import Settings
 from conspectus.engine import Engine
@@ -38,29 +38,19 @@ class Turn:
 
 @dataclass
 class Figures:
-    """What sessions add up to."""
+    """What sessions with windows of so many tokens add up to."""
 
+    tokens: int
     stable: int = 0
     whole: int = 0
-    planned: int = 0
-    breaks: int = 0
     fresh: list[float] = field(default_factory=list)
     kept: list[float] = field(default_factory=list)
-    filled: list[float] = field(default_factory=list)
 
-    def report(self) -> Mapping[str, float]:
-        """Shares from 0 to 100."""
+    def cells(self) -> list[str]:
+        """Tokens, bytes unchanged, and the evidence without and with the previous window."""
         fresh, kept = fmean(self.fresh), fmean(self.kept)
-        shares = {
-            "unchanged": self.stable / self.whole,
-            "unchanged by plan": self.planned / self.whole,
-            "evidence without": fresh,
-            "evidence with": kept,
-            "evidence lost": fresh - kept,
-            "filled": fmean(self.filled),
-        }
-        counts = {"windows": len(self.filled), "questions": len(self.fresh), "breaks": self.breaks}
-        return {**{name: round(100 * share, 1) for name, share in shares.items()}, **counts}
+        shares = (self.stable / self.whole, fresh, kept, fresh - kept)
+        return [f"{self.tokens:,}", *(f"{100 * share:.1f}" for share in shares)]
 
 
 def sessions(data: ConversationSet, limit: int) -> Iterator[Sequence[Turn]]:
@@ -95,28 +85,27 @@ def session(name: str, messages: Sequence[NewDocument], asked: Sequence[CitedQue
     return turns
 
 
-async def run(engine: Engine, name: str, turns: Sequence[Turn], tokens: int, figures: Figures) -> None:
-    """One session in a collection of its own."""
+async def run(engine: Engine, name: str, turns: Sequence[Turn], figures: Sequence[Figures]) -> None:
+    """One session in a collection of its own, with windows of each size."""
     await engine.collections.create(name)
     keys: dict[str, str] = {}
-    before: ContextWindow | None = None
+    before: list[ContextWindow | None] = [None] * len(figures)
     for turn in turns:
         stored = await engine.add(turn.stored, collection=name) if turn.stored else []
         keys |= {each.id: of.key or "" for each, of in zip(stored, turn.stored, strict=True)}
         await engine.documents.wait_until_embedded(collection=name)
-        state = before.state if before else None
-        window = await engine.window(turn.query, tokens, collection=name, previous=state)
-        if before is not None and window.cache_plan is not None:
-            figures.stable += size(common(before.text, window.text))
-            figures.whole += size(before.text)
-            figures.planned += window.cache_plan.stable_bytes
-            figures.breaks += bool(window.cache_plan.breaks)
-        figures.filled.append(window.tokens / tokens)
-        if turn.evidence:
-            fresh = await engine.window(turn.query, tokens, collection=name)
-            figures.fresh.append(share(fresh, turn.evidence, keys))
-            figures.kept.append(share(window, turn.evidence, keys))
-        before = window
+        for place, of in enumerate(figures):
+            previous = before[place]
+            state = previous.state if previous else None
+            window = await engine.window(turn.query, of.tokens, collection=name, previous=state)
+            if previous is not None:
+                of.stable += size(common(previous.text, window.text))
+                of.whole += size(previous.text)
+            if turn.evidence:
+                fresh = await engine.window(turn.query, of.tokens, collection=name)
+                of.fresh.append(share(fresh, turn.evidence, keys))
+                of.kept.append(share(window, turn.evidence, keys))
+            before[place] = window
 
 
 def common(first: str, second: str) -> str:
@@ -136,26 +125,30 @@ def share(window: ContextWindow, wanted: frozenset[str], keys: Mapping[str, str]
     return len(wanted & cited) / len(wanted)
 
 
-async def measured(directory: Path, budgets: Sequence[int], limit: int) -> None:
-    """Print the figures of a set for each budget."""
+async def measured(directory: Path, budgets: Sequence[int], limit: int) -> list[list[str]]:
+    """A row of a set for each budget."""
     data = read_conversations(directory)
-    for tokens in budgets:
-        figures = Figures()
-        async with fresh_engine(Settings.from_environment()) as engine:
-            for number, turns in enumerate(sessions(data, limit)):
-                await run(engine, f"session-{number}", turns, tokens, figures)
-        print(directory.name, tokens, json.dumps(figures.report()), flush=True)
+    figures = [Figures(tokens) for tokens in budgets]
+    number = 0
+    async with fresh_engine(Settings.from_environment()) as engine:
+        for number, turns in enumerate(sessions(data, limit), 1):
+            await run(engine, f"session-{number}", turns, figures)
+    return [[f"{directory.name} ({number})", *of.cells()] for of in figures]
 
 
 def main() -> None:
-    """Print the figures of each set as JSON."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    """Print the table of all sets."""
+    parser = option_parser(__doc__)
     parser.add_argument("sets", nargs="+", type=Path, help="directories of conversations")
     parser.add_argument("--max-tokens", nargs="+", type=int, default=[4_000, 8_000, 16_000])
     parser.add_argument("--sessions", type=int, default=0, help="sessions of each set (0: all)")
     given = parser.parse_args()
+    rows = []
     for directory in given.sets:
-        asyncio.run(measured(directory, given.max_tokens, given.sessions))
+        rows += asyncio.run(measured(directory, given.max_tokens, given.sessions))
+    columns = ["set (conversations)", "tokens", "unchanged", "without", "with", "lost"]
+    title = "Bytes that the next window begins with, and evidence without and with the previous window, in %."
+    Result.of(title, columns, rows).shown("cache", save=given.save)
 
 
 if __name__ == "__main__":

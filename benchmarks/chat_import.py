@@ -6,7 +6,6 @@ words, with and without looking for what each message answers, and single messag
 question finds them, in a store that holds others.
 """
 
-import argparse
 import asyncio
 import json
 import random
@@ -20,8 +19,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import numpy as np
-from rich.console import Console
-from rich.table import Table
+from results import Result, option_parser
 
 import conspectus
 from conspectus import Engine, Settings
@@ -133,31 +131,33 @@ async def posting(path: Path, posts: int) -> list[float]:
         return times
 
 
+def rates(path: Path, last: str, number: int) -> Iterator[list[str]]:
+    """A row for each way to take an export in."""
+    start = time.perf_counter()
+    read = sum(len(channel.messages) for channel in LocalArchives().read(path).channels)
+    yield ["the export read alone", f"{read / (time.perf_counter() - start):,.0f}"]
+    for link, name in ((True, "imported and found by keywords"), (False, "the same, replies not looked for")):
+        yield [name, f"{asyncio.run(importing(path, last, number, link=link)):,.0f}"]
+
+
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
+    """Print the table."""
+    parser = option_parser(__doc__)
     parser.add_argument("--messages", type=int, default=20_000)
     parser.add_argument("--stored", type=int, default=10_000)
     parser.add_argument("--posts", type=int, default=200)
     arguments = parser.parse_args()
-    table = Table("measure", "value", title="taking chats in")
     with tempfile.TemporaryDirectory() as folder:
         path, stored = Path(folder) / "export.zip", Path(folder) / "stored.zip"
         last = make_export(path, arguments.messages)
         make_export(stored, arguments.stored)
-        start = time.perf_counter()
-        read = sum(len(channel.messages) for channel in LocalArchives().read(path).channels)
-        table.add_row("reading the export alone", f"{read / (time.perf_counter() - start):,.0f} messages/s")
-        for link, name in (
-            (True, "imported and found by words"),
-            (False, "the same, replies not looked for"),
-        ):
-            speed = asyncio.run(importing(path, last, arguments.messages, link=link))
-            table.add_row(name, f"{speed:,.0f} messages/s")
+        rows = [[*row, "-", "-", "-"] for row in rates(path, last, arguments.messages)]
         times = asyncio.run(posting(stored, arguments.posts))
-        median, high, maximum = (float(np.percentile(times, share)) for share in (50, 95, 100))
-        name = f"one message until found, beside {arguments.stored:,} others"
-        table.add_row(name, f"p50 {median:.1f}, p95 {high:.1f}, longest {maximum:.1f} ms ({len(times)})")
-    Console().print(table)
+    figures = [f"{float(np.percentile(times, share)):.1f} ms" for share in (50, 95, 100)]
+    rows.append([f"one message until found ({len(times)})", "-", *figures])
+    title = f"{arguments.messages:,} messages; single ones beside {arguments.stored:,} others."
+    columns = ["", "messages a second", "p50", "p95", "longest"]
+    Result.of(title, columns, rows).shown("chats", save=arguments.save)
 
 
 if __name__ == "__main__":

@@ -4,7 +4,6 @@ The server is `conspectus serve` over loopback on a store of random words withou
 of a new browser profile. The peer is the same question over HTTP, without a browser.
 """
 
-import argparse
 import json
 import random
 import shutil
@@ -20,8 +19,7 @@ from pathlib import Path
 
 import httpx
 from playwright.sync_api import Browser, sync_playwright
-from rich.console import Console
-from rich.table import Table
+from results import Result, option_parser
 
 import conspectus
 
@@ -43,20 +41,30 @@ class Visit:
 
 def main() -> None:
     """Print a table for a store of so many passages."""
-    options = argparse.ArgumentParser(description=__doc__)
+    options = option_parser(__doc__)
     options.add_argument("--chunks", type=int, default=10_000)
-    chunks = options.parse_args().chunks
+    given = options.parse_args()
     chromium = shutil.which("chromium")
     if chromium is None:
         sys.exit("install Debian's package chromium")
     with tempfile.TemporaryDirectory() as folder, sync_playwright() as playwright:
-        fill(Path(folder), chunks)
+        fill(Path(folder), given.chunks)
         browser = playwright.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
         with served(Path(folder)) as address:
             alone = statistics.median(asked(address) for _ in range(VISITS))
             visits = [visited(browser, address) for _ in range(VISITS)]
         browser.close()
-    show(chunks, visits, alone)
+    median = statistics.median
+    rows = [
+        ["until the question can be typed", f"{median(each.usable for each in visits):,.0f} ms"],
+        ["until the window is drawn", f"{median(each.drawn for each in visits):,.0f} ms"],
+        ["the same question over HTTP alone", f"{alone:,.0f} ms"],
+    ]
+    received = f"{median(each.received for each in visits):,.0f}"
+    title = (
+        f"{given.chunks:,} passages, {len(visits)} visits; the first load has {received} compressed bytes."
+    )
+    Result.of(title, ["", "median"], rows).shown("console", save=given.save)
 
 
 def fill(folder: Path, chunks: int) -> None:
@@ -112,19 +120,6 @@ def visited(browser: Browser, address: str) -> Visit:
     received = page.evaluate(f"{assets}.reduce((sum, e) => sum + e.encodedBodySize, 0)")
     context.close()
     return Visit(received, usable * 1_000, drawn * 1_000)
-
-
-def show(chunks: int, visits: list[Visit], alone: float) -> None:
-    """The medians as a table."""
-    table = Table("", "median", "goal", title=f"{chunks:,} passages, {len(visits)} visits")
-    median = statistics.median
-    table.add_row(
-        "compressed bytes of the first load", f"{median(v.received for v in visits):,.0f}", "250,000"
-    )
-    table.add_row("ms until the question can be typed", f"{median(v.usable for v in visits):,.0f}", "1,000")
-    table.add_row("ms until the window is drawn", f"{median(v.drawn for v in visits):,.0f}", "")
-    table.add_row("ms of the same question over HTTP alone", f"{alone:,.0f}", "")
-    Console().print(table)
 
 
 if __name__ == "__main__":

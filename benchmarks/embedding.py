@@ -15,8 +15,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from rich.console import Console
-from rich.table import Table
+from results import Result, option_parser
 from tests.support.postgres_server import postgres_server
 
 import conspectus
@@ -112,17 +111,18 @@ def measure(arguments: argparse.Namespace) -> list[Measured]:
     return found
 
 
-def show(found: Sequence[Measured], texts: int) -> None:
-    """Print the table, each row compared with the first."""
-    table = Table("machines", "texts a second", "of the first", "each text asked for")
+def result(found: Sequence[Measured], texts: int) -> Result:
+    """Each number of machines compared with the first."""
+    rows = []
     for each in found:
         rate, ratio = texts / each.seconds, found[0].seconds / each.seconds
-        table.add_row(str(each.machines), f"{rate:,.0f}", f"{ratio:.2f}", f"{each.asked:.2f} times")
-    Console().print(table)
+        rows.append([str(each.machines), f"{rate:,.0f}", f"{ratio:.2f}", f"{each.asked:.2f} times"])
+    columns = ["machines", "texts a second", "of the first", "each text asked for"]
+    return Result.of(f"{texts:,} texts that wait in one collection.", columns, rows)
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = option_parser(__doc__)
     parser.add_argument("--machines", type=int, nargs="+", default=[1, 2, 4, 8])
     parser.add_argument("--texts", type=int, default=20_000)
     parser.add_argument("--answer", type=float, default=1.0, help="seconds until a batch of 288 comes back")
@@ -133,7 +133,7 @@ def main() -> None:
         url, cache = arguments.work
         asyncio.run(work(url, cache, arguments.answer))
     else:
-        show(measure(arguments), arguments.texts)
+        result(measure(arguments), arguments.texts).shown("embedding", save=arguments.save)
 
 
 if __name__ == "__main__":

@@ -5,7 +5,6 @@ conversation` of sets of documents and conversations, and what the scripts besid
 others. `--only` chooses tables.
 """
 
-import argparse
 import asyncio
 import json
 import os
@@ -18,11 +17,14 @@ from typing import Any
 from entities import entities
 from feedback import measured
 from injection import injection
-from results import Result
+from parsing import parsing
+from results import Result, option_parser
+from threads import ThreadFigures, threads
 
 SETS = Path(os.environ.get("CONSPECTUS_EVAL", "../shared/eval"))
 DOCUMENTS = ("cranfield", "hotpotqa100", "scifact", "cosqa", "zoomcamp_faq", "cookbook_code")
 CONVERSATIONS = ("locomo", "beam_100k", "qmsum")
+CHANNELS = ("irc_disentanglement", "gitter_livechat")
 JUDGED = ("zoomcamp_faq", "hotpotqa100", "cookbook_code", "cranfield", "cosqa")
 HARMLESS = (
     "fastapi_docs",
@@ -105,6 +107,34 @@ def names(sets: Path) -> Result:
     return Result.of("From 0 to 100.", ["", "precision", "recall", "F1"], rows)
 
 
+def files(sets: Path) -> Result:
+    """How many of the words of files are read, by format."""
+    rows = []
+    for kind, of in parsing(sets / "docling_docs").items():
+        worst = f"{of['worst']:.1f} ({of['worst_file']})"
+        rows.append([kind, str(of["files"]), f"{of['mean']:.1f}", worst, str(len(of["failures"]))])
+    columns = ["format", "files", "mean", "worst", "failed"]
+    return Result.of("Words of the expected Markdown that are in our text, from 0 to 100.", columns, rows)
+
+
+def replies(sets: Path) -> Result:
+    """How well it is found what messages answer; all channels of a set, and each."""
+    rows = []
+    for name in CHANNELS:
+        report = threads(sets / name)
+        rows += [_thread_row(f"**{name}**", report["linked"])]
+        rows += [_thread_row(f"{name}: the message before", report["message_before"])]
+        rows += [_thread_row(channel.rpartition("/")[2], of) for channel, of in report["by_channel"].items()]
+    columns = ["channel", "links", "precision", "recall", "last of the thread", "one-to-one", "exact match"]
+    return Result.of("F1 where nothing else is said, from 0 to 100.", columns, rows)
+
+
+def _thread_row(name: str, of: ThreadFigures) -> list[str]:
+    links = of.get("links") or of["links_to_last_of_thread"]
+    figures = (links["f1"], links["precision"], links["recall"], of["last_of_thread"]["f1"])
+    return [name, *(f"{each:.1f}" for each in (*figures, of["one_to_one"], of["exact_match_f1"]))]
+
+
 def feedback(sets: Path) -> Result:
     """nDCG@10 before and after feedback on half of the queries."""
     rows = []
@@ -123,15 +153,16 @@ TABLES: Mapping[str, Callable[[Path], Result]] = {
     "harmless": harmless,
     "names": names,
     "feedback": feedback,
+    "parsing": files,
+    "threads": replies,
 }
 
 
 def main() -> None:
     """Print the tables, and save them for the documentation."""
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = option_parser(__doc__)
     parser.add_argument("--sets", type=Path, default=SETS, help="folder of the sets")
     parser.add_argument("--only", nargs="+", choices=TABLES, default=list(TABLES), help="tables")
-    parser.add_argument("--save", action="store_true", help="save the results for the documentation")
     given = parser.parse_args()
     for name in given.only:
         TABLES[name](given.sets).shown(name, save=given.save)

@@ -6,13 +6,12 @@ so in real files with ripgrep (`rg`, or grep where that is missing), and in the 
 at least half was shown within N calls and M tokens.
 """
 
-import argparse
 import asyncio
 import re
 import shutil
 import subprocess
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
 from pathlib import Path
@@ -21,6 +20,7 @@ from tempfile import TemporaryDirectory
 from typing import Protocol
 
 from packing import asked, facts
+from results import Result, option_parser
 
 from conspectus import NewDocument, Query, Settings
 from conspectus.engine import Engine
@@ -30,8 +30,8 @@ from conspectus.model.files import parsed_path
 from conspectus.providers.tokenizers import counter
 from conspectus.text.analyzer import STOP_WORDS
 
-CALLS = (1, 3, 6)
-TOKENS = (1_000, 2_000, 4_000)
+LIMITS = ((1, 1_000), (3, 2_000), (6, 4_000))
+"""Of calls and tokens."""
 GREP_TOKENS, READ_TOKENS = 700, 500
 AROUND = 10
 WORDS = 6
@@ -168,7 +168,7 @@ async def looked(tools: Tools, question: str, *, at_once: bool) -> list[Shown]:
         held.setdefault(key, set()).update(each for each in words if each.lower() in text.lower())
         first.setdefault(key, number)
     order = sorted(held, key=lambda key: -len(held[key]))
-    return calls + [await tools.read(key, first[key]) for key in order[: max(CALLS)]]
+    return calls + [await tools.read(key, first[key]) for key in order[: LIMITS[-1][0]]]
 
 
 def share(
@@ -195,41 +195,33 @@ def shown(key: str, span: tuple[int, int], spans: Sequence[tuple[str, int, int]]
     return 2 * len(seen) >= span[1] - span[0]
 
 
-async def windows(engine: Engine, question: str, keys: Mapping[str, str]) -> dict[int, Shown]:
-    """One call of `context` for each budget."""
-    made = {}
-    for tokens in TOKENS:
-        window = await engine.window(question, tokens)
-        spans = [(keys[each.document], each.start, each.end) for each in window.citations]
-        made[tokens] = Shown(spans, window.tokens)
-    return made
+async def window(engine: Engine, question: str, tokens: int, keys: Mapping[str, str]) -> Shown:
+    """One call of `context`."""
+    made = await engine.window(question, tokens)
+    return Shown([(keys[each.document], each.start, each.end) for each in made.citations], made.tokens)
 
 
 Case = tuple[Query, Sequence[tuple[str, tuple[int, int]]]]
-Shares = dict[str, dict[str, list[float]]]
+Shares = dict[str, list[float]]
 
 
 async def compared(engine: Engine, ways: Mapping[str, Tools], case: Case, keys: Mapping[str, str]) -> Shares:
-    """The shares of one question by way and limits."""
+    """The shares of one question within the limits, by way."""
     query, evidence = case
     found: Shares = {}
     for (name, tools), at_once in product(ways.items(), (False, True)):
         calls = await looked(tools, query.query, at_once=at_once)
-        found[f"{name}, {'all words in one grep' if at_once else 'a grep for each word'}"] = {
-            f"{number} calls, {tokens} tokens": [share(evidence, calls, number, tokens)]
-            for number, tokens in product(CALLS, TOKENS)
-        }
-    made = await windows(engine, query.query, keys)
-    found["context"] = {
-        f"1 calls, {tokens} tokens": [share(evidence, [window], 1, tokens)] for tokens, window in made.items()
-    }
+        found[f"{name}, {'one grep' if at_once else 'by word'}"] = [
+            share(evidence, calls, number, tokens) for number, tokens in LIMITS
+        ]
+    made = [await window(engine, query.query, tokens, keys) for _, tokens in LIMITS]
+    found["context"] = [share(evidence, [each], 1, each.tokens) for each in made]
     return found
 
 
-async def measured(directory: Path, cases: Sequence[Case]) -> None:
-    """Print the shares of one set."""
+async def measured(directory: Path, cases: Sequence[Case]) -> list[Shares]:
+    """The shares of each question of one set."""
     texts = {each.key or "": each.text for each in read_retrieval_set(directory).documents}
-    totals: Shares = {}
     with TemporaryDirectory() as folder:
         async with fresh_engine(Settings.from_environment()) as engine:
             written = await engine.add((NewDocument(text, key=key) for key, text in texts.items()), wait=True)
@@ -239,30 +231,34 @@ async def measured(directory: Path, cases: Sequence[Case]) -> None:
                 real: RealFiles(Path(folder), texts),
                 "engine.files": OurFiles(engine),
             }
-            found = [await compared(engine, ways, case, keys) for case in cases]
-    for (label, row), name in ((each, name) for one in found for each in one.items() for name in each[1]):
-        totals.setdefault(label, {}).setdefault(name, []).extend(row[name])
-    for label, row in totals.items():
-        print(
-            directory.name,
-            len(cases),
-            label,
-            {name: round(100 * fmean(each), 1) for name, each in row.items()},
-        )
+            return [await compared(engine, ways, case, keys) for case in cases]
+
+
+def rows_of(name: str, found: Sequence[Shares]) -> Iterator[list[str]]:
+    """A row of a set for each of the limits."""
+    for place, (calls, tokens) in enumerate(LIMITS):
+        means = (fmean(each[way][place] for each in found) for way in found[0])
+        called = f"{calls} call{'s' * (calls > 1)}"
+        yield [f"{name}: {called}, {tokens:,} tokens", *(f"{100 * mean:.1f}" for mean in means)]
 
 
 def main() -> None:
-    """Print the shares of each set."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    """Print the table of all sets."""
+    parser = option_parser(__doc__)
     parser.add_argument("sets", nargs="+", type=Path, help="directories of sets")
     parser.add_argument("--limit", type=int, default=100, help="questions of each set (0: all)")
     given = parser.parse_args()
+    rows: list[list[str]] = []
     for directory in given.sets:
         cases = [
             (each.query, [(key, span) for key, span in each.evidence if span is not None])
             for each in facts(directory) or asked(directory)
         ]
-        asyncio.run(measured(directory, spread([each for each in cases if each[1]], given.limit or None)))
+        some = spread([each for each in cases if each[1]], given.limit or None)
+        found = asyncio.run(measured(directory, some))
+        rows += rows_of(directory.name, found)
+    title = "Evidence that was shown at least by half; `context` is one call."
+    Result.of(title, ["within", *found[0]], rows).shown("files", save=given.save)
 
 
 if __name__ == "__main__":

@@ -6,7 +6,6 @@ Each program runs without API keys and with no network, as in the quickstart of 
 it that needs no vectors of the caller's. An engine that needs a key or a download says so.
 """
 
-import argparse
 import json
 import os
 import subprocess
@@ -17,7 +16,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from results import Result
+from results import Result, option_parser
 
 TEXTS: Final = (
     "The nightly backup starts at two o'clock and is kept for thirty days.",
@@ -104,10 +103,9 @@ def attempt(engine: str, requirement: str, program: str, folder: Path) -> Attemp
 
 def main() -> None:
     """Try each library once and print a table."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = option_parser(__doc__)
     parser.add_argument("--wheel", required=True, help="the wheel of this project")
     parser.add_argument("--only", nargs="*", default=list(PROGRAMS), choices=PROGRAMS)
-    parser.add_argument("--save", action="store_true", help="save the result for the documentation")
     options = parser.parse_args()
     rows = []
     for engine in options.only:
@@ -115,11 +113,9 @@ def main() -> None:
         with tempfile.TemporaryDirectory() as folder:
             done = attempt(engine, requirement or options.wheel, program, Path(folder))
         rows.append(row(done))
-        print(*rows[-1], sep=" | ", flush=True)
-    if options.save:
-        columns = ["engine", "install", "packages", "MB", "first answer", "prints"]
-        title = "Without API keys and without a network; packages from a local mirror."
-        Result.of(title, columns, rows).save("first-answer")
+    columns = ["engine", "install", "packages", "MB", "first answer", "prints"]
+    title = "Without API keys and without a network; packages from a local mirror."
+    Result.of(title, columns, rows).shown("first-answer", save=options.save)
 
 
 def row(done: Attempt) -> list[str]:

@@ -23,9 +23,8 @@ from tempfile import TemporaryDirectory
 
 import httpx
 import numpy as np
-from fleet_clients import HOME, KINDS, MARK, MEMORIES, USERS, Client, Fleet, Mark, Tally, Truth
-from rich.console import Console
-from rich.table import Table
+from fleet_clients import HOME, KINDS, MARK, MEMORIES, USERS, Client, Fleet, Mark, Truth
+from results import Result, option_parser
 from tests.support.postgres_server import postgres_server
 
 import conspectus
@@ -132,19 +131,18 @@ async def faults_of(servers: Sequence[httpx.AsyncClient], owner: str) -> Counter
     return found
 
 
-def shown(tally: Tally, seconds: float) -> None:
-    """The figures."""
-    table = Table("kind", "requests", "a second", "p50 ms", "p95 ms", "statuses", title="The fleet")
+def result(fleet: Fleet, seconds: float) -> Result:
+    """The requests of each kind."""
+    tally, rows = fleet.tally, []
     for kind in KINDS:
         times = tally.times[kind] or [np.nan]
         statuses = ", ".join(f"{name}: {count:,}" for name, count in sorted(tally.statuses[kind].items()))
         low, high = np.percentile(times, [50, 95])
-        table.add_row(
-            kind, f"{len(times):,}", f"{len(times) / seconds:.1f}", f"{low:.0f}", f"{high:.0f}", statuses
-        )
-    Console(width=140).print(table)
-    total = sum(map(len, tally.times.values()))
-    print(f"{total:,} requests in {seconds:.0f} s, {total / seconds:.0f} a second")
+        rate = f"{len(times) / seconds:.1f}"
+        rows.append([kind, f"{len(times):,}", rate, f"{low:,.0f} ms", f"{high:,.0f} ms", statuses])
+    total, wrong = sum(map(len, tally.times.values())), len(fleet.truth.wrongs)
+    title = f"{total:,} requests in {seconds:.0f} s; leaks and losses: {wrong}, faults: {len(tally.faults)}."
+    return Result.of(title, ["kind", "requests", "a second", "p50", "p95", "statuses"], rows)
 
 
 async def fleet_of(arguments: argparse.Namespace, url: str, folder: Path, stack: AsyncExitStack) -> Fleet:
@@ -171,14 +169,14 @@ async def fleet_of(arguments: argparse.Namespace, url: str, folder: Path, stack:
     return fleet
 
 
-async def loaded(arguments: argparse.Namespace, url: str, folder: Path) -> Fleet:
+async def loaded(arguments: argparse.Namespace, url: str, folder: Path) -> tuple[Fleet, float]:
     """Everything, up to the end of all processes."""
     async with AsyncExitStack() as stack:
         fleet = await fleet_of(arguments, url, folder, stack)
         start = time.monotonic()
         until = start + 60.0 * arguments.minutes
         await asyncio.gather(*(client.work(until) for client in fleet.clients))
-        shown(fleet.tally, time.monotonic() - start)
+        seconds = time.monotonic() - start
         counted = await faults_of(fleet.servers, fleet.owner)
     print(f"faults that the servers counted: {dict(counted) or 'none'}")
     fleet.tally.faults += [f"a server answered {status}" for status in counted if status not in {"503", "0"}]
@@ -187,7 +185,7 @@ async def loaded(arguments: argparse.Namespace, url: str, folder: Path) -> Fleet
     )
     async with conspectus.open(url, settings=settings) as engine:
         await verify(engine, fleet.truth)
-    return fleet
+    return fleet, seconds
 
 
 def judged(fleet: Fleet, folder: Path) -> int:
@@ -205,7 +203,7 @@ def judged(fleet: Fleet, folder: Path) -> int:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = option_parser(__doc__)
     parser.add_argument("--minutes", type=float, default=10.0)
     parser.add_argument("--clients", type=int, default=64)
     parser.add_argument("--servers", type=int, default=4)
@@ -218,8 +216,10 @@ def main() -> None:
     with TemporaryDirectory(prefix="conspectus-fleet-") as name:
         folder = Path(name)
         with postgres_server(folder) as server, server.fresh() as url:
-            fleet = asyncio.run(loaded(arguments, url, folder))
-        sys.exit(judged(fleet, folder))
+            fleet, seconds = asyncio.run(loaded(arguments, url, folder))
+        wrong = judged(fleet, folder)
+    result(fleet, seconds).shown("fleet", save=arguments.save)
+    sys.exit(wrong)
 
 
 if __name__ == "__main__":

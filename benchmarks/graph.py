@@ -7,7 +7,6 @@ same answer (fewest steps, best product of weights, the first hundred) by loops 
 reading it from a file would take is left out. Both have to be installed: pip install networkx rustworkx.
 """
 
-import argparse
 import asyncio
 import heapq
 import random
@@ -20,8 +19,7 @@ from pathlib import Path
 import networkx
 import numpy as np
 import rustworkx
-from rich.console import Console
-from rich.table import Table
+from results import Result, option_parser
 
 import conspectus
 from conspectus import Engine, Settings
@@ -152,22 +150,25 @@ def memory() -> float:
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1_024
 
 
-def row(table: Table, what: str, times: Sequence[float], *more: str, beside: float) -> None:
-    """A line of the table, with how many times as long the 95th percentile is as the store's."""
-    p50, p95 = times[len(times) // 2], times[int(len(times) * 0.95)]
-    table.add_row(what, f"{p50:.2f}", f"{p95:.2f}", f"{times[-1]:.1f}", f"{p95 / beside:.1f}", *more)
+def row(what: str, times: Sequence[float], beside: float, *more: str) -> list[str]:
+    """A row of the table, with how many times as long the 95th percentile is as the store's."""
+    p50, p95 = times[len(times) // 2], p95_of(times)
+    shown = [f"{p50:.2f} ms", f"{p95:.2f} ms", f"{times[-1]:.1f} ms", f"{p95 / beside:.1f}"]
+    return [what, *shown, *(more or ("-", "-"))]
 
 
-async def compare(engine: Engine, nodes: int, known: Links, starts: Sequence[str]) -> Table:
+def p95_of(times: Sequence[float]) -> float:
+    """The 95th percentile of sorted times."""
+    return times[int(len(times) * 0.95)]
+
+
+async def compare(engine: Engine, nodes: int, known: Links, starts: Sequence[str]) -> list[list[str]]:
     """The store and the peers on the same queries; raises if they do not agree."""
-    table = Table(title=f"two hops in both directions, the best {SHOWN}, {len(known):,} edges")
-    for column in ("", "p50 ms", "p95 ms", "most ms", "p95 / store", "ready after s", "memory MB"):
-        table.add_column(column, justify="left" if not column else "right")
     ask = stored(engine, Traversal(hops=2, limit=SHOWN))
     await measured(ask, starts[:20])
     base, expected = await measured(ask, starts)
-    p95 = base[int(len(base) * 0.95)]
-    row(table, "store", base, "0", f"{memory():.0f}", beside=p95)
+    p95 = p95_of(base)
+    rows = [row("store", base, p95, "0 s", f"{memory():.0f} MB")]
     libraries: dict[str, Callable[[], Steps]] = {
         "rustworkx": lambda: in_rustworkx(nodes, known),
         "NetworkX": lambda: in_networkx(known),
@@ -178,36 +179,29 @@ async def compare(engine: Engine, nodes: int, known: Links, starts: Sequence[str
         ready = time.perf_counter() - began
         times, answers = await measured(asked, starts)
         assert answers == expected, f"{title} answers otherwise"
-        row(table, title, times, f"{ready:.1f}", f"{memory() - before:.0f}", beside=p95)
-    return table
+        rows.append(row(title, times, p95, f"{ready:.1f} s", f"{memory() - before:.0f} MB"))
+    return rows + await others(engine, starts, p95)
 
 
-async def others(engine: Engine, starts: Sequence[str], hubs: Sequence[str]) -> Table:
+async def others(engine: Engine, starts: Sequence[str], p95: float) -> list[list[str]]:
     """Other queries to the store."""
-    table = Table(title="other questions to the store")
-    for column in ("", "p50 ms", "p95 ms", "most ms", "p95 / first"):
-        table.add_column(column, justify="left" if not column else "right")
     instant = parse_instant(500_000)
     asked = {
-        "one hop": (Traversal(limit=SHOWN), starts),
-        "two hops, outwards": (Traversal(hops=2, direction="out", limit=SHOWN), starts),
-        "two hops, one type of five": (Traversal(hops=2, types=TYPES[:1], limit=SHOWN), starts),
-        "two hops, at an instant": (Traversal(hops=2, at=instant, limit=SHOWN), starts),
-        "two hops, weights from .9": (Traversal(hops=2, min_weight=0.9, limit=SHOWN), starts),
-        "three hops, the best 1,000": (Traversal(hops=3, limit=1_000), starts),
-        "two hops from the 20 largest hubs": (Traversal(hops=2, limit=SHOWN), hubs),
+        "store, one hop": Traversal(limit=SHOWN),
+        "store, outwards": Traversal(hops=2, direction="out", limit=SHOWN),
+        "store, one type of five": Traversal(hops=2, types=TYPES[:1], limit=SHOWN),
+        "store, at an instant": Traversal(hops=2, at=instant, limit=SHOWN),
+        "store, weights from .9": Traversal(hops=2, min_weight=0.9, limit=SHOWN),
+        "store, three hops, 1,000": Traversal(hops=3, limit=1_000),
     }
-    first = 0.0
-    for title, (walk, some) in asked.items():
-        times, _ = await measured(stored(engine, walk), some)
-        first = first or times[int(len(times) * 0.95)]
-        row(table, title, times, beside=first)
-    return table
+    return [
+        row(title, (await measured(stored(engine, walk), starts))[0], p95) for title, walk in asked.items()
+    ]
 
 
-async def run(folder: Path, nodes: int, edges: int, questions: int) -> None:
+async def run(folder: Path, nodes: int, edges: int, questions: int) -> Result:
     """Build the store where it is not there yet, then ask."""
-    console, known = Console(), links(nodes, edges)
+    known = links(nodes, edges)
     degrees = np.bincount(np.array([each[:2] for each in known]).ravel(), minlength=nodes)
     ready = folder / "ready"
     if not ready.exists():
@@ -215,31 +209,34 @@ async def run(folder: Path, nodes: int, edges: int, questions: int) -> None:
         began = time.perf_counter()
         async with conspectus.open(folder, settings=SETTINGS) as engine:
             await build(engine, nodes, known)
-        took = time.perf_counter() - began
-        ready.write_text(f"{took:.1f}")
-        console.print(
-            f"stored {nodes:,} nodes and {edges:,} edges in {took:.1f} s, {edges / took:,.0f} edges/s"
-        )
+        ready.write_text(f"{time.perf_counter() - began:.1f}")
     chance = random.Random(2)
     linked = np.flatnonzero(degrees).tolist()
     starts = [name(place) for place in chance.choices(linked, k=questions)]
     hubs = [name(place) for place in np.argsort(-degrees)[:20].tolist()]
     size = (folder / "records.sqlite").stat().st_size / 1e6
-    console.print(f"the largest hub has {degrees.max():,} edges; the file has {size:.0f} MB")
     async with conspectus.open(folder, settings=SETTINGS) as engine:
-        console.print(await compare(engine, nodes, known, starts))
-        console.print(await others(engine, starts, hubs))
+        rows = await compare(engine, nodes, known, starts)
+        times, _ = await measured(stored(engine, Traversal(hops=2, limit=SHOWN)), hubs)
+        rows.append(row("store, from hubs", times, float(rows[0][2].split()[0])))
+    title = (
+        f"{nodes:,} nodes, {edges:,} edges, hubs of up to {degrees.max():,}; {size:.0f} MB on disk, stored "
+        f"in {float(ready.read_text()):.0f} s. Two hops in both directions, the best {SHOWN}."
+    )
+    columns = ["", "p50", "p95", "longest", "p95 / store", "ready after", "memory"]
+    return Result.of(title, columns, rows)
 
 
 def main() -> None:
     """Read the options."""
-    options = argparse.ArgumentParser(description=__doc__)
+    options = option_parser(__doc__)
     options.add_argument("--nodes", type=int, default=200_000)
     options.add_argument("--edges", type=int, default=1_000_000)
     options.add_argument("--questions", type=int, default=300)
     given = options.parse_args()
     folder = Path(".benchmarks") / f"graph-{given.nodes}-{given.edges}"
-    asyncio.run(run(folder, given.nodes, given.edges, given.questions))
+    found = asyncio.run(run(folder, given.nodes, given.edges, given.questions))
+    found.shown("graph", save=given.save)
 
 
 if __name__ == "__main__":

@@ -5,7 +5,6 @@ shipped model embedding them at the same time; texts with vectors beside the spe
 questions asked without a pause while the index is built anew, and behind a writer of many texts, each timed.
 """
 
-import argparse
 import asyncio
 import tempfile
 import time
@@ -16,7 +15,7 @@ from pathlib import Path
 
 import numpy as np
 from corpus import paragraphs, questions
-from results import Result
+from results import Result, option_parser
 
 import conspectus
 from conspectus import Engine, NewDocument, Settings
@@ -117,10 +116,9 @@ def _wait(when: str, times: list[float]) -> list[str]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = option_parser(__doc__)
     parser.add_argument("--chunks", type=int, default=50_000)
     parser.add_argument("--embedded", type=int, default=3_000)
-    parser.add_argument("--save", action="store_true", help="save the result for the documentation")
     arguments = parser.parse_args()
     texts = paragraphs(arguments.chunks)
     rows = [[*row, "-", "-", "-"] for row in rates(texts, arguments.embedded)]

@@ -6,7 +6,6 @@ last column is what both lack beside the better arm. In the collection of anothe
 a question's paragraph counts.
 """
 
-import argparse
 import asyncio
 import json
 import os
@@ -19,7 +18,7 @@ from pathlib import Path
 from statistics import fmean
 from typing import Any
 
-from results import Result
+from results import Result, option_parser
 
 import conspectus
 from conspectus import Engine, NewDocument, Settings
@@ -99,10 +98,9 @@ def row(name: str, figures: Sequence[float]) -> list[str]:
 
 def main() -> None:
     """Print the table."""
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = option_parser(__doc__)
     parser.add_argument("--questions", type=int, default=1_190, help="of each language, at most")
     parser.add_argument("--embedder", default="minilm", help="minilm or multilingual")
-    parser.add_argument("--save", action="store_true", help="save the result for the documentation")
     chosen = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         found = asyncio.run(measure(chosen.questions, chosen.embedder, folder))

@@ -4,7 +4,6 @@ Real paragraphs, exact budgets, the whole production path from question to rende
 vectors are made beforehand (see `vectors.py`); questions are embedded by the shipped model.
 """
 
-import argparse
 import asyncio
 import json
 import os
@@ -19,9 +18,7 @@ from pathlib import Path
 
 import numpy as np
 from corpus import paragraphs, questions
-from results import Result
-from rich.console import Console
-from rich.table import Table
+from results import Result, option_parser
 from vectors import vectors
 
 import conspectus
@@ -43,7 +40,6 @@ ROWS: Sequence[tuple[str, Callable[[int, dict[str, dict[str, float]]], float], s
     ("written, chunks a second", lambda size, each: size / each["fill"]["write"], ",.0f", ""),
     ("index built anew", lambda _, each: each["fill"]["index built anew"], ".1f", " s"),
 )
-CONSOLE = Console()
 
 
 class Given:
@@ -152,10 +148,9 @@ async def timed(engine: Engine, query: Query) -> float:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = option_parser(__doc__)
     parser.add_argument("--chunks", type=int, default=100_000)
     parser.add_argument("--path", type=Path, default=Path(".benchmarks"))
-    parser.add_argument("--save", action="store_true", help="save the result for the documentation")
     parser.add_argument("--step", choices=["fill", "ask"], help="one step, in this process, as JSON")
     arguments = parser.parse_args()
     path = arguments.path / f"latency-{arguments.chunks}"
@@ -174,13 +169,11 @@ def main() -> None:
         command = [sys.executable, __file__, "--chunks", str(arguments.chunks), "--path", str(arguments.path)]
         done = subprocess.run([*command, "--step", step], check=True, stdout=subprocess.PIPE, env=os.environ)
         figures[step] = json.loads(done.stdout)
-    show(arguments.chunks, figures)
-    if arguments.save:
-        save(arguments.chunks, figures)
+    result(arguments.chunks, figures).shown("latency", save=arguments.save)
 
 
-def save(chunks: int, figures: dict[str, dict[str, float]]) -> None:
-    """Save the figures beside those of other sizes."""
+def result(chunks: int, figures: dict[str, dict[str, float]]) -> Result:
+    """The figures beside those of other sizes that were saved."""
     known = Result.read("latency")
     sizes = {int(size): each for size, each in (known.figures if known else {}).items()}
     sizes = dict(sorted({**sizes, chunks: figures}.items()))
@@ -190,19 +183,7 @@ def save(chunks: int, figures: dict[str, dict[str, float]]) -> None:
         for name, form, spec, unit in ROWS
     ]
     title = f"Windows of {BUDGET:,} tokens; {QUESTIONS} queries after {WARM} that warm the caches."
-    Result.of(title, ["", *names], rows, figures=sizes).save("latency")
-
-
-def show(number: int, figures: dict[str, dict[str, float]]) -> None:
-    """Print both tables."""
-    table = Table("step", "seconds", "chunks/s", title=f"writing {number:,} chunks")
-    for step, seconds in figures["fill"].items():
-        table.add_row(step, f"{seconds:.2f}", f"{number / max(seconds, 1e-9):,.0f}")
-    CONSOLE.print(table)
-    table = Table("figure", "value", title=f"asking {number:,} chunks for a window of {BUDGET:,} tokens")
-    for name, value in figures["ask"].items():
-        table.add_row(name, f"{value:,.0f} MB" if name == "memory" else f"{value:.1f} ms")
-    CONSOLE.print(table)
+    return Result.of(title, ["", *names], rows, figures=sizes)
 
 
 if __name__ == "__main__":

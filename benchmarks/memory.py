@@ -6,7 +6,6 @@ among the ten best, by everyone with the same vectors. Everyone works in a proce
 other. What is measured and how is in benchmarks/README.md.
 """
 
-import argparse
 import asyncio
 import json
 import os
@@ -16,7 +15,7 @@ import subprocess
 import sys
 import time
 import venv
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
 from datetime import datetime
 from itertools import product
@@ -26,8 +25,8 @@ from typing import Any, TypeAlias
 import numpy as np
 from corpus import paragraphs, questions
 from peers.memories import Said
+from results import Result, option_parser
 from rich.console import Console
-from rich.table import Table
 
 from conspectus.bootstrap import local_counter
 from conspectus.evals.datasets import CitedQuestion, read_conversation_set
@@ -207,28 +206,15 @@ def evidence_lines(found: Mapping[str, Mapping[str, Figures]]) -> Iterator[list[
             yield [f"{name}: {kind}, p{percent}", *(cell(value, ours) for value in values)]
 
 
-def show(names: Sequence[str], rows: Iterable[Sequence[str]], *, markdown: bool) -> None:
-    """The table, on the terminal or as Markdown."""
-    if markdown:
-        whole = [["", *names], ["---"] * (len(names) + 1), *rows]
-        print("\n".join(f"| {' | '.join(row)} |" for row in whole))
-        return
-    table = Table("", *names)
-    for row in rows:
-        table.add_row(*row)
-    Console().print(table)
-
-
 def main() -> None:
     """Measure what is asked for."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    parser = option_parser(__doc__)
     parser.add_argument("--memories", type=int, nargs="*", default=[0, 10_000, 100_000])
     parser.add_argument("--evidence", type=Path, nargs="*", default=[], metavar="DIR", help="conversations")
     parser.add_argument("--tools", action="store_true", help="also count the tokens of tools")
     parser.add_argument("--conversations", type=int, default=10, help="of each of ten users")
     parser.add_argument("--peers", nargs="*", choices=PEERS[1:], default=PEERS[1:])
     parser.add_argument("--folder", type=Path, default=Path(".benchmarks"))
-    parser.add_argument("--markdown", action="store_true")
     given = parser.parse_args()
     folder, peers = given.folder.absolute(), (OURS, *given.peers)
     found = {
@@ -240,7 +226,9 @@ def main() -> None:
     if given.tools:
         rows.append(["tools for agents, tokens", *(tool_tokens(folder, peer) for peer in peers)])
     named = next(iter((*found.values(), *sets.values())), {peer: {"name": peer} for peer in peers})
-    show([each["name"] for each in named.values()], rows, markdown=given.markdown)
+    columns = ["", *(each["name"] for each in named.values())]
+    title = "In brackets, theirs divided by ours."
+    Result.of(title, columns, rows).shown("memory", save=given.save)
 
 
 if __name__ == "__main__":

@@ -4,15 +4,18 @@ Each set is stored and each question asked once. What is judged is only what hap
 candidates and the window: of the evidence (sentences, or turns of conversations) that stands in the
 candidates, the share that is completely inside windows of several budgets, and the share that a packer could
 show that knows the evidence, with the same rendering and the same token counts.
+
+The table has our share of the packer's, and in brackets our share of all evidence.
 """
 
-import argparse
 import asyncio
 import json
 from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import fmean
+
+from results import Result, option_parser
 
 import conspectus
 from conspectus import Budget, Query, Settings
@@ -103,8 +106,8 @@ def covered(citations: Sequence[Citation], unit: Unit) -> bool:
     return reached >= unit.end
 
 
-async def judged(engine: Engine, cases: AsyncIterator[Case], keys: Mapping[str, str]) -> dict[str, object]:
-    """Mean shares by budget over the questions that have evidence in their candidates."""
+async def judged(engine: Engine, cases: AsyncIterator[Case], keys: Mapping[str, str]) -> list[str]:
+    """The number of questions that have evidence in their candidates, and the shares by budget."""
     ours: list[list[float]] = []
     best: list[list[float]] = []
     async for case in cases:
@@ -114,23 +117,12 @@ async def judged(engine: Engine, cases: AsyncIterator[Case], keys: Mapping[str, 
             windows = [build_window(found, Budget(each, TOKENIZER), RENDERER, COUNT) for each in BUDGETS]
             ours.append([kept(window, evidence) for window in windows])
             best.append([oracle(evidence, each) for each in BUDGETS])
-    report: dict[str, object] = {"questions": len(ours)}
     columns = (map(fmean, zip(*shares, strict=True)) for shares in (ours, best))
-    for budget, a, b in zip(BUDGETS, *columns, strict=True):
-        report[str(budget)] = {
-            "kept": percent(a),
-            "oracle": percent(b),
-            "ratio": percent(a / b if b else 1.0),
-        }
-    return report
+    shares = (f"{100 * a / b:.1f} ({100 * a:.1f})" for a, b in zip(*columns, strict=True))
+    return [str(len(ours)), *shares]
 
 
-def percent(share: float) -> float:
-    """From 0 to 100, with one decimal."""
-    return round(100 * share, 1)
-
-
-async def measured(directory: Path, limit: int, store: Path | None) -> dict[str, object]:
+async def measured(directory: Path, limit: int, store: Path | None) -> list[str]:
     """One set, stored anew, or in a store that holds it with its keys beside it."""
     settings = Settings.from_environment()
     talk = (directory / "messages.jsonl").exists()
@@ -191,15 +183,19 @@ def facts(directory: Path) -> list[Case]:
 
 
 def main() -> None:
-    """Print the figures of each set as JSON."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    """Print the table of all sets."""
+    parser = option_parser(__doc__)
     parser.add_argument("sets", nargs="+", type=Path, help="directories of sets")
     parser.add_argument("--limit", type=int, default=100, help="questions of each set (0: all)")
     parser.add_argument("--stores", type=Path, help="folder of stores that hold the sets, by name")
     given = parser.parse_args()
+    rows = []
     for directory in given.sets:
         store = given.stores / directory.name if given.stores else None
-        print(directory.name, json.dumps(asyncio.run(measured(directory, given.limit, store))), flush=True)
+        rows.append([directory.name, *asyncio.run(measured(directory, given.limit, store))])
+    columns = ["set", "questions", *(f"{budget:,} tokens" for budget in BUDGETS)]
+    title = "Evidence in windows, of the most that fits; in brackets, of all in the candidates."
+    Result.of(title, columns, rows).shown("packing", save=given.save)
 
 
 if __name__ == "__main__":

@@ -6,7 +6,6 @@ tables, single documents written (a transaction each, as a write does it), the c
 its collection, and the plan of that look-up.
 """
 
-import argparse
 import statistics
 import tempfile
 import time
@@ -15,8 +14,7 @@ from contextlib import ExitStack
 from pathlib import Path
 
 import psycopg
-from rich.console import Console
-from rich.table import Table
+from results import Result, option_parser
 from tests.support.postgres_server import postgres_server
 
 KEYS = {
@@ -104,24 +102,23 @@ def measured(store: Store, count: int) -> list[float]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = option_parser(__doc__)
     parser.add_argument("--parts", type=int, nargs="+", default=[0, 16, 64])
     parser.add_argument("--count", type=int, default=1_000)
     parser.add_argument("--rounds", type=int, default=5)
     given = parser.parse_args()
-    table = Table(
-        "partitions", "made, ms", "bytes empty", "write, ms", "read in a collection, ms", "read by id, ms"
-    )
+    rows = []
     with tempfile.TemporaryDirectory() as name, postgres_server(Path(name)) as server, ExitStack() as opened:
         urls = [opened.enter_context(server.fresh()) for _ in given.parts]
         stores = [Store(url, parts) for url, parts in zip(urls, given.parts, strict=True)]
         rounds = [[measured(store, given.count) for store in stores] for _ in range(given.rounds)]
         for place, (store, parts) in enumerate(zip(stores, given.parts, strict=True)):
             figures = [statistics.median(each[place][of] for each in rounds) for of in range(3)]
-            shown = [f"{each:.3f}" for each in figures]
-            table.add_row(str(parts), f"{1_000 * store.made:.0f}", f"{store.size:,.0f}", *shown)
+            shown = [f"{each:.2f} ms" for each in figures]
+            rows.append([str(parts), f"{1_000 * store.made:,.0f} ms", f"{store.size:,.0f}", *shown])
             store.connection.close()
-    Console(width=110).print(table)
+    columns = ["partitions", "made", "bytes empty", "write", "read in a collection", "read by id"]
+    Result.of("Medians of one document.", columns, rows).shown("partitions", save=given.save)
 
 
 if __name__ == "__main__":

@@ -5,7 +5,6 @@ Real paragraphs, stand-in vectors (the same for everyone), the same questions. E
 of its own, one after the other, on the same cores. What is measured and how is in benchmarks/README.md.
 """
 
-import argparse
 import asyncio
 import json
 import os
@@ -21,8 +20,9 @@ from typing import Any
 import numpy as np
 from corpus import paragraphs, questions
 from peers.judge import Judge, Swept, nearest
-from peers.report import Figures, result, show
+from peers.report import Figures, result
 from peers.work import DIMENSIONS, Effort, Vector, complete, load_questions, load_rows, save
+from results import option_parser
 from rich.console import Console
 from vectors import vectors
 
@@ -201,13 +201,12 @@ def middle(values: list[float]) -> float | None:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = option_parser(__doc__)
     parser.add_argument("--chunks", type=int, default=100_000)
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--threads", type=int, default=len(os.sched_getaffinity(0)))
     parser.add_argument("--peers", nargs="+", choices=PEERS[1:], default=list(PEERS[1:]))
     parser.add_argument("--path", type=Path, default=Path(".benchmarks"))
-    parser.add_argument("--save", action="store_true", help="save the result for the documentation")
     arguments = parser.parse_args()
     folder = arguments.path.absolute()
     run = Run(folder / f"peers-{arguments.chunks}", arguments.chunks, arguments.threads, environment(folder))
@@ -216,9 +215,7 @@ def main() -> None:
     title = (
         f"{run.chunks:,} chunks, vectors of {DIMENSIONS}, {QUESTIONS} questions, rounds: {arguments.rounds}."
     )
-    show(Console(), title, figures)
-    if arguments.save:
-        result(title, figures).save(f"peers-{run.chunks}")
+    result(title, figures).shown(f"peers-{run.chunks}", save=arguments.save)
 
 
 if __name__ == "__main__":

@@ -6,7 +6,6 @@ Measured are the purge and the writes, without a purge and during one: on Postgr
 folder with `--folder`.
 """
 
-import argparse
 import asyncio
 import time
 from collections.abc import Awaitable
@@ -16,8 +15,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import numpy as np
-from rich.console import Console
-from rich.table import Table
+from results import Result, option_parser
 from tests.support.postgres_server import PostgresProcess, postgres_server
 
 import conspectus
@@ -72,18 +70,22 @@ async def beside(engine: Engine, work: Awaitable[object]) -> list[float]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = option_parser(__doc__)
     parser.add_argument("--documents", type=int, nargs="+", default=[1_000, 5_000])
     parser.add_argument("--folder", action="store_true", help="a folder in place of PostgreSQL")
     given = parser.parse_args()
     with TemporaryDirectory(prefix="conspectus-purge-") as name:
         folder = Path(name)
         with nullcontext() if given.folder else postgres_server(folder) as server:
-            Console(width=100).print(table_of(given.documents, server, folder))
+            rows = rows_of(given.documents, server, folder)
+    columns = ["documents", "purge", "write p95", "p95 during a purge", "longest"]
+    title = "The median of three purges, and writes meanwhile."
+    Result.of(title, columns, rows).shown("purge-folder" if given.folder else "purge", save=given.save)
 
 
-def table_of(sizes: list[int], server: PostgresProcess | None, folder: Path) -> Table:
-    table = Table("documents", "purge s", "write p95 ms", "during a purge", "longest ms")
+def rows_of(sizes: list[int], server: PostgresProcess | None, folder: Path) -> list[list[str]]:
+    """A row for each size, each in a store of its own."""
+    rows = []
     for size in sizes:
         here = folder / str(size)
         settings = replace(
@@ -92,9 +94,10 @@ def table_of(sizes: list[int], server: PostgresProcess | None, folder: Path) -> 
         settings = replace(settings, index="segments" if server is None else "pgvector")
         with nullcontext(str(here / "store")) if server is None else server.fresh() as place:
             purges, alone, during = asyncio.run(measured(place, settings, size))
-        shown = [np.median(purges), np.percentile(alone, 95) * 1e3, np.percentile(during, 95) * 1e3]
-        table.add_row(str(size), f"{shown[0]:.2f}", *(f"{n:.0f}" for n in (*shown[1:], max(during) * 1e3)))
-    return table
+        p95s = (1e3 * np.percentile(each, 95) for each in (alone, during))
+        times = [f"{time:.0f} ms" for time in (*p95s, 1e3 * max(during))]
+        rows.append([f"{size:,}", f"{np.median(purges):.2f} s", *times])
+    return rows
 
 
 if __name__ == "__main__":

@@ -5,6 +5,7 @@ files between the marks `<!-- result: NAME -->` and `<!-- end of result -->` of 
 docs/figures/NAME.svg.
 """
 
+import argparse
 import json
 import math
 import os
@@ -76,6 +77,13 @@ class Result:
         yield from ("", *self.below, "") if self.below else ("",)
 
 
+def option_parser(about: str | None) -> argparse.ArgumentParser:
+    """The options of a benchmark: whether its result is saved, and what it adds itself."""
+    parser = argparse.ArgumentParser(description=about)
+    parser.add_argument("--save", action="store_true", help="save the result for the documentation")
+    return parser
+
+
 def with_tables(page: str) -> str:
     """A page with tables and plots of its results. Raises FileNotFoundError where a result has no file."""
 
@@ -119,8 +127,8 @@ def _kind(name: str) -> str:
 
 
 WIDTH, HEIGHT, LEFT, TOP, BOTTOM, APART = 300, 240, 62, 64, 84, 34
-STEP, NAMES, BAR = 20, 118, 150
-"""Of bars: from one to the next, the room for their names, and the longest."""
+STEP, NAMES, LETTER, BAR = 20, 118, 6, 150
+"""Of bars: from one to the next, the room for their names, that of a letter, and the longest."""
 COLORS = ("#4a84d6", "#d9773c", "#3f9e6b", "#b45cc0", "#c2a02f")
 SHAPES = ("M-4 0A4 4 0 1 0 4 0A4 4 0 1 0 -4 0Z", "M-4 -4H4V4H-4Z", "M0 -5L5 4H-5Z", "M0 -5L5 0L0 5L-5 0Z")
 UNITS = ((1e9, "G"), (1e6, "M"), (1e3, "k"))
@@ -172,7 +180,7 @@ class Bars:
     def of_column(cls, result: Result, column: str, title: str = "") -> "Bars":
         """A column of a table."""
         place = result.columns.index(column)
-        return cls(title or column, [(row[0].strip("`"), row[place]) for row in result.rows])
+        return cls(title or column, [(row[0].strip("`*"), row[place]) for row in result.rows])
 
 
 @dataclass(frozen=True, slots=True)
@@ -211,12 +219,14 @@ def of_lines(title: str, panels: Sequence[Panel], names: Sequence[str]) -> str:
 
 def of_bars(title: str, groups: Sequence[Bars]) -> str:
     """Groups of bars, two beside each other; ours are colored."""
-    across, rows = NAMES + BAR + 2 * LEFT, [groups[each : each + 2] for each in range(0, len(groups), 2)]
+    longest = max(len(name) for group in groups for name, _ in group.cells)
+    room = max(NAMES, LETTER * (longest + 2))
+    across, rows = room + BAR + 2 * LEFT, [groups[each : each + 2] for each in range(0, len(groups), 2)]
     parts: list[str] = []
     top = float(TOP)
     for row in rows:
         for number, group in enumerate(row):
-            parts += _bars(group, APART + number * across, top)
+            parts += _bars(group, APART + number * across, top, room)
         top += STEP * (max(len(each.cells) for each in row) + 2)
     return _whole(title, APART + 2 * across, round(top), parts)
 
@@ -232,7 +242,7 @@ def _whole(title: str, width: int, height: int, parts: Sequence[str]) -> str:
     return "\n".join([*head, *parts, "</svg>", ""])
 
 
-def _bars(group: Bars, left: float, top: float) -> Iterator[str]:
+def _bars(group: Bars, left: float, top: float, room: int) -> Iterator[str]:
     yield _text(left, top - 6, group.title, "text")
     found = [re.match(r"[\d,]*\.?\d+", cell) for _, cell in group.cells]
     lengths = [float(each[0].replace(",", "")) if each else 0.0 for each in found]
@@ -242,9 +252,9 @@ def _bars(group: Bars, left: float, top: float) -> Iterator[str]:
     for place, ((name, cell), length) in enumerate(zip(group.cells, lengths, strict=True)):
         y, size = top + place * STEP, length / longest * BAR
         kind = f'fill="{COLORS[0]}"' if name in ours else 'class="other"'
-        yield _text(left + NAMES - 6, y + 13, name, "text dim", "end")
-        yield f'<rect {kind} x="{left + NAMES:.1f}" y="{y + 3:.1f}" width="{size:.1f}" height="{STEP - 6}"/>'
-        yield _text(left + NAMES + size + 6, y + 13, cell.partition(" (")[0], "text dim")
+        yield _text(left + room - 6, y + 13, name, "text dim", "end")
+        yield f'<rect {kind} x="{left + room:.1f}" y="{y + 3:.1f}" width="{size:.1f}" height="{STEP - 6}"/>'
+        yield _text(left + room + size + 6, y + 13, cell.partition(" (")[0], "text dim")
 
 
 def _panel(panel: Panel, left: float) -> Iterator[str]:
@@ -392,16 +402,27 @@ class Plot:
 
 
 PLOTS: Mapping[str, Plot] = {
+    "availability": Plot("Searches while others attack (less is better)", _columns("p50", "p95")),
+    "cache": Plot(
+        "Windows of a session, with and without the previous one", _columns("unchanged", "without", "with")
+    ),
+    "chats": Plot("Chats taken in", _columns("messages a second", "p95")),
     "conversations": Plot(
         "Evidence found of conversations", _columns("recall@10", "in windows", "session hit@1")
     ),
+    "console": Plot("The console (less is better)", _columns("median")),
     "documents": Plot("nDCG@10 of sets of documents", _rows(2, 5)),
+    "embedding": Plot("Machines that embed one collection", _columns("texts a second")),
     "feedback": Plot("nDCG@10 before and after feedback", _rows(2, 8)),
+    "files": Plot("Evidence that an agent was shown", _rows(1, 6)),
     "first-answer": Plot(
         "From nothing to the first answer (less is better)",
         _columns("install", "first answer", "packages", "MB"),
     ),
+    "fleet": Plot("Four servers on one PostgreSQL", _columns("requests", "p95")),
+    "graph": Plot("Questions to a graph (less is better)", _columns("p50", "p95")),
     "harmless": Plot("Texts that attack nobody", _columns("texts", "changed")),
+    "hooks": Plot("Hooks of coding agents (less is better)", _columns("p50", "p95")),
     "ingest": Plot("Taking texts in, and queries meanwhile", _columns("chunks a second", "p95")),
     "injection": Plot("Hostile texts in a prompt", _columns("texts", "got through")),
     "languages-minilm": Plot("XQuAD, recall at 1, included model", _columns("keywords", "vectors", "both")),
@@ -409,14 +430,29 @@ PLOTS: Mapping[str, Plot] = {
         "XQuAD, recall at 1, multilingual model", _columns("keywords", "vectors", "both")
     ),
     "latency": Plot("The time of a window (less is better)", _latency),
+    "memory": Plot("Memories of agents (times: less is better)", _rows(1, 5)),
     "names": Plot("Names that are found and linked: F1", _columns("F1")),
+    "packing": Plot("Evidence in windows, of the most that fits", _rows(2, 7)),
+    "parsing": Plot("Words of files that are read", _columns("mean", "worst")),
+    "partitions": Plot(
+        "Partitions by collection (less is better)", _columns("write", "read in a collection", "read by id")
+    ),
     "peers": Plot("The same work in each engine (less is better)", _peers),
+    "purge": Plot("A purge beside a writer (less is better)", _columns("purge", "p95 during a purge")),
+    "purge-folder": Plot(
+        "A purge beside a writer, in a folder (less is better)", _columns("purge", "p95 during a purge")
+    ),
     "server": Plot(
         "Answers a second, by the number of clients",
         _columns("search", "search again", "search again, without HTTP", "add"),
     ),
     "startup": Plot("What starting costs", _startup),
     "stores": Plot("How the cost of each store grows with its chunks", _stores),
+    "threads": Plot("Replies and conversations that are found", _columns("links", "one-to-one")),
+    "video-milvus": Plot("A day of captions in Milvus Lite (less is better)", _columns("p50", "p95")),
+    "video-segments": Plot("A day of captions (less is better)", _columns("p50", "p95")),
+    "writers": Plot("Documents that many writers store", _columns("documents a second")),
+    "writers-folder": Plot("Documents that many writers store in a folder", _columns("documents a second")),
 }
 
 if __name__ == "__main__":

@@ -6,7 +6,6 @@ same engine without HTTP, asked by as many tasks at once. "search" asks every qu
 embedded; "search again" asks `REPEATED` queries in turn, whose vectors are kept.
 """
 
-import argparse
 import asyncio
 import json
 import os
@@ -24,7 +23,7 @@ from pathlib import Path
 
 import numpy as np
 from corpus import paragraphs, questions
-from results import Result
+from results import Result, option_parser
 
 import conspectus
 from conspectus import NewDocument, Settings
@@ -194,12 +193,11 @@ async def peps(port: int, key: str) -> tuple[int, float, float]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = option_parser(__doc__)
     parser.add_argument("--chunks", type=int, default=10_000)
     parser.add_argument("--seconds", type=float, default=10.0)
     parser.add_argument("--port", type=int, default=8699)
     parser.add_argument("--workers", type=int, default=1)
-    parser.add_argument("--save", action="store_true", help="save the result for the documentation")
     arguments = parser.parse_args()
     texts = paragraphs(arguments.chunks)
     asked = questions(texts, 100_000)

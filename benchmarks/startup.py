@@ -3,7 +3,6 @@
 python benchmarks/startup.py --runs 9
 """
 
-import argparse
 import os
 import resource
 import socket
@@ -17,7 +16,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from results import Result
+from results import Result, option_parser
 
 COMMAND: Final = (sys.executable, "-c", "from conspectus.cli.entry import main; main()")
 LONGEST: Final = 60.0
@@ -98,29 +97,25 @@ def measured(folder: Path, runs: int) -> list[list[str]]:
         "conspectus search": lambda: command("search", "meeting", "--data-dir", str(store)),
         "conspectus serve": lambda: serve(store, environment=environment),
     }
-    print(f"{'':<20}{'wall: min':>12}{'median':>9}{'cpu: min':>12}{'median':>9}  ms")
     rows = []
     for name, figure in figures.items():
         figure()
         wall, cpu = zip(*(figure() for _ in range(runs)), strict=True)
         numbers = (min(wall), statistics.median(wall), min(cpu), statistics.median(cpu))
-        first, second, third, fourth = (round(1000 * number) for number in numbers)
-        print(f"{name:<20}{first:>12}{second:>9}{third:>12}{fourth:>9}", flush=True)
-        rows.append([f"`{name}`", *(f"{number} ms" for number in (first, second, third, fourth))])
+        rows.append([f"`{name}`", *(f"{1000 * number:.0f} ms" for number in numbers)])
     return rows
 
 
 def main() -> None:
     """Measure in a folder that is deleted at the end."""
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = option_parser(__doc__)
     parser.add_argument("--runs", type=int, default=9)
-    parser.add_argument("--save", action="store_true", help="save the result for the documentation")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         rows = measured(Path(folder), options.runs)
-    if options.save:
-        columns = ["process", "wall: least", "median", "processor: least", "median"]
-        Result.of(f"{options.runs} runs after one that warms the caches.", columns, rows).save("startup")
+    columns = ["process", "wall: least", "median", "processor: least", "median"]
+    title = f"{options.runs} runs after one that warms the caches."
+    Result.of(title, columns, rows).shown("startup", save=options.save)
 
 
 if __name__ == "__main__":

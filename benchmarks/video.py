@@ -6,20 +6,19 @@ questions are embedded by the shipped model. For Milvus a Milvus Lite server is 
 same server, stands what a program does with Milvus alone: a search by vectors with the times in its filter.
 """
 
-import argparse
 import asyncio
 import json
 import random
 import shutil
 import time
 from collections.abc import Awaitable, Callable, Sequence
+from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 from plain_milvus import PlainMilvus
-from rich.console import Console
-from rich.table import Table
+from results import Result, option_parser
 from tests.support.milvus_server import milvus_server
 from vectors import Matrix, vectors
 
@@ -82,8 +81,8 @@ def ask_question(said: Sequence[str], *, budget: int | None) -> Ask:
         prompt = f"{words} between {timecode(round(start))} and {timecode(round(start + HOUR))}"
         if budget is not None:
             window = await engine.streams.window(prompt, streams=(STREAM,), max_tokens=budget)
-            return window.plan["time range"]
-        return (await engine.streams.search(prompt, streams=(STREAM,))).plan["time range"]
+            return window.plan["time_range"]
+        return (await engine.streams.search(prompt, streams=(STREAM,))).plan["time_range"]
 
     return ask
 
@@ -160,27 +159,30 @@ async def plain(uri: str, said: Sequence[str], known: Matrix, questions: int) ->
     }
 
 
-def show(
-    index: str,
-    number: int,
-    figures: dict[str, list[float]],
-    beside: dict[str, list[float]] | None = None,
-) -> None:
-    """A table with the median and the slow end, and how often the peer's median ours is."""
-    columns = ["figure", "p50 ms", "p95 ms", *(["plain Milvus p50", "p95", "ours / plain"] if beside else [])]
-    table = Table(*columns, title=f"{number:,} captions of one stream, index {index}")
+def result(
+    number: int, figures: dict[str, list[float]], beside: dict[str, list[float]] | None = None
+) -> Result:
+    """The median and the slow end, and how many times the peer's median ours is."""
+    rows = []
     for name, took in figures.items():
-        cells = [f"{np.percentile(took, share):,.1f}" for share in (50, 95)]
-        if beside and name in beside:
-            theirs = [float(np.percentile(beside[name], share)) for share in (50, 95)]
-            cells += [*(f"{each:,.1f}" for each in theirs), f"{np.percentile(took, 50) / theirs[0]:.2f}"]
-        table.add_row(name, *cells)
-    Console().print(table)
+        rows.append([name, *percentiles(took)])
+        if beside is not None and name in beside:
+            ratio = np.percentile(took, 50) / np.percentile(beside[name], 50)
+            rows[-1] += [*percentiles(beside[name]), f"{ratio:.2g}"]
+        elif beside is not None:
+            rows[-1] += ["-"] * 3
+    columns = ["", "p50", "p95", *(["plain Milvus p50", "p95", "ours / plain"] if beside else [])]
+    return Result.of(f"{number:,} captions of one stream.", columns, rows)
+
+
+def percentiles(took: list[float]) -> list[str]:
+    """The median and the slow end."""
+    return [f"{np.percentile(took, share):,.1f} ms" for share in (50, 95)]
 
 
 def main() -> None:
     """Both indexes, or the one asked for."""
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = option_parser(__doc__)
     parser.add_argument("--index", choices=("segments", "milvus", "both"), default="both")
     parser.add_argument("--captions", type=int, default=CAPTIONS)
     parser.add_argument("--questions", type=int, default=QUESTIONS)
@@ -192,15 +194,14 @@ def main() -> None:
     for index in ("segments", "milvus") if given.index == "both" else (given.index,):
         shutil.rmtree(store, ignore_errors=True)
         settings = replace(Settings(), index=index)
-        if index == "segments":
-            show(
-                index, len(said), asyncio.run(measure(store / "data", settings, said, known, given.questions))
-            )
-            continue
-        with milvus_server(store / "milvus") as server:
-            settings = replace(settings, milvus_uri=server.uri)
+        beside = None
+        with milvus_server(store / "milvus") if index == "milvus" else nullcontext() as server:
+            if server is not None:
+                settings = replace(settings, milvus_uri=server.uri)
             ours = asyncio.run(measure(store / "data", settings, said, known, given.questions))
-            show(index, len(said), ours, asyncio.run(plain(server.uri, said, known, given.questions)))
+            if server is not None:
+                beside = asyncio.run(plain(server.uri, said, known, given.questions))
+        result(len(said), ours, beside).shown(f"video-{index}", save=given.save)
 
 
 if __name__ == "__main__":

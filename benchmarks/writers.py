@@ -20,8 +20,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import numpy as np
-from rich.console import Console
-from rich.table import Table
+from results import Result, option_parser
 from tests.support.postgres_server import PostgresProcess, postgres_server
 
 import conspectus
@@ -91,7 +90,7 @@ async def measured(
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = option_parser(__doc__)
     parser.add_argument("--processes", type=int, nargs="+", default=[1, 4])
     parser.add_argument("--writers", type=int, nargs="+", default=[1, 16])
     parser.add_argument("--seconds", type=float, default=10.0)
@@ -111,7 +110,10 @@ def main() -> None:
         with nullcontext() if given.folder else postgres_server(folder) as server:
             if server is not None and given.commit_ms:
                 slow_down(server, given.commit_ms)
-            Console(width=100).print(table_of(given, server, folder))
+            columns = ["", "documents a second", "p50", "p95", "processor time"]
+            title = f"{given.collections} collections, {given.commit_ms} ms for a commit at least."
+            found = Result.of(title, columns, rows_of(given, server, folder))
+            found.shown("writers-folder" if given.folder else "writers", save=given.save)
 
 
 def slow_down(server: PostgresProcess, milliseconds: int) -> None:
@@ -121,24 +123,18 @@ def slow_down(server: PostgresProcess, milliseconds: int) -> None:
     server.run("SELECT pg_reload_conf()")
 
 
-def table_of(given: argparse.Namespace, server: PostgresProcess | None, folder: Path) -> Table:
+def rows_of(given: argparse.Namespace, server: PostgresProcess | None, folder: Path) -> list[list[str]]:
     """A row for each number of processes and writers, each in a store of its own."""
-    table = Table("processes", "writers in each", "documents a second", "p50 ms", "p95 ms", "processor ms")
+    rows = []
     for number, (processes, writers) in enumerate(product(given.processes, given.writers)):
         here = folder / str(number)
         with nullcontext(str(here / "store")) if server is None else server.fresh() as place:
             used, took = asyncio.run(measured(place, here, given, processes, writers))
         low, high = np.percentile(took, [50, 95]) * 1_000
-        rate = len(took) / given.seconds
-        table.add_row(
-            str(processes),
-            str(writers),
-            f"{rate:.1f}",
-            f"{low:.0f}",
-            f"{high:.0f}",
-            f"{1_000 * used / len(took):.1f}",
-        )
-    return table
+        rate, processor = len(took) / given.seconds, 1_000 * used / len(took)
+        what = f"{processes} process{'es' * (processes > 1)}, {writers} writer{'s' * (writers > 1)} each"
+        rows.append([what, f"{rate:.1f}", f"{low:.0f} ms", f"{high:.0f} ms", f"{processor:.1f} ms"])
+    return rows
 
 
 if __name__ == "__main__":

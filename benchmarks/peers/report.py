@@ -1,12 +1,10 @@
-"""The table of figures with their ratios to ours, for the terminal and for the documentation."""
+"""The table of figures with their ratios to ours."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
 from results import Result
-from rich.console import Console
-from rich.table import Table
 
 Figures: TypeAlias = Mapping[str, float | str | None]
 
@@ -107,17 +105,8 @@ def plain(title: str) -> str:
     return title.replace("**", "")
 
 
-def show(console: Console, title: str, figures: Mapping[str, Figures]) -> None:
-    """For the terminal."""
-    table = Table("", *figures, title=title)
-    for line in LINES:
-        table.add_row(plain(line.title), *cells(line, list(figures.values())))
-    console.print(table)
-    console.print("Ahead of ours:", *(behind(figures) or ["none, in nothing"]), sep="\n  ")
-
-
 def result(title: str, figures: Mapping[str, Figures]) -> Result:
-    """For the documentation."""
+    """The table, with what is ahead of ours below."""
     rows = [[line.title, *cells(line, list(figures.values()))] for line in LINES]
     ahead = [f"- {each}" for each in behind(figures)] or ["- none, in nothing"]
     below = ("Where another engine is ahead of ours:", "", *ahead)
