@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from tests.repetitions import tries
 
 from conspectus.client.decode import decoded
-from conspectus.client.encode import encoded
-from conspectus.model import access, channels, connections, graph, jobs, records, reports, results, streams
+from conspectus.client.request import encoded
+from conspectus.model import access, channels, graph, jobs, records, reports, results, streams
 from conspectus.model.records import Json
 from conspectus.web.operation_schemas import answered
 
@@ -24,7 +24,7 @@ ANSWERS = (
     *(reports.Page, reports.Status, reports.CheckReport),
     *(results.Retrieval, results.Reranking, results.ContextWindow),
     *(jobs.Job, jobs.JobPage, jobs.IngestReport, jobs.EmbeddingRequest, jobs.RequestTotals),
-    *(connections.Connection, channels.ChannelMessage, channels.ReplyChain, channels.ImportReport),
+    *(jobs.Connection, channels.ChannelMessage, channels.ReplyChain, channels.ImportReport),
     *(graph.NodePage, graph.EdgePage, graph.Neighbor, graph.NodeHit, graph.GraphState, graph.GraphSummary),
     *(graph.GraphWritten, graph.GraphReceipt, graph.EntityLink, graph.EntityCount, graph.NodeEvent),
     *(streams.AlertEvent, streams.EventSpan, streams.EntitySpan),
@@ -87,7 +87,7 @@ def test_what_a_server_answers_is_what_its_engine_gave(kind: Any, data: st.DataO
 
 
 @pytest.mark.parametrize(
-    "kind", [*ANSWERS, reports.FilesReport, connections.SyncReport], ids=lambda kind: kind.__name__
+    "kind", [*ANSWERS, reports.FilesReport, jobs.SyncReport], ids=lambda kind: kind.__name__
 )
 @settings(max_examples=tries(25))
 @given(data=st.data())

@@ -15,8 +15,8 @@ from tests.support.web_server import Answer, ScriptedServer
 from conspectus.errors import ProviderError, ProviderUnavailable
 from conspectus.model.filter import Eq
 from conspectus.model.ids import ChunkId, DocumentId, SourceId
+from conspectus.model.jobs import RetryPolicy
 from conspectus.model.records import Collection, Document, PreparedDocument
-from conspectus.model.retry_policy import RetryPolicy
 from conspectus.model.streams import Alert
 from conspectus.ports import Vectors
 from conspectus.ports.streams import AlertMatch

@@ -12,9 +12,8 @@ from tests.support.vendor_protocols import bedrock, expected
 
 from conspectus.errors import InvalidInput, ProviderError, ProviderUnavailable
 from conspectus.ingest.embedding_queue import EmbedQueue
-from conspectus.model.jobs import EmbeddingRequest
-from conspectus.model.retry_policy import RetryPolicy
-from conspectus.providers.bedrock import BedrockEmbedder
+from conspectus.model.jobs import EmbeddingRequest, RetryPolicy
+from conspectus.providers.vendor_api import BedrockEmbedder
 
 MODEL = "us.cohere.embed-v4:0"
 SECRET = "very-secret-key"
@@ -166,7 +165,7 @@ async def test_requests_are_noted_with_the_tokens_that_were_counted(
 def test_without_boto3_the_error_is_the_line_that_installs_it() -> None:
     program = (
         "import sys; sys.modules['boto3'] = None\n"
-        "from conspectus.providers.bedrock import BedrockEmbedder\n"
+        "from conspectus.providers.vendor_api import BedrockEmbedder\n"
         "from conspectus.errors import MissingExtra\n"
         "try: BedrockEmbedder('us.cohere.embed-v4:0')\n"
         "except MissingExtra as error: print(error)"

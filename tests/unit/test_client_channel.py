@@ -33,8 +33,7 @@ from conspectus.errors import (
     WriteOutcomeUnknown,
 )
 from conspectus.model.channels import NewMessage
-from conspectus.model.jobs import Upload
-from conspectus.model.retry_policy import RetryPolicy
+from conspectus.model.jobs import RetryPolicy, Upload
 from conspectus.web.problem_details import problem_of
 
 API = "/api/v1"

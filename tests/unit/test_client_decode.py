@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 
 from conspectus.client.decode import Misread, decoded, decoded_list, decoded_member
-from conspectus.client.encode import document_json, encoded
 from conspectus.client.operations import request_of
+from conspectus.client.request import document_json, encoded
 from conspectus.engine.search import SearchService
 from conspectus.errors import InvalidInput
 from conspectus.model.filter import Eq

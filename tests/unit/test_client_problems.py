@@ -3,7 +3,7 @@
 import pytest
 
 from conspectus import errors
-from conspectus.client.errors import error_of
+from conspectus.client.transport import error_of
 from conspectus.errors import ConspectusError, IndexDamaged, StorageError
 from conspectus.web.problem_details import UNKNOWN, problem_of
 

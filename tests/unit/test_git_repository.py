@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from conspectus.errors import FetchFailed, ForbiddenAddress, InvalidInput, TooLarge
-from conspectus.model.connections import ConnectorEntry, Listing
+from conspectus.model.jobs import ConnectorEntry, Listing
 from conspectus.settings import Settings
 from conspectus.sources.connectors.git_repository import Git, GitRepository, Repository, checked
 from conspectus.sources.files.local_files import LocalFiles

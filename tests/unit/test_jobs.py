@@ -41,8 +41,7 @@ from conspectus.ingest.job_execution import (
     fate,
 )
 from conspectus.model.ids import JobId
-from conspectus.model.jobs import FINISHED, Job, Upload
-from conspectus.model.retry_policy import RetryPolicy
+from conspectus.model.jobs import FINISHED, Job, RetryPolicy, Upload
 from conspectus.ports.jobs import Jobs
 from conspectus.records.jobs.locks import FileHold
 from conspectus.sources.files.job_files import LocalJobFiles

@@ -22,10 +22,9 @@ from conspectus.access.policy import (
 )
 from conspectus.errors import NotFound
 from conspectus.model.access import Access, Grant, Person, Role
-from conspectus.model.connections import Connection
 from conspectus.model.filter import EVERYTHING, And, Eq, Filter, Not, document_row, matches
 from conspectus.model.ids import ChunkId, CollectionId, DocumentId, JobId, SourceId
-from conspectus.model.jobs import IngestReport, Job, JobPage, JobState
+from conspectus.model.jobs import Connection, IngestReport, Job, JobPage, JobState
 from conspectus.model.records import (
     Collection,
     Document,

@@ -20,7 +20,7 @@ from conspectus.engine import EngineComponents
 from conspectus.engine.components import AlertParts, EmbeddingParts, NameParts, WorkParts
 from conspectus.errors import InvalidInput, StorageError, optional
 from conspectus.ingest.sensitive import screens
-from conspectus.model.connections import Connection
+from conspectus.model.jobs import Connection
 from conspectus.ports import CountTokens
 from conspectus.ports.imports import ForeignPlace, ForeignReader
 from conspectus.ports.jobs import JobFiles, Jobs, Lock, Turn, Turns

@@ -22,10 +22,10 @@ from conspectus.evals.asked import similarity as measure_similarity
 from conspectus.evals.compare import BY_QUESTION, WINDOWS, compared, too_low
 from conspectus.evals.evidence import BUDGETS, questions_about, write_evidence_set
 from conspectus.evals.evidence import evidence as measure_evidence
+from conspectus.evals.evidence import turns as measure_turns
 from conspectus.evals.moments import moments as measure_moments
 from conspectus.evals.trust import failed as broken
 from conspectus.evals.trust import trust as measure_trust
-from conspectus.evals.turns import turns as measure_turns
 from conspectus.model.filter import Filter
 from conspectus.model.graph import GraphExpansion
 from conspectus.model.records import NewDocument

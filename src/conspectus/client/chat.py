@@ -7,10 +7,9 @@ from dataclasses import fields, replace
 from typing import Final
 
 from conspectus.client.decode import Misread, decoded
-from conspectus.client.encode import encoded
 from conspectus.client.event_stream import ServerEvent, events_in
 from conspectus.client.operations import derived
-from conspectus.client.request import Request, ask, path_of
+from conspectus.client.request import Request, ask, encoded, path_of
 from conspectus.client.transport import RemoteService
 from conspectus.engine.chat import ChatService
 from conspectus.errors import InvalidInput, NotFound, ServerUnavailable

@@ -4,9 +4,8 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, Final
 
-from conspectus.client.encode import encoded, metadata_json
 from conspectus.client.operations import derived
-from conspectus.client.request import Request, get, path_of, post, remove
+from conspectus.client.request import Request, encoded, get, metadata_json, path_of, post, remove
 from conspectus.client.transport import RemoteService
 from conspectus.engine.collections import CollectionService
 from conspectus.errors import NotFound

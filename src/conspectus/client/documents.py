@@ -8,9 +8,8 @@ from urllib.parse import quote
 from uuid import uuid4
 
 from conspectus.client.collections import RemoteCollections, in_collection
-from conspectus.client.encode import changes_json, document_json, encoded
 from conspectus.client.operations import derived
-from conspectus.client.request import Request, path_of, post, work
+from conspectus.client.request import Request, changes_json, document_json, encoded, path_of, post, work
 from conspectus.client.transport import RemoteService
 from conspectus.engine.documents import DocumentService
 from conspectus.errors import PermissionDenied

@@ -1,10 +1,17 @@
-"""Server-sent events as in the HTML standard."""
+"""Server-sent events as in the HTML standard, and subscriptions to them."""
 
 import codecs
+import json
 import re
-from collections.abc import AsyncGenerator, AsyncIterable, Iterator
+from collections.abc import AsyncGenerator, AsyncIterable, Iterator, Mapping
+from contextlib import aclosing
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, TypeVar
+
+from conspectus.client.decode import Misread, decoded
+from conspectus.client.request import Request
+from conspectus.client.transport import Transport
+from conspectus.errors import ServerUnavailable, TooLarge
 
 LINE: Final = re.compile(r"([^\r\n]*)(?:\r\n|\n|\r(?!\Z))")
 """A line with its end. A carriage return at the end of the input may be half of a line break."""
@@ -72,3 +79,81 @@ async def events_in(pieces: AsyncIterable[bytes]) -> AsyncGenerator[ServerEvent,
         for line in lines.of(piece):
             if (event := reading.line(line)) is not None:
                 yield event
+
+
+T = TypeVar("T")
+TIMES: Final = 3
+"""Maximum number of consecutive connections that are lost before they bring an event."""
+READY: Final = "ready"
+FAILED: Final = "error"
+
+
+async def live(
+    channel: Transport, path: str, query: Mapping[str, str], *, after: int | None
+) -> AsyncGenerator[ServerEvent, None]:
+    """Yield the events from now on, or after an id. No event is lost between connections.
+
+    Raises the error that the server reports, before the first event or later.
+    """
+    async with aclosing(_Connections(channel, path, query, after).events()) as events:
+        async for event in events:
+            if event.name == FAILED:
+                raise channel.reported(_object(channel, event))
+            if event.name != READY:
+                yield event
+
+
+def read_event(channel: Transport, kind: type[T], event: ServerEvent) -> T:
+    """Return what an event stands for. Raises ServerUnavailable if it cannot be read."""
+    try:
+        return decoded(kind, _object(channel, event))
+    except Misread as fault:
+        raise channel.unclear(f"an event {event.name!r:.20} cannot be read") from fault
+
+
+class _Connections:
+    """Opens one connection after another, and tracks the id of the last event."""
+
+    def __init__(self, channel: Transport, path: str, query: Mapping[str, str], after: int | None) -> None:
+        self._channel = channel
+        self._path = path
+        self._query = query
+        self._last = "" if after is None else str(after)
+        self._vain = 0
+
+    async def events(self) -> AsyncGenerator[ServerEvent, None]:
+        while True:
+            async with aclosing(self._connection()) as events:
+                async for event in events:
+                    yield event
+            await self._channel.pause(self._vain)
+
+    async def _connection(self) -> AsyncGenerator[ServerEvent, None]:
+        """Yield the events of one connection. Raises errors that a new connection cannot solve."""
+        headers = {"Last-Event-ID": self._last} if self._last else {}
+        request = Request("GET", self._path, query=self._query, headers=headers)
+        self._vain, begun = self._vain + 1, False
+        try:
+            async with aclosing(self._channel.pieces(request)) as pieces:
+                async for event in events_in(pieces):
+                    self._last, begun = event.id, True
+                    self._vain = self._vain if event.name == READY else 0
+                    yield event
+        except (ServerUnavailable, TooLarge):
+            if not self._last or self._vain > TIMES:
+                raise
+            return
+        if begun:
+            self._vain = 0
+        elif self._vain > TIMES:
+            raise self._channel.lost("it ended before the first event")
+
+
+def _object(channel: Transport, event: ServerEvent) -> dict[str, object]:
+    try:
+        body = json.loads(event.data)
+    except (ValueError, RecursionError) as fault:
+        raise channel.unclear(f"an event {event.name!r:.20} is not JSON") from fault
+    if not isinstance(body, dict):
+        raise channel.unclear(f"an event {event.name!r:.20} is not an object")
+    return body

@@ -10,8 +10,7 @@ from types import NoneType
 from typing import Any, Final, TypeVar, cast, get_args, get_origin
 from urllib.parse import quote
 
-from conspectus.client.encode import encoded, instant_json, metadata_json
-from conspectus.client.request import Request, path_of, query_of
+from conspectus.client.request import Request, encoded, instant_json, metadata_json, path_of, query_of
 from conspectus.client.transport import RemoteService, Transport
 from conspectus.engine.context import Service
 from conspectus.errors import InvalidInput, PermissionDenied

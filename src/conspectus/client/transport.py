@@ -1,20 +1,21 @@
-"""HTTP requests to one server, and the interpretation of responses."""
+"""HTTP requests to one server, and the interpretation of responses and errors."""
 
+import inspect
 import json
 import os
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterable, Iterator
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterable, Iterator, Mapping
 from contextlib import AsyncExitStack, ExitStack, asynccontextmanager, contextmanager
 from dataclasses import dataclass
-from functools import partial
+from functools import cache, partial
 from typing import Any, Final, TypeVar
 from uuid import uuid4
 
 import httpx
 
 from conspectus.client.decode import Misread, decoded, decoded_list, decoded_member
-from conspectus.client.errors import error_of
 from conspectus.client.request import Request, body_of
 from conspectus.errors import (
+    ChatError,
     Conflict,
     ConspectusError,
     ForkedEngine,
@@ -24,7 +25,7 @@ from conspectus.errors import (
     StorageBusy,
     TooLarge,
 )
-from conspectus.model.retry_policy import BUSY, RetryPolicy
+from conspectus.model.jobs import BUSY, RetryPolicy
 from conspectus.model.trust import ORIGIN_HEADER, Origin, least_trusted
 from conspectus.ports import Archives, Files, Progress
 
@@ -257,3 +258,55 @@ class RemoteService:
     def _sibling(self, kind: Callable[[Transport, Files, Archives], S]) -> S:
         """Return another service of the same server."""
         return kind(self._channel, self._files, self._archives)
+
+
+STANDARD = frozenset({"type", "title", "status", "detail", "instance", "code"})
+"""Members of every problem document; all others are attributes of the error."""
+RENAMED = "upstream_"
+"""Prefix of attributes whose name has another meaning in a problem document."""
+
+MODEL = "the server's chat model"
+MODEL_FACTS = ("status", "retry_after")
+"""Attributes of errors of the chat model that a server does not send."""
+
+
+def error_of(problem: Mapping[str, object]) -> ConspectusError:
+    """Return the error of a problem document, with its message and attributes.
+
+    If attributes of the class are missing, the nearest base class without missing attributes is used.
+    """
+    detail = str(problem.get("detail") or problem.get("title") or "the server gave no reason")
+    facts = {
+        name.removeprefix(RENAMED): tuple(value) if isinstance(value, list) else value
+        for name, value in problem.items()
+        if name not in STANDARD
+    }
+    named = _by_code().get(str(problem.get("code")), ConspectusError)
+    if issubclass(named, ChatError):
+        facts = {"provider": MODEL, "reason": detail, **dict.fromkeys(MODEL_FACTS), **facts}
+    complete = (
+        each for each in named.__mro__ if issubclass(each, ConspectusError) and _needed(each) <= facts.keys()
+    )
+    kind = next(complete)
+    error = kind.__new__(kind)
+    Exception.__init__(error, detail)
+    vars(error).update(facts)
+    return error
+
+
+@cache
+def _by_code() -> dict[str, type[ConspectusError]]:
+    return {kind.code: kind for kind in _kinds(ConspectusError) if "code" in vars(kind)}
+
+
+def _kinds(kind: type[ConspectusError]) -> Iterator[type[ConspectusError]]:
+    yield kind
+    for inner in kind.__subclasses__():
+        yield from _kinds(inner)
+
+
+def _needed(kind: type[ConspectusError]) -> set[str]:
+    """Return the attributes that the constructor requires."""
+    parameters = list(inspect.signature(kind.__init__).parameters.values())[1:]
+    plain = {inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY}
+    return {each.name for each in parameters if each.kind in plain and each.default is each.empty}

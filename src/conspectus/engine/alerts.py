@@ -13,8 +13,8 @@ from conspectus.engine.stream_reader import StreamReader
 from conspectus.errors import InvalidInput, NotFound, TooLarge, as_field, require_range
 from conspectus.model.filter import MAX_FILTER_LENGTH, filter_from_json, filter_to_json
 from conspectus.model.ids import CollectionId, UserId
+from conspectus.model.jobs import RetryPolicy
 from conspectus.model.records import Collection
-from conspectus.model.retry_policy import RetryPolicy
 from conspectus.model.streams import Alert, AlertEvent, NewAlert
 from conspectus.ports import Vectors
 from conspectus.ports.streams import MAX_WAIT_SECONDS, AlertMatch

@@ -6,7 +6,7 @@ from typing import Protocol
 
 from conspectus.ingest.job_execution import OpenJobs
 from conspectus.ingest.open_indexes import IndexOpener
-from conspectus.model.connections import Connection
+from conspectus.model.jobs import Connection
 from conspectus.model.records import Collection, EmbeddingSpace
 from conspectus.ports import Archives, Clock, CountTokens, Embedder, FeedbackStore, Files, Records
 from conspectus.ports.accounts import Accounts

@@ -22,11 +22,10 @@ if TYPE_CHECKING:
     from conspectus.engine.alerts import AlertService
     from conspectus.engine.channels import ChannelService
     from conspectus.engine.chat import ChatService
-    from conspectus.engine.connections import ConnectionService
     from conspectus.engine.events import EventService
     from conspectus.engine.files import FileService
     from conspectus.engine.graph import GraphService
-    from conspectus.engine.jobs import JobQueue, JobService
+    from conspectus.engine.jobs import ConnectionService, JobQueue, JobService
     from conspectus.engine.memory import MemoryService
     from conspectus.engine.memory_extraction import FactExtraction
     from conspectus.engine.people import PeopleService
@@ -168,7 +167,7 @@ class Engine:
     @cached_property
     def connections(self) -> "ConnectionService":
         """Connections of collections with Git, wikis and folders."""
-        from conspectus.engine.connections import ConnectionService
+        from conspectus.engine.jobs import ConnectionService
 
         return ConnectionService(
             self._context,

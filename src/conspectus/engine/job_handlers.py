@@ -19,10 +19,9 @@ from conspectus.ingest.files import checked, file_name, page_key, title_of
 from conspectus.ingest.job_execution import MESSAGE_LENGTH, Outcome, Tell, fate
 from conspectus.ingest.prepare import batches, write
 from conspectus.model.access import Person
-from conspectus.model.connections import Connection, SyncReport, SyncState
 from conspectus.model.filter import And, Eq, Filter, In
 from conspectus.model.ids import DocumentId
-from conspectus.model.jobs import Job
+from conspectus.model.jobs import Connection, Job, SyncReport, SyncState
 from conspectus.model.records import Document, Json, Metadata, NewDocument, Source, SourceKind, Written
 from conspectus.model.reports import as_given
 from conspectus.ports import FoundFile, ParsedFile

@@ -1,28 +1,41 @@
-"""The jobs service: submit background jobs, follow their progress, cancel and repeat them."""
+"""The services of background jobs, and of connections that jobs sync."""
 
 import asyncio
+import re
 import stat
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import replace
 from datetime import timedelta
+from functools import partial
 from pathlib import Path
-from typing import Unpack
+from typing import Any, Unpack
 from uuid import uuid4
 
 from conspectus.access.policy import require_owner, require_scope
 from conspectus.access.reader import AuthorizedJobs, SourceRef
+from conspectus.engine.collections import CollectionService
 from conspectus.engine.context import EngineContext, Service
-from conspectus.errors import Conflict, InvalidInput, TooLarge, UnreadableFile, require_range
+from conspectus.engine.job_handlers import may_follow
+from conspectus.errors import (
+    Conflict,
+    InvalidInput,
+    PermissionDenied,
+    TooLarge,
+    UnreadableFile,
+    require_range,
+)
+from conspectus.ingest.background_workers import Follow, Followers
 from conspectus.ingest.files import source_name
 from conspectus.ingest.job_execution import Outcome, Runner, Tell
-from conspectus.ingest.prepare import named
+from conspectus.ingest.prepare import named, storable
 from conspectus.model.access import Person
 from conspectus.model.ids import JobId, SourceId
 from conspectus.model.jobs import (
     FINISHED,
     METHODS,
     ChunkOptions,
+    Connection,
     EmbeddingRequest,
     IngestReport,
     Job,
@@ -30,13 +43,14 @@ from conspectus.model.jobs import (
     JobPage,
     JobState,
     RequestTotals,
+    RetryPolicy,
     Upload,
 )
 from conspectus.model.pages import pages
-from conspectus.model.records import Json
-from conspectus.model.retry_policy import RetryPolicy
+from conspectus.model.records import Json, Receipt
 from conspectus.model.trust import ORIGINS
 from conspectus.ports.jobs import JobPlace, JobScope
+from conspectus.ports.web import Watchable
 from conspectus.text.splitter import SplitOptions
 from conspectus.text.urls import parse_url
 
@@ -329,3 +343,167 @@ def _size(upload: Upload) -> int:
     if not stat.S_ISREG(state.st_mode):
         raise UnreadableFile(upload.name, "is not a file")
     return state.st_size
+
+
+SECRET_NAME = re.compile(r"token|secret|passw|credential|auth|key|cookie|private", re.IGNORECASE)
+SECRET_PART = re.compile(r"https?://[^/?#]*@|[^/]*://[^/?#]*:[^/?#]*@|[^/]*://[^#]*\?", re.IGNORECASE)
+"""URLs with a password, a placeholder for one, or a query string, which may contain one."""
+
+
+class ConnectionService(Service):
+    """Connections of collections with wikis, repositories and folders."""
+
+    def __init__(
+        self,
+        context: EngineContext,
+        collections: CollectionService,
+        jobs: JobService,
+        queue: JobQueue,
+        as_person: Callable[[Person], "ConnectionService"],
+    ) -> None:
+        super().__init__(context)
+        self._collections = collections
+        self._jobs = jobs
+        self._queue = queue
+        self._as_person = as_person
+        self._authorized_jobs = AuthorizedJobs(context.authorized, context.parts.work.job_store)
+
+    async def create(
+        self,
+        name: str,
+        connector: str,
+        options: Mapping[str, Any] | None = None,
+        *,
+        collection: str = "default",
+    ) -> Connection:
+        """Connect a collection with a Git repository, a MediaWiki or a folder; `sync` then copies its pages.
+
+        Raises Conflict if the name is taken, InvalidInput for options that the connector does not know or
+        that look like secrets, which cannot be stored yet.
+        """
+        require_scope(self._person, "write", "write")
+        place = await self._authorized.place_of((await self._collections.get_or_create(collection)).id)
+        place.require("manager", "connect a collection")
+        if self._person.origin is not None:
+            raise PermissionDenied("connect a collection", "a key without an origin")
+        if "/" in name:
+            raise InvalidInput("name", "has no slash")
+        options = options or {}
+        _refuse_secrets(options)
+        if any(each.name == name for each in await self._authorized_jobs.connections(place)):
+            raise Conflict("connection", name, "exists already")
+        wiki = Connection(
+            id=str(uuid4()),
+            collection=place.collection.id,
+            owner=self._person.id,
+            name=named("name", name),
+            connector=connector,
+            options=storable(options, self._parts.settings),
+        )
+        may_follow(self._person, wiki)
+        await self._parts.work.connector_for(wiki, self._core.fetcher()).close()
+        return await self._parts.work.job_store.put_connection(wiki)
+
+    async def list(self, *, collection: str = "default") -> Sequence[Connection]:
+        """List the connections of a collection by name, if you may read all of it."""
+        return await self._authorized_jobs.connections(await self._authorized.place(collection))
+
+    async def delete(self, name: str, *, collection: str = "default", delete: bool = False) -> Receipt:
+        """Delete a connection; with `delete`, also the documents that it brought. Raises NotFound."""
+        place = await self._context.place(collection, "manager", "disconnect a collection")
+        wiki = await self._authorized_jobs.connection(place, name)
+        for job in await self._syncs(place, wiki):
+            await self._jobs.cancel(job.id)
+        await self._parts.work.job_store.delete_connection(wiki.id)
+        await self._parts.work.forget_connection(wiki)
+        total = Receipt()
+        for each in await self._collections.list_sources(collection=place.collection.id) if delete else ():
+            if each.metadata.get("wiki") == wiki.id:
+                gone = await self._collections.delete_source(each.id, collection=place.collection.id)
+                total = Receipt(
+                    total.documents + gone.documents, total.chunks + gone.chunks, total.vectors + gone.vectors
+                )
+        return total
+
+    async def sync(self, name: str, *, collection: str = "default") -> Job:
+        """Sync a connection now, as a background job; only one runs at a time."""
+        place = await self._authorized.place(collection)
+        wiki = await self._authorized_jobs.connection(place, name)
+        require_scope(self._person, "write", "write")
+        place.require("editor", "sync a collection")
+        may_follow(self._person, wiki)
+        for job in await self._syncs(place, wiki):
+            return job
+        arguments = {"connection": wiki.id}
+        return await self._queue.submit(
+            self._queue.new_job("sync", place, None, title=wiki.name, arguments=arguments)
+        )
+
+    async def watch(
+        self, name: str, *, collection: str = "default", on_job: Callable[[Job], None] | None = None
+    ) -> None:
+        """Sync now and after every change, until this is cancelled.
+
+        `on_job` is called with each job that has ended. Raises NotFound, InvalidInput for a connector that
+        cannot watch, and FetchFailed if the address is gone.
+        """
+        place = await self._authorized.place(collection)
+        wiki = await self._authorized_jobs.connection(place, name)
+        connector = self._parts.work.connector_for(wiki, self._core.fetcher())
+        try:
+            if not isinstance(connector, Watchable):
+                raise InvalidInput("connection", f"{wiki.connector} cannot be watched; sync it on a schedule")
+            changes = connector.watch()
+            while True:
+                changed = asyncio.ensure_future(anext(changes))
+                try:
+                    await self._in_step(wiki, on_job)
+                    await changed
+                finally:
+                    changed.cancel()
+        finally:
+            await connector.close()
+
+    async def start(self) -> None:
+        """Watch every connection with the option `watch` in the background, with the rights of its owner."""
+        self._core.ensure_running(Followers, lambda: Followers(self._watched))
+
+    async def _syncs(self, place: SourceRef, wiki: Connection) -> Sequence[Job]:
+        """Return the unfinished sync jobs of this connection."""
+        scope = JobScope((JobPlace(place.collection.id),), ("queued", "running"))
+        found = pages(self._parts.work.job_store.jobs, scope)
+        return [
+            job async for page in found for job in page.jobs if job.arguments.get("connection") == wiki.id
+        ]
+
+    async def _watched(self) -> Mapping[str, Follow]:
+        found: dict[str, Follow] = {}
+        for place in await self._authorized.places():
+            for wiki in await self._parts.work.job_store.connections(place.collection.id):
+                if wiki.options.get("watch"):
+                    found[wiki.id] = partial(self._follow_as_owner, wiki)
+        return found
+
+    async def _follow_as_owner(self, wiki: Connection) -> None:
+        person = await self._context.person_of(wiki.owner)
+        await self._as_person(person).watch(wiki.name, collection=wiki.collection)
+
+    async def _in_step(self, wiki: Connection, on_job: Callable[[Job], None] | None) -> None:
+        """Return a sync that starts after this call: a running one may have missed the change."""
+        while True:
+            job = await self.sync(wiki.name, collection=wiki.collection)
+            ended = await self._jobs.wait(job.id)
+            if on_job is not None:
+                on_job(ended)
+            if job.started is None:
+                return
+
+
+def _refuse_secrets(options: Mapping[str, Any]) -> None:
+    for name, value in options.items():
+        if SECRET_NAME.search(name):
+            raise InvalidInput("options", f"{name!r} looks like a secret; secrets cannot be stored")
+        if isinstance(value, str) and SECRET_PART.match(value.strip()):
+            raise InvalidInput(
+                "options", f"{name!r} may hold a secret in its address; secrets cannot be stored"
+            )

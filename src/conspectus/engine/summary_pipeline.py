@@ -26,9 +26,8 @@ from conspectus.ingest.captions import span_of
 from conspectus.ingest.job_execution import Outcome, Tell
 from conspectus.model.chat import Delta, Usage
 from conspectus.model.ids import DocumentId, SourceId
-from conspectus.model.jobs import Job
+from conspectus.model.jobs import Job, RetryPolicy
 from conspectus.model.records import Json, Metadata, Source
-from conspectus.model.retry_policy import RetryPolicy
 from conspectus.model.streams import BatchSummary, Caption, Summary, SummaryRequest
 from conspectus.model.trust import Trust, least
 from conspectus.ports import CountTokens, Progress, Vectors

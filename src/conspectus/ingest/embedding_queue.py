@@ -9,8 +9,8 @@ from typing import Final, Literal, Protocol
 import numpy as np
 
 from conspectus.errors import InvalidInput, ProviderError, ProviderUnavailable
+from conspectus.model.jobs import RetryPolicy
 from conspectus.model.records import EmbeddingSpace
-from conspectus.model.retry_policy import RetryPolicy
 from conspectus.ports import Vectors
 from conspectus.ports.jobs import CURRENT_USER, on_behalf_of
 from conspectus.text.vectors import MAX_DIMENSIONS

@@ -29,10 +29,9 @@ from conspectus.errors import (
     UnsupportedContent,
 )
 from conspectus.model.ids import JobId
-from conspectus.model.jobs import FINISHED, Job, JobState
+from conspectus.model.jobs import FINISHED, Job, JobState, RetryPolicy
 from conspectus.model.pages import pages
 from conspectus.model.records import Metadata
-from conspectus.model.retry_policy import RetryPolicy
 from conspectus.ports import Clock
 from conspectus.ports.jobs import JobFiles, Jobs, JobScope, JobStore, JobTurn, Run, Turn
 

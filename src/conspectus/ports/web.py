@@ -4,7 +4,7 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol, runtime_checkable
 
-from conspectus.model.connections import ConnectorEntry, Listing
+from conspectus.model.jobs import ConnectorEntry, Listing
 from conspectus.model.records import NewDocument
 
 

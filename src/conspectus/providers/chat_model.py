@@ -24,8 +24,7 @@ from conspectus.errors import (
 )
 from conspectus.model.chat import CachedMessage, Delta, JsonForm, ModelOptions, ToolCall, Turn, Usage
 from conspectus.model.results import Message
-from conspectus.providers.bedrock import runtime_client
-from conspectus.providers.vendor_api import Calls, Note, drop, sendable
+from conspectus.providers.vendor_api import Calls, Note, drop, runtime_client, sendable
 from conspectus.settings import vendor_variable
 
 Kind: TypeAlias = tuple[str, type[ChatError], str]

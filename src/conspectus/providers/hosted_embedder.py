@@ -9,8 +9,8 @@ from typing import Any, Final, Literal, Self
 import numpy as np
 
 from conspectus.errors import InvalidInput, MissingExtra, ProviderError, ProviderUnavailable, optional
+from conspectus.model.jobs import BUSY, RetryPolicy
 from conspectus.model.records import EmbeddingSpace
-from conspectus.model.retry_policy import BUSY, RetryPolicy
 from conspectus.ports import Vectors
 from conspectus.providers.vendor_api import Calls, Note, drop, refusal, sendable, unit_rows
 from conspectus.settings import vendor_variable

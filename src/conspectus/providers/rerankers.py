@@ -9,9 +9,9 @@ from typing import Any, Final, Literal, TypeAlias
 import httpx
 
 from conspectus.errors import InvalidInput, ProviderError, ProviderUnavailable
-from conspectus.model.retry_policy import RetryPolicy
-from conspectus.providers.bedrock import Bedrock
+from conspectus.model.jobs import RetryPolicy
 from conspectus.providers.vendor_api import (
+    Bedrock,
     Calls,
     Note,
     Reply,

@@ -8,7 +8,7 @@ from datetime import timedelta
 from typing import Final
 
 from conspectus.errors import ConspectusError, FetchFailed, InvalidInput
-from conspectus.model.retry_policy import RetryPolicy
+from conspectus.model.jobs import RetryPolicy
 from conspectus.ports import Clock
 from conspectus.ports.jobs import Lock, Turn
 from conspectus.ports.streams import AlertMatch, Alerts, Delivery, Poster

@@ -9,7 +9,7 @@ from typing import Protocol
 import pytest
 
 from conspectus.errors import NotFound
-from conspectus.model.connections import ConnectorEntry, Listing
+from conspectus.model.jobs import ConnectorEntry, Listing
 from conspectus.ports.web import Connector
 
 Change = Callable[["Place"], object]

@@ -27,11 +27,11 @@ from conspectus.model.results import Retrieval
 from conspectus.model.streams import Stream
 from conspectus.operations.operation import member_of
 from conspectus.streams.summary_runner import MAX_BATCH, MAX_SENTENCES
+from conspectus.text.vectors import MAX_DIMENSIONS
 from conspectus.web.schemas.base import (
     CURSOR,
     INT64,
     MAX_DESCRIPTION_LENGTH,
-    MAX_DIMENSIONS,
     MAX_HITS,
     MAX_IDS,
     MAX_QUESTION_LENGTH,

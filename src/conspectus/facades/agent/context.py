@@ -4,9 +4,8 @@ from collections.abc import Iterable, Mapping
 from typing import Any, Final, Unpack, overload
 
 from conspectus.errors import InvalidInput
-from conspectus.facades.agent.extraction import Mention, connect, disconnect, mentions
 from conspectus.facades.agent.graph import AsyncContextGraph, Graph, GraphTraversal
-from conspectus.facades.agent.linker import AsyncEntityLinker
+from conspectus.facades.agent.linker import AsyncEntityLinker, Mention, connect, disconnect, mentions
 from conspectus.facades.agent.mapping import (
     AgentQuery,
     AgentScope,

@@ -19,7 +19,6 @@ import numpy as np
 from conspectus.bootstrap import local_counter
 from conspectus.engine.any_engine import AnyEngine
 from conspectus.errors import ConspectusError, InvalidInput, NotFound, ProviderError
-from conspectus.facades.video.caption_store import stream_name
 from conspectus.facades.video.mapping import (
     LOG,
     ContextStore,
@@ -29,6 +28,7 @@ from conspectus.facades.video.mapping import (
     in_order,
     open_ended,
     stream_filter,
+    stream_name,
 )
 from conspectus.facades.video.store import (
     EngineContextStore,

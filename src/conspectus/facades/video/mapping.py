@@ -1,6 +1,10 @@
-"""Types of video contexts: documents with metadata and times, windows, and the interface of a store."""
+"""Types of video contexts, the interface of a store, and documents as captions of an engine."""
 
+import json
 import logging
+import math
+import re
+import sys
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -10,9 +14,15 @@ from typing import Any, Final, Self
 
 from conspectus.errors import InvalidInput
 from conspectus.ingest.captions import span_of
-from conspectus.model.records import Period
+from conspectus.ingest.prepare import storable
+from conspectus.model import records
+from conspectus.model.filter import EVERYTHING, And, Eq, Exists, Filter, Not, Or
+from conspectus.model.records import Collection, Json, Period, Source
 from conspectus.model.streams import CaptionRange
-from conspectus.text.times import StreamClock
+from conspectus.settings import Settings
+from conspectus.text.clean import clean
+from conspectus.text.hashing import NAME_BYTES, fits, stable_id
+from conspectus.text.times import StreamClock, clock_of
 
 
 @dataclass
@@ -206,3 +216,151 @@ def sequence_of(metadata: Mapping[str, Any]) -> int | None:
 def open_ended(value: Instant | None) -> Instant | None:
     """Return a bound of a range, or None for an empty one."""
     return None if value is None or value == "" else value
+
+
+PAGE: Final = 1_000
+_OWN_KEY: Final = re.compile(r"\d{19}-\d{9}-[0-9a-f]{8}", re.ASCII)
+
+
+@dataclass(frozen=True, slots=True)
+class StoredCaptions:
+    """A collection with its current streams, by id."""
+
+    collection: Collection
+    streams: Mapping[str, Source]
+
+    @property
+    def names(self) -> dict[str, str]:
+        """The ids of the streams by name."""
+        return {each.name: each.id for each in self.streams.values()}
+
+    def chosen(self, stream_id: str | None) -> Sequence[str]:
+        """Return the ids of a named stream, if it exists, or of all."""
+        if stream_id is None:
+            return list(self.streams)
+        named = self.names.get(stream_name(stream_id))
+        return [] if named is None else [named]
+
+    def document(self, stored: records.Document, text: str) -> Document:
+        """Convert a caption; what other programs stored is described by its known fields."""
+        metadata = from_stored(stored.metadata)
+        stream = self.streams.get(stored.source)
+        if stream is not None and not _OWN_KEY.fullmatch(stored.key):
+            metadata = {**_described(stored, stream), **metadata}
+        return Document(stored.id, text, None, metadata, stored.recorded)
+
+
+def vector_of(embedding: Sequence[float]) -> tuple[float, ...] | None:
+    """Return a vector as a tuple; None for a zero vector, which has no direction and is not stored."""
+    try:
+        vector = tuple(float(number) for number in embedding)
+    except (TypeError, ValueError) as fault:
+        raise InvalidInput("embedding", "must be a row of numbers") from fault
+    if not any(vector):
+        LOG.warning("an embedding of zeros is left out: nothing is similar to it")
+        return None
+    if not all(map(math.isfinite, vector)):
+        raise InvalidInput("embedding", "must be finite")
+    return vector
+
+
+def _described(stored: records.Document, stream: Source) -> dict[str, Any]:
+    facts: dict[str, Any] = {STREAM: stream.name}
+    if stored.sequence is not None:
+        facts["chunk_idx"] = stored.sequence
+    if stored.occurred is not None:
+        clock = clock_of(stream)
+        facts["start_time"] = clock.seconds(stored.occurred.start)
+        facts["end_time"] = clock.seconds(stored.occurred.end)
+    return facts
+
+
+STREAM: Final = "stream_id"
+UNNAMED: Final = "unnamed"
+"""The stream of documents whose metadata name none."""
+WHOLE_VALUES: Final = "whole values"
+"""Metadata key for the text of lists and objects.
+
+It makes them comparable as a whole, while a filter on a list matches any element.
+"""
+_LIMITS: Final = Settings(max_metadata_bytes=sys.maxsize, max_metadata_depth=100)
+_CAPTIONS: Final = Eq("kind", "caption")
+_NOTHING: Final = Not(EVERYTHING)
+
+
+def to_stored(metadata: Mapping[str, Any]) -> dict[str, Json]:
+    """Return metadata in their stored form. Raises InvalidInput for values that are not JSON."""
+    given = plain(metadata)
+    whole: dict[str, Json] = {
+        name: _canonical(each) for name, each in given.items() if isinstance(each, list | dict)
+    }
+    return {**given, WHOLE_VALUES: whole} if whole else given
+
+
+def from_stored(metadata: Mapping[str, Any]) -> dict[str, Any]:
+    """Return metadata as the caller supplied them."""
+    return {name: value for name, value in metadata.items() if name != WHOLE_VALUES}
+
+
+def stream_name(stream_id: object) -> str:
+    """Return the name of the source of a stream."""
+    if stream_id is None or stream_id == "":
+        return UNNAMED
+    name = clean(stream_id) if isinstance(stream_id, str) else json.dumps(stream_id, sort_keys=True)
+    usable = name.strip() and fits(name, NAME_BYTES) and name.isprintable()
+    return name if usable else f"stream {stable_id('stream', name)}"
+
+
+def metadata_filter(filter_metadata: Mapping[str, Any] | None, sources: Mapping[str, str]) -> Filter:
+    """Return the filter for captions with exactly these metadata; `sources` maps names of streams to ids.
+
+    It includes captions that were imported otherwise, such as from subtitle files. Raises InvalidInput for a
+    value that is not JSON.
+    """
+    parts: list[Filter] = [_CAPTIONS]
+    for name, value in plain(filter_metadata or {}).items():
+        parts.append(_of_stream(value, sources) if name == STREAM else _equals(name, value))
+    return And(tuple(parts))
+
+
+def _of_stream(value: Json, sources: Mapping[str, str]) -> Filter:
+    name = stream_name(value)
+    if name not in sources:
+        return _NOTHING
+    named = _equals(STREAM, value)
+    if name != UNNAMED:
+        named = Or((Not(Exists((STREAM,))), named))
+    return And((Eq("source", sources[name]), named))
+
+
+def _equals(name: str, value: Json) -> Filter:
+    if value is None:
+        return Not(Exists((name,)))
+    if isinstance(value, list | dict):
+        return Eq((WHOLE_VALUES, name), _canonical(value))
+    return And((Eq((name,), value), Not(Exists((WHOLE_VALUES, name)))))
+
+
+def has_values(metadata: Mapping[str, Any], expected: Mapping[str, Any]) -> bool:
+    """Return whether metadata have exactly these values; None matches a missing key."""
+    return all(_canonical(metadata.get(name)) == _canonical(value) for name, value in expected.items())
+
+
+def plain(metadata: Mapping[str, Any]) -> dict[str, Json]:
+    """Convert metadata to JSON. Times without a time zone keep their form."""
+    written = {
+        name: each.isoformat() if isinstance(each, datetime) and each.tzinfo is None else each
+        for name, each in metadata.items()
+    }
+    return dict(storable(written, _LIMITS))
+
+
+def _canonical(value: object) -> str:
+    """Return the same text for equal values; 1 and 1.0 are equal."""
+    same = json.loads(json.dumps(value), parse_float=_number)
+    return json.dumps(same, ensure_ascii=False, sort_keys=True)
+
+
+def _number(text: str) -> float:
+    number = float(text)
+    return int(number) if number.is_integer() else number

@@ -12,17 +12,21 @@ from uuid import uuid4
 from conspectus import bootstrap
 from conspectus.engine.any_engine import AnyEngine
 from conspectus.errors import Conflict, InvalidInput, NotFound
-from conspectus.facades.video.caption_store import (
+from conspectus.facades.video.mapping import (
     STREAM,
+    ClosableStore,
+    Document,
     StoredCaptions,
     has_values,
+    in_order,
     metadata_filter,
     plain,
+    sequence_of,
     stream_name,
+    times_of,
     to_stored,
     vector_of,
 )
-from conspectus.facades.video.mapping import ClosableStore, Document, in_order, sequence_of, times_of
 from conspectus.integrations.event_loop import OwnEngine, temporary_folder
 from conspectus.integrations.texts import best_of_each
 from conspectus.model import records

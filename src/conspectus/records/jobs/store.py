@@ -32,9 +32,9 @@ from sqlalchemy import (
 )
 
 from conspectus.errors import InvalidInput, LockLost, NotFound, StorageError, UnreadableFile, require_range
-from conspectus.model.connections import Connection as Wiki
 from conspectus.model.ids import CollectionId, JobId, SourceId
 from conspectus.model.jobs import FINISHED, IngestReport, Job, JobPage, JobRates, JobState, Upload
+from conspectus.model.jobs import Connection as Wiki
 from conspectus.model.records import Metadata
 from conspectus.ports import Clock
 from conspectus.ports.jobs import JobPlace, JobScope

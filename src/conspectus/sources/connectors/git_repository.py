@@ -18,7 +18,7 @@ from pathlib import Path, PurePosixPath
 from urllib.parse import unquote, urlsplit
 
 from conspectus.errors import FetchFailed, ForbiddenAddress, InvalidInput, NotFound, TooLarge, UnreadableFile
-from conspectus.model.connections import ConnectorEntry, Listing
+from conspectus.model.jobs import ConnectorEntry, Listing
 from conspectus.model.pages import portions
 from conspectus.model.records import NewDocument
 from conspectus.private import UMASK, make_folder

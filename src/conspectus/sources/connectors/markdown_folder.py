@@ -20,7 +20,7 @@ import yaml
 from watchfiles import Change, awatch
 
 from conspectus.errors import FetchFailed, InvalidInput, NotFound, UnreadableFile
-from conspectus.model.connections import ConnectorEntry, Listing
+from conspectus.model.jobs import ConnectorEntry, Listing
 from conspectus.model.records import Json, NewDocument
 from conspectus.ports import FoundFile
 from conspectus.sources.files.html import markdown_title

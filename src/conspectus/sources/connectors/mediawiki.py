@@ -25,7 +25,7 @@ from typing import Any, TypeAlias
 from urllib.parse import urlencode
 
 from conspectus.errors import FetchFailed, InvalidInput, NotFound, TooLarge
-from conspectus.model.connections import ConnectorEntry, Listing
+from conspectus.model.jobs import ConnectorEntry, Listing
 from conspectus.model.records import NewDocument
 from conspectus.ports.web import Fetched, Fetcher
 from conspectus.sources.connectors.wikitext import wikitext_to_markdown

@@ -17,16 +17,14 @@ from conspectus.web.openai_chat import Chunks, CompletionRequest, completion, wh
 from conspectus.web.openapi import Responses, Section
 from conspectus.web.operation_schemas import answered
 from conspectus.web.problem_details import failed, shown
-from conspectus.web.schemas.chat import ChatAnswer, ChatBody
-from conspectus.web.schemas.embeddings import (
+from conspectus.web.schemas.base import ChatAnswer, ChatBody
+from conspectus.web.schemas.openai_chat import (
+    CompletionAnswer,
+    CompletionBody,
     EmbeddingAnswer,
     EmbeddingsAnswer,
     EmbeddingsBody,
     EmbeddingUsageAnswer,
-)
-from conspectus.web.schemas.openai_chat import (
-    CompletionAnswer,
-    CompletionBody,
     ModelAnswer,
     ModelsAnswer,
     OpenAIProblem,

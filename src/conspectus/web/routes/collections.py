@@ -11,8 +11,7 @@ from conspectus.web.deps import CollectionName, EngineOf, Unhurried
 from conspectus.web.openapi import Responses, Section, problems
 from conspectus.web.operation_routes import add_routes
 from conspectus.web.operation_schemas import answered
-from conspectus.web.schemas.base import ResponseModel
-from conspectus.web.schemas.records import CollectionBody
+from conspectus.web.schemas.base import CollectionBody, ResponseModel
 
 router = Section("collections")
 

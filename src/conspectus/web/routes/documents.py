@@ -28,8 +28,8 @@ from conspectus.web.deps import (
 )
 from conspectus.web.openapi import Section, problems
 from conspectus.web.operation_routes import add_routes
-from conspectus.web.schemas.base import NAME
-from conspectus.web.schemas.records import (
+from conspectus.web.schemas.base import (
+    NAME,
     DeletionBody,
     DocumentChange,
     DocumentsBody,

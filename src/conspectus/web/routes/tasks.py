@@ -33,8 +33,8 @@ from conspectus.web.deps import (
 )
 from conspectus.web.openapi import Section, problems, with_tag
 from conspectus.web.operation_schemas import answer_of, answered
-from conspectus.web.schemas.base import NAME
-from conspectus.web.schemas.tasks import (
+from conspectus.web.schemas.base import (
+    NAME,
     AttachmentBody,
     IdentifiedTaskBody,
     SearchFilters,

@@ -1,9 +1,11 @@
-"""Chats in the form that clients of OpenAI speak, as far as it is understood here."""
+"""Chats and embeddings in the form that clients of OpenAI speak, as far as it is understood here."""
 
+import base64
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import Annotated, Any, Final, Literal
 
+import numpy as np
 from pydantic import BaseModel, ConfigDict, Field
 
 from conspectus.errors import InvalidInput
@@ -21,19 +23,23 @@ from conspectus.model.chat import (
 )
 from conspectus.model.filter import EVERYTHING, filter_from_json
 from conspectus.model.query import EVERYWHERE
+from conspectus.ports import Embedder
 from conspectus.settings import Settings
 from conspectus.web.schemas.base import (
     MAX_QUESTION_LENGTH,
     MAX_TOKENS,
+    MAX_TURNS,
+    USUAL,
+    ContextTokens,
     Count,
     Identifier,
     JsonObject,
     Name,
     RequestModel,
     ResponseModel,
+    Temperature,
     Where,
 )
-from conspectus.web.schemas.chat import MAX_TURNS, USUAL, ContextTokens, Temperature
 
 NOT_KNOWN: Final[Mapping[str, Sequence[object]]] = {
     "audio": (),
@@ -370,3 +376,65 @@ class OpenAIProblem(ResponseModel):
     """An error in OpenAI's form."""
 
     error: OpenAIError
+
+
+MAX_INPUTS: Final = 2_048
+"""The limit of OpenAI, whose clients send as many; the size of a request bounds them together."""
+MAX_INPUT_LENGTH: Final = 50_000
+
+Input = Annotated[str, Field(min_length=1, max_length=MAX_INPUT_LENGTH)]
+Vector = list[float] | str
+
+
+class EmbeddingsBody(BaseModel):
+    """Texts to embed. `model` may be anything: the server has one."""
+
+    model_config = ConfigDict(strict=True)
+
+    input: Input | Annotated[list[Input], Field(min_length=1, max_length=MAX_INPUTS)]
+    model: str | None = None
+    encoding_format: Literal["float", "base64"] = "float"
+    dimensions: int | None = Field(None, ge=1)
+
+    async def vectors(self, embedder: Embedder | None) -> list[Vector]:
+        """The vectors as they are sent. Raises InvalidInput."""
+        if embedder is None:
+            raise InvalidInput(
+                "model", "is not available: no embedding model is set; set CONSPECTUS_EMBEDDER"
+            )
+        size = embedder.space.dimensions
+        if self.dimensions not in {None, size}:
+            raise InvalidInput("dimensions", f"cannot be chosen; the model makes {size}")
+        found = await embedder.embed_documents(self.texts)
+        if self.encoding_format == "float":
+            return [list(map(float, each)) for each in found]
+        return [base64.b64encode(np.asarray(each, "<f4").tobytes()).decode() for each in found]
+
+    @property
+    def texts(self) -> Sequence[str]:
+        """The texts."""
+        return [self.input] if isinstance(self.input, str) else self.input
+
+
+class EmbeddingAnswer(ResponseModel):
+    """A vector of unit length: numbers, or base64 of little-endian float32."""
+
+    object: Literal["embedding"] = "embedding"
+    index: Count
+    embedding: Vector
+
+
+class EmbeddingUsageAnswer(ResponseModel):
+    """Tokens of all texts."""
+
+    prompt_tokens: Count
+    total_tokens: Count
+
+
+class EmbeddingsAnswer(ResponseModel):
+    """The vectors in the order of the texts."""
+
+    object: Literal["list"] = "list"
+    data: list[EmbeddingAnswer]
+    model: str
+    usage: EmbeddingUsageAnswer
