@@ -78,6 +78,8 @@ async def write_on(index: Index, journal: Journal) -> None:
     print(READY, flush=True)
     while True:
         await catch_up(index, journal, limit=37)
+        await index.flush(merge=True)
+        await catch_up(index, journal, limit=37)
         await index.rebuild()
         await index.purge()
 

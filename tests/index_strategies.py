@@ -119,6 +119,8 @@ async def perform(index: Index, journal: Journal, name: str, value: object) -> N
             await index.apply(await journal.changes_since(index.applied(), limit=value))
         case "flush", _:
             await index.flush()
+        case "merge", _:
+            await index.flush(merge=True)
         case "rebuild", _:
             await index.rebuild()
         case "purge", _:

@@ -29,7 +29,7 @@ class Adapter:
     def build(self, store: Path, rows: Rows) -> None:
         self.open(store)
         self.insert(rows)
-        self._runner.run(self._engine.maintenance.reindex())
+        self._runner.run(self._stack.aclose())
 
     def open(self, store: Path) -> None:
         settings = Settings(path=str(store), embedder=f"vectors:{DIMENSIONS}")

@@ -112,7 +112,7 @@ async def compare(steps: list[tuple[str, object]], asked: list[Probe], tail_chun
 
 
 @given(
-    st.lists(operations("flush", "rebuild", "purge", "reopen"), max_size=25),
+    st.lists(operations("flush", "merge", "rebuild", "purge", "reopen"), max_size=25),
     st.lists(probes, min_size=1, max_size=4),
     st.sampled_from([1, 5, 10**6]),
 )

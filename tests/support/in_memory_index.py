@@ -109,7 +109,7 @@ class MemoryIndex:
         vectors = sum(row.vector is not None for row in self._rows.values())
         return IndexStatus(len(self._rows), vectors, bytes=0, segments=1, applied=self._applied)
 
-    async def flush(self, *, least: int = 1) -> None:
+    async def flush(self, *, least: int = 1, merge: bool = False) -> None:
         """Nothing is ever written down."""
 
     async def close(self) -> None:

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from tests.support.journal import Journal, make_chunk, unit
 
-from conspectus.index.segments.build import Options
+from conspectus.index.segments.build import Options, quick_merge
 from conspectus.index.segments.store import SegmentsIndex
 from conspectus.ingest import open_indexes
 from conspectus.ingest.open_indexes import catch_up
@@ -94,6 +94,46 @@ async def test_segments_are_merged_without_reading_the_records(tmp_path: Path) -
     assert sorted(set(journal.read)) == list(range(41, 51))
     assert not await index.check()
     await index.close()
+
+
+async def test_what_was_written_in_parts_is_one_segment_after_a_close(tmp_path: Path) -> None:
+    journal = ReadJournal()
+    index = await segments_of(tmp_path, journal, 3)
+    journal.remove([12])
+    fill(journal, 31, 36)
+    await catch_up(index, journal, await journal.last_sequence())
+    journal.read.clear()
+    await index.flush(merge=True)
+    status = await index.status()
+    assert (status.segments, status.chunks, status.details["tail"]) == (1, 34, "0")
+    assert journal.read == []
+    assert not await index.check()
+    await index.close()
+    again = await opened(tmp_path, journal)
+    found = await again.search(Probe(EVERYTHING, "word33", None, 10))
+    assert list(found.ids) == [33]
+    await again.close()
+
+
+@pytest.mark.parametrize(
+    ("new", "sizes", "count"),
+    [
+        (0, [], 0),
+        (0, [10], 0),
+        (0, [10, 10], 2),
+        (5, [], 0),
+        (5, [21], 0),
+        (5, [20], 1),
+        (1, [10, 10, 10], 3),
+        (0, [10, 10, 1_000], 2),
+        (0, [30, 60_000, 60_000], 0),
+        (40_000, [60_000, 60_000], 1),
+        (40_001, [60_000], 0),
+        (100_001, [10, 30_000], 0),
+    ],
+)
+def test_a_merge_is_small_and_pays(new: int, sizes: list[int], count: int) -> None:
+    assert quick_merge(sizes, new) == count
 
 
 async def test_a_damaged_segment_is_not_merged_but_written_from_the_records(tmp_path: Path) -> None:

@@ -144,7 +144,7 @@ class OpenIndexes:
         await self.followed()
         for opened in self._by_collection.values():
             with suppress(StorageError):
-                await opened.index.flush(least=WORTH_WRITING)
+                await opened.index.flush(least=WORTH_WRITING, merge=True)
             await opened.index.close()
         self._by_collection.clear()
 

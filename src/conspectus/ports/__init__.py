@@ -126,9 +126,10 @@ class Index(Protocol):
     async def check(self) -> Sequence[Disagreement]:
         """Every difference from the records, at the sequence that the index has applied."""
 
-    async def flush(self, *, least: int = 1) -> None:
+    async def flush(self, *, least: int = 1, merge: bool = False) -> None:
         """Write down all that is committed, if at least `least` chunks wait, so that openings are quick.
 
+        With `merge`, small parts become one if this process wrote some, so that searches are quick.
         An index that writes nothing down does nothing.
         """
 

@@ -87,7 +87,7 @@ class MilvusIndex:
                     return found
         raise StorageBusy("the index changed while it was checked; try again")
 
-    async def flush(self, *, least: int = 1) -> None:
+    async def flush(self, *, least: int = 1, merge: bool = False) -> None:
         """Load what other processes wrote, and build an index that was never built."""
         self._state = await self._notes.read()
         if least == 0 and needs_building(self._state):

@@ -127,7 +127,7 @@ class PgvectorIndex:
         self._state, held = await self._read(stored)
         return await differences(held, self._reader, signed_checksum)
 
-    async def flush(self, *, least: int = 1) -> None:
+    async def flush(self, *, least: int = 1, merge: bool = False) -> None:
         """Load what other processes wrote, and build an index that was never built."""
         state = await self._look()
         if least == 0 and not state.generation:

@@ -53,8 +53,10 @@ _CHANGES = 50_000
 _RETRY_SECONDS = 0.05
 _GAP = 64
 _TIER = 4
+_QUICK = 100_000
+"""So many rows are merged in about two seconds."""
 
-Mode: TypeAlias = Literal["flush", "rebuild", "purge"]
+Mode: TypeAlias = Literal["flush", "merge", "rebuild", "purge"]
 P = ParamSpec("P")
 Result = TypeVar("Result")
 _Named: TypeAlias = tuple[str, SegmentView]
@@ -76,7 +78,11 @@ class Options:
 
 @dataclass(frozen=True, slots=True)
 class BuildRequest:
-    """The kind of build: new rows (`flush`), everything (`rebuild`), or removal of deleted rows (`purge`)."""
+    """The kind of build.
+
+    New rows (`flush`), these and small segments (`merge`), everything (`rebuild`), or removal of deleted
+    rows (`purge`).
+    """
 
     directory: str
     identity: str
@@ -149,12 +155,16 @@ def _with_replaced(directory: Path) -> Iterator[None]:
 
 @dataclass(frozen=True, slots=True)
 class Held:
-    """The state of an index in a process: the segments of a manifest, and newer rows up to `sequence`."""
+    """The state of an index in a process: the segments of a manifest, and newer rows up to `sequence`.
+
+    The `merged` ones of the segments on disk become one with the newer rows.
+    """
 
     manifest: Manifest
     sequence: int
     disk: tuple[SegmentView, ...]
     tail: tuple[SegmentView, ...]
+    merged: tuple[SegmentView, ...] = ()
 
 
 async def write_tail(reader: Reader, request: BuildRequest, held: Held) -> BuildResult | None:
@@ -174,18 +184,23 @@ async def write_tail(reader: Reader, request: BuildRequest, held: Held) -> Build
 def _write_tail(request: BuildRequest, held: Held, until: int) -> BuildResult:
     directory = Path(request.directory)
     remove_unnamed(directory, held.manifest)
+    merged = () if _damaged(held.merged) else held.merged
     entries = [
         SegmentEntry(view.segment.path.name, len(view.segment), packed(view.dead))
         for view in held.disk
-        if view.segment.path is not None
+        if view.segment.path is not None and view not in merged
     ]
-    chunks = sum(view.live for view in held.tail)
+    chunks = sum(view.live for view in (*merged, *held.tail))
     if chunks:
-        entries.append(_written(directory, held.tail, request.shape))
+        entries.append(_written(directory, (*merged, *held.tail), request.shape))
     renewed = Manifest(held.manifest.identity, held.sequence, until, tuple(entries))
     write_manifest(directory, renewed)
     remove_unnamed(directory, renewed)
     return BuildResult(held.sequence, chunks)
+
+
+def _damaged(views: Sequence[SegmentView]) -> bool:
+    return any(view.segment.path is not None and damaged_files(view.segment.path) for view in views)
 
 
 def _written(directory: Path, views: Sequence[SegmentView], shape: Shape) -> SegmentEntry:
@@ -282,9 +297,7 @@ class _Build:
     def _can_merge(self, views: Sequence[SegmentView], new: int) -> bool:
         """Whether segments with so many new chunks fit into one, and their files are as they were written."""
         few = new <= self._request.options.tail_chunks and new + sum(view.live for view in views) <= MAX_ROWS
-        return few and not any(
-            view.segment.path is not None and damaged_files(view.segment.path) for view in views
-        )
+        return few and not _damaged(views)
 
     def _read(self, ranges: Sequence[Range]) -> AsyncIterator[Sequence[IndexedChunk]]:
         return _only(ranges, read(self._reader, merged(ranges, _GAP)))
@@ -386,6 +399,20 @@ def replaced_by(views: Sequence[SegmentView], new: int, request: BuildRequest) -
         chosen += near
         size += sum(view.live for view in near)
         rest = [view for view in rest if view not in near]
+
+
+def quick_merge(sizes: Sequence[int], new: int) -> int:
+    """Return how many of the segments to merge with new rows, from their sizes, smallest first.
+
+    A search takes longer with each segment. Merged are as many as have at most 100,000 rows together with the
+    new ones, none of them more than four times as large as all before it.
+    """
+    total, chosen = new, 0
+    for count, size in enumerate(sizes, 1):
+        if size <= _TIER * total and total + size <= _QUICK:
+            chosen = count
+        total += size
+    return chosen
 
 
 _NICENESS = 10

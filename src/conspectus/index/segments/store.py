@@ -30,6 +30,7 @@ from conspectus.index.segments.build import (
     LocalBuilder,
     Mode,
     Options,
+    quick_merge,
     replaced_by,
     write_tail,
 )
@@ -271,13 +272,14 @@ class SegmentsIndex:
         """Return when no file of the index contains removed chunks."""
         await self._build("purge")
 
-    async def flush(self, *, least: int = 1) -> None:
+    async def flush(self, *, least: int = 1, merge: bool = False) -> None:
         """Write what is in memory to disk, if it has at least the given size."""
-        if self._state.waiting < least:
+        if self._state.waiting < least and not (merge and self._background):
             return
-        if behind := await self._behind():
+        behind = await self._behind()
+        if behind:
             await self.apply(behind)
-        await self._build("flush")
+        await self._build("merge" if merge and behind is not None else "flush")
 
     async def status(self) -> IndexStatus:
         """Return sizes and counts. `details` has the last error of a background build."""
@@ -432,7 +434,7 @@ class SegmentsIndex:
     async def _built(self, mode: Mode, progress: Progress | None) -> BuildResult:
         """Build. Raises NotFound if the collection was deleted meanwhile."""
         try:
-            if mode == "flush" and (written := await self._tail_written()):
+            if mode in ("flush", "merge") and (written := await self._tail_written(mode)):
                 return written
             return await self._builder.build(replace(self._request, mode=mode), progress)
         except StorageError:
@@ -445,14 +447,19 @@ class SegmentsIndex:
         changes = await self._reader.changes_since(self._state.applied, limit=limit)
         return changes if sum(each.last - each.first + 1 for each in changes) < limit else None
 
-    async def _tail_written(self) -> BuildResult | None:
+    async def _tail_written(self, mode: Mode) -> BuildResult | None:
         """Write the tail; None if a full build is needed, for missing changes or a merge of segments."""
         state = self._state
-        if sum(view.live for view in state.tail) > MAX_ROWS or await self._behind() is None:
+        rows = sum(view.live for view in state.tail)
+        if rows > MAX_ROWS or await self._behind() is None:
             return None
+        by_size = sorted(state.disk, key=lambda view: view.live)
+        merge = (
+            tuple(by_size[: quick_merge([view.live for view in by_size], rows)]) if mode == "merge" else ()
+        )
         written: BuildResult | None = BuildResult(state.manifest.sequence, 0)
-        if state.waiting:
-            held = Held(state.manifest, state.applied, state.disk, state.tail)
+        if state.waiting or merge:
+            held = Held(state.manifest, state.applied, state.disk, state.tail, merge)
             written = await write_tail(self._reader, self._request, held)
             async with self._changing:
                 await self._follow()
