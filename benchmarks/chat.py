@@ -19,8 +19,7 @@ from pathlib import Path
 import numpy as np
 from corpus import paragraphs, questions
 from latency import Given, fill
-from rich.console import Console
-from rich.table import Table
+from results import Result, option_parser
 from vectors import vectors
 
 import conspectus
@@ -33,7 +32,6 @@ from conspectus.web.serve import Server, address_of, bound
 ASKED = 300
 WARM = 50
 WORDS = 100
-CONSOLE = Console()
 
 
 class Speaking:
@@ -110,9 +108,10 @@ async def one_by_one(client: Client) -> Times:
     """One chat at a time, whose model answers with one word."""
     for number in range(WARM):
         await client.chat(number, Times(), words=1)
-    times = Times()
+    times, start = Times(), time.perf_counter()
     for number in range(ASKED):
         await client.chat(number, times, words=1)
+    times.seconds = time.perf_counter() - start
     return times
 
 
@@ -178,32 +177,27 @@ async def serve(path: Path) -> None:
             await server.serve(sockets=[listener])
 
 
-async def measure(client: Client, server: int, arguments: argparse.Namespace) -> None:
-    """Everything, a table each."""
-    alone = await one_by_one(client)
-    table = Table(
-        "chats", "p50", "p95", "faults", title=f"until the first event, {arguments.chunks:,} chunks"
-    )
-    table.add_row(str(len(alone.first)), f"{alone.at(50):.1f} ms", f"{alone.at(95):.1f} ms", told(alone))
-    CONSOLE.print(table)
+async def measure(client: Client, server: int, arguments: argparse.Namespace) -> Result:
+    """A row for each load."""
     number, pause = arguments.clients, arguments.pause
-    table = Table("clients", "chats", "events/s", "first event p50", "p95", "faults", title="many at once")
-    for name, times in (
-        (f"{number} in the same moment", await at_once(client, number, pause)),
-        (f"{number} all the time", await going_on(client, number, pause, arguments.seconds)),
-    ):
-        rate, ends = (
-            f"{times.events / times.seconds:,.0f}",
-            (f"{times.at(50):.0f} ms", f"{times.at(95):.0f} ms"),
-        )
-        table.add_row(name, str(len(times.first)), rate, *ends, told(times))
-    CONSOLE.print(table)
-    times, memory = await one_after_another(client, arguments.chats, server)
-    table = Table("after chats", "resident memory", title=f"{arguments.chats:,} chats, eight at a time")
-    for tenth, megabytes in enumerate(memory):
-        table.add_row(f"{tenth * arguments.chats // 10:,}", f"{megabytes:,.0f} MB")
-    CONSOLE.print(table)
-    print(f"{len(times.first) / times.seconds:,.1f} chats/s, faults: {told(times)}")
+    found = {
+        "one at a time": await one_by_one(client),
+        f"{number} in the same moment": await at_once(client, number, pause),
+        f"{number} all the time": await going_on(client, number, pause, arguments.seconds),
+    }
+    found["eight at a time"], memory = await one_after_another(client, arguments.chats, server)
+    rows = []
+    for name, times in found.items():
+        rates = (f"{each / times.seconds:,.1f}" for each in (len(times.first), times.events))
+        ends = (f"{times.at(share):,.1f} ms" for share in (50, 95))
+        rows.append([name, f"{len(times.first):,}", *rates, *ends, told(times)])
+    columns = ["", "chats", "chats a second", "events a second", "first event, p50", "p95", "faults"]
+    below = f"The server's memory before the last row, and after each tenth of it: {_listed(memory)} MB."
+    return Result.of(f"{arguments.chunks:,} chunks.", columns, rows, below=(below,))
+
+
+def _listed(memory: Sequence[float]) -> str:
+    return ", ".join(f"{each:,.0f}" for each in memory)
 
 
 def told(times: Times) -> str:
@@ -212,7 +206,7 @@ def told(times: Times) -> str:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = option_parser(__doc__)
     parser.add_argument("--chunks", type=int, default=100_000)
     parser.add_argument("--clients", type=int, default=200)
     parser.add_argument("--pause", type=float, default=0.05, help="seconds between two words of the model")
@@ -233,8 +227,9 @@ def main() -> None:
         assert process.stdout is not None
         opened = json.loads(process.stdout.readline())
         client = Client(opened["port"], opened["key"], questions(texts, ASKED))
-        asyncio.run(measure(client, process.pid, arguments))
+        found = asyncio.run(measure(client, process.pid, arguments))
         process.terminate()
+    found.shown("chat", save=arguments.save)
 
 
 if __name__ == "__main__":

@@ -21,11 +21,19 @@ from parsing import parsing
 from results import Result, option_parser
 from threads import ThreadFigures, threads
 
+from conspectus.evals.evidence import BUDGETS
+from conspectus.evals.moments import DEPTHS, THRESHOLDS, VIDEO_DEPTHS
+
 SETS = Path(os.environ.get("CONSPECTUS_EVAL", "../shared/eval"))
 DOCUMENTS = ("cranfield", "hotpotqa100", "scifact", "cosqa", "zoomcamp_faq", "cookbook_code")
 CONVERSATIONS = ("locomo", "beam_100k", "qmsum")
 CHANNELS = ("irc_disentanglement", "gitter_livechat")
 JUDGED = ("zoomcamp_faq", "hotpotqa100", "cookbook_code", "cranfield", "cosqa")
+MOMENTS = (
+    *(f"recall@{depth} iou {share}" for depth in DEPTHS for share in THRESHOLDS),
+    "miou",
+    *(f"video_hit@{depth}" for depth in VIDEO_DEPTHS),
+)
 HARMLESS = (
     "fastapi_docs",
     "cranfield",
@@ -37,6 +45,14 @@ HARMLESS = (
     "peps",
     "xquad",
 )
+CITED = (
+    ("fastapi_docs",),
+    ("peps",),
+    ("zoomcamp_faq", "--pages", "course"),
+    ("zoomcamp_faq",),
+    ("chunking_evaluation",),
+)
+"""Sets whose questions are answered by sentences, with options."""
 WORST = -1.0
 
 
@@ -79,6 +95,31 @@ def conversations(sets: Path) -> Result:
         ["set", "questions", "recall@10", "in windows", "session hit@1", "recall@10 by kind"],
         rows,
     )
+
+
+def cited(sets: Path) -> Result:
+    """The evidence that is completely in small windows."""
+    rows = []
+    for name, *options in CITED:
+        report = evaluated("evidence", str(sets / name), "--limit", "300", *options)
+        for kind, of in report.items():
+            shares = (f"{of[str(tokens)]:.1f}" for tokens in BUDGETS)
+            rows.append([f"{' '.join((name, *options))}: {kind}", str(of["asked"]), *shares])
+    columns = ["set", "questions", *(f"{tokens:,} tokens" for tokens in BUDGETS)]
+    return Result.of("Evidence that is completely in a window, from 0 to 100.", columns, rows)
+
+
+def moments(sets: Path) -> Result:
+    """The time ranges that answer questions about videos."""
+    rows = []
+    for name, limit in (("tutorialvqa", 3_000), ("activitynet_captions", 1_000)):
+        report = evaluated("moments", str(sets / name), "--limit", str(limit))
+        for way, of in report.items():
+            figures = (of.get(key) for key in MOMENTS)
+            cells = ("-" if each is None else f"{each:.1f}" for each in figures)
+            rows.append([f"{name}: {way}", f"{of['questions']:,}", *cells])
+    columns = ["set", "questions", *(key.replace("recall@", "R@").replace("0.", ".") for key in MOMENTS)]
+    return Result.of("Recall by the overlap in time (IoU), from 0 to 100.", columns, rows)
 
 
 def attacks(sets: Path) -> Result:
@@ -149,6 +190,8 @@ def feedback(sets: Path) -> Result:
 TABLES: Mapping[str, Callable[[Path], Result]] = {
     "documents": documents,
     "conversations": conversations,
+    "cited": cited,
+    "moments": moments,
     "injection": attacks,
     "harmless": harmless,
     "names": names,

@@ -58,7 +58,7 @@ async def running(arguments: Sequence[str], told: dict[str, str], log: Path) -> 
 
 async def _ready(process: asyncio.subprocess.Process, log: Path) -> str:
     while process.returncode is None:
-        said = re.search(r"^(listening on \S+|working)$", _read(log), re.MULTILINE)
+        said = re.search(r"^(listening on \S+|working)", _read(log), re.MULTILINE)
         if said:
             return said[0]
         await asyncio.sleep(0.1)

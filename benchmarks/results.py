@@ -406,10 +406,12 @@ PLOTS: Mapping[str, Plot] = {
     "cache": Plot(
         "Windows of a session, with and without the previous one", _columns("unchanged", "without", "with")
     ),
+    "chat": Plot("Chats: the first event (less is better)", _columns("first event, p50", "p95")),
     "chats": Plot("Chats taken in", _columns("messages a second", "p95")),
     "conversations": Plot(
         "Evidence found of conversations", _columns("recall@10", "in windows", "session hit@1")
     ),
+    "cited": Plot("Evidence in small windows", _rows(2, 6)),
     "console": Plot("The console (less is better)", _columns("median")),
     "documents": Plot("nDCG@10 of sets of documents", _rows(2, 5)),
     "embedding": Plot("Machines that embed one collection", _columns("texts a second")),
@@ -431,6 +433,7 @@ PLOTS: Mapping[str, Plot] = {
     ),
     "latency": Plot("The time of a window (less is better)", _latency),
     "memory": Plot("Memories of agents (times: less is better)", _rows(1, 5)),
+    "moments": Plot("Moments that are found", _columns("R@1 iou .3", "R@5 iou .3", "miou", "video_hit@10")),
     "names": Plot("Names that are found and linked: F1", _columns("F1")),
     "packing": Plot("Evidence in windows, of the most that fits", _rows(2, 7)),
     "parsing": Plot("Words of files that are read", _columns("mean", "worst")),
