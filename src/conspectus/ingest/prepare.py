@@ -304,7 +304,7 @@ def _fingerprint(document: Document, beside: Sequence[object], by: Preparation) 
         parts += [canonical(document.occurred.start), canonical(document.occurred.end)]
     if (document.origin, document.trust) != ("user", "trusted"):
         parts += [document.origin, document.trust]
-    parts += [repr(each) for each in beside if each]
+    parts += [each.hex() if isinstance(each, bytes) else repr(each) for each in beside if each]
     return content_hash(json.dumps(parts, sort_keys=True))
 
 
