@@ -9,8 +9,11 @@ from hypothesis import strategies as st
 
 from conspectus.errors import InvalidInput
 from conspectus.model.filter import (
+    DEEPEST,
     EVERYTHING,
     FIELDS,
+    MAX_FILTER_LENGTH,
+    MAX_PARTS,
     And,
     Between,
     Eq,
@@ -21,6 +24,7 @@ from conspectus.model.filter import (
     Or,
     Overlaps,
     filter_from_json,
+    filter_from_mapping,
     filter_to_json,
     parse_filter,
     parse_filters,
@@ -158,3 +162,106 @@ def test_several_filters_hold_together() -> None:
 def test_numbers_that_json_does_not_have_are_refused() -> None:
     with pytest.raises(InvalidInput, match="finite"):
         filter_to_json(Eq("sequence", float("inf")))
+
+
+def test_a_filter_may_be_as_deep_as_the_limit_says() -> None:
+    def nested(depth: int) -> dict[str, object]:
+        whole: dict[str, object] = {"or": []}
+        for level in range(depth):
+            whole = [{"not": whole}, {"and": [whole]}, {"or": [whole]}][level % 3]  # type: ignore[list-item]
+        return whole
+
+    assert filter_to_json(filter_from_json(nested(DEEPEST))) == nested(DEEPEST)
+    with pytest.raises(InvalidInput, match=f"nested more than {DEEPEST} deep"):
+        filter_from_json(nested(DEEPEST + 1))
+
+
+@pytest.mark.parametrize("operator", ["and", "or"])
+def test_a_filter_may_have_as_many_parts_as_the_limit_says(operator: str) -> None:
+    part = {"field": "kind", "eq": "page"}
+    values = list(range(MAX_PARTS - 1))
+    assert filter_to_json(filter_from_json({operator: [part] * (MAX_PARTS - 1)}))
+    assert filter_from_json({"field": "sequence", "in": values}) == In("sequence", tuple(values))
+    with pytest.raises(InvalidInput, match=f"more than {MAX_PARTS} parts"):
+        filter_from_json({operator: [part] * MAX_PARTS})
+    with pytest.raises(InvalidInput, match=f"more than {MAX_PARTS} parts"):
+        filter_from_json({operator: [{"field": "sequence", "in": values[1:]}, part]})
+
+
+def test_the_text_of_a_filter_may_be_as_long_as_the_limit_says() -> None:
+    value = "x" * (MAX_FILTER_LENGTH - len("kind="))
+    assert parse_filter(f"kind={value}") == Eq("kind", value)
+    with pytest.raises(InvalidInput, match=f"longer than {MAX_FILTER_LENGTH} characters"):
+        parse_filter(f"kind={value}x")
+
+
+@pytest.mark.parametrize(
+    ("text", "condition"),
+    [
+        (" kind =page", Eq("kind", "page")),
+        ("occurred= 2024-05-01 .. 2024-05-01T02:00+02:00 ", Overlaps(MAY, MAY)),
+        ("occurred=..", Overlaps()),
+        ("occurred= .. ", Overlaps()),
+        ("recorded= 2024-05-01T00:00Z ", Eq("recorded", MAY)),
+        ("recorded=", Exists("recorded")),
+        ('metadata.x={"time": "2024-05-01T00:00Z"}', Eq(("x",), MAY)),
+        ('metadata.x={"time": "2024-05-01"}', Eq(("x",), '{"time": "2024-05-01"}')),
+        ("metadata.x=" + "[" * 50_000, Eq(("x",), "[" * 50_000)),
+    ],
+)
+def test_white_space_around_names_and_times_does_not_count(text: str, condition: Filter) -> None:
+    assert parse_filter(text) == condition
+
+
+@pytest.mark.parametrize(
+    "field", ["metadata", "other.x", ["metadata"], ["other", "x"], ["metadata", 1], [], None, 5]
+)
+def test_a_field_is_a_name_or_a_path_in_the_metadata(field: object) -> None:
+    with pytest.raises(InvalidInput, match="is not a field"):
+        filter_from_json({"field": field, "eq": 1})
+
+
+@pytest.mark.parametrize(
+    ("path", "written"),
+    [
+        (("a",), "metadata.a"),
+        (("a", "b"), "metadata.a.b"),
+        (("a.b",), ["metadata", "a.b"]),
+        (("a", ""), ["metadata", "a", ""]),
+        (("a", "b.c", "d"), ["metadata", "a", "b.c", "d"]),
+    ],
+)
+def test_a_path_is_written_with_dots_only_if_it_is_read_again_so(
+    path: tuple[str, ...], written: object
+) -> None:
+    assert filter_to_json(Exists(path)) == {"field": written, "exists": True}
+    assert filter_from_json({"field": written, "exists": True}) == Exists(path)
+
+
+@pytest.mark.parametrize(
+    ("given", "condition"),
+    [
+        ({}, And()),
+        ({"kind": "page"}, Eq("kind", "page")),
+        ({"kind": ["page", "task"]}, In("kind", ("page", "task"))),
+        ({"kind": ("page",)}, In("kind", ("page",))),
+        ({"kind": "page", "metadata.n": 1}, And((Eq("kind", "page"), Eq(("n",), 1)))),
+        ({"not": {"or": []}}, Not(Or())),
+        ({"field": "kind", "eq": "page"}, Eq("kind", "page")),
+        ({"overlaps": {"from": "2024-05-01T00:00Z"}}, Overlaps(MAY)),
+    ],
+)
+def test_a_mapping_is_a_filter_or_fields_that_all_have_a_value(
+    given: dict[str, object], condition: Filter
+) -> None:
+    assert filter_from_mapping(given) == condition
+
+
+@pytest.mark.parametrize(
+    "given",
+    [{"color": "red"}, {"kind": None}, {"kind": {"a": 1}}, {"and": [], "kind": "page"}, {"kind": [None]}],
+)
+def test_a_mapping_that_is_no_filter_is_refused(given: dict[str, object]) -> None:
+    with pytest.raises(InvalidInput) as refused:
+        filter_from_mapping(given)
+    assert refused.value.field == "filter"
