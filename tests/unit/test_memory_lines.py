@@ -16,7 +16,17 @@ from conspectus.errors import InvalidInput, TooLarge
 from conspectus.ingest.prepare import storable
 from conspectus.memory.documents import document_of, memory_of
 from conspectus.memory.import_plan import merged
-from conspectus.memory.jsonl import Line, LineReader, MemoryVersionLine, Reference, line_of, read_line
+from conspectus.memory.jsonl import (
+    Fields,
+    Line,
+    LineReader,
+    MemoryVersionLine,
+    Reference,
+    line_of,
+    new_line,
+    read_line,
+    renumber,
+)
 from conspectus.model.graph import Fact
 from conspectus.model.ids import CollectionId, DocumentId, SourceId
 from conspectus.model.memory import Memory, NewMemory, Scope
@@ -26,6 +36,7 @@ from conspectus.text.clean import clean
 
 LIMITS = Settings(max_metadata_bytes=10_000)
 BEGIN = datetime(2026, 1, 5, 14, 30, 0, 123456, tzinfo=UTC)
+YESTERDAY = BEGIN - timedelta(days=1)
 ANN = Scope("ann", "bot", "monday")
 OTHER = Reference(Scope("ann", "bot", "sunday"), "k2")
 
@@ -257,3 +268,158 @@ def test_the_newest_has_no_end(texts_at: list[tuple[str, int]]) -> None:
     ordered = sorted(texts_at, key=lambda each: each[1]) or [("a", 0)]
     steps = merged([], history(*ordered))
     assert [each.until is None for each in steps] == [False] * (len(steps) - 1) + [True]
+
+
+def test_a_line_has_no_field_without_a_value() -> None:
+    plain = json.loads(line_of([replace(remembered(NewMemory("x", "k", at=BEGIN)), text="")], {}))
+    assert plain == {
+        "format": 1, "key": "k", "user": "ann", "agent": "bot", "conversation": "monday",
+        "recorded": "2026-01-05T14:30:00.123456Z", "known_from": "2026-01-05T14:30:00.123456Z",
+        "text": "", "kind": "turn", "at": "2026-01-05T14:30:00.123456Z", "origin": "user", "trust": "trusted",
+    }  # fmt: skip
+
+
+def test_a_line_is_unescaped_text() -> None:
+    written = line_of([remembered(NewMemory("Grüße 🎉 \u2028", "k"))], {})
+    assert "Grüße 🎉 \\u2028" in written
+
+
+def test_references_to_memories_that_are_not_exported_are_left_out() -> None:
+    memory = remembered(NewMemory("x", "k"), near=("gone", "o"), closes=("gone",), closed_by="gone")
+    [state] = read_again(memory, known={"o": OTHER}).states
+    assert (state.near, state.closes, state.closed_by) == ((OTHER,), (), None)
+
+
+@pytest.mark.parametrize(
+    ("vector", "read"),
+    [
+        ([1, 0.5, -2], (1.0, 0.5, -2.0)), ([], ()), (None, None), ([True], "list of numbers"),
+        (["1"], "list of numbers"), ([None], "list of numbers"), ("12", "list of numbers"),
+        ({"0": 1}, "list of numbers"),
+    ],
+)  # fmt: skip
+def test_a_vector_is_a_list_of_numbers(vector: object, read: object) -> None:
+    text = json.dumps({**GOOD, "vector": vector})
+    if isinstance(read, str):
+        with pytest.raises(InvalidInput, match=read) as refused:
+            read_line(text)
+        assert refused.value.field == "vector"
+    else:
+        assert read_line(text).states[0].new.vector == read
+
+
+@pytest.mark.parametrize("level", ["trusted", "standard", "untrusted", "quarantined"])
+@pytest.mark.parametrize("origin", ["user", "agent", "import", "tool", "web"])
+def test_origin_and_level_are_words_of_the_model(origin: str, level: str) -> None:
+    new = read_line(json.dumps({**GOOD, "origin": origin, "trust": level})).states[0].new
+    assert (new.origin, new.trust) == (origin, level)
+    for field in ("origin", "trust"):
+        with pytest.raises(InvalidInput, match="must be one of") as refused:
+            read_line(json.dumps({**GOOD, field: "Trusted"}))
+        assert refused.value.field == field
+
+
+def test_a_line_without_an_origin_was_imported() -> None:
+    new = read_line(json.dumps(GOOD)).states[0].new
+    assert (new.origin, new.trust) == ("import", None)
+
+
+@pytest.mark.parametrize(
+    ("recorded", "expected"),
+    [
+        (None, BEGIN),
+        (BEGIN - timedelta(days=1), BEGIN - timedelta(days=1)),
+        (BEGIN + timedelta(days=1), BEGIN),
+    ],
+)
+def test_a_memory_was_recorded_no_later_than_its_first_state(
+    recorded: datetime | None, expected: datetime
+) -> None:
+    text = json.dumps({**GOOD, "recorded": None if recorded is None else recorded.isoformat()})
+    assert read_line(text).recorded == expected
+
+
+def test_states_of_one_instant_are_in_order() -> None:
+    earlier = {"text": "x", "kind": "turn", "known_from": GOOD["known_from"]}
+    assert [each.new.text for each in read_line(json.dumps({**GOOD, "versions": [earlier]})).states] == [
+        "x",
+        "tea",
+    ]
+    later = {**earlier, "known_from": "2026-01-05T14:30:00.123457Z"}
+    with pytest.raises(InvalidInput, match="not ordered"):
+        read_line(json.dumps({**GOOD, "versions": [later]}))
+
+
+def test_a_field_that_is_none_is_named_shortly() -> None:
+    with pytest.raises(InvalidInput) as refused:
+        Fields({"x" * 500 + "\ud800": 1}).end()
+    assert refused.value.field == "x" * 100
+
+
+def test_a_line_of_the_longest_length_is_read(reads: Reads) -> None:
+    padded = line() + " " * 2_000
+    assert len(reads([padded])) == 1
+    longest = line(text="x" * (1_000 - len(line(text=""))))
+    assert len(longest) == 1_000
+    assert len(reads([f" \t{longest}\r"])) == 1
+    with pytest.raises(TooLarge) as refused:
+        reads([longest.replace("xx", "xxx", 1)])
+    assert (refused.value.size, refused.value.field) == (1_001, "line 1")
+
+
+def test_only_the_first_line_may_begin_with_a_mark(reads: Reads) -> None:
+    assert len(reads([f"\ufeff  {line()}", line(key="l")])) == 1
+    with pytest.raises(InvalidInput, match="line 2"):
+        reads([line(), f"\ufeff{line(key='l')}"])
+
+
+@pytest.mark.parametrize(
+    ("characters", "sizes"), [(0, [1] * 5), (1, [2, 2, 1]), (2, [2, 2, 1]), (3, [3, 2]), (5, [5]), (6, [5])]
+)
+def test_a_batch_has_at_most_so_many_characters(characters: int, sizes: list[int]) -> None:
+    given = [line(key=str(number)) for number in range(5)]
+    width = len(given[0])
+    reader = LineReader(None, longest=1_000, check=lambda _: None)
+    room = characters * width if characters != 1 else 3 * width - 1
+    batches = reader.batches(given, maximum=100, characters=room)
+    assert [len(batch) for batch in batches] == sizes
+
+
+def kept_elsewhere(**fields: Any) -> Line:
+    """What is read of a line that is made for a memory of another store."""
+    new = NewMemory(**{"text": "ignored", "key": "k", **fields})
+    states = [(BEGIN, "tea"), (BEGIN + timedelta(days=1), "coffee")]
+    return read_line(new_line(new, ANN, states, recorded=BEGIN))
+
+
+def test_a_memory_of_another_store_has_its_texts_and_their_times() -> None:
+    fact = Fact("Ann", "likes", "coffee")
+    made = kept_elsewhere(
+        role="user", speaker="Ann", kind="note", pinned=True, fact=fact, entities=("Ann",), vector=(1.0, 0.0),
+        metadata={"a": 1}, valid_from="2026-01-05", valid_until="2026-02-01T01:00+01:00",
+    )  # fmt: skip
+    first, last = made.states
+    assert (made.scope, made.key, made.recorded) == (ANN, "k", BEGIN)
+    assert (first.new.text, first.known_from) == ("tea", BEGIN)
+    assert (last.new.text, last.known_from) == ("coffee", BEGIN + timedelta(days=1))
+    for new in (first.new, last.new):
+        assert (new.role, new.speaker, new.kind, new.at) == ("user", "Ann", "note", BEGIN)
+    assert (first.new.fact, first.new.vector, first.new.metadata, first.new.pinned) == (None, None, {}, False)
+    assert (last.new.fact, last.new.vector, last.new.metadata) == (fact, (1.0, 0.0), {"a": 1})
+    assert (last.new.pinned, last.new.entities) == (True, ("Ann",))
+    assert last.new.valid_from == datetime(2026, 1, 5, tzinfo=UTC)
+    assert last.new.valid_until == datetime(2026, 2, 1, tzinfo=UTC)
+
+
+def test_a_memory_of_another_store_was_said_when_it_says_so() -> None:
+    assert kept_elsewhere(at="2025-12-24T18:00Z").states[-1].new.at == datetime(2025, 12, 24, 18, tzinfo=UTC)
+    assert kept_elsewhere().states[0].new.at == BEGIN
+
+
+@pytest.mark.parametrize(
+    ("field", "named"), [("line 3", "line 103"), ("line 3x", "line 3x"), ("text", "text"), ("line", "line")]
+)
+def test_a_line_of_a_part_is_named_by_its_number_in_the_whole(field: str, named: str) -> None:
+    fault = InvalidInput(field, "is wrong")
+    renumber(fault, lambda number: 100 + number)
+    assert (fault.field, fault.reason, str(fault)) == (named, "is wrong", f"{named}: is wrong")
