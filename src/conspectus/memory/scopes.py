@@ -70,7 +70,7 @@ def holds(scope: Scope, memory_scope: Scope) -> bool:
 def readable(scope: Scope) -> Callable[[str], bool]:
     """Return a check of `holds` by source name. It compares quoted names: a scope can have thousands."""
     names = [*zip((scope.user, scope.agent, scope.conversation), _parts(scope), strict=True)]
-    wanted = [(place, part) for place, (name, part) in enumerate(names, start=1) if name is not None]
+    wanted = [(at, part) for at, (name, part) in enumerate(names, start=1) if at == 1 or name is not None]
 
     def is_held(source: str) -> bool:
         written = source.split("/")

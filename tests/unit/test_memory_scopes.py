@@ -1,0 +1,253 @@
+"""Scopes of memories: which read which, under which names, and what rules and selections may say."""
+
+from datetime import UTC, datetime, timedelta
+from itertools import product
+from urllib.parse import quote
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from tests.support.samples import prepared
+
+from conspectus.errors import InvalidInput
+from conspectus.memory.retention import (
+    COUNTED,
+    MAX_DAYS,
+    MAX_MEMORIES,
+    added,
+    checked_forgetting,
+    checked_retention,
+    counts_of,
+    oldest,
+    selection_filter,
+)
+from conspectus.memory.scopes import (
+    MAX_LENGTH,
+    beginning,
+    beyond,
+    checked,
+    graph_name,
+    holds,
+    reaches,
+    readable,
+    scope_of,
+    source_name,
+)
+from conspectus.model.filter import matches
+from conspectus.model.memory import MemoryReceipt, MemorySelection, Retention, Scope
+from conspectus.model.records import Document, Period
+
+FEW = st.none() | st.sampled_from(["a", "ab", "a/b", "%", "%2F", "~", "ü", "*", "."])
+NAMES = FEW | st.text(min_size=1, max_size=5)
+SCOPES, FEW_SCOPES = st.builds(Scope, NAMES, NAMES, NAMES), st.builds(Scope, FEW, FEW, FEW)
+NOON = datetime(2026, 1, 5, 12, tzinfo=UTC)
+DAY = timedelta(days=1)
+
+
+def stands_in(name: str | None, own: str | None) -> bool:
+    """Whether a name that is given or left open is that of a memory."""
+    return name is None or name == own
+
+
+@given(FEW_SCOPES, FEW_SCOPES)
+def test_a_scope_reads_its_user_and_what_it_leaves_open(scope: Scope, own: Scope) -> None:
+    expected = (
+        scope.user == own.user
+        and stands_in(scope.agent, own.agent)
+        and stands_in(scope.conversation, own.conversation)
+    )
+    assert holds(scope, own) is expected
+
+
+def test_no_user_is_a_user_of_its_own_and_an_open_agent_is_any() -> None:
+    assert not holds(Scope(), Scope("ann"))
+    assert not holds(Scope("ann"), Scope())
+    assert holds(Scope("ann"), Scope("ann", "bot", "monday"))
+    assert holds(Scope("ann", None, "monday"), Scope("ann", "bot", "monday"))
+    assert not holds(Scope("ann", "bot"), Scope("ann", None, "monday"))
+    assert not holds(Scope("ann", "bot", "monday"), Scope("ann", "bot"))
+
+
+@given(SCOPES | FEW_SCOPES, SCOPES | FEW_SCOPES)
+def test_names_of_sources_say_what_scopes_say(scope: Scope, own: Scope) -> None:
+    name, begins = source_name(own), beginning(scope)
+    assert readable(scope)(name) is holds(scope, own)
+    if holds(scope, own):
+        assert begins <= name < beyond(begins)
+        assert name.startswith(begins)
+
+
+@given(FEW_SCOPES, FEW_SCOPES)
+def test_between_the_bounds_of_a_scope_stand_memories_of_its_user_only(scope: Scope, own: Scope) -> None:
+    begins = beginning(scope)
+    if begins <= source_name(own) < beyond(begins):
+        assert own.user == scope.user
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["memory/ann", "memory/ann/bot", "memory/ann/bot/monday/more", "other/ann/bot", "", "memory", "///"],
+)
+def test_a_name_of_other_parts_is_no_source_of_memories(name: str) -> None:
+    assert not readable(Scope("ann"))(name)
+    with pytest.raises(InvalidInput, match="holds no memories") as refused:
+        scope_of(name)
+    assert refused.value.field == "source"
+
+
+@given(SCOPES | FEW_SCOPES)
+def test_a_scope_is_read_from_the_name_of_its_source_and_graph(scope: Scope) -> None:
+    assert scope_of(source_name(scope)) == scope_of(graph_name(scope)) == scope
+    assert source_name(scope).partition("/")[2] == graph_name(scope).partition("/")[2]
+    assert source_name(scope).isascii() and source_name(scope).count("/") == 3
+
+
+@given(SCOPES | FEW_SCOPES, SCOPES | FEW_SCOPES)
+def test_two_scopes_never_share_a_source(one: Scope, other: Scope) -> None:
+    assert (source_name(one) == source_name(other)) is (one == other)
+
+
+def test_a_note_reaches_all_that_its_scope_leaves_open() -> None:
+    names = (None, "a", "b")
+    for note, scope in product(product(names, repeat=3), repeat=2):
+        expected = note[0] == scope[0] and all(
+            mine is None or theirs is None or mine == theirs
+            for mine, theirs in zip(note[1:], scope[1:], strict=True)
+        )
+        assert reaches(Scope(*note), Scope(*scope)) is expected
+
+
+@pytest.mark.parametrize("field", ["user", "agent", "conversation"])
+@pytest.mark.parametrize(
+    "name", ["", " ", "\n\t", "a\0", "\ud800", "a\udfff", "x" * (MAX_LENGTH + 1), "ü" * 51]
+)
+def test_a_name_that_cannot_be_stored_is_refused_with_its_field(field: str, name: str) -> None:
+    with pytest.raises(InvalidInput) as refused:
+        checked(Scope(**{field: name}))
+    assert refused.value.field == field
+
+
+@pytest.mark.parametrize(
+    "name", ["x" * MAX_LENGTH, "ü" * 50, "/" * 100, " a ", "a\u0085", "*", "~" * MAX_LENGTH]
+)
+def test_a_name_may_be_as_long_as_its_encoded_form_may_be(name: str) -> None:
+    assert len(quote(name, safe="")) <= MAX_LENGTH
+    assert checked(Scope(name, name, name)) == Scope(name, name, name)
+
+
+@pytest.mark.parametrize(
+    ("days", "maximum", "field"),
+    [
+        (None, None, "days"), (-0.001, None, "days"), (MAX_DAYS + 1, 1, "days"), (float("nan"), None, "days"),
+        (float("inf"), None, "days"), (None, -1, "max_count"), (None, MAX_MEMORIES + 1, "max_count"),
+        (1, -1, "max_count"),
+    ],
+)  # fmt: skip
+def test_a_rule_beyond_its_limits_is_refused(days: float | None, maximum: int | None, field: str) -> None:
+    with pytest.raises(InvalidInput) as refused:
+        checked_retention(Retention(days, maximum))
+    assert refused.value.field == field
+
+
+@pytest.mark.parametrize(
+    ("days", "maximum"), [(0, None), (MAX_DAYS, None), (0.5, 0), (None, 0), (None, MAX_MEMORIES)]
+)
+def test_a_rule_at_its_limits_is_one(days: float | None, maximum: int | None) -> None:
+    assert checked_retention(Retention(days, maximum)) == Retention(days, maximum)
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {}, {"pinned": True}, {"ids": ("a",), "everything": True}, {"before": NOON, "older_than_days": 1.0},
+        {"ids": ("a",), "before": NOON}, {"older_than_days": 0.0, "everything": True},
+    ],
+)  # fmt: skip
+def test_a_selection_has_one_criterion(given: dict[str, object]) -> None:
+    with pytest.raises(InvalidInput, match="exactly one of") as refused:
+        checked_forgetting(MemorySelection(**given))  # type: ignore[arg-type]
+    assert refused.value.field == "ids"
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"ids": ("a",)}, {"before": NOON}, {"older_than_days": 0.0}, {"older_than_days": MAX_DAYS},
+        {"everything": True}, {"everything": True, "pinned": True},
+    ],
+)  # fmt: skip
+def test_a_selection_with_one_criterion_is_one(given: dict[str, object]) -> None:
+    selection = MemorySelection(**given)  # type: ignore[arg-type]
+    assert checked_forgetting(selection) is selection
+
+
+@pytest.mark.parametrize("days", [-1.0, MAX_DAYS + 0.5])
+def test_a_selection_of_impossible_days_is_refused(days: float) -> None:
+    with pytest.raises(InvalidInput, match="number of days") as refused:
+        checked_forgetting(MemorySelection(older_than_days=days))
+    assert refused.value.field == "older_than_days"
+
+
+@pytest.mark.parametrize(
+    ("given", "taken"),
+    [
+        ({"everything": True}, {"old", "new", "future"}),
+        ({"everything": True, "pinned": True}, {"old", "new", "future", "pinned"}),
+        ({"before": NOON}, {"old"}),
+        ({"before": NOON - DAY}, set()),
+        ({"older_than_days": 0.5}, {"old"}),
+        ({"older_than_days": 0.5, "pinned": True}, {"old", "pinned"}),
+        ({"older_than_days": 1.0}, set()),
+        ({"older_than_days": 0.0}, {"old"}),
+    ],
+)  # fmt: skip
+def test_a_selection_takes_what_was_said_before_and_is_not_pinned(
+    given: dict[str, object], taken: set[str]
+) -> None:
+    starts = {"old": NOON - DAY, "pinned": NOON - DAY, "new": NOON, "future": NOON + DAY}
+    rows = {
+        name: {"occurred": Period(start, start), "metadata": {"pinned": True} if name == "pinned" else {}}
+        for name, start in starts.items()
+    }
+    condition = selection_filter(MemorySelection(**given), NOON)  # type: ignore[arg-type]
+    assert {name for name, row in rows.items() if matches(condition, row)} == taken
+
+
+def turn(name: str, day: int | None) -> Document:
+    at = None if day is None else Period(NOON + day * DAY, NOON + day * DAY)
+    return prepared(name, "x", occurred=at).document
+
+
+@pytest.mark.parametrize(
+    ("before", "beyond", "gone"),
+    [
+        (None, None, []),
+        (None, 0, ["c", "d", "b", "a"]),
+        (None, 3, ["a"]),
+        (None, 4, []),
+        (1, None, ["a"]),
+        (2, None, ["b", "a"]),
+        (9, 9, ["c", "d", "b", "a"]),
+        (1, 2, ["b", "a"]),
+    ],
+)
+def test_the_oldest_turns_go_by_age_and_by_number(
+    before: int | None, beyond: int | None, gone: list[str]
+) -> None:
+    turns = [turn("b", 1), turn("undated", None), turn("d", 2), turn("a", 0), turn("c", 3)]
+    limit = None if before is None else NOON + before * DAY
+    assert oldest(turns, before=limit, beyond=beyond) == gone
+
+
+def test_receipts_add_up_in_every_count() -> None:
+    one = MemoryReceipt(ids=("a",), **{name: place for place, name in enumerate(COUNTED, 1)})
+    other = MemoryReceipt(ids=("b", "c"), **dict.fromkeys(COUNTED, 10))
+    both = added(one, other)
+    assert [getattr(both, name) for name in COUNTED] == [11, 12, 13, 14, 15, 16]
+    assert both.ids == ("a", "b", "c")
+
+
+def test_a_result_without_counts_counts_nothing() -> None:
+    assert counts_of(None) == counts_of({}) == dict.fromkeys(COUNTED, 0)
+    assert counts_of({"memories": 3, "facts": "4", "other": 5})["memories"] == 3
+    assert counts_of({"memories": 3, "facts": "4", "other": 5})["facts"] == 0
