@@ -1,0 +1,246 @@
+"""Amounts of time in a query, token by token, and the text that is left when a time is taken out of it."""
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from conspectus.text.times import EPOCH, StreamClock
+from conspectus.time_expressions import ClockFace, find_time
+from conspectus.time_expressions.language import (
+    DAY,
+    ENGLISH,
+    HOUR,
+    MAX_READ,
+    MINUTE,
+    SECOND,
+    Amount,
+    AmountReader,
+    Words,
+)
+
+FACE = ClockFace(
+    StreamClock(),
+    wall=False,
+    first=EPOCH,
+    last=EPOCH + timedelta(hours=1),
+    now=datetime(2026, 1, 5, tzinfo=UTC),
+)
+
+
+def amount(text: str, *, whole: bool = True) -> tuple[Amount, str] | None:
+    """The amount at the start of a text, and the text after it."""
+    words = Words(text)
+    read = AmountReader(words, ENGLISH).amount(0, whole=whole)
+    if read is None:
+        return None
+    return read[0], " ".join(words.text(index) for index in range(read[1], len(words)))
+
+
+@pytest.mark.parametrize(
+    ("text", "seconds", "unit"),
+    [
+        ("5 minutes", 300, MINUTE),
+        ("5.5 minutes", 330, SECOND),
+        ("1.5 hours", 5_400, MINUTE),
+        ("1 minute", 60, MINUTE),
+        ("a minute", 60, MINUTE),
+        ("90s", 90, SECOND),
+        ("90S", 90, SECOND),
+        ("2hrs", 7_200, HOUR),
+        ("3MIN", 180, MINUTE),
+        ("3 days", 3 * DAY, DAY),
+        ("two weeks", 14 * DAY, 7 * DAY),
+        ("1h2m3s", 3_723, SECOND),
+        ("1h2m", 3_720, MINUTE),
+        ("2m30.5s", 150.5, SECOND),
+        ("five minutes", 300, MINUTE),
+        ("twenty minutes", 1_200, MINUTE),
+        ("twenty-five minutes", 1_500, MINUTE),
+        ("twenty five minutes", 1_500, MINUTE),
+        ("ninety nine seconds", 99, SECOND),
+        ("nineteen seconds", 19, SECOND),
+        ("hundred seconds", 100, SECOND),
+        ("a hundred seconds", 100, SECOND),
+        ("a dozen seconds", 12, SECOND),
+        ("a couple of minutes", 120, MINUTE),
+        ("couple of minutes", 120, MINUTE),
+        ("a few hours", 3 * HOUR, HOUR),
+        ("half an hour", 1_800, MINUTE),
+        ("half hour", 1_800, MINUTE),
+        ("a quarter of an hour", 900, MINUTE),
+        ("three quarters of an hour", 2_700, MINUTE),
+        ("half a minute", 30, SECOND),
+        ("half a day", 12 * HOUR, HOUR),
+        ("an hour and a half", 5_400, MINUTE),
+        ("two and a half hours", 9_000, MINUTE),
+        ("2 and a half minutes", 150, SECOND),
+        ("2 hours and a half", 9_000, MINUTE),
+        ("2 days & a half", 2.5 * DAY, HOUR),
+        ("1 hour and 20 minutes", 4_800, MINUTE),
+        ("1 hour 20 minutes and 5 seconds", 4_805, SECOND),
+        ("1 hour, 20 minutes", 3_600, HOUR),
+        ("0 seconds", 0, SECOND),
+    ],
+)
+def test_an_amount_is_read_in_seconds_with_its_finest_unit(text: str, seconds: float, unit: float) -> None:
+    found = amount(text)
+    assert found is not None
+    assert (found[0].seconds, found[0].unit, found[0].describes) == (seconds, unit, False)
+    assert found[1] in {"", ", 20 minutes"}
+
+
+@pytest.mark.parametrize(
+    ("text", "seconds", "left"),
+    [
+        ("5 minutes 10 minutes", 300, "10 minutes"),
+        ("5 minutes and 1 hour", 300, "and 1 hour"),
+        ("5 minutes and a dog", 300, "and a dog"),
+        ("5 minutes and half", 300, "and half"),
+        ("5 minutes a half", 300, "a half"),
+        ("5 minutes and the half", 300, "and the half"),
+        ("5 minutes of fire", 300, "of fire"),
+        ("half of it", None, ""),
+        ("twenty ten seconds", None, ""),
+        ("five apples", None, ""),
+        ("minutes", None, ""),
+        ("5", None, ""),
+        ("-5 minutes", None, ""),
+        ("", None, ""),
+    ],
+)
+def test_an_amount_ends_where_its_units_do(text: str, seconds: float | None, left: str) -> None:
+    found = amount(text)
+    assert (None if found is None else found[0].seconds) == seconds
+    assert found is None or found[1] == left
+
+
+def test_only_a_whole_amount_has_smaller_units() -> None:
+    assert amount("1 hour 20 minutes", whole=False) == (Amount(HOUR, HOUR), "20 minutes")
+    assert amount("1 hour 20 minutes", whole=True) == (Amount(4_800, MINUTE), "")
+
+
+@pytest.mark.parametrize(
+    ("text", "describes"),
+    [
+        ("a five minute timer", True),
+        ("5-minute timer", True),
+        ("5-minutes", True),
+        ("5 minute timer", True),
+        ("1 minute", False),
+        ("one hour", False),
+        ("5 minutes", False),
+    ],
+)
+def test_a_singular_or_a_dash_makes_it_describe_a_thing(text: str, describes: bool) -> None:
+    found = amount(text.removeprefix("a "))
+    assert found is not None
+    assert found[0].describes is describes
+
+
+def test_what_describes_takes_no_smaller_unit() -> None:
+    assert amount("5 hour 20 minutes") == (Amount(5 * HOUR, HOUR, True), "20 minutes")
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("minute", (Amount(60, MINUTE), 1)),
+        ("minutes", (Amount(180, MINUTE), 1)),
+        ("minute and a half", (Amount(90, SECOND), 4)),
+        ("week and a half", (Amount(10.5 * DAY, DAY), 4)),
+        ("second", (Amount(1, SECOND), 1)),
+        ("h", (Amount(3 * HOUR, HOUR), 1)),
+        ("five", None),
+    ],
+)
+def test_a_unit_alone_is_one_and_in_the_plural_a_few(text: str, expected: object) -> None:
+    assert AmountReader(Words(text), ENGLISH).one(0) == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "number", "after"),
+    [
+        ("7", 7, 1),
+        ("7 and a half", 7.5, 4),
+        ("twenty-one", 21, 3),
+        ("ten and a half", 10.5, 4),
+        ("7th", None, 0),
+    ],
+)
+def test_numbers_stand_in_digits_and_words(text: str, number: float | None, after: int) -> None:
+    expected = None if number is None else (number, after)
+    assert AmountReader(Words(text), ENGLISH).number(0) == expected
+
+
+def test_words_beyond_the_ends_are_empty() -> None:
+    words = Words("3PM it's 12:30pm")
+    for index in (-1, 3):
+        assert (words.kind(index), words.text(index), words.ending(index)) == (None, "", "")
+        assert words.number(index) is None
+        assert words.over(index)
+    assert [words.text(index) for index in range(3)] == ["3", "it's", "12:30"]
+    assert [words.ending(index) for index in range(3)] == ["pm", "", "pm"]
+    assert [words.number(index) for index in range(3)] == [None, None, None]
+    assert not words.over(0)
+
+
+def test_no_more_is_read_of_a_query_than_the_limit_says() -> None:
+    filled = "x" * (MAX_READ - 2)
+    assert len(Words(f"{filled} 7")) == 2
+    assert len(Words(f"{filled}  7")) == 1
+    assert Words(f"{filled} 77").text(1) == "7"
+
+
+@pytest.mark.parametrize(
+    ("question", "phrase", "rest"),
+    [
+        ("Who is at the beginning of the video?", "at the beginning of the video", ""),
+        ("a red car at the start, then a dog", "at the start", "a red car, then a dog"),
+        ("a red car at the very end and a dog", "at the very end", "a red car and a dog"),
+        ("a red car in the middle of the video", "in the middle of the video", "a red car"),
+        ("a red car halfway through the video", "halfway through the video", "a red car"),
+        ("a red car halfway through, what color?", "halfway through", "a red car, what color?"),
+        ("how does the film end?", "how does the film end", ""),
+        ("how did the film begin?", "how did the film begin", ""),
+        ("a red car around the 5 minute mark crashes", "around the 5 minute mark", "a red car crashes"),
+        ("five minutes in, a red car crashes", "five minutes in", "a red car crashes"),
+        ("a red car five minutes into the recording", "five minutes into the recording", "a red car"),
+        ("a red car in the first five minutes", "in the first five minutes", "a red car"),
+        ("a red car in the last third", "in the last third", "a red car"),
+        ("a red car in the second half of the talk", "in the second half of the talk", "a red car"),
+        ("a red car in the last minute and a half", "in the last minute and a half", "a red car"),
+        ("a red car (at 12:30) crashes", "at 12:30", "a red car crashes"),
+        ("a red car at 12:30 and at 12:31", "at 12:30", "a red car"),
+        ("before 12:30, after 12:00, a red car", "before 12:30, after 12:00", "a red car"),
+        ("at 12:30 seconds a red car", "at 12:30 seconds", "a red car"),
+        ("what happens between 2 and 3 minutes in the film", "between 2 and 3 minutes in the film", ""),
+    ],
+)
+def test_a_time_is_taken_out_of_the_query_word_for_word(question: str, phrase: str, rest: str) -> None:
+    found = find_time(question, FACE)
+    assert found is not None
+    assert (found.phrase, found.rest) == (phrase, rest)
+
+
+@pytest.mark.parametrize(
+    "question",
+    [
+        "the start line of the race",
+        "a last minute change",
+        "the last minute changes",
+        "how does the fight end",
+        "halfway through the recipe",
+        "the middle of the road",
+        "first half wins",
+        "the fourth third",
+        "a five minute timer",
+        "take five minutes",
+        "half of the people",
+        "the end product",
+        "three days in",
+        "the first 3 days",
+        "5 minute eggs",
+    ],
+)
+def test_what_only_sounds_like_a_time_is_left_in_the_query(question: str) -> None:
+    assert find_time(question, FACE) is None
