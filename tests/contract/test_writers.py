@@ -134,7 +134,7 @@ class Held:
 
     def __init__(self, transactions: Transactions, lock: str | None) -> None:
         self._begun, self._go = Event(), Event()
-        self.task = asyncio.create_task(transactions.write(self._hold, lock=lock))
+        self.task = asyncio.create_task(transactions.write(self._hold, locks={lock}))
 
     def _hold(self, _: Connection) -> bool:
         self._begun.set()
@@ -155,7 +155,7 @@ async def test_writers_of_other_parts_wait_for_nobody(
 ) -> None:
     holding = Held(two[0], held)
     await holding.begun()
-    assert await two[other_process].write(partial(counted, 1), lock=asked) == 1
+    assert await two[other_process].write(partial(counted, 1), locks={asked}) == 1
     await holding.let_go()
 
 
@@ -166,7 +166,7 @@ async def test_writers_of_one_part_take_turns(
 ) -> None:
     holding = Held(two[0], held)
     await holding.begun()
-    waiting = asyncio.create_task(two[other_process].write(partial(counted, 1), lock=asked))
+    waiting = asyncio.create_task(two[other_process].write(partial(counted, 1), locks={asked}))
     assert await asyncio.wait([waiting], timeout=0.2) == (set(), {waiting})
     await holding.let_go()
     assert await waiting == 1
@@ -176,7 +176,7 @@ async def test_one_for_the_whole_database_is_not_overtaken(two: tuple[Transactio
     holding, order = Held(two[0], "a"), list[str]()
     await holding.begun()
     whole = asyncio.create_task(two[0].write(lambda _: order.append("whole")))
-    after = asyncio.create_task(two[0].write(lambda _: order.append("b"), lock="b"))
+    after = asyncio.create_task(two[0].write(lambda _: order.append("b"), locks={"b"}))
     assert await asyncio.wait([whole, after], timeout=0.2) == (set(), {whole, after})
     await holding.let_go()
     await asyncio.gather(whole, after)
@@ -191,7 +191,7 @@ async def test_parts_that_wait_share_a_transaction_with_all_their_locks(
     ended: list[int] = []
     two[0].before_commit(lambda _: ended.append(1))
     asked = [
-        asyncio.create_task(two[0].write(partial(counted, number), lock=f"part {number % 5}"))
+        asyncio.create_task(two[0].write(partial(counted, number), locks={f"part {number % 5}"}))
         for number in range(10)
     ]
     await asyncio.sleep(0)
@@ -204,7 +204,7 @@ async def test_parts_that_wait_share_a_transaction_with_all_their_locks(
 async def test_closing_lets_all_that_waits_be_done(postgres_url: str) -> None:
     records = await open_records(postgres_url)
     asked = [
-        asyncio.create_task(records.transactions.write(partial(counted, number), lock=lock))
+        asyncio.create_task(records.transactions.write(partial(counted, number), locks={lock}))
         for number, lock in enumerate(["a", "b", None, "a", "c", None, "b"])
     ]
     await asyncio.sleep(0)

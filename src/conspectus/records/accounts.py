@@ -1,7 +1,8 @@
 """Users, groups, API keys and grants."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import datetime
+from functools import partial
 from typing import Any
 
 from sqlalchemy import Connection, Row, Table, bindparam, delete, insert, or_, select, update
@@ -11,9 +12,28 @@ from conspectus.model.access import AuditEntry, AuditPage, Grant, Group, Key, Pr
 from conspectus.model.ids import CollectionId, GroupId, KeyId, SourceId, UserId
 from conspectus.records.core.collections import state
 from conspectus.records.core.rows import columns_of, newest_page, to_model, to_moment
-from conspectus.records.core.transactions import SqlStore, cached, reading, writing
+from conspectus.records.core.transactions import (
+    Locks,
+    SqlStore,
+    all_of,
+    cached,
+    name_in,
+    reading,
+    row_of,
+    writing,
+)
 from conspectus.records.feedback import forget_feedback
-from conspectus.records.tables.core import audit, collections, grants, groups, keys, members, sources, users
+from conspectus.records.tables.core import (
+    audit,
+    collections,
+    feedback,
+    grants,
+    groups,
+    keys,
+    members,
+    sources,
+    users,
+)
 from conspectus.records.tables.jobs import connections, jobs
 from conspectus.records.tables.streams import alerts
 from conspectus.text.hashing import stable_id
@@ -97,12 +117,32 @@ def set_user_disabled(connection: Connection, user: UserId, *, disabled: bool) -
     return _by_id(connection, user)
 
 
-def delete_user(connection: Connection, user: UserId, *, transfer_to: UserId | None = None) -> None:
+def find_for_deletion(
+    connection: Connection, user: UserId, transfer_to: UserId | None = None
+) -> tuple[Locks, Callable[[Connection], None]]:
+    """Return the locks for the deletion of a user, and the deletion.
+
+    Its collections get another name, and others lose its alerts and feedback.
+    """
     leaving = _by_id(connection, user)
     follower = None if transfer_to is None else _by_id(connection, transfer_to)
+    locks: set[str | None] = {row_of(users, each.id) for each in (leaving, follower) if each is not None}
+    for table, owner in ((alerts, alerts.c.owner), (feedback, feedback.c.user)):
+        locks |= set(connection.execute(select(table.c.collection).where(owner == user)).scalars())
     owned = connection.execute(
         select(collections.c.id, collections.c.name).where(collections.c.owner == user)
     ).all()
+    for row in owned:
+        locks |= all_of(row.id)
+        if follower is not None:
+            locks.add(name_in(collections, _new_name(row.name, leaving, follower)))
+    return locks, partial(_delete_user, leaving=leaving, follower=follower, owned=owned)
+
+
+def _delete_user(
+    connection: Connection, *, leaving: User, follower: User | None, owned: Sequence[Row[*tuple[Any, ...]]]
+) -> None:
+    user = leaving.id
     if owned and follower is None:
         raise Conflict("user", leaving.name, "owns collections; give `transfer_to`")
     if follower is not None:
@@ -203,8 +243,7 @@ def _audit(connection: Connection, *, after: str | None = None, limit: int) -> A
 
 
 def _hand_over(connection: Connection, row: Row[*tuple[Any, ...]], leaving: User, follower: User) -> None:
-    bare = row.name.removeprefix(f"{leaving.name}/")
-    name = bare if follower.owner else f"{follower.name}/{bare}"
+    name = _new_name(row.name, leaving, follower)
     taken = select(collections.c.id).where(collections.c.name == name, collections.c.id != row.id)
     anothers = select(users.c.id).where(users.c.name == name.partition("/")[0], users.c.id != follower.id)
     prefixed = "/" in name and connection.execute(anothers).first() is not None
@@ -212,6 +251,19 @@ def _hand_over(connection: Connection, row: Row[*tuple[Any, ...]], leaving: User
         raise Conflict("collection", name, "is taken; rename one of the two")
     chosen = update(collections).where(collections.c.id == row.id)
     connection.execute(chosen.values(owner=follower.id, name=name))
+
+
+def _new_name(name: str, leaving: User, follower: User) -> str:
+    """Return the name of a collection for its new owner."""
+    bare = name.removeprefix(f"{leaving.name}/")
+    return bare if follower.owner else f"{follower.name}/{bare}"
+
+
+def _grant_locks(grant: Grant) -> Locks:
+    """Return the locks of all rows that a grant refers to."""
+    grantee = row_of(users if grant.grantee.kind == "user" else groups, grant.grantee.id)
+    place = {row_of(collections, grant.collection), grantee}
+    return place if grant.source is None else {*place, row_of(sources, grant.source)}
 
 
 def _by_id(connection: Connection, user: UserId) -> User:
@@ -239,25 +291,28 @@ def _to_key(row: Sequence[Any]) -> Key:
 class SqlAccounts(SqlStore):
     """The methods of the port `Accounts`, each as one transaction; see the port for their docs."""
 
-    add_user = writing(add_user, lock=lambda user: "user names")
-    set_user_disabled = writing(set_user_disabled, lock=lambda user, **_: f"user {user}")
-    delete_user = writing(delete_user, long=True)
+    add_user = writing(add_user, locks=lambda user: {name_in(users, user.name)})
+    set_user_disabled = writing(set_user_disabled, locks=lambda user, **_: {row_of(users, user)})
     users = reading(all_users)
     user = cached(find_user, single=True)
-    add_group = writing(add_group, lock=lambda group: "group names")
-    delete_group = writing(delete_group)
+    add_group = writing(add_group, locks=lambda group: {name_in(groups, group.name)})
+    delete_group = writing(delete_group, locks=lambda group: {row_of(groups, group)})
     groups = reading(all_groups)
     members = reading(members_of)
-    join = writing(join, lock=lambda group, user: f"group {group}")
-    leave = writing(leave, lock=lambda group, user: f"group {group}")
-    add_key = writing(add_key, lock=lambda key, secret_hash: f"key {key.id}")
+    join = writing(join, locks=lambda group, user: {row_of(groups, group), row_of(users, user)})
+    leave = writing(leave, locks=lambda group, user: {row_of(groups, group)})
+    add_key = writing(add_key, locks=lambda key, secret_hash: {row_of(users, key.user)})
     key = cached(find_key, single=True)
     keys = reading(keys_of)
-    revoke_key = writing(revoke_key, lock=lambda key, at: f"key {key}")
-    used = writing(used, lock=lambda key, at: f"key {key}")
-    put_grant = writing(put_grant, lock=lambda grant: grant.collection)
-    revoke = writing(revoke, lock=lambda collection, *_: collection)
+    revoke_key = writing(revoke_key, locks=lambda key, at: {row_of(keys, key)})
+    used = writing(used, locks=lambda key, at: {row_of(keys, key)})
+    put_grant = writing(put_grant, locks=_grant_locks)
+    revoke = writing(revoke, locks=lambda collection, *_: {row_of(collections, collection)})
     grants = reading(grants_on)
     grants_of = cached(grants_of, single=True)
-    add_audit = writing(add_audit, lock=lambda entry: f"audit {entry.id}")
+    add_audit = writing(add_audit, locks=lambda entry: {row_of(collections, entry.collection)})
     audit = reading(_audit)
+
+    async def delete_user(self, user: UserId, *, transfer_to: UserId | None = None) -> None:
+        find = partial(find_for_deletion, user=user, transfer_to=transfer_to)
+        await self.transactions.write_found(find, long=True)

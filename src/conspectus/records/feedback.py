@@ -19,8 +19,8 @@ from conspectus.records.core.rows import (
     rows_in,
     run_in,
 )
-from conspectus.records.core.transactions import SqlStore, only, reading, writing, writing_at
-from conspectus.records.tables.core import chunks, documents, feedback
+from conspectus.records.core.transactions import Locks, SqlStore, reading, row_of, writing
+from conspectus.records.tables.core import chunks, documents, feedback, users
 from conspectus.text.times import from_microseconds
 
 _JOINED = feedback.join(chunks, chunks.c.id == feedback.c.chunk).join(
@@ -78,6 +78,11 @@ def _add(
     _changed(connection, set(collections.values()))
 
 
+def _locks(given: Sequence[Feedback]) -> Locks:
+    """Return the locks of the collections, and of the users: a deleted one loses its feedback."""
+    return {lock for each in given for lock in (each.collection, row_of(users, each.user))}
+
+
 def _get(connection: Connection, wanted: str) -> Feedback | None:
     row = connection.execute(_WHOLE.where(feedback.c.id == wanted)).first()
     return None if row is None else _to_feedback(row)
@@ -126,8 +131,8 @@ def _to_feedback(row: Row[*tuple[Any, ...]]) -> Feedback:
 class SqlFeedback(SqlStore):
     """The methods of the port `FeedbackStore`, each as one transaction; see the port for their docs."""
 
-    add = writing(_add, lock=lambda given, **_: only(each.collection for each in given))
+    add = writing(_add, locks=lambda given, **_: _locks(given))
     get = reading(_get)
-    delete = writing_at(_delete, rows=lambda wanted: (feedback, [wanted]))
+    delete = writing(_delete, rows=feedback)
     judgments = reading(_judgments)
     list = reading(_page)

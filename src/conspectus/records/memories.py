@@ -27,6 +27,7 @@ from conspectus.model.ids import CollectionId, DocumentId, JobId, SourceId, User
 from conspectus.model.memory import FACT, KNOWN_FROM, PINNED, ChangesSince, MemoryReceipt, Retention
 from conspectus.model.records import Document, Metadata, Source, SourceKind
 from conspectus.ports.memories import HomeSpan, StoredRetention, Totals
+from conspectus.records.core.collections import state
 from conspectus.records.core.dialects import as_list, given, kind_of
 from conspectus.records.core.filters import Condition, compile_filter
 from conspectus.records.core.reads import texts_of, with_texts
@@ -43,7 +44,7 @@ from conspectus.records.core.rows import (
     to_moment,
     to_source,
 )
-from conspectus.records.core.transactions import SqlStore, cached, reading, writing, writing_at
+from conspectus.records.core.transactions import SqlStore, cached, reading, row_of, writing
 from conspectus.records.deletion import delete_documents
 from conspectus.records.graph.reads import resting_edges
 from conspectus.records.tables.core import (
@@ -51,6 +52,7 @@ from conspectus.records.tables.core import (
     REMEMBERED,
     VERSIONED,
     chunks,
+    collections,
     deleted_memories,
     documents,
     retentions,
@@ -357,6 +359,7 @@ def _put_retention(connection: Connection, rule: StoredRetention) -> None:
     }
     same = update(retentions).where(retentions.c.id == rule.id)
     if connection.execute(same.values(values)).rowcount == 0:
+        state(connection, rule.collection)
         connection.execute(insert(retentions), {"id": rule.id, **values})
 
 
@@ -405,8 +408,11 @@ class SqlMemories(SqlStore):
     since = reading(_since)
     has_versions = reading(_has_versions)
 
-    _forget = writing_at(forget, rows=lambda memories, **_: (documents, memories))
-    _forget_and_count = writing(forget)
+    _forget = writing(
+        forget,
+        rows=documents,
+        locks=lambda *_, job, **__: set() if job is None else {row_of(jobs, job)},
+    )
 
     async def forget(
         self,
@@ -420,14 +426,15 @@ class SqlMemories(SqlStore):
         if dry_run:
             work = partial(forget, memories=memories, pinned=pinned, now=now, dry_run=True, job=None)
             return await self.transactions.read(work)
-        # A job is changed by its worker, too, under another lock.
-        deletes = self._forget if job is None else self._forget_and_count
-        return await deletes(memories, pinned=pinned, now=now, dry_run=False, job=job)
+        return await self._forget(memories, pinned=pinned, now=now, dry_run=False, job=job)
 
     histories = reading(histories)
     spans = reading(spans)
     names = reading(names)
-    put_retention = writing(_put_retention, lock=lambda rule: f"retention {rule.id}")
-    drop_retention = writing(_drop_retention, lock=lambda id: f"retention {id}")
+    put_retention = writing(
+        _put_retention,
+        locks=lambda rule: {row_of(collections, rule.collection), row_of(retentions, rule.id)},
+    )
+    drop_retention = writing(_drop_retention, locks=lambda id: {row_of(retentions, id)})
     retentions = reading(_retentions)
-    ran = writing(_ran, lock=lambda id, at: f"retention {id}")
+    ran = writing(_ran, locks=lambda id, at: {row_of(retentions, id)})

@@ -19,19 +19,30 @@ from conspectus.records.core.changes import SHARED, changes_since
 from conspectus.records.core.collections import state
 from conspectus.records.core.database import DatabaseAccess, bring_up_to_date, database_at, guarded
 from conspectus.records.core.transactions import (
+    Locks,
     SqlStore,
     Transactions,
+    all_of,
     cached,
     cached_rows,
     joining,
-    only,
+    name_in,
     reading,
+    row_of,
     writing,
-    writing_at,
 )
 from conspectus.records.core.writes import write
 from conspectus.records.streams import timeline as timelines
-from conspectus.records.tables.core import changes, chunks, collections, counters, documents, sources, vectors
+from conspectus.records.tables.core import (
+    changes,
+    chunks,
+    collections,
+    counters,
+    documents,
+    sources,
+    users,
+    vectors,
+)
 from conspectus.text.hashing import content_hash
 
 BATCH = 1_000
@@ -150,6 +161,10 @@ def _counters(connection: Connection) -> Iterator[str]:
                 yield f"counter {name} of {collection}: would give out numbers that are in use"
 
 
+def _locks_of_change(collection: CollectionId, *, name: str | None = None, **_: object) -> Locks:
+    return all_of(collection) if name is None else {*all_of(collection), name_in(collections, name)}
+
+
 async def open_records(
     address: str | Path,
     *,
@@ -182,20 +197,27 @@ class SqlRecords(SqlStore):
         seen = self.transactions.visible_to(person)
         return self if seen is self.transactions else SqlRecords(seen)
 
-    create_collection = writing(collection_rows.create_collection, lock=lambda collection: "collection names")
+    create_collection = writing(
+        collection_rows.create_collection,
+        locks=lambda collection: {name_in(collections, collection.name), row_of(users, collection.owner)},
+    )
     collection = cached(collection_rows.find_collection, single=True)
-    change_collection = writing(collection_rows.change_collection)
+    change_collection = writing(collection_rows.change_collection, locks=_locks_of_change)
     collections = reading(collection_rows.all_collections)
-    delete_collection = writing(deletion.delete_collection, long=True)
-    put_source = writing(collection_rows.put_source, lock=lambda source: source.collection)
-    change_source = writing_at(collection_rows.change_source, rows=lambda source, **_: (sources, [source]))
-    delete_source = writing_at(deletion.delete_source, rows=lambda source: (sources, [source]), long=True)
+    delete_collection = writing(deletion.delete_collection, locks=all_of, long=True)
+    put_source = writing(collection_rows.put_source, locks=lambda source: {source.collection})
+    change_source = writing(collection_rows.change_source, rows=sources)
+    delete_source = writing(
+        deletion.delete_source, rows=sources, locks=lambda source: {row_of(sources, source)}, long=True
+    )
     sources = reading(collection_rows.sources_of)
     find_with_sources = cached(collection_rows.find_with_sources, single=True)
     write = joining(
         partial(write, deletion.delete_extracted),
-        lock=lambda batch: only(each.document.collection for each in batch),
+        locks=lambda batch: {each.document.collection for each in batch},
     )
+    delete = writing(deletion.delete_documents, rows=documents)
+    fail = writing(embeddings.fail, rows=documents)
     documents = reading(reads.documents_by_id)
     list = reading(reads.list_documents)
     list_by_key = reading(reads.list_by_key)
@@ -203,7 +225,6 @@ class SqlRecords(SqlStore):
     text = reading(reads.text_of)
     texts = reading(reads.texts_of)
     document_chunks = reading(reads.document_chunks)
-    delete = writing_at(deletion.delete_documents, rows=lambda ids, **_: (documents, ids))
     thread = reading(reads.read_thread)
     latest = reading(reads.latest)
     beginnings = reading(reads.beginnings)
@@ -218,9 +239,8 @@ class SqlRecords(SqlStore):
     oldest_unembedded = reading(embeddings.oldest_unembedded)
     hydrate = cached_rows(reads.chunks_by_id)
     count_unembedded = reading(embeddings.count_unembedded)
-    put_vectors = writing(embeddings.put_vectors, lock=lambda collection, *_: collection)
-    fail = writing_at(embeddings.fail, rows=lambda document, error: (documents, [document]))
-    switch_space = writing(embeddings.switch_space, lock=lambda collection, space: collection, long=True)
+    put_vectors = writing(embeddings.put_vectors, locks=lambda collection, *_: {collection})
+    switch_space = writing(embeddings.switch_space, locks=lambda collection, space: {collection}, long=True)
 
     def reader(self, collection: CollectionId, space: EmbeddingSpace | None) -> Reader:
         """Return the restricted interface for an index."""
@@ -233,14 +253,14 @@ class SqlRecords(SqlStore):
         own = self.transactions.database.problems
         return await self.transactions.read(lambda connection: own(connection) + problems(connection))
 
-    begin_purge = writing(deletion.begin_purge, lock=lambda collection: collection)
+    begin_purge = writing(deletion.begin_purge, locks=lambda collection: {collection})
     unfinished_purges = reading(deletion.unfinished_purges)
 
     async def purge(self, done: Sequence[str] = ()) -> None:
         """Return when no file of the store contains deleted content. Raises StorageBusy."""
         await self.transactions.write(deletion.delete_copies)
         await self.transactions.alone(self.transactions.database.erase)
-        await self.transactions.write(partial(deletion.end_purges, done=done), lock="ended purges")
+        await self.transactions.write(partial(deletion.end_purges, done=done), locks={"ended purges"})
 
     async def close(self) -> None:
         """Wait for running work, then close connections and threads."""

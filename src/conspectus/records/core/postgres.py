@@ -1,10 +1,9 @@
 """PostgreSQL: connections, locks, checks and erasure.
 
-A transaction that writes to a collection holds the collection's lock from beginning to end: what it reads
-cannot change meanwhile, and its numbers are in commit order. A transaction that writes to more holds the lock
-of the whole database, as in SQLite. All locks and, behind a pooler, all settings end with their transaction,
-because the next transaction may get another connection. A direct connection keeps its settings and prepared
-statements.
+A transaction that writes holds the locks of what it looks at and changes from beginning to end: that cannot
+change meanwhile, and the numbers of a collection are in commit order. All locks and, behind a pooler, all
+settings end with their transaction, because the next one may get another connection. A direct connection
+keeps its settings and prepared statements.
 """
 
 import hashlib
@@ -43,6 +42,8 @@ _LATEST: Final = "BEGIN ISOLATION LEVEL READ COMMITTED"
 DRIVER = "postgresql+psycopg"
 STATEMENT_SECONDS = 120
 _WRITE_LOCK, _MIGRATION_LOCK = 0x436F6E73_0001, 0x436F6E73_0002
+MAX_LOCKS: Final = 512
+"""The server has room for a few thousand locks of all transactions together; more than these are one."""
 _WHOLE = f"pg_advisory_xact_lock({_WRITE_LOCK})"
 _PART = f"pg_advisory_xact_lock_shared({_WRITE_LOCK})"
 _SETTINGS: Final = {"standard_conforming_strings": "on", "array_nulls": "on", "extra_float_digits": "1"}
@@ -82,7 +83,7 @@ class PostgresDatabase:
 
     def writing_to(self, locks: Set[str | None]) -> Engine:
         """Return transactions that hold these locks, or with None the write lock."""
-        if None in locks:
+        if None in locks or len(locks) > MAX_LOCKS:
             return self.writing
         # Locks are taken in one order, to prevent deadlocks.
         numbers = sorted(lock_number(lock) for lock in locks if lock is not None)

@@ -7,7 +7,7 @@ for every statement.
 import asyncio
 import os
 import time
-from collections.abc import Callable, Coroutine, Hashable, Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import Callable, Coroutine, Hashable, Iterator, Mapping, Sequence, Set
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -21,6 +21,7 @@ from typing import Any, Concatenate, Final, ParamSpec, TypeAlias, TypeVar
 from sqlalchemy import Connection, Table, select
 
 from conspectus.errors import ConspectusError, ForkedEngine, StorageError
+from conspectus.model.ids import CollectionId
 from conspectus.ports.jobs import Commits
 from conspectus.records.core.database import Database, guarded, transact
 from conspectus.records.core.dialects import (
@@ -32,12 +33,34 @@ from conspectus.records.core.dialects import (
     run_all,
 )
 from conspectus.records.core.inline import AT_ONCE
+from conspectus.records.tables.core import collections
 
 Work: TypeAlias = Callable[[Connection], Any]
 Finish: TypeAlias = Callable[[Connection], None]
 Joined: TypeAlias = Callable[[Connection, Sequence[Any]], Sequence[Any]]
 """A function that does many units of work as one; it returns their results in order."""
+Locks: TypeAlias = Set[str | None]
+"""Names of what a unit of work looks at and changes; the id of a collection names its documents."""
 _Ended: TypeAlias = tuple[Any, BaseException | None]
+
+WHOLE: Final[Locks] = frozenset({None})
+"""The lock of the whole database."""
+
+
+def row_of(table: Table, id: object) -> str:
+    """Return the lock of a row. That of a collection keeps it from being deleted or renamed."""
+    return f"{table.name} {id}"
+
+
+def name_in(table: Table, name: str) -> str:
+    """Return the lock of a name that one row of a table may have."""
+    return f"{table.name} called {name}"
+
+
+def all_of(collection: CollectionId) -> Locks:
+    """Return the locks of a collection: of its documents and of its row."""
+    return {collection, row_of(collections, collection)}
+
 
 MAX_BATCH: Final = 32
 """PostgreSQL caches up to 64 savepoints of a transaction for concurrent readers."""
@@ -50,14 +73,14 @@ SECONDS: Final = 0.25
 
 @dataclass(slots=True, eq=False)
 class Waiting:
-    """A unit of work in the queue. `lock` names what it writes to; None for the whole database.
+    """A unit of work in the queue. `locks` name what it looks at and changes.
 
     It shares its transaction unless it is `alone`. `record` runs after the work, in the same savepoint. Units
     that have the same `joined` are done by one call with their items.
     """
 
     work: Callable[[Any], Any]
-    lock: str | None
+    locks: Locks
     alone: bool
     record: Finish | None = None
     joined: Joined | None = None
@@ -107,14 +130,14 @@ class WriteQueue:
         self._closed = False
 
     def write(self, unit: "Waiting") -> "Future[Any]":
-        """Run a unit in a transaction that holds its lock. Raises RuntimeError if the queue is closed."""
+        """Run a unit in a transaction that holds its locks. Raises RuntimeError if the queue is closed."""
         if not self._database.locks_parts:
-            unit.lock = None
+            unit.locks = WHOLE
         return self._queue(unit)
 
     def submit(self, job: Callable[[], Any]) -> "Future[Any]":
         """Run a function while no unit writes. Raises RuntimeError if the queue is closed."""
-        return self._queue(Waiting(lambda _: job(), None, alone=True, transaction=False))
+        return self._queue(Waiting(lambda _: job(), WHOLE, alone=True, transaction=False))
 
     def close(self) -> None:
         """Finish all queued units."""
@@ -144,12 +167,12 @@ class WriteQueue:
         with self._mutex:
             if len(self._running) == self._database.writers:
                 return batch
-            passed = {each.lock for running in self._running for each in running}
+            passed = set[str | None]().union(*(each.locks for each in chain(*self._running)))
             for waiting in list(self._waiting):
                 if None in passed:
                     break
                 if not self._joins(waiting, batch, passed):
-                    passed.add(waiting.lock)
+                    passed |= waiting.locks
                 elif waiting.start():
                     batch.append(waiting)
                     self._waiting.remove(waiting)
@@ -159,20 +182,20 @@ class WriteQueue:
                 self._running.append(batch)
         return batch
 
-    @staticmethod
-    def _joins(waiting: Waiting, batch: Sequence[Waiting], passed: Set[str | None]) -> bool:
+    def _joins(self, waiting: Waiting, batch: Sequence[Waiting], passed: Locks) -> bool:
         """Return whether a unit may join a batch, ahead of units with the skipped locks."""
-        if waiting.lock in passed or (waiting.lock is None and passed):
+        whole = None in waiting.locks
+        if waiting.locks & passed or (whole and (passed or self._running)):
             return False
         if not batch:
             return True
-        like = waiting.lock is not None or batch[0].lock is None
+        like = not whole or None in batch[0].locks
         return like and len(batch) < MAX_BATCH and not (waiting.alone or batch[0].alone)
 
     def _do(self, batch: Sequence[Waiting]) -> list[_Ended]:
         if not batch[0].transaction:
             return [(batch[0].work(None), None)]
-        engine = self._database.writing_to({each.lock for each in batch})
+        engine = self._database.writing_to(frozenset().union(*(each.locks for each in batch)))
         if len(batch) > 1:
             return transact(self._database, engine, partial(self._together, batch))
         return [(transact(self._database, engine, partial(self._single, batch[0].do)), None)]
@@ -348,21 +371,35 @@ class Transactions:
             self._watching.reset(token)
 
     async def write(
-        self, work: Callable[[Connection], Result], *, lock: str | None = None, long: bool = False
+        self, work: Callable[[Connection], Result], *, locks: Locks = WHOLE, long: bool = False
     ) -> Result:
-        """Run a function with the write lock; committed on return, rolled back on an exception.
+        """Run a function with locks; committed on return, rolled back on an exception.
 
-        `lock` names everything that the unit reads and changes, such as a collection: on a server, units with
-        other locks run concurrently. None locks the whole database. Units that wait at the same time share a
-        transaction, unless they are `long`; none may rely on being alone in it.
+        They name everything that the unit looks at and changes, such as a collection: on a server, units with
+        other locks run concurrently. Units that wait at the same time share a transaction, unless they are
+        `long`; none may rely on being alone in it.
         """
-        result: Result = await self._write(Waiting(work, lock, long, self._recorded.get()))
+        result: Result = await self._write(Waiting(work, locks, long, self._recorded.get()))
         return result
 
-    async def write_joined(self, joined: Joined, item: Any, *, lock: str | None, long: bool) -> Any:
+    async def write_found(
+        self, find: Callable[[Connection], tuple[Locks, Callable[[Connection], Result]]], *, long: bool
+    ) -> Result:
+        """Run the function that `find` returns with the locks that it returns.
+
+        It is called first, and again under these locks; if it then needs others, it gets those as well.
+        """
+        locks = (await self.read(find))[0] if self.database.locks_parts else WHOLE
+        while True:
+            needed, done = await self.write(partial(_if_locked, find, locks), locks=locks, long=long)
+            if done is not None:
+                return done[0]
+            locks |= needed
+
+    async def write_joined(self, joined: Joined, item: Any, *, locks: Locks, long: bool) -> Any:
         """Write as `write` does. Units of the same function that wait at the same time are one call of it."""
         unit = Waiting(
-            lambda connection: joined(connection, [item])[0], lock, long, self._recorded.get(), joined, item
+            lambda connection: joined(connection, [item])[0], locks, long, self._recorded.get(), joined, item
         )
         return await self._write(unit)
 
@@ -461,87 +498,78 @@ def cached_rows(
     return method
 
 
+def _if_locked(
+    find: Callable[[Connection], tuple[Locks, Callable[[Connection], Result]]],
+    locks: Locks,
+    connection: Connection,
+) -> tuple[Locks, tuple[Result] | None]:
+    """Return the needed locks, and what the function returned if it has them."""
+    needed, work = find(connection)
+    return needed, (work(connection),) if None in locks or needed <= locks else None
+
+
 def writing(
     work: Callable[Concatenate[Connection, P], Result],
     *,
+    locks: Callable[P, Locks] | None = None,
+    rows: Table | None = None,
     long: bool = False,
-    lock: Callable[P, str | None] | None = None,
 ) -> Callable[Concatenate[Any, P], Coroutine[Any, Any, Result]]:
     """Make a method of a function that writes, also with many rows.
 
-    `lock` returns the sufficient lock from the arguments.
+    `locks` returns locks from the arguments. With `rows`, the first argument is the id of a row of that
+    table, or several, and the collections of these are locked, too. Without either, it is the whole database.
     """
 
     @wraps(work)
     async def method(self: SqlStore, /, *args: P.args, **kwargs: P.kwargs) -> Result:
-        many = any(_is_many(each) for each in (*args, *kwargs.values()))
+        many = long or any(_is_many(each) for each in (*args, *kwargs.values()))
+        named = frozenset() if locks is None else locks(*args, **kwargs)
+        if rows is not None and self.transactions.database.locks_parts:
+            call: Callable[..., Result] = work
+            find = partial(
+                _at_rows, rows, named, lambda ids, each: call(each, ids, *args[1:], **kwargs), args[0]
+            )
+            return await self.transactions.write_found(find, long=many)
         return await self.transactions.write(
-            lambda connection: work(connection, *args, **kwargs),
-            lock=None if lock is None else lock(*args, **kwargs),
-            long=long or many,
+            lambda connection: work(connection, *args, **kwargs), locks=named or WHOLE, long=many
         )
 
     return method
 
 
+def _at_rows(
+    table: Table, named: Locks, work: Callable[[Any, Connection], Result], asked: Any, connection: Connection
+) -> tuple[Locks, Callable[[Connection], Result]]:
+    """Return the locks of the rows' collections, and the work on those rows that exist.
+
+    Rows never move to another collection, but one that does not exist may be added to any. So it is left out
+    of several; a single one needs the whole database.
+    """
+    ids = [asked] if isinstance(asked, str) else asked
+    chosen = select(table.c.id, table.c.collection).where(table.c.id.in_(given("ids")))
+    rows = connection.execute(chosen, {"ids": as_list(list(dict.fromkeys(ids)))})
+    found = {row.id: row.collection for row in rows}
+    if isinstance(asked, str):
+        return named | (set(found.values()) or WHOLE), partial(work, asked)
+    return named | set(found.values()), partial(work, [each for each in asked if each in found])
+
+
 def joining(
     work: Callable[[Connection, Sequence[Sequence[Item]]], Sequence[Result]],
     *,
-    lock: Callable[[Sequence[Item]], str | None],
+    locks: Callable[[Sequence[Item]], Locks],
 ) -> Callable[[Any, Sequence[Item]], Coroutine[Any, Any, Result]]:
     """Make a method that writes items of one caller of a function that writes those of many."""
 
     @wraps(work)
     async def method(self: SqlStore, items: Sequence[Item], /) -> Result:
         result: Result = await self.transactions.write_joined(
-            work, items, lock=lock(items), long=_is_many(items)
+            work, items, locks=locks(items), long=_is_many(items)
         )
         return result
 
     return method
-
-
-def writing_at(
-    work: Callable[Concatenate[Connection, P], Result],
-    *,
-    rows: Callable[P, tuple[Table, Sequence[str]]],
-    long: bool = False,
-) -> Callable[Concatenate[Any, P], Coroutine[Any, Any, Result]]:
-    """Make a method that writes to the collection of some rows, which are given by table and ids.
-
-    Their collection is read first, and again under its lock: rows never move to another collection, but one
-    may be new or gone. Unknown rows and those of several collections need the whole database.
-    """
-
-    @wraps(work)
-    async def method(self: SqlStore, /, *args: P.args, **kwargs: P.kwargs) -> Result:
-        transactions, find = self.transactions, partial(_collection_of, *rows(*args, **kwargs))
-        many = long or any(_is_many(each) for each in (*args, *kwargs.values()))
-
-        def there(connection: Connection) -> tuple[Result] | None:
-            return (work(connection, *args, **kwargs),) if find(connection) == lock else None
-
-        lock = await transactions.read(find) if transactions.database.locks_parts else None
-        done = await transactions.write(there, lock=lock, long=many) if lock is not None else None
-        if done is not None:
-            return done[0]
-        return await transactions.write(lambda connection: work(connection, *args, **kwargs), long=many)
-
-    return method
-
-
-def _collection_of(table: Table, ids: Sequence[str], connection: Connection) -> str | None:
-    """Return the collection that all these rows exist in, if there is one."""
-    wanted = list(dict.fromkeys(ids))
-    chosen = select(table.c.collection).where(table.c.id.in_(given("ids")))
-    found = connection.execute(chosen, {"ids": as_list(wanted)}).scalars().all()
-    return found[0] if len(set(found)) == 1 and len(found) == len(wanted) else None
-
-
-def only(collections: Iterable[str]) -> str | None:
-    """Return the lock of the only collection; None, for the whole database, if there is no or another one."""
-    found = set(collections)
-    return found.pop() if len(found) == 1 else None
 
 
 def autocommitted(

@@ -257,8 +257,8 @@ class SqlNames(SqlStore):
 
     passages = reading(_passages)
     counts = reading(_counts)
-    put = writing(_put, lock=lambda collection, found: collection)
+    put = writing(_put, locks=lambda collection, found: {collection})
     unread = reading(_unread)
     has_unread = cached(_has_unread)
     count_unread = reading(_count_unread)
-    enable = writing(_enable, lock=lambda collection, on: collection)
+    enable = writing(_enable, locks=lambda collection, on: {collection})

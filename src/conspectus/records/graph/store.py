@@ -38,7 +38,7 @@ from conspectus.model.ids import SourceId
 from conspectus.ports.graphs import Adding
 from conspectus.records.core.changes import allocate
 from conspectus.records.core.rows import IDS, rows_in, to_moment
-from conspectus.records.core.transactions import FEW, SqlStore, Transactions, only, reading, writing_at
+from conspectus.records.core.transactions import FEW, SqlStore, Transactions, reading, writing
 from conspectus.records.graph import reads, writes
 from conspectus.records.graph.reads import (
     at,
@@ -252,11 +252,9 @@ class SqlGraphs(SqlStore):
 
     async def add(self, adding: Adding) -> Sequence[GraphWritten]:
         long = len(adding.nodes) + len(adding.edges) > FEW
-        lock = only(
-            graph.collection
-            for graph in (*(each.graph for each in adding.nodes), *(each.graph for each in adding.edges))
-        )
-        return await self.transactions.write(partial(writes.add, adding=adding), lock=lock, long=long)
+        graphs = (*(each.graph for each in adding.nodes), *(each.graph for each in adding.edges))
+        locks = {graph.collection for graph in graphs}
+        return await self.transactions.write(partial(writes.add, adding=adding), locks=locks, long=long)
 
     nodes_by_id = reading(nodes_by_id)
     nodes = reading(node_page)
@@ -278,10 +276,10 @@ class SqlGraphs(SqlStore):
             partial(reads.walk, graphs=graphs, starts=starts, traversal=walk, bounds=bounds)
         )
 
-    delete_nodes = writing_at(delete_nodes, rows=lambda graph, ids: (sources, [graph]), long=True)
-    delete_edges = writing_at(delete_edges, rows=lambda graph, ids: (sources, [graph]))
+    delete_nodes = writing(delete_nodes, rows=sources, long=True)
+    delete_edges = writing(delete_edges, rows=sources)
     summary = reading(summary)
     at = reading(at)
-    merge = writing_at(merge, rows=lambda graph, *_: (sources, [graph]))
-    split = writing_at(split, rows=lambda graph, *_: (sources, [graph]))
+    merge = writing(merge, rows=sources)
+    split = writing(split, rows=sources)
     events = reading(event_list)

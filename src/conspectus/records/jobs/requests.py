@@ -105,7 +105,7 @@ class SqlRequestLog(SqlStore):
     async def add(self, requests: Sequence[EmbeddingRequest]) -> None:
         """Store requests. Their ids are assigned here."""
         if requests:
-            await self.transactions.write(partial(_add, logged=requests), lock="embedding requests")
+            await self.transactions.write(partial(_add, logged=requests), locks={"embedding requests"})
 
     page = reading(_page)
     totals = reading(_totals)
@@ -152,7 +152,7 @@ class SqlIdempotencyStore(SqlStore):
         created = to_microseconds(at)
         row = {"person": person, "key": key, "fingerprint": fingerprint, "created": created}
         begin = partial(_begin, row=row, seconds=self._seconds)
-        kept = await self._write(begin, lock=_lock(person, key))
+        kept = await self._write(begin, locks={_lock(person, key)})
         if kept is None:
             self._claims[person, key] = created
         return kept
@@ -166,7 +166,7 @@ class SqlIdempotencyStore(SqlStore):
             return
         try:
             finish = partial(_finish, claim=_is(person, key, created), answer=answer)
-            await self._write(finish, lock=_lock(person, key))
+            await self._write(finish, locks={_lock(person, key)})
         except StorageError:
             self._claims.setdefault((person, key), created)
             raise
@@ -176,9 +176,9 @@ class SqlIdempotencyStore(SqlStore):
             {"of": person, "named": key, "at": created} for (person, key), created in self._claims.items()
         ]
         if claims:
-            await self._write(partial(_renew, claims=claims, seconds=self._seconds), lock=_OTHERS)
+            await self._write(partial(_renew, claims=claims, seconds=self._seconds), locks={_OTHERS})
 
-    forget = writing(_forget, lock=lambda before: _OTHERS)
+    forget = writing(_forget, locks=lambda before: {_OTHERS})
 
     async def give_back(self) -> int:
         everything = self._alone and not self._claims

@@ -41,7 +41,8 @@ from conspectus.ports.jobs import JobPlace, JobScope
 from conspectus.private import make_file, make_folder
 from conspectus.records.core.collections import state
 from conspectus.records.core.rows import columns_of, newest_page, to_columns, to_model
-from conspectus.records.core.transactions import SqlStore, Transactions, reading, writing
+from conspectus.records.core.transactions import SqlStore, Transactions, reading, row_of, writing
+from conspectus.records.tables.core import collections
 from conspectus.records.tables.jobs import connections, job_files, job_secrets, jobs
 from conspectus.text.times import from_microseconds, to_microseconds
 
@@ -140,6 +141,7 @@ def _put_connection(connection: Connection, wiki: Wiki) -> Wiki:
     values = columns_of(wiki)
     same = connections.c.id == wiki.id
     if connection.execute(update(connections).where(same).values(values)).rowcount == 0:
+        state(connection, wiki.collection)
         connection.execute(insert(connections), values)
     return wiki
 
@@ -157,14 +159,17 @@ def _delete_connection(connection: Connection, wiki: str) -> bool:
 class SqlJobStore(SqlStore):
     """The methods of the port `Ledger`, each as one transaction."""
 
-    add = writing(_add, lock=lambda job: job.collection)
+    add = writing(_add, locks=lambda job: {row_of(collections, job.collection), row_of(jobs, job.id)})
     job = reading(_job)
-    change = writing(_change, lock=lambda job, **_: f"job {job}")
+    change = writing(_change, locks=lambda job, **_: {row_of(jobs, job)})
     jobs = reading(_jobs)
     report = reading(_report)
     connections = reading(_connections)
-    put_connection = writing(_put_connection)
-    delete_connection = writing(_delete_connection)
+    put_connection = writing(
+        _put_connection,
+        locks=lambda wiki: {row_of(collections, wiki.collection), row_of(connections, wiki.id)},
+    )
+    delete_connection = writing(_delete_connection, locks=lambda wiki: {row_of(connections, wiki)})
 
 
 PART: Final = 1 << 20

@@ -38,8 +38,8 @@ from conspectus.records.core.rows import (
     to_model,
     to_number,
 )
-from conspectus.records.core.transactions import SqlStore, only, reading, writing
-from conspectus.records.tables.core import collections, counters, documents
+from conspectus.records.core.transactions import SqlStore, reading, row_of, writing
+from conspectus.records.tables.core import collections, counters, documents, users
 from conspectus.records.tables.streams import alert_events as events
 from conspectus.records.tables.streams import alerts
 from conspectus.text.times import from_microseconds, runs, to_microseconds
@@ -248,14 +248,14 @@ def _to_match(row: Row[*tuple[Any, ...]]) -> AlertMatch:
 class SqlAlerts(SqlStore):
     """The methods of the port `Alerts`, each as one transaction."""
 
-    put = writing(_put)
+    put = writing(_put, locks=lambda alert, **_: {alert.collection, row_of(users, alert.owner)})
     alert = reading(_alert)
     owned = reading(_owned)
-    delete = writing(_delete)
+    delete = writing(_delete, rows=alerts)
     behind = reading(_behind)
-    record = writing(_record, lock=lambda checked, **_: only(each.alert.collection for each in checked))
+    record = writing(_record, locks=lambda checked, **_: {each.alert.collection for each in checked})
     events = reading(_events)
     newest = reading(_newest)
     waiting = reading(_waiting)
     due = reading(_due)
-    set_delivery = writing(_set_delivery, lock=lambda number, delivery: f"alert event {number}")
+    set_delivery = writing(_set_delivery, locks=lambda number, delivery: {row_of(events, number)})

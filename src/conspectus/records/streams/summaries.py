@@ -3,14 +3,14 @@
 import json
 from collections.abc import Collection, Sequence
 
-from sqlalchemy import Connection, Table, bindparam, delete, insert, select
+from sqlalchemy import Connection, bindparam, delete, insert, select
 
 from conspectus.errors import NotFound, PreconditionFailed
 from conspectus.model.ids import DocumentId, SourceId, UserId
 from conspectus.model.records import EmbeddingSpace
 from conspectus.ports.streams import NewSummary, SavedSummary, SummaryBounds
 from conspectus.records.core.rows import IDS, columns_of, insert_rows, rows_in, run_in
-from conspectus.records.core.transactions import SqlStore, reading, writing_at
+from conspectus.records.core.transactions import SqlStore, reading, writing
 from conspectus.records.tables.core import chunks, documents, sources, vectors
 from conspectus.records.tables.streams import (
     standing_summaries,
@@ -133,19 +133,15 @@ def _stand(connection: Connection, source: SourceId, standing: SavedSummary | No
     connection.execute(insert(standing_summaries), {"source": source, **columns_of(standing)})
 
 
-def _of_source(source: SourceId, *_: object) -> tuple[Table, Sequence[str]]:
-    return sources, [source]
-
-
 class SqlSummaries(SqlStore):
     """The methods of the port `Summaries`, each as one transaction; see the port for their docs."""
 
     text = reading(_text)
     stored = reading(_stored)
-    add = writing_at(_add, rows=_of_source)
+    add = writing(_add, rows=sources)
     borders = reading(_borders)
-    set_boundaries = writing_at(_set_boundaries, rows=_of_source)
-    tidy = writing_at(_tidy, rows=_of_source)
+    set_boundaries = writing(_set_boundaries, rows=sources)
+    tidy = writing(_tidy, rows=sources)
     vectors = reading(_vectors)
     standing = reading(_standing)
-    stand = writing_at(_stand, rows=_of_source)
+    stand = writing(_stand, rows=sources)
