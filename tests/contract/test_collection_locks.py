@@ -7,13 +7,13 @@ from datetime import UTC, datetime
 from threading import Event
 
 import pytest
+from conspectus.model.connections import Connection as Wiki
 from tests.contracts.accounts_contract import ANNA
 from tests.contracts.alerts_contract import PLAIN
 from tests.contracts.ledger_contract import job
 from tests.support.samples import SPACE, notes, prepared, shelf
 
 from conspectus.model.access import AuditEntry, Grant, Group, Principal, User
-from conspectus.model.connections import Connection as Wiki
 from conspectus.model.graph import Edge, Node
 from conspectus.model.ids import CollectionId, DocumentId, GroupId, JobId, SourceId, UserId
 from conspectus.model.memory import Retention
