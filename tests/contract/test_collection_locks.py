@@ -7,7 +7,6 @@ from datetime import UTC, datetime
 from threading import Event
 
 import pytest
-from conspectus.model.connections import Connection as Wiki
 from tests.contracts.accounts_contract import ANNA
 from tests.contracts.alerts_contract import PLAIN
 from tests.contracts.ledger_contract import job
@@ -16,6 +15,7 @@ from tests.support.samples import SPACE, notes, prepared, shelf
 from conspectus.model.access import AuditEntry, Grant, Group, Principal, User
 from conspectus.model.graph import Edge, Node
 from conspectus.model.ids import CollectionId, DocumentId, GroupId, JobId, SourceId, UserId
+from conspectus.model.jobs import Connection as Wiki
 from conspectus.model.memory import Retention
 from conspectus.model.records import PreparedDocument, Source
 from conspectus.ports.graphs import Adding

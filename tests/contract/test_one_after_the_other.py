@@ -8,7 +8,6 @@ from threading import Event
 from typing import TypeAlias
 
 import pytest
-from conspectus.model.connections import Connection as Wiki
 from sqlalchemy import Connection, text
 from tests.contracts.accounts_contract import a_key, a_user
 from tests.contracts.alerts_contract import PLAIN, match
@@ -18,6 +17,7 @@ from tests.support.samples import NOON, notes, prepared, shelf
 from conspectus.errors import Conflict, NotFound, TooLarge
 from conspectus.model.access import AuditEntry, Grant, Group, Principal
 from conspectus.model.ids import CollectionId, DocumentId, GroupId, JobId, SourceId, UserId
+from conspectus.model.jobs import Connection as Wiki
 from conspectus.model.memory import Retention
 from conspectus.model.records import Collection
 from conspectus.model.results import Feedback
