@@ -19,7 +19,7 @@ from conspectus.errors import NotFound, PermissionDenied, TooLarge
 from conspectus.model.access import Person, Principal
 from conspectus.model.ids import UserId
 from conspectus.model.streams import AlertEvent, NewAlert, NewCaption, NewStream
-from conspectus.streams.alert_worker import HIDDEN
+from conspectus.streams.alert_checker import HIDDEN
 from conspectus.testing.embedders import HashedEmbedder
 
 SETTINGS = replace(

@@ -14,8 +14,8 @@ from conspectus.ingest.prepare import period
 from conspectus.model.records import NewDocument
 from conspectus.sources.files.email import read_mail
 from conspectus.sources.files.local_files import LocalFiles
-from conspectus.sources.files.markdown_blocks import Refused
 from conspectus.sources.files.parsers import notebook_text
+from conspectus.sources.files.zip_xml import Refused
 
 FILES = LocalFiles()
 PIECES = (

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from conspectus.sources.subtitles.caption_import import read_caption_file, unroll
-from conspectus.sources.subtitles.cues import Cue
+from conspectus.sources.subtitles.sentences import Cue
 
 YOUTUBE = """WEBVTT
 Kind: captions

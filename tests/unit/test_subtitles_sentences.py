@@ -7,8 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from conspectus.model.streams import NewCaption
-from conspectus.sources.subtitles.cues import Cue
-from conspectus.sources.subtitles.sentences import MARKED, UNMARKED, sentences
+from conspectus.sources.subtitles.sentences import MARKED, UNMARKED, Cue, sentences
 
 PIECES = [
     "Hello", "there.", "how", "Are you?", "Dr.", "J.", "3.5", "...", "(music)", "- Yes", ">> No", "嗨。",

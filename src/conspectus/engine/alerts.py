@@ -18,8 +18,7 @@ from conspectus.model.records import Collection
 from conspectus.model.streams import Alert, AlertEvent, NewAlert
 from conspectus.ports import Vectors
 from conspectus.ports.streams import MAX_WAIT_SECONDS, AlertMatch
-from conspectus.streams.alert_checker import CanRead, Checker
-from conspectus.streams.alert_worker import AlertWorker, Deliverer
+from conspectus.streams.alert_checker import AlertWorker, CanRead, Checker, Deliverer
 from conspectus.text.clean import clean
 from conspectus.text.hashing import NAME_BYTES, fitting, stable_id
 from conspectus.text.times import StreamClock, clock_of

@@ -8,8 +8,14 @@ from datetime import datetime, timedelta
 from functools import partial
 from uuid import uuid4
 
-from conspectus.chat.completion import ModelRequest, answer_metadata, stream_answer
-from conspectus.chat.request import NOTHING_FOUND, PreparedChat, drafted
+from conspectus.chat.request import (
+    NOTHING_FOUND,
+    ModelRequest,
+    PreparedChat,
+    answer_metadata,
+    drafted,
+    stream_answer,
+)
 from conspectus.chat.task_lines import TaskLine, render_tasks, snippet
 from conspectus.engine.channels import ChannelService
 from conspectus.engine.context import EngineContext, Service

@@ -63,7 +63,7 @@ from conspectus.text.hashing import stable_id
 if TYPE_CHECKING:
     from conspectus.ingest.job_execution import JobWorker
     from conspectus.memory.retention import RetentionWorker
-    from conspectus.streams.alert_worker import AlertWorker
+    from conspectus.streams.alert_checker import AlertWorker
 
 logger = logging.getLogger(__name__)
 P = ParamSpec("P")

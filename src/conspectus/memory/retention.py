@@ -12,7 +12,7 @@ from conspectus.model.ids import DocumentId
 from conspectus.model.memory import PINNED, MemoryReceipt, MemorySelection, Retention, Scope
 from conspectus.model.records import Document, Metadata
 from conspectus.ports.jobs import Turn
-from conspectus.streams.alert_worker import Leadership
+from conspectus.streams.alert_checker import Leadership
 from conspectus.text.times import parse_instant
 
 MAX_DAYS = 365_000

@@ -10,29 +10,27 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
-from conspectus.sources.files.markdown_blocks import (
-    PAGE_BREAK,
-    Extract,
-    heading,
-    item,
-    joined,
-    one_line,
-    paged,
-    plain,
-    table,
-)
 from conspectus.sources.files.zip_xml import (
+    PAGE_BREAK,
     Archive,
+    Extract,
     Relation,
     attribute,
     chart,
     child,
     diagram,
+    heading,
+    item,
+    joined,
     local,
     main_part,
     number,
+    one_line,
+    paged,
+    plain,
     related,
     relations,
+    table,
     value,
 )
 

@@ -10,7 +10,7 @@ from email.utils import parsedate_to_datetime
 from typing import Any
 
 from conspectus.sources.files.html import visible
-from conspectus.sources.files.markdown_blocks import Extract, Refused
+from conspectus.sources.files.zip_xml import Extract, Refused
 
 MEDIA_TYPE = "message/rfc822"
 PEOPLE = ("from", "to", "cc")

@@ -32,8 +32,8 @@ from conspectus.model.records import TextPosition
 from conspectus.ports import FoundFile, ParsedFile
 from conspectus.settings import RECORDS, Settings
 from conspectus.sources.encoding import plain_text, refuse_unsupported
-from conspectus.sources.files.markdown_blocks import Extract
 from conspectus.sources.files.parsers import extracted, is_known, parse_text
+from conspectus.sources.files.zip_xml import Extract
 
 MODULE = "conspectus.sources.files.parser_process"
 READY = b"ready\n"

@@ -18,10 +18,9 @@ from typing import Any, BinaryIO, TypeAlias
 
 from conspectus.sources.files.docx import read_word
 from conspectus.sources.files.email import read_mail
-from conspectus.sources.files.markdown_blocks import Extract, Oversized, Refused, Unsupported
 from conspectus.sources.files.pdf import read_pdf
 from conspectus.sources.files.zip_formats import read_book, read_sheets, read_slides
-from conspectus.sources.files.zip_xml import Archive
+from conspectus.sources.files.zip_xml import Archive, Extract, Oversized, Refused, Unsupported
 
 Answer: TypeAlias = Mapping[str, Any]
 

@@ -12,7 +12,7 @@ from lxml.etree import LxmlError
 from conspectus.errors import UnreadableFile
 from conspectus.model.records import NewDocument, Syntax
 from conspectus.sources.files.html import markdown_title, read_html, rst_title
-from conspectus.sources.files.markdown_blocks import Extract
+from conspectus.sources.files.zip_xml import Extract
 from conspectus.sources.json_values import text_in, word_in
 from conspectus.sources.subtitles.caption_import import captions
 from conspectus.sources.subtitles.json_captions import is_captions

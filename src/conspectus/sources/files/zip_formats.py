@@ -11,32 +11,30 @@ from urllib.parse import unquote
 from python_calamine import CalamineError, CalamineWorkbook
 
 from conspectus.sources.files.html import visible
-from conspectus.sources.files.markdown_blocks import (
+from conspectus.sources.files.zip_xml import (
     PAGE_BREAK,
+    Archive,
     Extract,
     Refused,
-    Unsupported,
-    heading,
-    item,
-    joined,
-    one_line,
-    paged,
-    plain,
-    table,
-)
-from conspectus.sources.files.zip_xml import (
-    Archive,
     Relation,
+    Unsupported,
     attribute,
     chart,
     child,
     diagram,
+    heading,
+    item,
+    joined,
     line_of,
     local,
     main_part,
     number,
+    one_line,
+    paged,
     paragraphs_of,
+    plain,
     relations,
+    table,
 )
 
 PAGES = frozenset({"application/xhtml+xml", "text/html", "text/x-oeb1-document", "application/x-dtbook+xml"})

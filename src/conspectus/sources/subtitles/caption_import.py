@@ -16,8 +16,16 @@ from conspectus.model.records import NewDocument, Period
 from conspectus.model.streams import CaptionTrack, NewCaption
 from conspectus.settings import Settings
 from conspectus.sources.encoding import plain_text
-from conspectus.sources.subtitles.cues import NO_TEXT, Cue, ParsedCues, Time, by_track, second_of, video_of
 from conspectus.sources.subtitles.json_captions import read_json, read_json_lines
+from conspectus.sources.subtitles.sentences import (
+    NO_TEXT,
+    Cue,
+    ParsedCues,
+    Time,
+    by_track,
+    second_of,
+    video_of,
+)
 from conspectus.sources.subtitles.sentences import sentences as put_together
 from conspectus.sources.subtitles.text_formats import (
     ARROW,

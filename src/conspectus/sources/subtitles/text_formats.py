@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Final, TypeAlias
 
-from conspectus.sources.subtitles.cues import (
+from conspectus.sources.subtitles.sentences import (
     NO_CAPTION,
     NO_TIME,
     Cue,

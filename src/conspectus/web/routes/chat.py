@@ -12,9 +12,9 @@ from conspectus.model.access import Person
 from conspectus.model.chat import ChatRequest
 from conspectus.web.chat_handover import CHAT, ChatStreams, ReadRemote, RemoteAnswer, remote_answer
 from conspectus.web.chat_stream import ChatStream
-from conspectus.web.deps import EngineOf, IdInPath, of_app, without_limits
 from conspectus.web.openai_chat import Chunks, CompletionRequest, completion, whole
 from conspectus.web.openapi import Responses, Section
+from conspectus.web.operation_routes import EngineOf, IdInPath, of_app, without_limits
 from conspectus.web.operation_schemas import answered
 from conspectus.web.problem_details import failed, shown
 from conspectus.web.schemas.base import ChatAnswer, ChatBody

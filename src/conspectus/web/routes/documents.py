@@ -13,7 +13,8 @@ from conspectus.model.records import Receipt, Source, Written
 from conspectus.model.reports import Page
 from conspectus.operations.table import CHANNEL_OPERATIONS, DOCUMENT_OPERATIONS, SOURCE_OPERATIONS
 from conspectus.web.bodies import handed_in
-from conspectus.web.deps import (
+from conspectus.web.openapi import Section, problems
+from conspectus.web.operation_routes import (
     After,
     CollectionName,
     EngineOf,
@@ -24,10 +25,9 @@ from conspectus.web.deps import (
     RecordingOf,
     Selected,
     Unhurried,
+    add_routes,
     fingerprint_in,
 )
-from conspectus.web.openapi import Section, problems
-from conspectus.web.operation_routes import add_routes
 from conspectus.web.schemas.base import (
     NAME,
     DeletionBody,

@@ -6,11 +6,9 @@ from fastapi import Query, Response
 
 from conspectus.model.graph import GraphForm
 from conspectus.operations.table import GRAPH_OPERATIONS
-from conspectus.web.deps import EngineOf, NamedInPath, Unhurried
 from conspectus.web.openapi import Responses, Section, problems
-from conspectus.web.operation_routes import add_routes
+from conspectus.web.operation_routes import EngineOf, InCollection, NamedInPath, Unhurried, add_routes
 from conspectus.web.schemas.base import Instant
-from conspectus.web.streams import InCollection
 
 MEDIA_TYPES: Final[dict[GraphForm, str]] = {
     "json": "application/json",

@@ -8,10 +8,9 @@ from fastapi import File, Form, Query, Response, UploadFile
 from conspectus.model.jobs import Job
 from conspectus.operations.table import INGEST_OPERATIONS, JOB_OPERATIONS, MAINTENANCE_OPERATIONS
 from conspectus.web.bodies import handed_in
-from conspectus.web.deps import CollectionName, EngineOf, IdInPath
 from conspectus.web.logs import API
 from conspectus.web.openapi import Section, accepted
-from conspectus.web.operation_routes import add_routes
+from conspectus.web.operation_routes import CollectionName, EngineOf, IdInPath, add_routes
 from conspectus.web.schemas.base import NAME
 
 ingest = Section("ingest")

@@ -13,10 +13,9 @@ from conspectus.errors import InvalidInput
 from conspectus.memory.jsonl import renumber
 from conspectus.model.memory import MEMORY, MemoryReceipt, MemorySelection, Scope
 from conspectus.operations.table import MEMORY_OPERATIONS
-from conspectus.web.deps import EngineOf, Purge, Unhurried
 from conspectus.web.ndjson import LineBatches, LinesRoute, arriving, sent_as_lines
 from conspectus.web.openapi import Section
-from conspectus.web.operation_routes import add_routes
+from conspectus.web.operation_routes import EngineOf, Purge, Unhurried, add_routes
 from conspectus.web.problem_details import RENAMED, Refused, problem_of
 from conspectus.web.schemas.base import IDENTIFIER, NAME, Count, ResponseModel
 

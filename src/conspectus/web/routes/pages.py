@@ -12,8 +12,8 @@ from fastapi.responses import HTMLResponse, JSONResponse, RedirectResponse
 
 from conspectus.errors import NotFound
 from conspectus.mcp.tool import PATH as MODELS
-from conspectus.web.deps import is_not_modified, quoted
 from conspectus.web.logs import API
+from conspectus.web.operation_routes import is_not_modified, quoted
 
 router = APIRouter(include_in_schema=False)
 CONSOLE: Final = "/console"

@@ -6,9 +6,8 @@ from pydantic import Field
 from conspectus.model.access import Person
 from conspectus.operations.table import GRANT_OPERATIONS, PEOPLE_OPERATIONS
 from conspectus.web.auth import set_session
-from conspectus.web.deps import EngineOf
 from conspectus.web.openapi import OPEN, Section
-from conspectus.web.operation_routes import add_routes
+from conspectus.web.operation_routes import EngineOf, add_routes
 from conspectus.web.schemas.base import IDENTIFIER, RequestModel
 
 router = Section("people")

@@ -2,9 +2,8 @@
 
 from conspectus.model.results import Reranking
 from conspectus.operations.table import SEARCH_OPERATIONS
-from conspectus.web.deps import EngineOf
 from conspectus.web.openapi import Section
-from conspectus.web.operation_routes import add_routes
+from conspectus.web.operation_routes import EngineOf, add_routes
 from conspectus.web.schemas.base import RerankBody
 
 router = Section("questions")

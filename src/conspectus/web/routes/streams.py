@@ -19,15 +19,25 @@ from conspectus.operations.table import ALERT_OPERATIONS, EVENT_OPERATIONS, STRE
 from conspectus.streams.caption_format import line_of
 from conspectus.text.times import StreamClock, clock_of
 from conspectus.web.bodies import handed_in
-from conspectus.web.deps import EngineOf, Unhurried, without_limits
 from conspectus.web.ndjson import LineBatches, LinesRoute, arriving, refused, sent_as_lines
 from conspectus.web.openapi import Section, problems
-from conspectus.web.operation_routes import add_routes
+from conspectus.web.operation_routes import (
+    CAPTIONS,
+    STREAM,
+    EngineOf,
+    FoundStream,
+    InCollection,
+    StreamName,
+    Unhurried,
+    Within,
+    add_routes,
+    found_by,
+    without_limits,
+)
 from conspectus.web.operation_schemas import answer_of, given, request_model
 from conspectus.web.problem_details import invalid, problem_of
 from conspectus.web.schemas.base import IDENTIFIER, NAME
 from conspectus.web.sse import frame
-from conspectus.web.streams import CAPTIONS, STREAM, FoundStream, InCollection, StreamName, Within, found_by
 from conspectus.web.subscriptions import LastEvent, ListenersOf, LiveEvents, resumed, streamed
 
 router = Section("streams")

@@ -20,18 +20,19 @@ from conspectus.model.tasks import (
     TaskStatus,
     TaskWritten,
 )
-from conspectus.web.deps import (
+from conspectus.web.openapi import Section, problems, with_tag
+from conspectus.web.operation_routes import (
     After,
     EngineOf,
     IfMatch,
     IfNoneMatch,
+    InCollection,
     Limit,
     Unhurried,
     fingerprint_in,
     tag_of,
     unless_not_modified,
 )
-from conspectus.web.openapi import Section, problems, with_tag
 from conspectus.web.operation_schemas import answer_of, answered
 from conspectus.web.schemas.base import (
     NAME,
@@ -45,7 +46,6 @@ from conspectus.web.schemas.base import (
     TaskContextBody,
     TasksBody,
 )
-from conspectus.web.streams import InCollection
 
 router = Section("tasks")
 ONE = "/tasks/{task:path}"
