@@ -113,8 +113,7 @@ def _packing(
     estimator = partial(
         Estimator,
         renderer=renderer,
-        count=exact.count,
-        counted=exact.counted,
+        exact=exact,
         threads=threads,
         focus=Focus(retrieval.terms, retrieval.nearest),
     )

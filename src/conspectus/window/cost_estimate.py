@@ -9,6 +9,7 @@ from conspectus.model.results import Hit, QueryTerms
 from conspectus.text.analyzer import Analyzer
 from conspectus.text.clean import graphemes_prefix, next_border, sentence_end_before, sentences
 from conspectus.text.positions import headings_in
+from conspectus.window.counting import RenderingCounter
 from conspectus.window.passages import Threads, WindowPassage
 from conspectus.window.render import CUT, CUT_BEFORE, Renderer
 
@@ -113,8 +114,8 @@ _GUESSES = 5
 class Estimator:
     """Token costs of the parts of a rendering, each counted once and cached.
 
-    With `counted`, chunks carry token counts of this tokenizer. `focus` selects the part of a truncated
-    chunk. `frame` is the text around the whole rendering.
+    `exact` counts, and says whether chunks carry counts of its tokenizer. `focus` selects the part of a
+    truncated chunk. `frame` is the text around the whole rendering.
     """
 
     def __init__(
@@ -122,26 +123,27 @@ class Estimator:
         sample: Hit,
         *,
         renderer: Renderer,
-        count: Callable[[str], int],
-        counted: bool,
+        exact: RenderingCounter,
         threads: Threads,
         focus: Focus,
     ) -> None:
         self._renderer = renderer
         self._threads = threads
         self._focus = focus
-        self._count = count
-        self._counted = counted
+        self._count = exact.count
+        self._counted = exact.counted
         self._texts: dict[int, int] = {}
         self._sentences: dict[tuple[int, int], int] = {}
         self._heads: dict[tuple[object, ...], int] = {}
         self._first = self._empty(sample, 1)
         self._ground = renderer.group((self._first,))
         self._ground_cost = self._cost(self._ground)
-        two = self._cost(self._ground, renderer.group((self._empty(sample, 2),)))
-        self.frame = 2 * self._ground_cost - two
-        self.cut_mark = count(CUT)
-        self._cut_before = count(CUT_BEFORE)
+        second = renderer.group((self._empty(sample, 2),))
+        more = self._cost(self._ground, second) - self._ground_cost
+        self.frame = self._ground_cost - more
+        self._between = more - self._count(second + renderer.after) if exact.divisible else None
+        self.cut_mark = self._count(CUT)
+        self._cut_before = self._count(CUT_BEFORE)
 
     def least(self, hit: Hit) -> int:
         """Return a lower bound of the chunk's cost without reading its text; 0 if unknown."""
@@ -170,6 +172,8 @@ class Estimator:
             if beside:
                 both = self._renderer.group((empty, self._empty(hit, 3)))
                 self._heads[key] = self._cost(both) - self._cost(alone)
+            elif self._between is not None:
+                self._heads[key] = self._count(alone + self._renderer.after) + self._between
             else:
                 self._heads[key] = self._cost(self._ground, alone) - self._ground_cost
         return self._heads[key]

@@ -38,13 +38,13 @@ class RenderingCounter:
     def __init__(self, renderer: Renderer, count: Callable[[str], int], tokenizer: str) -> None:
         self._renderer = renderer
         self.count = count
-        self._divisible = tokenizer in DIVISIBLE and renderer.between.endswith("\n")
+        self.divisible = tokenizer in DIVISIBLE and renderer.between.endswith("\n")
         self.counted = tokenizer == CHUNKS_COUNTED_WITH
         self._parts: dict[tuple[str, str], int] = {}
 
     def tokens(self, rendered: Rendered, groups: Sequence[Part]) -> int:
         """Return the tokens of the rendered groups."""
-        if not self._divisible or not groups:
+        if not self.divisible or not groups:
             return rendered.tokens(self.count)
         ends = (*[self._renderer.between] * (len(groups) - 1), self._renderer.after)
         text = self.count(self._renderer.before) + sum(map(self._part, groups, ends))

@@ -321,7 +321,11 @@ class Made:
 
 @dataclass(frozen=True, slots=True)
 class Packing:
-    """How a window is packed and counted."""
+    """How a window is packed and counted.
+
+    `estimator` makes the cost estimate from a sample. The omitted messages of `threads` are counted and
+    marked; the marks use tokens.
+    """
 
     renderer: Renderer
     count: RenderingCounter
@@ -329,44 +333,18 @@ class Packing:
     threads: Threads
 
     def pack(self, hits: Sequence[Hit], beginning: Beginning) -> Callable[[int], Packed]:
-        """Return a function that packs the best hits, after what is given, into so many tokens."""
-        return packing(
-            hits,
-            renderer=self.renderer,
-            count=self.count,
-            estimator=self.estimator,
-            threads=self.threads,
-            beginning=beginning,
-        )
+        """Return a function that packs the best hits into so many tokens of rendered text, at most.
 
-
-def packing(
-    hits: Sequence[Hit],
-    *,
-    renderer: Renderer,
-    count: RenderingCounter,
-    estimator: Callable[[Hit], Estimator],
-    threads: Threads,
-    beginning: Beginning | None = None,
-) -> Callable[[int], Packed]:
-    """Return a function that packs the best hits into so many tokens of rendered text, at most.
-
-    Hits that fit are added, best first. The first hit that does not fit is truncated to the tokens left. The
-    best hit is never dropped for others. If it is too large, it is truncated to at least three quarters of
-    the budget (a message to a third), and the others share the rest.
-
-    Args:
-        hits: best first.
-        estimator: makes the cost estimate from a sample.
-        threads: threads whose omitted messages are counted and marked. The marks use tokens.
-        beginning: groups before those of the hits.
-    """
-    begins = beginning or Beginning()
-    if not hits:
-        return lambda _: _nothing(hits, begins, renderer)
-    candidates = [Candidate(rank, hit) for rank, hit in enumerate(hits)]
-    costs = estimator(hits[0])
-    return lambda allowed: _pack(_Packer(candidates, allowed, renderer, count, costs, threads, begins))
+        Hits that fit are added, best first, after the groups of the beginning. The first hit that does not
+        fit is truncated to the tokens left. The best hit is never dropped for others. If it is too large, it
+        is truncated to at least three quarters of the budget (a message to a third), and the others share the
+        rest.
+        """
+        if not hits:
+            return lambda _: _nothing(hits, beginning, self.renderer)
+        candidates = [Candidate(rank, hit) for rank, hit in enumerate(hits)]
+        how = self.renderer, self.count, self.estimator(hits[0]), self.threads, beginning
+        return lambda allowed: _pack(_Packer(candidates, allowed, *how))
 
 
 def _pack(packer: "_Packer") -> Packed:
@@ -479,19 +457,28 @@ def _nothing(hits: Sequence[object], begins: Beginning, renderer: Renderer) -> P
     return Packed(plan, begins.layout, rendered, begins.tokens, pieces=begins.pieces, parts=begins.parts)
 
 
-@dataclass(slots=True)
-class _Voice:
-    """The shown texts of one author or moment by rank, and all their words."""
-
-    shown: dict[int, Candidate] = field(default_factory=dict)
-    words: set[str] = field(default_factory=set)
-
-
-_FIRST_WORDS = 4
 NEAR = 0.9
 """The least share of the runs of a text in another document with which it is nearly the same."""
 _NEAR_WORDS = 20
 _EVERY = 8
+
+
+@dataclass(slots=True)
+class _Voice:
+    """The shown texts of one author or moment by rank, all their words, and all texts in one."""
+
+    shown: dict[int, Candidate] = field(default_factory=dict)
+    words: set[str] = field(default_factory=set)
+    text: str = ""
+
+    def may_have_nearly(self, candidate: Candidate) -> bool:
+        """Return whether nearly all runs of a text may be in one of these, looking at few of them."""
+        some = candidate.words[::_EVERY]
+        if sum(map(self.words.__contains__, some)) < NEAR * len(some):
+            return False
+        runs = candidate.runs
+        more_than_may_lack = runs[: int((1.0 - NEAR) * len(runs)) + 2]
+        return any(f" {' '.join(run)} " in self.text for run in more_than_may_lack)
 
 
 class SeenTexts:
@@ -512,8 +499,7 @@ class SeenTexts:
         if same is not None or candidate.blank:
             return same
         voice = self._voices[candidate.voice]
-        first = candidate.hit.chunk.text.split(None, _FIRST_WORDS)[:_FIRST_WORDS]
-        if not (voice.words.issuperset(first) and voice.words.issuperset(candidate.words)):
+        if not voice.words.issuperset(candidate.words):
             return None
         return next((rank for rank, each in voice.shown.items() if candidate.spaced in each.spaced), None)
 
@@ -525,8 +511,7 @@ class SeenTexts:
         words, voice = candidate.words, self._voices[candidate.voice]
         if candidate.hit.document.kind != "page" or len(words) < _NEAR_WORDS:
             return None
-        some = words[::_EVERY]
-        if sum(map(voice.words.__contains__, some)) < NEAR * len(some):
+        if not voice.may_have_nearly(candidate):
             return None
         copies: dict[str, list[Candidate]] = defaultdict(list)
         for each in voice.shown.values():
@@ -551,6 +536,7 @@ class SeenTexts:
             voice = self._voices[candidate.voice]
             voice.shown[candidate.rank] = candidate
             voice.words.update(candidate.words)
+            voice.text += candidate.spaced
 
 
 def _numbers(words: Iterable[str]) -> bool:
