@@ -7,10 +7,10 @@ from conspectus.access.policy import among
 from conspectus.access.reader import AuthorizedReader, SourceRef
 from conspectus.model.filter import And, Eq, Filter
 from conspectus.model.ids import DocumentId, SourceId
-from conspectus.model.memory import ChangesSince
+from conspectus.model.memory import ChangesSince, MemoryStats
 from conspectus.model.records import Document, Source
 from conspectus.model.reports import as_given
-from conspectus.ports.memories import HomeSpan, Memories, Totals
+from conspectus.ports.memories import HomeSpan, Memories
 
 
 class AuthorizedMemories:
@@ -109,7 +109,7 @@ class MemorySources:
         """Return memories of a source that are older than `before`, or beyond the newest `beyond`."""
         return await self._memories.oldest(source, before=before, beyond=beyond, pinned=pinned, limit=limit)
 
-    async def totals(self, sources: Sequence[SourceId] | None = None) -> Totals:
+    async def totals(self, sources: Sequence[SourceId] | None = None) -> MemoryStats:
         """Return totals of all sources or of some."""
         chosen = self.ids if sources is None else [each for each in sources if each in self.by_id]
         return await self._memories.totals(chosen)

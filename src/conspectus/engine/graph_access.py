@@ -1,7 +1,7 @@
 """Graph permissions of one user: readable nodes and edges, and permitted writes."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import partial
 from itertools import chain, islice
@@ -147,15 +147,9 @@ def checked(walk: Traversal, settings: Settings) -> Traversal:
             "offset", f"must be at least 0 and below {settings.max_traversal_nodes}, the limit of a traversal"
         )
     require_range("limit", walk.limit, 1, settings.max_limit)
-    return Traversal(
-        hops=walk.hops,
-        types=tuple(dict.fromkeys(named("types", each) for each in walk.types)),
-        min_weight=float(walk.min_weight),
-        direction=walk.direction,
-        at=None if walk.at is None else parse_instant(walk.at),
-        offset=walk.offset,
-        limit=walk.limit,
-    )
+    at = None if walk.at is None else parse_instant(walk.at)
+    types = tuple(dict.fromkeys(named("types", each) for each in walk.types))
+    return replace(walk, types=types, min_weight=float(walk.min_weight), at=at)
 
 
 def _bounded(field: str, values: Iterable[Item], maximum: int) -> list[Item]:

@@ -303,19 +303,8 @@ class MemoryService(Service):
         """Return the numbers of memories in a scope."""
         memory_sources = await self._reader.memory_sources(scope, collection)
         totals = await memory_sources.totals()
-        return MemoryStats(
-            memories=totals.memories,
-            notes=totals.notes,
-            pinned=totals.pinned,
-            facts=totals.facts,
-            versions=totals.versions,
-            conversations=len(await memory_sources.spans()),
-            entities=await memory_sources.names(),
-            tokens=totals.tokens,
-            pending=totals.pending,
-            first=totals.first,
-            last=totals.last,
-        )
+        conversations, entities = len(await memory_sources.spans()), await memory_sources.names()
+        return replace(totals, conversations=conversations, entities=entities)
 
     async def export(
         self, *, scope: Scope, collection: str = MEMORY, after: str | None = None, limit: int | None = None

@@ -7,23 +7,8 @@ from typing import Protocol
 
 from conspectus.model.filter import Filter
 from conspectus.model.ids import CollectionId, DocumentId, JobId, SourceId
-from conspectus.model.memory import ChangesSince, MemoryReceipt, Retention
+from conspectus.model.memory import ChangesSince, MemoryReceipt, MemoryStats, Retention
 from conspectus.model.records import Document, Source, SourceKind
-
-
-@dataclass(frozen=True, slots=True)
-class Totals:
-    """Sources of memories in numbers."""
-
-    memories: int
-    notes: int
-    pinned: int
-    facts: int
-    versions: int
-    tokens: int
-    pending: int
-    first: datetime | None
-    last: datetime | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,8 +72,8 @@ class Memories(Protocol):
         Oldest first; pinned ones only with `pinned`, and notes only with them.
         """
 
-    async def totals(self, sources: Sequence[SourceId]) -> Totals:
-        """Numbers over sources."""
+    async def totals(self, sources: Sequence[SourceId]) -> MemoryStats:
+        """Numbers over sources, without conversations and entities."""
 
     async def versions(self, memory: DocumentId) -> Sequence[tuple[Document, str]]:
         """The earlier versions of a memory, oldest first, with their texts."""

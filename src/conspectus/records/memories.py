@@ -24,9 +24,17 @@ from sqlalchemy import (
 from conspectus.errors import InvalidInput
 from conspectus.model.filter import EVERYTHING, Filter, document_row, matches
 from conspectus.model.ids import CollectionId, DocumentId, JobId, SourceId, UserId
-from conspectus.model.memory import FACT, KNOWN_FROM, PINNED, ChangesSince, MemoryReceipt, Retention
+from conspectus.model.memory import (
+    FACT,
+    KNOWN_FROM,
+    PINNED,
+    ChangesSince,
+    MemoryReceipt,
+    MemoryStats,
+    Retention,
+)
 from conspectus.model.records import Document, Metadata, Source, SourceKind
-from conspectus.ports.memories import HomeSpan, StoredRetention, Totals
+from conspectus.ports.memories import HomeSpan, StoredRetention
 from conspectus.records.core.collections import state
 from conspectus.records.core.dialects import as_list, given, kind_of
 from conspectus.records.core.filters import Condition, compile_filter
@@ -300,7 +308,7 @@ def _oldest(
     return [DocumentId(found[each]) for each in sorted(found)[:limit]]
 
 
-def _totals(connection: Connection, sources: Sequence[SourceId]) -> Totals:
+def _totals(connection: Connection, sources: Sequence[SourceId]) -> MemoryStats:
     own = (
         func.count(),
         func.sum(case((_NOTE, 1), else_=0)),
@@ -319,7 +327,7 @@ def _totals(connection: Connection, sources: Sequence[SourceId]) -> Totals:
     tokens = sum(row[0] or 0 for row in rows_in(connection, counted, sources))
     first = to_moment(min((row[5] for row in rows if row[5] is not None), default=None))
     last = to_moment(max((row[6] for row in rows if row[6] is not None), default=None))
-    return Totals(memories, notes, pins, facts, old, tokens, pending, first, last)
+    return MemoryStats(memories, notes, pins, facts, old, 0, 0, tokens, pending, first, last)
 
 
 def _versions(connection: Connection, memory: DocumentId) -> list[tuple[Document, str]]:
