@@ -265,7 +265,9 @@ def _iterable(origin: type, inner: Sequence[Any], how: How) -> _Rule:
             value = value.tolist() if hasattr(value, "__array__") else value
             if isinstance(value, str | bytes | Mapping) or not isinstance(value, Iterable):
                 return None
-            if not isinstance(value, Sequence | Set):
+            if isinstance(value, Set):
+                value = list(value)
+            elif not isinstance(value, Sequence):
                 return None if sequence else (takes[0](name, each) for each in value)
         if fixed and len(value) != len(inner):
             return None
