@@ -84,6 +84,29 @@ def test_between_the_bounds_of_a_scope_stand_memories_of_its_user_only(scope: Sc
         assert own.user == scope.user
 
 
+@given(FEW_SCOPES, st.text(st.characters(min_codepoint=32, max_codepoint=126), max_size=9))
+def test_the_bounds_of_a_scope_hold_the_names_that_begin_so(scope: Scope, rest: str) -> None:
+    begins = beginning(scope)
+    for name in (begins + rest, begins[:-1] + rest, rest):
+        assert (begins <= name < beyond(begins)) is name.startswith(begins)
+
+
+@pytest.mark.parametrize(
+    ("scope", "begins"),
+    [
+        (Scope("ann"), "memory/ann/"),
+        (Scope("ann", None, "monday"), "memory/ann/"),
+        (Scope("ann", "bot"), "memory/ann/bot/"),
+        (Scope("ann", "bot", "monday"), "memory/ann/bot/monday"),
+        (Scope(), "memory//"),
+        (Scope("a/b", "*", "ü"), "memory/a%2Fb/%2A/%C3%BC"),
+    ],
+)
+def test_names_of_a_scope_begin_with_what_it_names(scope: Scope, begins: str) -> None:
+    assert beginning(scope) == begins
+    assert beginning(scope, "graph") == begins.replace("memory", "graph", 1)
+
+
 @pytest.mark.parametrize(
     "name",
     ["memory/ann", "memory/ann/bot", "memory/ann/bot/monday/more", "other/ann/bot", "", "memory", "///"],
