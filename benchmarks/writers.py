@@ -4,7 +4,8 @@ Each process has so many writers, each of which adds one document after the othe
 its collection: on PostgreSQL, or in a folder with `--folder`. With `--commit-ms` a commit takes the server so
 long, as on a disk elsewhere. Measured is how many documents all store in a second, each found by words when
 it is acknowledged, how long one takes, and the processor time of one in the processes that write (of the
-server, none). No vectors are made.
+server, none). No vectors are made. With `--deletions`, one more process makes collections of 200 texts and
+deletes them, one after the other; how long a deletion takes is measured, too.
 """
 
 import argparse
@@ -15,6 +16,7 @@ from asyncio.subprocess import PIPE, Process
 from collections.abc import Sequence
 from contextlib import nullcontext
 from dataclasses import replace
+from functools import partial
 from itertools import product
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -31,7 +33,7 @@ SOURCES = 8
 
 
 async def work(place: str, cache: str, writers: range, homes: int, seconds: float) -> None:
-    """The work of one process: it reports that it is ready, waits for the start, and reports its times."""
+    """The work of one process, deletions without writers: it says when it is ready, and then its times."""
     async with conspectus.open(place, settings=replace(SETTINGS, cache=cache)) as engine:
         took: list[float] = []
 
@@ -42,12 +44,24 @@ async def work(place: str, cache: str, writers: range, homes: int, seconds: floa
                 await engine.add([NewDocument(text)], source=f"s{writer % SOURCES}", collection=home)
                 took.append(time.perf_counter() - begun)
 
-        await write(writers.start, time.perf_counter() + 0.2)
+        async def delete(until: float) -> None:
+            while time.perf_counter() < until:
+                name = f"gone {len(took)} {until}"
+                await engine.collections.create(name)
+                texts = [NewDocument(f"{number} tides turn in the harbour") for number in range(200)]
+                await engine.add(texts, collection=name)
+                begun = time.perf_counter()
+                await engine.collections.delete(name)
+                took.append(time.perf_counter() - begun)
+
+        begin = partial(write, writers.start) if writers else delete
+        await begin(time.perf_counter() + 0.2)
         took.clear()
         print("ready", flush=True)
         await asyncio.to_thread(sys.stdin.readline)
         until, before = time.perf_counter() + seconds, time.process_time()
-        await asyncio.gather(*(write(writer, until) for writer in writers))
+        works = [write(writer, until) for writer in writers] if writers else [delete(until)]
+        await asyncio.gather(*works)
         print(time.process_time() - before, *took, flush=True)
 
 
@@ -62,22 +76,21 @@ async def said(process: Process) -> str:
 
 async def measured(
     place: str, folder: Path, given: argparse.Namespace, processes: int, writers: int
-) -> tuple[float, Sequence[float]]:
-    """The processor time that so many processes took in so many seconds, and the time of each document."""
+) -> tuple[float, Sequence[float], Sequence[float]]:
+    """The processor time of so many processes in so many seconds, the times of documents and of deletions."""
     homes: int = given.collections
     async with conspectus.open(place, settings=replace(SETTINGS, cache=str(folder / "founding"))) as engine:
         for home in range(homes):
             await engine.collections.create(f"shared {home}")
             for number in range(SOURCES):
                 await engine.collections.get_or_create_source(f"s{number}", collection=f"shared {home}")
-    command = [sys.executable, __file__, "--writers", str(writers), "--seconds", str(given.seconds)]
-    command += ["--collections", str(homes), "--work", place]
-    running = [
-        await asyncio.create_subprocess_exec(
-            *command, str(folder / f"cache {number}"), str(number), stdin=PIPE, stdout=PIPE, limit=2**26
+    command = [sys.executable, __file__, "--seconds", str(given.seconds), "--collections", str(homes)]
+    running = []
+    for number, many in enumerate([*[writers] * processes, *[0] * given.deletions]):
+        own = ["--writers", str(many), "--work", place, str(folder / f"cache {number}"), str(number)]
+        running.append(
+            await asyncio.create_subprocess_exec(*command, *own, stdin=PIPE, stdout=PIPE, limit=2**26)
         )
-        for number in range(processes)
-    ]
     for each in running:
         await said(each)
     for each in running:
@@ -86,7 +99,8 @@ async def measured(
     told = [[float(one) for one in (await said(each)).split()] for each in running]
     for each in running:
         await each.communicate()
-    return sum(used for used, *_ in told), [one for _, *took in told for one in took]
+    writing, gone = told[:processes], [one for _, *took in told[processes:] for one in took]
+    return sum(used for used, *_ in writing), [one for _, *took in writing for one in took], gone
 
 
 def main() -> None:
@@ -97,6 +111,7 @@ def main() -> None:
     parser.add_argument("--folder", action="store_true", help="a folder in place of PostgreSQL")
     parser.add_argument("--collections", type=int, default=1)
     parser.add_argument("--commit-ms", type=int, default=0)
+    parser.add_argument("--deletions", action="store_true", help="a process that deletes collections")
     parser.add_argument("--work", nargs=3, metavar=("PLACE", "CACHE", "PROCESS"), help=argparse.SUPPRESS)
     given = parser.parse_args()
     if given.work:
@@ -111,6 +126,7 @@ def main() -> None:
             if server is not None and given.commit_ms:
                 slow_down(server, given.commit_ms)
             columns = ["", "documents a second", "p50", "p95", "processor time"]
+            columns += ["deletions, p50"] * given.deletions
             title = f"{given.collections} collections, {given.commit_ms} ms for a commit at least."
             found = Result.of(title, columns, rows_of(given, server, folder))
             found.shown("writers-folder" if given.folder else "writers", save=given.save)
@@ -129,11 +145,12 @@ def rows_of(given: argparse.Namespace, server: PostgresProcess | None, folder: P
     for number, (processes, writers) in enumerate(product(given.processes, given.writers)):
         here = folder / str(number)
         with nullcontext(str(here / "store")) if server is None else server.fresh() as place:
-            used, took = asyncio.run(measured(place, here, given, processes, writers))
+            used, took, gone = asyncio.run(measured(place, here, given, processes, writers))
         low, high = np.percentile(took, [50, 95]) * 1_000
         rate, processor = len(took) / given.seconds, 1_000 * used / len(took)
         what = f"{processes} process{'es' * (processes > 1)}, {writers} writer{'s' * (writers > 1)} each"
         rows.append([what, f"{rate:.1f}", f"{low:.0f} ms", f"{high:.0f} ms", f"{processor:.1f} ms"])
+        rows[-1] += [f"{len(gone)}, {1_000 * np.median(gone):.0f} ms"] if gone else []
     return rows
 
 
