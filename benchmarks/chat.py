@@ -13,7 +13,7 @@ import sys
 import time
 from collections.abc import AsyncGenerator, Iterator, Sequence
 from contextlib import closing
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
@@ -92,7 +92,7 @@ class Client:
             rest = await reader.read(-1)
             writer.close()
         except (OSError, asyncio.IncompleteReadError) as fault:
-            times.faults.append(repr(fault))
+            times.faults.append(str(getattr(fault, "partial", fault))[:200])
             return
         times.events += rest.count(b"id: ")
         if not head.startswith(b"HTTP/1.1 200") or b"data: [DONE]" not in rest or b"event: error" in rest:
@@ -164,7 +164,7 @@ def resident_megabytes(process: int) -> float:
 
 async def serve(path: Path) -> None:
     """Serve the store until standard input is closed; tells the port and a key."""
-    settings = replace(Settings(), path=str(path), log_level="critical")
+    settings = Settings(path=str(path), log_level="critical", max_user_chats=1_000, max_queued_requests=1_000)
     opened = conspectus.open(path, settings=settings, embedder=Given({}), chat_model=Speaking())
     async with opened as engine:
         made = await engine.people.create_owner() or await engine.people.create_key("owner")
