@@ -109,7 +109,7 @@ def rule_address(scope: Scope) -> str:
 
 
 def read_from(begins: str) -> Scope:
-    """Return the scope of a rule from its address. The inverse of `written_for`."""
+    """Return the scope of a rule from its address. The inverse of `rule_address`."""
     kind, user, agent, conversation = (*begins.split("/"), "", "")[:4]
     return scope_of("/".join((kind, user, "" if agent == ANY else agent, conversation)))
 
