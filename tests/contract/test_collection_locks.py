@@ -216,10 +216,11 @@ async def test_rows_of_several_collections_wait_for_these_alone(two: tuple[SqlRe
         receipt = await two[1].delete([document(THERE), DocumentId("unknown"), document(BESIDE)], now=NOW)
         await two[1].delete([DocumentId("unknown")], now=NOW)
     assert receipt.documents == 2
-    for waiting in (
-        asyncio.ensure_future(two[1].write([text_in(HERE), text_in(BESIDE)])),
-        asyncio.ensure_future(two[1].delete([document(HERE), document(THERE)], now=NOW)),
+    for work in (
+        lambda: two[1].write([text_in(HERE), text_in(BESIDE)]),
+        lambda: two[1].delete([document(HERE), document(THERE)], now=NOW),
     ):
+        waiting = asyncio.ensure_future(work())
         assert await asyncio.wait([waiting], timeout=0.3) == (set(), {waiting})
         go.set()
         await waiting

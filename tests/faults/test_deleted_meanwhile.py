@@ -16,6 +16,7 @@ from conspectus.index.segments.build import BuildRequest, BuildResult, LocalBuil
 from conspectus.index.segments.manifest import locked, remove
 from conspectus.index.segments.segment import Shape, open_segment
 from conspectus.index.segments.store import SegmentsIndex
+from conspectus.ingest.open_indexes import WORTH_WRITING
 from conspectus.model.filter import EVERYTHING
 from conspectus.model.ids import ChunkId
 from conspectus.model.index import IndexedChunk
@@ -71,6 +72,17 @@ async def test_every_race_with_a_deletion_is_told_as_one(tmp_path: Path) -> None
                 tasks.create_task(again((one, other)[seed % 2], seed))
         await one.collections.delete("shelf", purge=True)
         assert holding(tmp_path, MARKER) == []
+
+
+async def test_an_engine_closes_after_another_has_deleted_its_collection(tmp_path: Path) -> None:
+    async with (
+        conspectus.open(tmp_path, settings=SETTINGS, embedder=HashedEmbedder()) as other,
+        conspectus.open(tmp_path, settings=SETTINGS, embedder=HashedEmbedder()) as one,
+    ):
+        await one.collections.create("shelf")
+        await one.add([f"{MARKER} {number}" for number in range(WORTH_WRITING)], collection="shelf")
+        await other.collections.delete("shelf", purge=True)
+    assert holding(tmp_path, MARKER) == []
 
 
 class Emptied(Journal):

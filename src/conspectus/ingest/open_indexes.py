@@ -140,10 +140,13 @@ class OpenIndexes:
                 await opened.index.close()
 
     async def close(self) -> None:
-        """Close every index; one with much in memory writes it down, or the next opening would pay for it."""
+        """Close every index; one with much in memory writes it down, or the next opening would pay for it.
+
+        The records have it all: it is no fault if the disk is full, or if the collection is deleted by now.
+        """
         await self.followed()
         for opened in self._by_collection.values():
-            with suppress(StorageError):
+            with suppress(NotFound, StorageError, OSError):
                 await opened.index.flush(least=WORTH_WRITING, merge=True)
             await opened.index.close()
         self._by_collection.clear()
