@@ -1,4 +1,4 @@
-"""A day of a live stream, faster than it happens: python benchmarks/live.py --speed 50.
+"""A day of a live stream, faster than it happens: python benchmarks/live.py --speed 50 --save.
 
 Captions arrive as from a camera: each up to two minutes late, so in no order, and one in twenty comes twice.
 A follower listens, questions are asked, and the server is killed with -9 three times; who sends or listens
@@ -6,7 +6,6 @@ just tries again. At the end the stream is exported, and so is one into which th
 their order: the two must be the same bytes, and the follower must have seen every caption.
 """
 
-import argparse
 import asyncio
 import os
 import random
@@ -20,8 +19,8 @@ from pathlib import Path
 from shutil import rmtree
 
 import numpy as np
+from results import Result, option_parser
 from rich.console import Console
-from rich.table import Table
 from video import DAY, STREAM, texts
 
 import conspectus
@@ -208,9 +207,25 @@ async def clean(folder: Path, captions: list[NewCaption]) -> list[str]:
         return await export(engine)
 
 
+def result(seen: Seen, captions: int) -> Result:
+    """The times of searches and of starts, and below them what arrived."""
+    asked, outages = seen.asked, [1e3 * each for each in seen.outages]
+    rows = [
+        [name, f"{len(times):,}", *(f"{np.percentile(times, share):,.1f} ms" for share in (50, 95))]
+        for name, times in (("searches, over HTTP", asked), ("server killed, until it listened", outages))
+    ]
+    below = (
+        f"Captions sent, with those that came again: {seen.sent:,}. Captions that the follower heard:"
+        f" {len(seen.heard):,} of {captions:,}. Searches that failed, or did not find the caption whose words"
+        f" were asked for: {len(seen.wrong)}. The export equals that of a clean import."
+    )
+    title = f"A day of {captions:,} captions as it comes."
+    return Result.of(title, ["", "number", "p50", "p95"], rows, below=(below,))
+
+
 def main() -> None:
     """A day, or a shorter one."""
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = option_parser(__doc__)
     parser.add_argument("--speed", type=float, default=50.0)
     parser.add_argument("--captions", type=int, default=CAPTIONS)
     parser.add_argument("--folder", type=Path, default=Path(".benchmarks/live"))
@@ -219,21 +234,11 @@ def main() -> None:
     captions = day(given.captions)
     seen, exported = asyncio.run(run(given.folder, captions, given.speed))
     expected = asyncio.run(clean(given.folder, captions))
-    table = Table(
-        "figure", "value", title=f"{len(captions):,} captions of a day at {given.speed:g} times its speed"
-    )
-    table.add_row("sent (with those that came again)", f"{seen.sent:,}")
-    table.add_row(
-        "server killed, seconds until it answered", ", ".join(f"{each:.1f}" for each in seen.outages)
-    )
-    table.add_row("questions answered meanwhile", f"{len(seen.asked):,}")
-    table.add_row("p50, p95 ms", ", ".join(f"{np.percentile(seen.asked, share):.1f}" for share in (50, 95)))
-    table.add_row("questions answered wrongly", f"{len(seen.wrong)} {seen.wrong[:3] or ''}")
-    table.add_row("captions that the follower heard", f"{len(seen.heard):,}")
-    table.add_row("export equals that of a clean import", str(exported == expected))
-    Console().print(table)
+    for each in seen.wrong:
+        CONSOLE.log(each)
     if exported != expected or len(seen.heard) != len(captions):
-        raise SystemExit("the stream is not what it should be")
+        raise SystemExit(f"{len(seen.heard):,} captions heard, exports are equal: {exported == expected}")
+    result(seen, len(captions)).shown("live", save=given.save)
 
 
 if __name__ == "__main__":
