@@ -1,8 +1,8 @@
 """What is found of public sets: python benchmarks/evidence.py --save.
 
-A table of each of `TABLES`, of the sets below `--sets`: `conspectus eval retrieval` and `conspectus eval
-conversation` of sets of documents and conversations, and what the scripts beside this one measure of the
-others. `--only` chooses tables.
+A table of each of `TABLES`, of the sets below `--sets`: what `conspectus eval` reports of sets of documents,
+conversations, turns and videos, and of trust, and what the scripts beside this one measure of the others.
+`--only` chooses tables.
 """
 
 import asyncio
@@ -16,13 +16,15 @@ from typing import Any
 
 from entities import entities
 from feedback import measured
-from injection import injection
+from injection import injection, read_attacks, read_harmless
 from parsing import parsing
 from results import Result, option_parser
 from threads import ThreadFigures, threads
 
 from conspectus.evals.evidence import BUDGETS
 from conspectus.evals.moments import DEPTHS, THRESHOLDS, VIDEO_DEPTHS
+from conspectus.evals.run import WITH_GRAPH
+from conspectus.text.attack_patterns import attack_pattern
 
 SETS = Path(os.environ.get("CONSPECTUS_EVAL", "../shared/eval"))
 DOCUMENTS = ("cranfield", "hotpotqa100", "scifact", "cosqa", "zoomcamp_faq", "cookbook_code")
@@ -45,6 +47,37 @@ HARMLESS = (
     "peps",
     "xquad",
 )
+ORDINARY = (
+    *HARMLESS,
+    "hotpotqa100",
+    "mtrag_un",
+    "chunking_evaluation",
+    "legalbench_rag",
+    "qmsum",
+    "gitter_livechat",
+    "irc_disentanglement",
+    "beam_100k",
+    "longmemeval_sample",
+)
+"""Sets of which every 2,000 characters are looked at for patterns of attacks."""
+PIECE = 2_000
+LINKED = ("hotpotqa100", "mtrag_un", "cookbook_code", "zoomcamp_faq", "cranfield", "scifact", "cosqa")
+DEEP = ("ndcg@10", "recall@5", "recall@10")
+KINDS = {
+    "all": "all",
+    "Follow-up": "follow-ups",
+    "Clarification": "clarifications",
+    "first": "first turns",
+    "N/A": "others",
+    "switched": "first turns behind another conversation",
+}
+QUERIES = {
+    "last": "last turn",
+    "previous": "with the turn before",
+    "every": "all turns",
+    "standalone": "made to stand alone",
+}
+"""Kinds of questions of several turns, and what is searched for, with their names in the table."""
 CITED = (
     ("fastapi_docs",),
     ("peps",),
@@ -53,6 +86,18 @@ CITED = (
     ("chunking_evaluation",),
 )
 """Sets whose questions are answered by sentences, with options."""
+TEXTS = {
+    "cosqa": "code",
+    "cookbook_code": "code",
+    "zoomcamp_faq": "questions and answers",
+    "mtrag_un": "passages, questions of a conversation",
+    "hotpotqa100": "passages",
+    "scifact": "abstracts",
+    "cranfield": "abstracts of one field",
+    "rag_blueprint": "notes and code of one person",
+    "locomo": "chat messages",
+}
+"""What the sets hold whose similarities are measured."""
 WORST = -1.0
 
 
@@ -109,6 +154,46 @@ def cited(sets: Path) -> Result:
     return Result.of("Evidence that is completely in a window, from 0 to 100.", columns, rows)
 
 
+def linked(sets: Path) -> Result:
+    """Hybrid search without and with the graph of entities."""
+    rows = []
+    for name in LINKED:
+        report = evaluated("retrieval", str(sets / name), "--graph")
+        before, after = report["hybrid"], report[WITH_GRAPH]
+        figures = (f"{of[each]:.1f}" for each in DEEP for of in (before, after))
+        rows.append([name, f"{len(before['by_question']):,}", *figures])
+    names = (each.replace("ndcg", "nDCG") for each in DEEP)
+    columns = ["set", "queries", *(f"{each}{graph}" for each in names for graph in ("", ", graph"))]
+    return Result.of("Hybrid search without and with the graph, from 0 to 100.", columns, rows)
+
+
+def turns(sets: Path) -> Result:
+    """Questions that depend on earlier turns, by what is searched for."""
+    report = evaluated("turns", str(sets / "mtrag_un"))
+    rows = []
+    for kind, shown in KINDS.items():
+        figures = [[f"{report[way][kind][each]:.1f}" for each in DEEP] for way in QUERIES]
+        cells = (f"{ndcg} ({', '.join(recalls)})" for ndcg, *recalls in figures)
+        rows.append([shown, str(report["last"][kind]["questions"]), *cells])
+    title = "nDCG@10, and in brackets recall@5 and recall@10, from 0 to 100."
+    return Result.of(title, ["", "questions", *QUERIES.values()], rows)
+
+
+def similarity(sets: Path) -> Result:
+    """Similarities of queries to answers and to random texts."""
+    report = evaluated("similarity", *(str(sets / name) for name in TEXTS))
+    rows = [
+        [name, TEXTS.get(name, ""), *(_percentiles(of[each]) for each in ("related", "unrelated"))]
+        for name, of in report.items()
+    ]
+    title = "Median, and in brackets 5th and 95th percentile."
+    return Result.of(title, ["set", "texts", "query and answer", "query and random text"], rows)
+
+
+def _percentiles(of: Mapping[str, float]) -> str:
+    return f"{of['p50']:.2f} ({of['p5']:.2f} to {of['p95']:.2f})"
+
+
 def moments(sets: Path) -> Result:
     """The time ranges that answer questions about videos."""
     rows = []
@@ -135,6 +220,33 @@ def harmless(sets: Path) -> Result:
     found = asyncio.run(injection(sets / "prompt_injection", harmless=folders))["harmless"]
     rows = [[name, f"{of['texts']:,}", str(of["changed"])] for name, of in found.items()]
     return Result.of("Changed beyond XML's own escapes.", ["folder", "texts", "changed"], rows)
+
+
+def patterns(sets: Path) -> Result:
+    """How many hostile texts match an attack pattern, and how many pieces of ordinary ones."""
+    texts = dict(read_attacks(sets / "prompt_injection"))
+    for name in ORDINARY:
+        text = "\n".join(read_harmless(sets / name))
+        texts[name] = [text[start : start + PIECE] for start in range(0, len(text), PIECE)]
+    matched = {name: sum(attack_pattern(each) is not None for each in of) for name, of in texts.items()}
+    rows = [[name, f"{len(texts[name]):,}", str(number)] for name, number in matched.items()]
+    title = f"Attacks, and the texts of sets in pieces of {PIECE:,} characters."
+    return Result.of(title, ["", "texts", "matched"], rows)
+
+
+def trust(_: Path) -> Result:
+    """What histories of writes and copies that attack the levels of trust did."""
+    report = evaluated("trust")
+    shown = {
+        "histories": "histories",
+        "writes": "writes",
+        "laundering": "steps that copy text",
+        "quarantined": "attacks that were quarantined or refused",
+        "levels_raised": "levels raised",
+        "quarantined_shown": "attacks shown",
+    }
+    rows = [[name, f"{report[each]:,}"] for each, name in shown.items()]
+    return Result.of("Of the last two there must be none.", ["", "number"], rows)
 
 
 def names(sets: Path) -> Result:
@@ -191,9 +303,14 @@ TABLES: Mapping[str, Callable[[Path], Result]] = {
     "documents": documents,
     "conversations": conversations,
     "cited": cited,
+    "linked": linked,
+    "turns": turns,
+    "similarity": similarity,
     "moments": moments,
     "injection": attacks,
     "harmless": harmless,
+    "patterns": patterns,
+    "trust": trust,
     "names": names,
     "feedback": feedback,
     "parsing": files,

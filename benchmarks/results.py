@@ -1,8 +1,8 @@
 """Results of benchmarks, a file each in docs/benchmarks/results, with their tables and plots.
 
 A script that is called with --save writes its file. `python benchmarks/results.py` writes the tables of all
-files between the marks `<!-- result: NAME -->` and `<!-- end of result -->` of the pages, and the plots,
-docs/figures/NAME.svg.
+files between the marks `<!-- result: NAME -->` and `<!-- end of result -->` of the pages in docs, and the
+plots, docs/figures/NAME.svg.
 """
 
 import argparse
@@ -19,9 +19,10 @@ from html import escape
 from pathlib import Path
 from typing import Any, TypeAlias
 
-PAGES = Path(__file__).resolve().parents[1] / "docs" / "benchmarks"
-FILES = PAGES / "results"
-FIGURES = PAGES.parent / "figures"
+DOCS = Path(__file__).resolve().parents[1] / "docs"
+PAGES = sorted(DOCS.glob("*/*.md"))
+FILES = DOCS / "benchmarks" / "results"
+FIGURES = DOCS / "figures"
 MARKED = re.compile(r"(<!-- result: ([\w-]+) -->\n).*?(<!-- end of result -->)", re.DOTALL)
 
 
@@ -108,7 +109,7 @@ def plots() -> dict[Path, str]:
 
 def write_all() -> None:
     """Write the tables into all pages, and the plots."""
-    for path in PAGES.glob("*.md"):
+    for path in PAGES:
         path.write_text(with_tables(path.read_text(encoding="utf-8")), encoding="utf-8")
     for path, text in plots().items():
         path.write_text(text, encoding="utf-8")
@@ -432,11 +433,14 @@ PLOTS: Mapping[str, Plot] = {
         "XQuAD, recall at 1, multilingual model", _columns("keywords", "vectors", "both")
     ),
     "latency": Plot("The time of a window (less is better)", _latency),
+    "linked": Plot("Hybrid search without and with the graph", _columns("nDCG@10", "nDCG@10, graph")),
+    "live": Plot("A day of captions as it comes (less is better)", _columns("p50", "p95")),
     "memory": Plot("Memories of agents (times: less is better)", _rows(1, 5)),
     "moments": Plot("Moments that are found", _columns("R@1 iou .3", "R@5 iou .3", "miou", "video_hit@10")),
     "names": Plot("Names that are found and linked: F1", _columns("F1")),
     "packing": Plot("Evidence in windows, of the most that fits", _rows(2, 7)),
     "parsing": Plot("Words of files that are read", _columns("mean", "worst")),
+    "patterns": Plot("Attack patterns that match", _columns("texts", "matched")),
     "partitions": Plot(
         "Partitions by collection (less is better)", _columns("write", "read in a collection", "read by id")
     ),
@@ -449,9 +453,12 @@ PLOTS: Mapping[str, Plot] = {
         "Answers a second, by the number of clients",
         _columns("search", "search again", "search again, without HTTP", "add"),
     ),
+    "similarity": Plot("Similarities: medians", _columns("query and answer", "query and random text")),
     "startup": Plot("What starting costs", _startup),
     "stores": Plot("How the cost of each store grows with its chunks", _stores),
     "threads": Plot("Replies and conversations that are found", _columns("links", "one-to-one")),
+    "trust": Plot("Trust in histories of writes and copies", _columns("number")),
+    "turns": Plot("nDCG@10 of questions of several turns", _rows(2, 6)),
     "video-milvus": Plot("A day of captions in Milvus Lite (less is better)", _columns("p50", "p95")),
     "video-segments": Plot("A day of captions (less is better)", _columns("p50", "p95")),
     "writers": Plot("Documents that many writers store", _columns("documents a second")),

@@ -4,10 +4,10 @@ import re
 from xml.etree import ElementTree
 
 import pytest
-from benchmarks.results import FILES, MARKED, PAGES, PLOTS, Bars, Result, of_bars, plots, with_tables
+from benchmarks.results import DOCS, FILES, MARKED, PAGES, PLOTS, Bars, Result, of_bars, plots, with_tables
 
 SVG = "{http://www.w3.org/2000/svg}"
-ROOT = PAGES.parents[1]
+ROOT = DOCS.parent
 FIGURE = re.compile(r"\[([^\]]+)\]\((docs/benchmarks/\w+\.md)#([\w-]+)\)")
 TABLE = Result(
     "python benchmarks/peers.py", "2026-11-27", "2 cores", "", ["", "conspectus 0.1.0", "<other> 2", "third"],
@@ -16,12 +16,12 @@ TABLE = Result(
 
 
 def test_the_pages_have_the_tables_of_the_results() -> None:
-    pages = {path: path.read_text(encoding="utf-8") for path in PAGES.glob("*.md")}
+    pages = {path: path.read_text(encoding="utf-8") for path in PAGES}
     assert pages == {path: with_tables(page) for path, page in pages.items()}, "run benchmarks/results.py"
 
 
 def test_every_result_is_in_a_page_and_has_a_plot() -> None:
-    shown = {found[2] for path in PAGES.glob("*.md") for found in MARKED.finditer(path.read_text())}
+    shown = {found[2] for path in PAGES for found in MARKED.finditer(path.read_text())}
     assert shown == {path.stem for path in FILES.glob("*.json")}
     assert shown == {path.stem for path in plots()}
 
