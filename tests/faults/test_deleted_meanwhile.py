@@ -74,7 +74,8 @@ async def test_every_race_with_a_deletion_is_told_as_one(tmp_path: Path) -> None
         assert holding(tmp_path, MARKER) == []
 
 
-async def test_an_engine_closes_after_another_has_deleted_its_collection(tmp_path: Path) -> None:
+@pytest.mark.parametrize("anew", [False, True])
+async def test_what_was_purged_is_not_written_by_an_engine_that_closes(tmp_path: Path, anew: bool) -> None:
     async with (
         conspectus.open(tmp_path, settings=SETTINGS, embedder=HashedEmbedder()) as other,
         conspectus.open(tmp_path, settings=SETTINGS, embedder=HashedEmbedder()) as one,
@@ -82,6 +83,9 @@ async def test_an_engine_closes_after_another_has_deleted_its_collection(tmp_pat
         await one.collections.create("shelf")
         await one.add([f"{MARKER} {number}" for number in range(WORTH_WRITING)], collection="shelf")
         await other.collections.delete("shelf", purge=True)
+        if anew:
+            await other.collections.create("shelf")
+            await other.add([f"fox {number}" for number in range(2 * WORTH_WRITING)], collection="shelf")
     assert holding(tmp_path, MARKER) == []
 
 

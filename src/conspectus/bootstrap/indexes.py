@@ -7,12 +7,14 @@ import shutil
 import sys
 from collections.abc import Sequence
 from dataclasses import asdict
+from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, Protocol, TypeAlias
 
 from conspectus.bootstrap.store_address import StoreAddress, index_name, space_name
 from conspectus.engine.components import IndexRegistry
-from conspectus.errors import IndexDamaged, InvalidInput, MissingExtra, NotFound, StorageBusy
+from conspectus.errors import IndexDamaged, InvalidInput, MissingExtra, StorageBusy
+from conspectus.model.ids import CollectionId
 from conspectus.model.records import Collection, EmbeddingSpace
 from conspectus.ports import Index, Reader
 from conspectus.ports.jobs import Turns
@@ -124,8 +126,8 @@ async def open_segments(
 
     directory = index_folder(place.folder, collection, space)
     await asyncio.to_thread(_adopt, place.folder / INDEXES / collection.id, directory.parent)
-    command = [sys.executable, "-c", CHILD, collection.id]
-    command += [json.dumps(None if space is None else asdict(space))]
+    about = (collection.id, collection.created.isoformat(), collection.language, space and asdict(space))
+    command = [sys.executable, "-c", CHILD, json.dumps(about)]
     analyse = analyzer_for(collection.language).terms
     tail = settings.tail_chunks if can_write(place.folder) else sys.maxsize
 
@@ -146,7 +148,7 @@ async def open_segments(
         return await attempt()
 
 
-async def build(name: str, space: str) -> None:
+async def build(about: str) -> None:
     """Process one build request on standard input in the child of a SubprocessBuilder."""
     from conspectus.index.segments.build import answer
     from conspectus.records.store import open_records
@@ -155,15 +157,13 @@ async def build(name: str, space: str) -> None:
         sys.stdout.write(line)
         sys.stdout.flush()
 
+    collection, created, language, space = json.loads(about)
     records = await open_records(json.loads(sys.stdin.readline()), connections=2)
     try:
-        collection = await records.collection(name)
-        if collection is None:
-            raise NotFound("collection", name)
-        given = json.loads(space)
-        reader = records.reader(collection.id, None if given is None else EmbeddingSpace(**given))
-        analyse = analyzer_for(collection.language).terms
-        await answer(reader, analyse, sys.stdin.readline(), write=write)
+        reader = records.reader(
+            CollectionId(collection), space and EmbeddingSpace(**space), datetime.fromisoformat(created)
+        )
+        await answer(reader, analyzer_for(language).terms, sys.stdin.readline(), write=write)
     finally:
         await records.close()
 

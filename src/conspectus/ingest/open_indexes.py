@@ -129,7 +129,7 @@ class OpenIndexes:
 
     async def another(self, collection: Collection, space: EmbeddingSpace | None) -> OpenIndex:
         """An open index in a space that does not answer yet; the caller closes its index."""
-        reader = self._records.reader(collection.id, space)
+        reader = self._records.reader(collection.id, space, collection.created)
         return OpenIndex(collection, space, reader, await self._open_index(collection, space, reader))
 
     async def drop(self, collection: Collection) -> None:

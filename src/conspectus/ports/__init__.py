@@ -327,8 +327,14 @@ class Records(Timelines, Protocol):
     async def switch_space(self, collection: CollectionId, space: EmbeddingSpace) -> int:
         """Let the space answer from now on and delete the vectors of all others; returns how many went."""
 
-    def reader(self, collection: CollectionId, space: EmbeddingSpace | None) -> Reader:
-        """The narrow view an index gets."""
+    def reader(
+        self, collection: CollectionId, space: EmbeddingSpace | None, created: datetime | None = None
+    ) -> Reader:
+        """The narrow view an index gets.
+
+        With the time when the collection was `created`, a later collection of the same name is another one,
+        and `last_sequence` raises NotFound.
+        """
 
     async def counts(self, collection: CollectionId) -> dict[str, int]:
         """Numbers for status: sources, documents, chunks, vectors, pending, error."""

@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import ExitStack
+from datetime import datetime
 from functools import partial
 from pathlib import Path
 
@@ -242,9 +243,11 @@ class SqlRecords(SqlStore):
     put_vectors = writing(embeddings.put_vectors, locks=lambda collection, *_: {collection})
     switch_space = writing(embeddings.switch_space, locks=lambda collection, space: {collection}, long=True)
 
-    def reader(self, collection: CollectionId, space: EmbeddingSpace | None) -> Reader:
+    def reader(
+        self, collection: CollectionId, space: EmbeddingSpace | None, created: datetime | None = None
+    ) -> Reader:
         """Return the restricted interface for an index."""
-        return CollectionReader(self.transactions, collection, space)
+        return CollectionReader(self.transactions, collection, space, created)
 
     counts = reading(counts)
 
@@ -282,15 +285,21 @@ class CollectionReader:
     """One collection with the vectors of one embedding model: everything that an index reads."""
 
     def __init__(
-        self, transactions: Transactions, collection: CollectionId, space: EmbeddingSpace | None
+        self,
+        transactions: Transactions,
+        collection: CollectionId,
+        space: EmbeddingSpace | None,
+        created: datetime | None = None,
     ) -> None:
         self._transactions = transactions
         self._collection = collection
         self._space = space
+        self._created = created
 
     async def last_sequence(self) -> int:
-        """Return the sequence of the newest committed change, 0 if there is none."""
-        return (await self._transactions.read(partial(state, collection=self._collection)))[0]
+        """Return the sequence of the newest committed change, 0 if there is none. Raises NotFound."""
+        work = partial(state, collection=self._collection, created=self._created)
+        return (await self._transactions.read(work))[0]
 
     async def changes_since(self, sequence: int, *, limit: int) -> Sequence[Change]:
         """Return committed changes after `sequence`, oldest first, with complete transactions."""

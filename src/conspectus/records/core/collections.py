@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from datetime import datetime
 
 from sqlalchemy import BindParameter, Connection, Table, bindparam, insert, or_, select, update
 
@@ -19,6 +20,7 @@ from conspectus.records.core.rows import (
     to_space,
 )
 from conspectus.records.tables.core import collections, sources
+from conspectus.text.times import to_microseconds
 
 _IS_NAMED = collections.c.name == bindparam("called")
 _BY_NAME = (
@@ -28,7 +30,11 @@ _BY_NAME = (
     .limit(1)
 )
 _STATE = select(
-    collections.c.sequence, collections.c.model, collections.c.dimensions, collections.c.version
+    collections.c.sequence,
+    collections.c.created,
+    collections.c.model,
+    collections.c.dimensions,
+    collections.c.version,
 ).where(collections.c.id == bindparam("wanted"))
 _SOURCES = select(*SOURCE_COLUMNS)
 _ALL_SOURCES = _SOURCES.where(sources.c.collection == bindparam("of")).order_by(sources.c.name)
@@ -111,12 +117,17 @@ def all_collections(connection: Connection) -> list[Collection]:
     return [to_collection(row) for row in rows]
 
 
-def state(connection: Connection, collection: CollectionId) -> tuple[int, EmbeddingSpace | None]:
-    """Return the sequence of the newest change, and the active embedding model. Raises NotFound."""
+def state(
+    connection: Connection, collection: CollectionId, created: datetime | None = None
+) -> tuple[int, EmbeddingSpace | None]:
+    """Return the sequence of the newest change, and the active embedding model.
+
+    Raises NotFound, also for a collection of the name that was created at another time.
+    """
     row = connection.execute(_STATE, {"wanted": collection}).one_or_none()
-    if row is None:
+    if row is None or (created is not None and row.created != to_microseconds(created)):
         raise NotFound("collection", collection)
-    return row[0], to_space(*row[1:])
+    return row.sequence, to_space(row.model, row.dimensions, row.version)
 
 
 def put_source(connection: Connection, source: Source) -> Source:
