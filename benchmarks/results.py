@@ -454,6 +454,8 @@ PLOTS: Mapping[str, Plot] = {
         _columns("search", "search again", "search again, without HTTP", "add"),
     ),
     "similarity": Plot("Similarities: medians", _columns("query and answer", "query and random text")),
+    "sizes": Plot("Bytes a chunk in a folder", _columns("bytes a chunk")),
+    "sizes-postgresql": Plot("Bytes a chunk in PostgreSQL", _columns("bytes a chunk", "of it indexes")),
     "startup": Plot("What starting costs", _startup),
     "stores": Plot("How the cost of each store grows with its chunks", _stores),
     "threads": Plot("Replies and conversations that are found", _columns("links", "one-to-one")),

@@ -1,37 +1,50 @@
-"""The size of a thousand chunks: on disk, by kind of data, and in memory.
+"""The size of a chunk: on disk, by kind of data, and in memory: python benchmarks/sizes.py --chunks 4000.
 
-python benchmarks/sizes.py --chunks 5000 a folder python benchmarks/sizes.py --chunks 5000 --postgresql a
-PostgreSQL server of its own
+Paragraphs of the corpus, each a document of one chunk, with vectors of the included model: in a folder, or
+with `--postgresql --index pgvector` on a PostgreSQL server of its own, after `VACUUM`.
 """
 
 import argparse
 import asyncio
+import re
 import tempfile
+from collections import Counter
 from pathlib import Path
 from time import perf_counter
 
 import psycopg
 from corpus import paragraphs
+from results import Result, option_parser
 from tests.support.postgres_server import postgres_server
 
 from conspectus import NewDocument, bootstrap
 from conspectus.settings import Settings
 
 BATCH = 500
-SMALLEST = 20
+NAMES = {
+    "records.sqlite": "records",
+    "arrays.bin": "index: postings, columns of filters",
+    "vectors.bin": "index: vectors in half precision",
+    "documents": "documents",
+    "chunks": "chunks",
+    "vectors": "vectors of the records, in half precision",
+    "index rows": "index: columns of filters",
+    "index postings": "index: postings",
+    "index batches": "index: batches",
+    "index vectors": "index: vectors in half precision",
+}
+"""Files and tables, with their names in the result."""
 TABLES = """
-SELECT relname, pg_table_size(oid), pg_indexes_size(oid), reltuples::bigint FROM pg_class
+SELECT relname, pg_table_size(oid), pg_indexes_size(oid) FROM pg_class
 WHERE relkind = 'r' AND relnamespace = current_schema()::regnamespace
-ORDER BY pg_total_relation_size(oid) DESC
 """
 LOG = "SELECT (pg_current_wal_lsn() - '0/0')::bigint"
+INDEX = re.compile(r"index_[0-9a-f]+_[0-9a-f]+_([a-z]+)(_\d+)?")
 
 
 def main() -> None:
     """Measure according to the arguments."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = option_parser(__doc__)
     parser.add_argument("--chunks", type=int, default=5_000)
     parser.add_argument("--embedder", default="minilm")
     parser.add_argument("--index", default="auto")
@@ -39,47 +52,57 @@ def main() -> None:
     arguments = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         if arguments.postgresql:
-            _in_a_database(arguments, Path(folder))
+            _in_a_database(arguments, Path(folder)).shown("sizes-postgresql", save=arguments.save)
         else:
-            _in_a_folder(arguments, Path(folder))
+            _in_a_folder(arguments, Path(folder)).shown("sizes", save=arguments.save)
 
 
-def _in_a_folder(arguments: argparse.Namespace, folder: Path) -> None:
+def _in_a_folder(arguments: argparse.Namespace, folder: Path) -> Result:
     store = folder / "store"
-    chunks = asyncio.run(_fill(arguments, str(store), folder))
-    for name, size in sorted(_files(store).items()):
-        _show(name, size / chunks)
+    title = asyncio.run(_fill(arguments, str(store), folder))
+    sizes = _files(store)
+    rows = [[name, f"{size / arguments.chunks:,.0f}"] for name, size in sizes.most_common()]
+    whole = ["**together**", f"{sizes.total() / arguments.chunks:,.0f}"]
+    return Result.of(title, ["", "bytes a chunk"], [*rows, whole])
 
 
-def _in_a_database(arguments: argparse.Namespace, folder: Path) -> None:
+def _in_a_database(arguments: argparse.Namespace, folder: Path) -> Result:
     with (
         postgres_server(folder) as server,
         server.fresh() as url,
         psycopg.connect(url, autocommit=True) as connection,
     ):
         before = connection.execute(LOG).fetchone()
-        chunks = asyncio.run(_fill(arguments, url, folder))
+        title = asyncio.run(_fill(arguments, url, folder))
         after = connection.execute(LOG).fetchone()
         connection.execute("VACUUM (ANALYZE)")
-        _tell_tables(connection, chunks)
+        sizes, indexes = _tables(connection)
         assert before is not None and after is not None
-        _show("written to the log, without full pages", (after[0] - before[0]) / chunks)
+    figures = {name: (size, indexes[name]) for name, size in sizes.most_common()}
+    figures |= {"**together**": (sizes.total(), indexes.total())}
+    rows = [[name, *(f"{each / arguments.chunks:,.0f}" for each in pair)] for name, pair in figures.items()]
+    rows.append(
+        ["written to the log, without full pages", f"{(after[0] - before[0]) / arguments.chunks:,.0f}", "-"]
+    )
+    return Result.of(title, ["", "bytes a chunk", "of it indexes"], rows)
 
 
-def _tell_tables(connection: psycopg.Connection, chunks: int) -> None:
-    whole = 0
-    for name, table, indexes, rows in connection.execute(TABLES):
-        whole += table + indexes
-        if table + indexes > SMALLEST * chunks:
-            _show(f"{name}: {rows} rows; of it indexes {indexes / chunks:,.0f}", (table + indexes) / chunks)
-    _show("database", whole / chunks)
+def _tables(connection: psycopg.Connection) -> tuple[Counter[str], Counter[str]]:
+    """Bytes of tables with their indexes, and of these alone; those without a name together."""
+    sizes: Counter[str] = Counter()
+    indexes: Counter[str] = Counter()
+    for table, size, of_it in connection.execute(TABLES):
+        name = NAMES.get(INDEX.sub(r"index \1", table), "others")
+        sizes[name] += size + of_it
+        indexes[name] += of_it
+    return sizes, indexes
 
 
-async def _fill(arguments: argparse.Namespace, path: str, folder: Path) -> int:
-    """Make a store with that many chunks, all embedded and indexed; how many there are."""
+async def _fill(arguments: argparse.Namespace, path: str, folder: Path) -> str:
+    """Make a store with that many chunks, all embedded and indexed; what it holds, and the memory."""
     settings = Settings(embedder=arguments.embedder, index=arguments.index, cache=str(folder / "cache"))
     texts = paragraphs(arguments.chunks)
-    print(f"{len(texts)} texts of {sum(map(len, texts)) / len(texts):.0f} characters")
+    mean = sum(map(len, texts)) / len(texts)
     before = _resident()
     async with bootstrap.open(path, settings=settings) as engine:
         start = perf_counter()
@@ -88,18 +111,18 @@ async def _fill(arguments: argparse.Namespace, path: str, folder: Path) -> int:
             await engine.add([NewDocument(text, key=f"paragraph-{n}") for n, text in batch], wait=True)
         await engine.maintenance.reindex()
         print(f"stored, embedded and indexed in {perf_counter() - start:.1f} s")
-        print(f"resident {before / 1e6:.0f} MB before, {_resident() / 1e6:.0f} MB after")
+        memory = f"{before / 1e6:.0f} MB before, {_resident() / 1e6:.0f} after"
         (collection,) = (await engine.maintenance.status()).collections
-    return collection.chunks
+    assert collection.chunks == arguments.chunks
+    return f"Paragraphs of {mean:.0f} characters. Memory of the process: {memory}."
 
 
-def _files(store: Path) -> dict[str, int]:
-    """Bytes by the part of the store that a file belongs to."""
-    found: dict[str, int] = {}
+def _files(store: Path) -> Counter[str]:
+    """Bytes of the files of a store; of those without a name together."""
+    found: Counter[str] = Counter()
     for path in store.rglob("*"):
         if path.is_file():
-            part = path.relative_to(store).parts[0] if "segment" not in str(path) else path.name
-            found[part] = found.get(part, 0) + path.stat().st_size
+            found[NAMES.get(path.name, "others")] += path.stat().st_size
     return found
 
 
@@ -107,10 +130,6 @@ def _resident() -> int:
     """Bytes of memory of this process."""
     text = Path("/proc/self/status").read_text(encoding="ascii")
     return int(text.partition("VmRSS:")[2].split()[0]) * 1_024
-
-
-def _show(name: str, each: float) -> None:
-    print(f"{each:10,.0f} bytes a chunk  {name}")
 
 
 if __name__ == "__main__":

@@ -1,14 +1,14 @@
 """The tables and plots in the documentation of benchmarks are those of the saved results."""
 
 import re
+from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
 from benchmarks.results import DOCS, FILES, MARKED, PAGES, PLOTS, Bars, Result, of_bars, plots, with_tables
 
 SVG = "{http://www.w3.org/2000/svg}"
-ROOT = DOCS.parent
-FIGURE = re.compile(r"\[([^\]]+)\]\((docs/benchmarks/\w+\.md)#([\w-]+)\)")
+FIGURE = re.compile(r"\[([^\]]+)\]\((?:docs|\.\.)/(benchmarks/\w+\.md)#([\w-]+)\)")
 TABLE = Result(
     "python benchmarks/peers.py", "2026-11-27", "2 cores", "", ["", "conspectus 0.1.0", "<other> 2", "third"],
     [["**build**", "1,500.5 s", "3,001 s (2x)", "-"], ["disk", "1 MB", "2 MB", "3 MB"]],
@@ -60,7 +60,7 @@ def test_a_result_without_a_file_is_refused() -> None:
 
 def section(page: str, anchor: str) -> str:
     """What stands below the heading of an anchor, up to the next one of its level or above."""
-    lines = (ROOT / page).read_text(encoding="utf-8").splitlines()
+    lines = (DOCS / page).read_text(encoding="utf-8").splitlines()
     marks = {
         number: re.sub(r"[^\w\- ]", "", line.partition(" ")[2].lower()).replace(" ", "-")
         for number, line in enumerate(lines)
@@ -76,8 +76,11 @@ def numbers(text: str) -> set[float]:
     return {float(each.replace(",", "")) for each in re.findall(r"(?:\d[\d,]*)?\.?\d+", text)}
 
 
-def test_a_figure_of_the_readme_is_in_the_section_that_it_links_to() -> None:
-    figures = FIGURE.findall((ROOT / "README.md").read_text(encoding="utf-8"))
+@pytest.mark.parametrize(
+    "page", [DOCS.parent / "README.md", DOCS / "operate" / "sizing.md"], ids=lambda each: each.name
+)
+def test_a_figure_is_in_the_section_that_it_links_to(page: Path) -> None:
+    figures = FIGURE.findall(page.read_text(encoding="utf-8"))
     assert sum(bool(numbers(text)) for text, _, _ in figures) >= 8
-    for text, page, anchor in figures:
-        assert (numbers(text) - numbers(section(page, anchor)), text, anchor) == (set(), text, anchor)
+    for text, of, anchor in figures:
+        assert (numbers(text) - numbers(section(of, anchor)), text, anchor) == (set(), text, anchor)
