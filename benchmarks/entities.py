@@ -19,9 +19,9 @@ from conspectus.graph.entity_linking import Surroundings, initials_of, link
 from conspectus.graph.entity_rules import names_in
 from conspectus.graph.gazetteer import FUNCTION_WORDS, Gazetteer, listed_words
 from conspectus.graph.name_keys import key_of
-from conspectus.model.graph import ENTITY, Mention, Node
+from conspectus.model.graph import ENTITY, Node
 from conspectus.model.ids import CollectionId, SourceId
-from conspectus.model.records import Source
+from conspectus.model.records import Mention, Source
 from conspectus.ports import Progress
 
 Span = tuple[int, int]

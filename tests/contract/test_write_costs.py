@@ -54,7 +54,8 @@ async def test_a_memory_that_is_waited_for_is_embedded_in_few_statements(place: 
         with counting() as counted:
             await engine.memory.add("Ann lives in Rome again", scope=ANN, wait=True)
         assert (await engine.maintenance.status()).collections[0].pending == 0
-    maximum = Counted(25, 10) if place.startswith("postgresql") else Counted(22, 4)
+    # The search for near duplicates reads the index in PostgreSQL, and then the rows that it found.
+    maximum = Counted(12, 5) if place.startswith("postgresql") else Counted(12, 1)
     assert counted.transactions <= maximum.transactions
     assert counted.statements <= maximum.statements
 

@@ -8,8 +8,9 @@ from collections.abc import Sequence
 import pytest
 
 from conspectus.errors import NotFound
-from conspectus.model.graph import EntityCount, Mention
+from conspectus.model.graph import EntityCount
 from conspectus.model.ids import ChunkId, CollectionId, DocumentId, SourceId
+from conspectus.model.records import Mention
 from conspectus.ports import Records
 from conspectus.ports.graphs import SUBJECT, Mentioned, MentionStore, Unread
 from tests.support.samples import NOTES, SHELF, notes, prepared, shelf

@@ -4,10 +4,10 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 
 from conspectus.errors import NotFound
-from conspectus.model.graph import EntityCount, Mention
+from conspectus.model.graph import EntityCount
 from conspectus.model.ids import ChunkId, CollectionId, SourceId
 from conspectus.model.memory import fact_ends, stored_entities
-from conspectus.model.records import Chunk, Document
+from conspectus.model.records import Chunk, Document, Mention
 from conspectus.ports import Records
 from conspectus.ports.graphs import SUBJECT, Mentioned, TextPassage, Unread
 

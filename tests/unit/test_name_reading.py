@@ -11,8 +11,8 @@ from tests.support.samples import SHELF, notes, prepared, shelf
 from conspectus.errors import LockLost, ProviderError, ProviderUnavailable, StorageBusy, StorageError
 from conspectus.graph.name_keys import key_of
 from conspectus.ingest.background_workers import MAX_NAMES, READ_AT_ONCE, NameReader, title_names
-from conspectus.model.graph import Mention
 from conspectus.model.ids import ChunkId, DocumentId
+from conspectus.model.records import Mention
 from conspectus.ports.jobs import Lock
 from conspectus.records.graph.mentions import SqlNames
 from conspectus.records.jobs.locks import FileHold
@@ -78,6 +78,18 @@ async def test_everything_is_looked_through_and_nothing_twice(records: SqlRecord
     assert {"word0", "fresh", "its name"} <= (await known(names)).keys()
     await reader.close()
     assert extractor.closed
+
+
+async def test_texts_come_with_their_mentions_unless_one_fails(records: SqlRecords, names: SqlNames) -> None:
+    reader = NameReader(names, mine, lambda: EveryWord(ProviderUnavailable("p", "away")))
+    texts = [prepared("a", "good ", "fine", title="Ann"), prepared("b", "new", title="")]
+    assert await reader.mentioned(texts) == texts
+    assert (await records.write(await reader.mentioned(texts))).has_mentions
+    assert await known(names) == {"good": 1, "fine": 1, "ann": 1, "new": 1}
+    assert await names.count_unread(SHELF) == 0
+    bad = await reader.mentioned([prepared("c", "bad"), prepared("d", "other")])
+    assert not (await records.write(bad)).has_mentions
+    assert await names.count_unread(SHELF) == 2
 
 
 async def test_a_reader_that_was_stopped_is_gone_on_with(records: SqlRecords, names: SqlNames) -> None:

@@ -13,7 +13,8 @@ from conspectus.engine import Engine
 from conspectus.errors import InvalidInput, NotFound, PermissionDenied
 from conspectus.model.access import Person, Principal
 from conspectus.model.filter import Eq, Not
-from conspectus.model.graph import GraphExpansion, NewEdge, NewNode
+from conspectus.model.graph import Fact, GraphExpansion, NewEdge, NewNode
+from conspectus.model.memory import NewMemory, Scope
 from conspectus.model.query import QueryContext
 from conspectus.model.records import NewDocument
 from conspectus.model.results import Retrieval
@@ -54,6 +55,21 @@ async def test_without_names_the_graph_has_no_say_and_that_is_told(engine: Engin
     assert asked.hits == plain.hits
     assert "entity extraction is off" in " ".join(asked.notices)
     assert asked.plan["graph"] == "not walked"
+
+
+async def test_a_memory_that_is_waited_for_mentions_what_would_be_found_later(engine: Engine) -> None:
+    new = NewMemory(
+        "Ada Lovelace met Charles Babbage in London. " * 20,
+        fact=Fact("Ada Lovelace", "knows", "Charles Babbage"),
+        entities=("analytical engines",),
+    )
+    found = []
+    for user, wait in (("ann", False), ("bob", True)):
+        await engine.memory.add(new, scope=Scope(user), wait=wait)
+        await engine.graph.wait_until_extracted(collection="memory")
+        found.append(await engine.graph.list_entities(collection="memory", source=f"memory/{user}//"))
+    assert {each.key for each in found[0]} > {"ada lovelace", "london", "analytical engines"}
+    assert found[0] == found[1]
 
 
 async def test_what_is_connected_is_found_and_says_through_what(filled: Engine) -> None:

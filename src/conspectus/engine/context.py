@@ -6,7 +6,7 @@ import logging
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
 from dataclasses import replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, Concatenate, Final, ParamSpec, TypeAlias, TypeVar, cast
 from urllib.parse import unquote
 from uuid import uuid4
@@ -31,7 +31,9 @@ from conspectus.ingest.embedding_queue import EmbedQueue
 from conspectus.ingest.maintenance import purge
 from conspectus.ingest.open_indexes import OpenIndexes
 from conspectus.ingest.prepare import (
+    Complete,
     Preparation,
+    embedded,
     named,
     refuse_attacks,
     storable,
@@ -40,6 +42,7 @@ from conspectus.ingest.prepare import (
 )
 from conspectus.model.access import LOCAL_OWNER, AuditAction, AuditEntry, Person
 from conspectus.model.ids import LOCAL, CollectionId, SourceId, UserId, is_stable_id, is_uuid
+from conspectus.model.index import WriteResult
 from conspectus.model.query import EVERYWHERE
 from conspectus.model.records import (
     SOURCE_KINDS,
@@ -48,6 +51,7 @@ from conspectus.model.records import (
     EmbeddingSpace,
     Metadata,
     NewDocument,
+    PreparedDocument,
     Source,
     SourceKind,
     Written,
@@ -282,31 +286,51 @@ class EngineContext:
         if_match: str | None = None,
         stored: Sequence[Document] | None = None,
         collection: Collection | None = None,
-        embedder: Embedder | None = None,
+        complete: Complete | None = None,
     ) -> Sequence[Written]:
-        """Write documents. With `collection`, its index is updated in the background.
+        """Write documents; a few short ones are made `complete`, see `completion`.
 
-        With an `embedder` that runs in this process, a few short documents are written with their vectors.
+        With `collection`, its index is updated in the background.
         """
         by = self.preparation(source)
-        if isinstance(embedder, EmbedQueue):
-            # A model provider may fail: texts are stored first, and the embedding worker reports the error.
-            embedder = None
-        done = await write(self.core.records, batch, by, if_match=if_match, stored=stored, embedder=embedder)
-        self.core.backfill.wrote(source.collection, lacks_vectors=done.lacks_vectors)
+        done = await write(self.core.records, batch, by, if_match=if_match, stored=stored, complete=complete)
+        self._wrote(source, done)
         if collection is None:
             collection = await self.core.open_indexes.catch_up(source.collection, done.update)
         else:
             self.core.open_indexes.follow(collection.id, done.update)
-        if collection is not None and collection.names and self.does_background_work:
-            self.core.names.wake(collection.id)
+        has_names = collection is not None and collection.names and not done.has_mentions
+        if has_names and self.does_background_work:
+            self.core.names.wake(source.collection)
         return done.written
+
+    def _wrote(self, source: Source, done: WriteResult) -> None:
+        self.core.backfill.wrote(source.collection, has_work=done.lacks_vectors)
+        self.core.names.wrote(source.collection, has_work=False if done.has_mentions else None)
+
+    def completion(self, collection: Collection, embedder: Embedder | None) -> Complete:
+        """Return what gives documents their vectors and mentions, as far as models in this process make them.
+
+        A model provider may fail: texts are stored first, and the workers report the error.
+        """
+        steps: list[Complete] = []
+        if embedder is not None and not isinstance(embedder, EmbedQueue):
+            steps.append(partial(embedded, embedder))
+        if collection.names and self.parts.settings.entity_extractor != "chat":
+            steps.append(self.core.names.mentioned)
+
+        async def complete(batch: list[PreparedDocument]) -> list[PreparedDocument]:
+            for step in steps:
+                batch = await step(batch)
+            return batch
+
+        return complete
 
     async def release(self, document: NewDocument, source: Source, *, if_match: str) -> Written:
         """Write a quarantined document that a manager has reviewed."""
         by = replace(self.preparation(source), reviewed=True)
         done = await write(self.core.records, [document], by, if_match=if_match)
-        self.core.backfill.wrote(source.collection, lacks_vectors=done.lacks_vectors)
+        self._wrote(source, done)
         await self.core.open_indexes.catch_up(source.collection, done.update)
         return done.written[0]
 
@@ -380,6 +404,8 @@ class EngineContext:
             self.core.backfill.wake(collection, embedder)
 
     async def _find_names(self, collection: Collection, *, wait: bool, progress: Progress | None) -> None:
+        if self.core.names.knows_of_work(collection.id) is False:
+            return
         self.core.names.wake(collection.id)
         if wait:
             await self.core.names.wait_until_done(collection.id, progress)

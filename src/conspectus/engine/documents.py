@@ -66,12 +66,13 @@ class DocumentService(Service):
         given = [documents] if isinstance(documents, str | NewDocument) else documents
         target, place = await self._writer.writable(source, collection)
         embedder = await self._context.embedder(place.collection)
+        complete = self._context.completion(place.collection, embedder) if wait else None
         written: list[Written] = []
         for batch in batches(NewDocument(text=each) if isinstance(each, str) else each for each in given):
             if written:
                 # The previous batch is embedded while this one is prepared.
                 self._context.begin_embedding(place.collection, embedder)
-            written += await self._context.write(batch, target, embedder=embedder if wait else None)
+            written += await self._context.write(batch, target, complete=complete)
             if progress is not None:
                 progress("writing", len(written), 0)
         await self._context.embed_in(place, wait=wait, progress=progress)

@@ -39,7 +39,6 @@ from conspectus.model.graph import (
     GraphState,
     GraphSummary,
     GraphWritten,
-    Mention,
     Neighbor,
     NewEdge,
     NewNode,
@@ -50,7 +49,7 @@ from conspectus.model.graph import (
     Traversal,
 )
 from conspectus.model.graph import EntityLink as Linked
-from conspectus.model.records import Collection, Source
+from conspectus.model.records import Collection, Mention, Source
 from conspectus.ports import Progress
 from conspectus.text.analyzer import analyzer_for
 from conspectus.text.times import parse_instant

@@ -96,13 +96,12 @@ class MemoryService(Service):
         source, place = await self._batches.source(checked(scope), collection)
         given = [memories] if isinstance(memories, str | NewMemory) else memories
         embedder = await self._context.embedder(place.collection)
+        complete = self._context.completion(place.collection, embedder) if wait else None
         done: list[MemoryWritten] = []
         for batch in batches(NewMemory(each) if isinstance(each, str) else each for each in given):
             await self._facts.check(source, place, batch)
             for run in runs(batch):
-                done += await self._batches.write(
-                    source, place, scope, run, embedder=embedder if wait else None
-                )
+                done += await self._batches.write(source, place, scope, run, complete=complete)
             if not wait:
                 self._context.begin_embedding(place.collection, embedder)
             if progress is not None:

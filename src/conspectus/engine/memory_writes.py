@@ -11,7 +11,7 @@ from conspectus.engine.context import EngineContext, Service
 from conspectus.engine.graph_access import GraphAccess
 from conspectus.engine.memory_reads import MemoryReader
 from conspectus.errors import InvalidInput, NotFound, PreconditionFailed, TooLarge, as_field
-from conspectus.ingest.prepare import period
+from conspectus.ingest.prepare import Complete, period
 from conspectus.memory.documents import (
     A_MOMENT,
     NearDuplicates,
@@ -33,7 +33,7 @@ from conspectus.model.graph import Edge, GraphWritten
 from conspectus.model.ids import ChunkId
 from conspectus.model.memory import CLOSED_BY, KNOWN_FROM, NEAR, Memory, MemoryWritten, NewMemory, Scope
 from conspectus.model.records import Json, Source, Written
-from conspectus.ports import Embedder, Probe
+from conspectus.ports import Probe
 from conspectus.text.clean import clean
 from conspectus.text.hashing import edge_id
 from conspectus.text.times import canonical, parse_instant
@@ -246,9 +246,9 @@ class MemoryWriter(Service, checked=False):
         scope: Scope,
         batch: Sequence[NewMemory],
         *,
-        embedder: Embedder | None = None,
+        complete: Complete | None = None,
     ) -> list[MemoryWritten]:
-        """Write a batch without duplicate keys; with the `embedder`, a few with their vectors."""
+        """Write a batch without duplicate keys; a few are made `complete`."""
         stored = await self._stored_before(source, place, scope, batch)
         near = await self._near_duplicates(source, place, batch, stored)
         now = self._parts.clock()
@@ -268,7 +268,7 @@ class MemoryWriter(Service, checked=False):
         behind = place.collection if len(fresh) <= MAX_COMPARED else None
         put: Sequence[Written] = ()
         if fresh:
-            put = await self._context.write(fresh, source, stored=(), collection=behind, embedder=embedder)
+            put = await self._context.write(fresh, source, stored=(), collection=behind, complete=complete)
         for number, written in zip(places, put, strict=True):
             done[number] = MemoryWritten(
                 written.id, written.outcome, near[number], quarantined=written.quarantined

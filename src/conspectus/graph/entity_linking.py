@@ -14,7 +14,8 @@ from conspectus.graph.gazetteer import (
     singular_of,
 )
 from conspectus.graph.name_keys import BASE, key_of, uri_of
-from conspectus.model.graph import EntityLink, LinkCandidate, Mention, Node
+from conspectus.model.graph import EntityLink, LinkCandidate, Node
+from conspectus.model.records import Mention
 from conspectus.text.late_patterns import regex_pattern
 
 SAME: Final = 0.9

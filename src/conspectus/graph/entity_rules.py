@@ -19,7 +19,8 @@ from conspectus.graph.gazetteer import (
     common_words,
 )
 from conspectus.graph.name_keys import key_of
-from conspectus.model.graph import ENTITY, Mention
+from conspectus.model.graph import ENTITY
+from conspectus.model.records import Mention
 from conspectus.text.late_patterns import re_pattern, regex_pattern
 
 _MONTH: Final = (

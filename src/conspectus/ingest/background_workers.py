@@ -11,8 +11,9 @@ import re
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
+from itertools import islice
 from typing import Final
 
 import numpy as np
@@ -27,10 +28,10 @@ from conspectus.errors import (
     StorageError,
 )
 from conspectus.graph.name_keys import key_of
-from conspectus.model.graph import Mention
 from conspectus.model.ids import ChunkId, CollectionId
 from conspectus.model.index import IndexedChunk
-from conspectus.model.records import Collection
+from conspectus.model.memory import fact_ends, stored_entities
+from conspectus.model.records import Collection, Document, Mention, PreparedChunk, PreparedDocument
 from conspectus.ports import Embedder, Progress, Records, Vectors
 from conspectus.ports.graphs import SUBJECT, EntityExtractor, MentionStore, Unread
 from conspectus.ports.jobs import Turn, Turns, on_behalf_of
@@ -105,6 +106,16 @@ class Workers:
         self._turn = turn
         self._what = what
         self._works: dict[str, PendingWork] = {}
+
+    def wrote(self, collection: CollectionId, *, has_work: bool | None) -> None:
+        """Remember what a write saw of the whole collection, for who asks next."""
+        self.of(collection).has_work = has_work
+
+    def knows_of_work(self, collection: CollectionId) -> bool | None:
+        """The result of the last write, once: later writes of other processes are not known."""
+        work = self.of(collection)
+        known, work.has_work = work.has_work, None
+        return known
 
     def of(self, collection: CollectionId) -> PendingWork:
         """The worker of a collection, which need not have begun."""
@@ -348,16 +359,6 @@ class Backfill(Workers):
         chore = BackgroundTask(waits, partial(self._embed_all, collection, embedder))
         return self.start(collection.id, chore)
 
-    def wrote(self, collection: CollectionId, *, lacks_vectors: bool | None) -> None:
-        """Remember what a write saw of the whole collection, for who asks next."""
-        self.of(collection).has_work = lacks_vectors
-
-    def knows_of_work(self, collection: CollectionId) -> bool | None:
-        """The result of the last write, once: later writes of other processes are not known."""
-        work = self.of(collection)
-        known, work.has_work = work.has_work, None
-        return known
-
     async def wait_until_done(
         self, collection: Collection, embedder: Embedder, progress: Progress | None = None
     ) -> int:
@@ -467,6 +468,16 @@ class NameReader(Workers):
         if self._extractor is not None:
             await self._extractor.close()
 
+    async def mentioned(self, batch: list[PreparedDocument]) -> list[PreparedDocument]:
+        """The batch with the mentions in its chunks; without any if a text fails, which is tried again."""
+        unread = [_unread(each.document, chunk) for each in batch for chunk in each.chunks]
+        try:
+            texts = await self.extractor().extract([each.text for each in unread])
+        except (ConspectusError, OSError):
+            return batch
+        found = map(_kept, unread, texts)
+        return [replace(each, mentions=list(islice(found, len(each.chunks)))) for each in batch]
+
     async def _read(self, collection: CollectionId, work: PendingWork) -> None:
         while batch := await self._names.unread(collection, limit=READ_AT_ONCE):
             found = await self._found(collection, batch)
@@ -490,6 +501,14 @@ class NameReader(Workers):
             self._refused[collection] = refusal
             texts = [()]
         return [_kept(each, names) for each, names in zip(batch, texts, strict=True)]
+
+
+def _unread(document: Document, chunk: PreparedChunk) -> Unread:
+    """A chunk without a number yet."""
+    if chunk.position:
+        return Unread(ChunkId(0), "", chunk.text)
+    told = document.metadata if document.kind in {"memory", "version"} else {}
+    return Unread(ChunkId(0), document.title, chunk.text, fact_ends(told), stored_entities(told))
 
 
 def _kept(unread: Unread, found: Sequence[Mention]) -> list[Mention]:

@@ -3,11 +3,11 @@
 import asyncio
 import json
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from itertools import islice
-from typing import Any, TypeVar
+from typing import Any, TypeAlias, TypeVar
 from uuid import uuid4
 
 import numpy as np
@@ -376,6 +376,10 @@ def batches(documents: Iterable[New]) -> Iterator[list[New]]:
     return portions(documents, lambda each: len(each.text), most=BATCH_DOCUMENTS, room=BATCH_CHARACTERS)
 
 
+Complete: TypeAlias = Callable[[list[PreparedDocument]], Awaitable[list[PreparedDocument]]]
+"""Gives documents what is made of their chunks, as far as it can be made now."""
+
+
 async def write(
     records: Records,
     batch: Sequence[NewDocument],
@@ -383,14 +387,13 @@ async def write(
     *,
     if_match: str | None = None,
     stored: Sequence[Document] | None = None,
-    embedder: Embedder | None = None,
+    complete: Complete | None = None,
 ) -> WriteResult:
     """Write a batch in one transaction; documents that are stored just so already cost nothing.
 
     `stored` are those of them that were just read, if they were. With `if_match`, every document must be
-    stored with that fingerprint. With an `embedder`, a few short texts are stored with their vectors, unless
-    it fails. Raises InvalidInput, TooLarge, NotFound or PreconditionFailed, with the document's place as a
-    note; then nothing is written.
+    stored with that fingerprint. A few short texts are made `complete`. Raises InvalidInput, TooLarge,
+    NotFound or PreconditionFailed, with the document's place as a note; then nothing is written.
     """
     screen = by.screen
     if screen is not None:
@@ -414,8 +417,8 @@ async def write(
         prepared = _prepare_all(fresh, by, if_match)
     else:
         prepared = await asyncio.to_thread(_prepare_all, fresh, by, if_match)
-    if is_short and embedder is not None:
-        prepared = await _embedded(prepared, embedder)
+    if is_short and complete is not None:
+        prepared = await complete(prepared)
     result = await records.write(prepared) if prepared else WriteResult(())
     written = {each.id: each for each in result.written}
     done = [
@@ -460,7 +463,7 @@ def _prepare_all(
     ]
 
 
-async def _embedded(batch: list[PreparedDocument], embedder: Embedder) -> list[PreparedDocument]:
+async def embedded(embedder: Embedder, batch: list[PreparedDocument]) -> list[PreparedDocument]:
     """The batch with vectors; without them where the model fails, as the texts are stored in any case."""
     wanting = [() if each.vector is not None else each.chunks for each in batch]
     texts = [

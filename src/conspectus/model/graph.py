@@ -6,7 +6,7 @@ from datetime import datetime
 from typing import Literal, get_args
 
 from conspectus.model.checks import Checked
-from conspectus.model.records import Metadata, Source
+from conspectus.model.records import Mention, Metadata, Source
 
 Direction = Literal["out", "in", "both"]
 DIRECTIONS: tuple[Direction, ...] = get_args(Direction)
@@ -213,22 +213,6 @@ class GraphReceipt:
 
     nodes: int = 0
     edges: int = 0
-
-
-@dataclass(frozen=True, slots=True)
-class Mention:
-    """A mention of an entity in a text: characters [start, end), the kind of entity, and a confidence.
-
-    `key` is the normalized name: the same for spellings that differ only in case, accents, a leading article
-    or a possessive.
-    """
-
-    start: int
-    end: int
-    text: str
-    key: str
-    type: str
-    score: float = 1.0
 
 
 @dataclass(frozen=True, slots=True)

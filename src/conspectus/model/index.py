@@ -53,11 +53,13 @@ class WriteResult:
     """The outcome for each document, and the update of their collection if they have one in common.
 
     `lacks_vectors` says whether any text of the collection is pending; None if it was not checked.
+    `has_mentions` says that each text of the collection has its mentions.
     """
 
     written: Sequence[Written]
     update: IndexUpdate | None = None
     lacks_vectors: bool | None = None
+    has_mentions: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,6 +1,6 @@
 """Collections, sources, documents and chunks: one uniform model for every domain."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Literal, TypeAlias, TypedDict, get_args
@@ -225,12 +225,29 @@ class PreparedChunk:
 
 
 @dataclass(frozen=True, slots=True)
+class Mention:
+    """A mention of an entity in a text: characters [start, end), the kind of entity, and a confidence.
+
+    `key` is the normalized name: the same for spellings that differ only in case, accents, a leading article
+    or a possessive.
+    """
+
+    start: int
+    end: int
+    text: str
+    key: str
+    type: str
+    score: float = 1.0
+
+
+@dataclass(frozen=True, slots=True)
 class PreparedDocument:
     """A document with its chunks, ready to be written in one transaction.
 
     `if_match` is the fingerprint that the stored one must still have (None: any, or none stored), `vector` is
     that of every chunk as little-endian float16 (None: what is stored stays). `embedded` are vectors that a
     model made of the chunks, by the name of its space; in a collection of another space they are dropped.
+    `mentions` are those of each chunk, a name once; they are dropped if earlier chunks lack theirs.
     """
 
     document: Document
@@ -238,6 +255,7 @@ class PreparedDocument:
     if_match: str | None = None
     vector: bytes | None = None
     embedded: tuple[str, tuple[bytes, ...]] | None = None
+    mentions: Sequence[Sequence[Mention]] | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -215,7 +215,8 @@ class Records(Timelines, Protocol):
 
         A replaced document keeps its `recorded` time; its old chunks and vectors go in the same commit.
         A document whose title, author, kind and chunks are the stored ones (by content hash, span, page
-        and heading) keeps its chunks and vectors, and only its other fields change. Raises NotFound for
+        and heading) keeps its chunks and vectors, and only its other fields change. Given mentions are stored
+        if the collection has entity extraction and all of its earlier chunks have theirs. Raises NotFound for
         an unknown source, or a parent that is not in the same source; PreconditionFailed where a document is
         not `if_match`.
         """

@@ -12,7 +12,6 @@ from conspectus.model.graph import (
     GraphReceipt,
     GraphSummary,
     GraphWritten,
-    Mention,
     Neighbor,
     Node,
     NodeEvent,
@@ -20,6 +19,7 @@ from conspectus.model.graph import (
     Traversal,
 )
 from conspectus.model.ids import ChunkId, CollectionId, SourceId
+from conspectus.model.records import Mention
 
 SUBJECT = "subject"
 """The type of a name that is the title of a document, or in its fact: what its first passage is about."""

@@ -16,7 +16,7 @@ from typing import Any, Final, TypeAlias
 
 from conspectus.errors import ChatBadAnswer, InvalidInput, optional
 from conspectus.model.chat import Delta
-from conspectus.model.graph import Mention
+from conspectus.model.records import Mention
 from conspectus.model.results import Message
 from conspectus.ports.chat import ChatModel
 

@@ -13,9 +13,9 @@ from conspectus.graph.entity_linking import (
     rivals_of,
 )
 from conspectus.graph.name_keys import BASE, key_of, uri_of
-from conspectus.model.graph import Mention, Node
+from conspectus.model.graph import Node
 from conspectus.model.ids import CollectionId, SourceId
-from conspectus.model.records import Source
+from conspectus.model.records import Mention, Source
 
 GRAPH = Source(SourceId("g"), CollectionId("c"), "g", kind="graph")
 NOON = datetime(2024, 1, 1, 12, tzinfo=UTC)

@@ -10,6 +10,7 @@ from sqlalchemy import (
     bindparam,
     case,
     delete,
+    func,
     insert,
     literal_column,
     select,
@@ -56,7 +57,14 @@ _TAKE_ALL = (
     .returning(counters.c.name, counters.c.value)
 )
 _RESET = update(counters).where(*_COUNTER).values(value=bindparam("last"), end=bindparam("final"))
-_MOVE = update(collections).where(collections.c.id == bindparam("of")).values(sequence=bindparam("newest"))
+_MOVE = (
+    update(collections)
+    .where(collections.c.id == bindparam("of"))
+    .values(
+        sequence=bindparam("newest"),
+        names_to=func.coalesce(bindparam("mentioned", type_=Number), collections.c.names_to),
+    )
+)
 _SINCE = (
     select(*_COLUMNS, changes.c.transaction)
     .where(changes.c.collection == bindparam("of"), changes.c.sequence > bindparam("after"))
@@ -155,12 +163,14 @@ def append(
     steps: Sequence[ChangeRange],
     *,
     numbers: Mapping[CollectionId, int] = MappingProxyType({}),
+    mentioned: Mapping[CollectionId, int] = MappingProxyType({}),
     after: Sequence[Ready] = (),
 ) -> Mapping[CollectionId, Sequence[Change]]:
     """Append the steps of a unit of work to the log; return those of each collection. Call it once per unit.
 
-    `numbers` are the sequence numbers for the steps of a collection, if they were allocated. Statements to
-    run `after` the rest of the work are sent together with those of the log.
+    `numbers` are the sequence numbers for the steps of a collection, if they were allocated, and `mentioned`
+    the last chunks up to which all have their mentions, if the work inserted any. Statements to run `after`
+    the rest of the work are sent together with those of the log.
     """
     merged = _merged(steps)
     if not merged:
@@ -180,7 +190,8 @@ def append(
             Change(number, step.operation, ChunkId(step.first), ChunkId(step.last))
             for number, step in enumerate(own, start=first)
         ]
-        moved.append(ready(connection, _MOVE, {"of": collection, "newest": first + len(own) - 1}))
+        newest = {"newest": first + len(own) - 1, "mentioned": mentioned.get(collection)}
+        moved.append(ready(connection, _MOVE, {"of": collection, **newest}))
     run_all(connection, [*after, *moved, *inserts(connection, changes, rows)])
     known = dict.fromkeys(begun)
     connection.execution_options(

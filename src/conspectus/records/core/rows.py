@@ -21,6 +21,7 @@ from conspectus.model.records import (
     Collection,
     Document,
     EmbeddingSpace,
+    Mention,
     Metadata,
     Period,
     PreparedChunk,
@@ -208,6 +209,20 @@ def chunk_values(chunk: PreparedChunk, number: int, document: int) -> dict[str, 
     }
 
 
+def mention_values(found: Mention, chunk: int, collection: str, source: str) -> dict[str, object]:
+    """Return a mention in a chunk as columns."""
+    return {
+        "chunk": chunk,
+        "key": found.key,
+        "surface": found.text,
+        "type": found.type,
+        "start": found.start,
+        "end": found.end,
+        "collection": collection,
+        "source": source,
+    }
+
+
 def to_chunk(row: Sequence[Any], document: DocumentId) -> Chunk:
     """Convert a row that begins with CHUNK_COLUMNS."""
     number, _, position, start, end, tokens, content_hash, text, page, heading = row[:CHUNK_WIDTH]
@@ -289,7 +304,7 @@ def run_in(connection: Connection, statement: Executable, ids: Iterable[Any], **
 
 
 FEW: Final = 8
-"""Number of rows up to which single inserts are as fast."""
+"""Number of rows up to which one statement with all values is as fast."""
 
 
 def insert_rows(connection: Connection, table: Table, rows: Sequence[Mapping[str, Any]]) -> None:
@@ -306,8 +321,8 @@ def inserts(connection: Connection, table: Table, rows: Sequence[Mapping[str, An
         return []
     names = tuple(rows[0])
     if len(rows) <= FEW:
-        statement = _insertion(table, names, connection.dialect)
-        return [Ready(statement, tuple(row[name] for name in names)) for row in rows]
+        statement = _insertion(table, names, connection.dialect, rows=len(rows))
+        return [Ready(statement, [row[name] for row in rows for name in names])]
     if connection.dialect.name == "postgresql":
         _copy(connection, table, rows)
     else:
@@ -317,11 +332,12 @@ def inserts(connection: Connection, table: Table, rows: Sequence[Mapping[str, An
 
 
 @cache
-def _insertion(table: Table, names: tuple[str, ...], dialect: Dialect) -> str:
+def _insertion(table: Table, names: tuple[str, ...], dialect: Dialect, *, rows: int = 1) -> str:
     quoting = dialect.identifier_preparer
     columns = ", ".join(quoting.format_column(table.c[name]) for name in names)
     places = ", ".join(["%s" if dialect.name == "postgresql" else "?"] * len(names))
-    return f"INSERT INTO {quoting.format_table(table)} ({columns}) VALUES ({places})"
+    values = ", ".join([f"({places})"] * rows)
+    return f"INSERT INTO {quoting.format_table(table)} ({columns}) VALUES {values}"
 
 
 def _copy(connection: Connection, table: Table, rows: Sequence[Mapping[str, Any]]) -> None:

@@ -38,12 +38,14 @@ from conspectus.records.core.rows import (
     chunk_values,
     document_values,
     inserts,
+    mention_values,
     rows_in,
     run_in,
     to_collection,
     to_document,
 )
 from conspectus.records.tables.core import PENDING, chunks, collections, documents, sources, vectors
+from conspectus.records.tables.graph import mentions
 
 _STORED = select(
     documents.c.id,
@@ -119,6 +121,18 @@ class Stored:
         """Return the change of its chunks, if it has any."""
         if self.last_chunk is not None:
             yield ChangeRange(self.collection, operation, self.last_chunk - self.chunks + 1, self.last_chunk)
+
+
+@dataclass(frozen=True, slots=True)
+class Owners:
+    """The collections of a batch, and which of them have a chunk that lacks a vector.
+
+    `mentioned` are those with entity extraction: the last chunk up to which all have their mentions.
+    """
+
+    collections: CollectionsById
+    lacking: Set[CollectionId]
+    mentioned: Mapping[CollectionId, int]
 
 
 @dataclass(frozen=True, slots=True)
@@ -231,6 +245,8 @@ class Applied:
     """The collections of which chunks were written that are not in `inserted`."""
     numbers: Mapping[CollectionId, int]
     """The sequence number of the change of each collection, if it was allocated."""
+    mentioned: Mapping[CollectionId, int]
+    """The last chunk of each collection whose chunks have all their mentions now."""
     left: Sequence[Ready]
     """Pending statements that insert the rows."""
     lacking: Set[CollectionId] | None = None
@@ -244,37 +260,41 @@ def write(
 ) -> list[WriteResult]:
     """Add or replace the documents of callers in order. Raises NotFound, Conflict or InvalidInput."""
     every = [prepared for batch in batches for prepared in batch]
+    if not every:
+        return [WriteResult(()) for _ in batches]
     for prepared in every:
         _check_spans(prepared)
     rounds: list[Applied] = []
     written: list[Written] = []
     parts = list(_rounds(every))
     for part in parts:
-        plan, collections, lacking = _plan(connection, part)
+        plan, owners = _plan(connection, part)
         only_adds = len(parts) == 1 and all(each.outcome == "added" for each in plan)
         outdated = [each.prepared.document.id for each in plan if each.outdates_facts]
         deleted = delete_extracted(connection, outdated) if outdated else []
-        done = _apply(connection, plan, collections, only_adds=only_adds)
+        done = _apply(connection, plan, owners, only_adds=only_adds)
         done = replace(done, steps=[*deleted, *done.steps])
-        rounds.append(replace(done, lacking=lacking if only_adds else None))
+        rounds.append(replace(done, lacking=owners.lacking if only_adds else None))
         written += [planned.written() for planned in plan]
     made_before = made_by(connection)
     steps = [step for each in rounds for step in each.steps]
-    changes = append(connection, steps, numbers=rounds[0].numbers, after=rounds[0].left) if rounds else {}
+    first = rounds[0]
+    changes = append(connection, steps, numbers=first.numbers, mentioned=first.mentioned, after=first.left)
     collections = {name: collection for each in rounds for name, collection in each.collections.items()}
-    updates = {
-        name: _update_of(collection, rounds, changes.get(name, ()))
-        for name, collection in collections.items()
-    }
-    for name, change in updates.items():
+    results: dict[CollectionId, WriteResult] = {}
+    for name, collection in collections.items():
+        change = _update_of(collection, rounds, changes.get(name, ()))
         note_update(connection, change, first=name not in made_before)
-    lacks = {name: _lacks_vectors(connection, collection, rounds) for name, collection in collections.items()}
-    rest, results = iter(written), []
-    for batch in batches:
-        places = {each.document.collection for each in batch}
-        of = places.pop() if len(places) == 1 else CollectionId("")
-        results.append(WriteResult(list(islice(rest, len(batch))), updates.get(of), lacks.get(of)))
-    return results
+        lacking = _lacks_vectors(connection, collection, rounds)
+        results[name] = WriteResult((), change, lacking, len(rounds) == 1 and name in first.mentioned)
+    rest = iter(written)
+    return [replace(_shared(batch, results), written=list(islice(rest, len(batch)))) for batch in batches]
+
+
+def _shared(batch: Sequence[PreparedDocument], results: Mapping[CollectionId, WriteResult]) -> WriteResult:
+    """Return the result of the collection that documents have in common."""
+    places = {each.document.collection for each in batch}
+    return results[places.pop()] if len(places) == 1 else WriteResult(())
 
 
 def _update_of(collection: Collection, rounds: Sequence[Applied], changes: Sequence[Change]) -> IndexUpdate:
@@ -313,10 +333,8 @@ def _rounds(batch: Sequence[PreparedDocument]) -> Iterator[list[PreparedDocument
         yield list(current.values())
 
 
-def _plan(
-    connection: Connection, part: Sequence[PreparedDocument]
-) -> tuple[list[Planned], CollectionsById, Set[CollectionId]]:
-    """Return the planned writes, their collections, and those of them in which a chunk lacks a vector."""
+def _plan(connection: Connection, part: Sequence[PreparedDocument]) -> tuple[list[Planned], Owners]:
+    """Return the planned writes, and their collections."""
     ids = [prepared.document.id for prepared in part]
     asked = [
         ready(connection, _STORED, {"ids": as_list(ids)}),
@@ -331,7 +349,8 @@ def _plan(
             raise PreconditionFailed("document", prepared.document.id)
     spans = _spans(connection, part, stored)
     plan = [_planned(prepared, stored.get(prepared.document.id), spans=spans) for prepared in part]
-    return plan, collections, {row[0] for row in owners if row[-2]}
+    lacking = {row[0] for row in owners if row[-2]}
+    return plan, Owners(collections, lacking, {row[0]: row[-3] for row in owners if row[-3] is not None})
 
 
 def _planned(
@@ -357,9 +376,8 @@ def _spans(
     return spans
 
 
-def _apply(
-    connection: Connection, plan: Sequence[Planned], collections: CollectionsById, *, only_adds: bool
-) -> Applied:
+def _apply(connection: Connection, plan: Sequence[Planned], owners: Owners, *, only_adds: bool) -> Applied:
+    collections = owners.collections
     for each in plan:
         if each.prepared.vector is not None:
             check_vector(each.prepared.vector, collections[each.prepared.document.collection].space)
@@ -372,7 +390,8 @@ def _apply(
     steps = [step for stored in replaced for step in stored.step("remove")]
     # Chunks of one collection that are only added are one change.
     placed, numbers = _place(connection, fresh, changes=int(only_adds))
-    inserted, left = _insert(connection, placed, collections)
+    mentioned = _mentioned(placed, owners.mentioned)
+    inserted, left = _insert(connection, placed, collections, mentioned.keys())
     if not only_adds:
         run_all(connection, left)
         left = []
@@ -383,13 +402,26 @@ def _apply(
     ]
     _update_fields(connection, [each for each in plan if each.outcome == "updated"], collections)
     again = [step for stored in kept for step in stored.step("put")]
-    return Applied(
-        collections, [*steps, *again], inserted, {step.collection for step in again}, numbers, left
-    )
+    partial = {step.collection for step in again}
+    return Applied(collections, [*steps, *again], inserted, partial, numbers, mentioned, left)
+
+
+def _mentioned(placed: Sequence[Placed], before: Mapping[CollectionId, int]) -> dict[CollectionId, int]:
+    """Return the last chunks of collections of which every chunk has its mentions with those given."""
+    last: dict[CollectionId, int | None] = {**before}
+    for each in placed:
+        of = each.document.collection
+        if each.prepared.chunks:
+            follows = each.prepared.mentions is not None and last.get(of) == each.first - 1
+            last[of] = each.last if follows else None
+    return {of: chunk for of, chunk in last.items() if chunk is not None and chunk != before[of]}
 
 
 def _insert(
-    connection: Connection, placed: Sequence[Placed], collections: CollectionsById
+    connection: Connection,
+    placed: Sequence[Placed],
+    collections: CollectionsById,
+    mentioned: Set[CollectionId],
 ) -> tuple[list[Inserted], list[Ready]]:
     """Insert new documents and chunks under their numbers; small inserts are returned as statements."""
     spaced = [(each, collections[each.document.collection].space) for each in placed]
@@ -416,13 +448,23 @@ def _insert(
         if space is not None
         for chunk, vector in enumerate(each.vectors(space), start=each.first)
     ]
-    for table, new in ((chunks, pieces), (vectors, brought)):
+    for table, new in ((chunks, pieces), (vectors, brought), (mentions, _mention_rows(placed, mentioned))):
         if len(new) > FEW:
             # Documents are inserted now, because later rows refer to them.
             run_all(connection, left)
             left = []
         left += inserts(connection, table, new)
     return rows, left
+
+
+def _mention_rows(placed: Sequence[Placed], mentioned: Set[CollectionId]) -> list[dict[str, object]]:
+    return [
+        mention_values(found, chunk, each.document.collection, each.document.source)
+        for each in placed
+        if each.document.collection in mentioned
+        for chunk, own in enumerate(each.prepared.mentions or (), start=each.first)
+        for found in own
+    ]
 
 
 def _place(

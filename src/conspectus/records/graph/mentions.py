@@ -19,13 +19,14 @@ from sqlalchemy import (
     update,
 )
 
-from conspectus.model.graph import EntityCount, Mention
+from conspectus.model.graph import EntityCount
 from conspectus.model.ids import ChunkId, CollectionId, SourceId
 from conspectus.model.memory import fact_ends, stored_entities
+from conspectus.model.records import Mention
 from conspectus.ports.graphs import SUBJECT, Mentioned, TextPassage, Unread
 from conspectus.records.core.collections import state
 from conspectus.records.core.dialects import as_list, listed, one_of, parted, rare
-from conspectus.records.core.rows import IDS, insert_rows, rows_in, run_in
+from conspectus.records.core.rows import IDS, insert_rows, mention_values, rows_in, run_in
 from conspectus.records.core.transactions import SqlStore, cached, reading, writing
 from conspectus.records.tables.core import chunks, collections, documents
 from conspectus.records.tables.graph import mentions
@@ -184,7 +185,7 @@ def _put(connection: Connection, collection: CollectionId, found: Mapping[ChunkI
     sources = {row.id: row.source for row in owners if row.collection == collection}
     run_in(connection, delete(mentions).where(mentions.c.chunk.in_(IDS)), sorted(sources))
     rows = [
-        _row(chunk, each, collection, sources[chunk])
+        mention_values(each, chunk, collection, sources[chunk])
         for chunk in sorted(sources)
         for each in _once(found[chunk])
     ]
@@ -201,19 +202,6 @@ def _once(found: Sequence[Mention]) -> Iterable[Mention]:
     for each in sorted(found, key=lambda mention: (mention.type != SUBJECT, mention.start)):
         first.setdefault(each.key, each)
     return first.values()
-
-
-def _row(chunk: int, found: Mention, collection: str, source: str) -> dict[str, Any]:
-    return {
-        "chunk": chunk,
-        "key": found.key,
-        "surface": found.text,
-        "type": found.type,
-        "start": found.start,
-        "end": found.end,
-        "collection": collection,
-        "source": source,
-    }
 
 
 def _unread(connection: Connection, collection: CollectionId, *, limit: int) -> list[Unread]:
