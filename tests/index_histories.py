@@ -28,13 +28,14 @@ class Server(Protocol):
 
 
 def history(seed: int, size: int = 300) -> Journal:
-    """Chunks of a few words, some of them removed and replaced again."""
+    """Chunks of a few words in two sources, some of them removed and replaced again."""
     chance = random.Random(seed)
     journal = Journal(batch=50)
     for number in range(size):
         vector = unit(np.random.default_rng(number).standard_normal(DIMENSIONS))
         text = " ".join(chance.choices(["fox", "sun", "moon", "sea"], k=chance.randint(0, 9)))
-        journal.put([make_chunk(number, text, vector=vector, metadata={"n": number % 3})])
+        source = "another" if number % 4 == 0 else "source"
+        journal.put([make_chunk(number, text, vector=vector, metadata={"n": number % 3}, source=source)])
         if number % 7 == 0:
             journal.replace([chance.randrange(number + 1)], [make_chunk(number // 2, "replaced fox")])
     return journal
@@ -63,8 +64,12 @@ async def assert_right(index: Index, journal: Journal) -> None:
     reference = MemoryIndex(journal, str.split)
     await catch_up(index, journal)
     await catch_up(reference, journal)
-    for where in (EVERYTHING, Eq(("n",), 1)):
-        probe = Probe(where, "fox sea", unit(np.arange(DIMENSIONS) + 1.0), 20)
+    for where, sources in (
+        (EVERYTHING, ()),
+        (Eq(("n",), 1), ("another",)),
+        (EVERYTHING, ("another", "source")),
+    ):
+        probe = Probe(where, "fox sea", unit(np.arange(DIMENSIONS) + 1.0), 20, sources=sources)
         found, expected = await index.search(probe), await reference.search(probe)
         assert found.ids.tolist() == expected.ids.tolist()
         assert found.words.tolist() == expected.words.tolist()

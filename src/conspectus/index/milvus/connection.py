@@ -214,17 +214,6 @@ class MilvusServer:
         )
         return [[{**hit["entity"], "distance": hit["distance"]} for hit in each] for each in found]
 
-    async def count(self, name: str, where: str) -> int:
-        """Count the rows that an expression selects."""
-        found = await self._call(
-            "query",
-            collection_name=name,
-            filter=where,
-            output_fields=["count(*)"],
-            consistency_level="Strong",
-        )
-        return int(found[0]["count(*)"])
-
     async def close(self) -> None:
         """Close the connection, and the file of Milvus Lite. A later call connects again."""
         await asyncio.to_thread(self._disconnect)

@@ -52,6 +52,11 @@ def dimension(term: str) -> int:
     return 1 + int.from_bytes(digest, "little") % (DIMENSIONS - 1)
 
 
+def source_number(tenant: str) -> int:
+    """Return the number of a source in the statistics, from its tenant. No dimension is as large."""
+    return 2**63 | int(tenant[:15], 16)
+
+
 @dataclass(frozen=True, slots=True)
 class Weights:
     """Parameters of BM25, and the mean chunk length that the stored weights were computed with."""
@@ -172,11 +177,11 @@ _CAPACITY = 4_096
 
 @dataclass(frozen=True, slots=True)
 class Prepared:
-    """A chunk ready to be sent, and its contribution to the statistics."""
+    """A chunk ready to be sent, and its contribution to the statistics: its terms and its source."""
 
     columns: dict[str, Any]
     facts: Facts
-    terms: NDArray[np.uint32]
+    terms: NDArray[np.uint64]
     length: int
     size: int
 
@@ -211,7 +216,8 @@ class Preparing:
             vector = np.frombuffer(chunk.vector or bytes(2 * self._dimensions), "<f2")
             columns |= {"vector": vector.astype(np.float32)}
         size = 12 * len(by_dimension) + 8 * len(self._facts.numbers) + 1_000 + 4 * self._dimensions
-        return Prepared(columns, self._facts, np.array(list(by_dimension), np.uint32), length, size)
+        terms = np.array([*by_dimension, source_number(columns["tenant"])], np.uint64)
+        return Prepared(columns, self._facts, terms, length, size)
 
     def _common(self, chunk: IndexedChunk, row: Row) -> dict[str, Any]:
         number = chunk.chunk.id

@@ -1,9 +1,8 @@
 """Searches the Milvus index, and checks it against the records."""
 
 import asyncio
-from collections import OrderedDict
-from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import partial
 from typing import TypeAlias
 
@@ -13,7 +12,7 @@ from conspectus.errors import IndexReplaced
 from conspectus.index.bm25 import Bm25, Corpus, best, cosines, with_sources
 from conspectus.index.changes import Range, untouched_since
 from conspectus.index.filter_terms import signed_checksum
-from conspectus.index.milvus.connection import MAX_RESULTS, MilvusServer, Row, Turn, within
+from conspectus.index.milvus.connection import MAX_RESULTS, MilvusServer, Row, Turn, tenant, within
 from conspectus.index.milvus.rows import (
     EVERY,
     ROWS,
@@ -24,6 +23,7 @@ from conspectus.index.milvus.rows import (
     dimension,
     either,
     ranged,
+    source_number,
 )
 from conspectus.index.milvus.state import Block, Distinct, MilvusState, Notes, Terms
 from conspectus.model.filter import Filter, In, matches
@@ -43,7 +43,7 @@ _DEEPER = 4
 _DEEPEST = 4_096
 _SLACK = 1e-5
 _IDS_AT_ONCE = 1_000
-_MAX_SOURCES = 64
+_MAX_HELD = 10_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,9 +61,14 @@ class MilvusSnapshot:
         """The name of the collection of rows."""
         return collection_name(self.name, self.state.generation, ROWS)
 
-    def with_blocks(self, blocks: Sequence[Block]) -> "MilvusSnapshot":
-        """Return the snapshot with the term statistics."""
-        return replace(self, blocks=blocks)
+    def documents(self, term: str) -> int:
+        """Return the number of chunks with a term."""
+        return sum(block.documents(dimension(term)) for block in self.blocks)
+
+    def chunks_of(self, sources: Iterable[str]) -> int:
+        """Return the number of chunks of sources."""
+        numbers = {source_number(tenant(source)) for source in sources}
+        return sum(block.documents(number) for number in numbers for block in self.blocks)
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,9 +81,8 @@ class Visible:
 
 @dataclass(frozen=True, slots=True)
 class SourceCounts:
-    """Chunk counts of sources in one state, and their document frequencies of the terms queried so far."""
+    """The number of chunks of sources, and their document frequencies of the terms of a query."""
 
-    state: MilvusState
     total: int = 0
     documents: Mapping[str, int] = field(default_factory=dict)
 
@@ -105,7 +109,7 @@ class MilvusQuery:
         self._corpus = Corpus(view.state.total, view.state.length)
         self._weights = Weights(view.bm25, view.state.average)
         self.terms = tuple(
-            self._corpus.statistic(term, self._documents(term), count) for term, count in terms.items()
+            self._corpus.statistic(term, view.documents(term), count) for term, count in terms.items()
         )
         if visible.sources is not None:
             found = visible.sources
@@ -149,9 +153,6 @@ class MilvusQuery:
             total=self._corpus.total,
             threads=self._view.state.threads > 0,
         )
-
-    def _documents(self, term: str) -> int:
-        return sum(block.documents(dimension(term)) for block in self._view.blocks)
 
     async def _words_arm(self, limit: int) -> Found:
         k1 = self._view.bm25.k1
@@ -236,9 +237,9 @@ class MilvusLocation:
     dimensions: int = 0
     bm25: Bm25 = field(default_factory=Bm25)
 
-    def view(self, state: MilvusState) -> MilvusSnapshot:
-        """Return a snapshot of a version, without term statistics."""
-        return MilvusSnapshot(self.server, self.name, state, (), self.bm25)
+    def view(self, state: MilvusState, blocks: Sequence[Block] = ()) -> MilvusSnapshot:
+        """Return a snapshot of a version with its statistics."""
+        return MilvusSnapshot(self.server, self.name, state, blocks, self.bm25)
 
 
 class MilvusReader:
@@ -251,61 +252,66 @@ class MilvusReader:
         self._terms = Terms(notes)
         self._distinct = Distinct(notes)
         self._odd: tuple[MilvusState | None, Sequence[IndexedChunk]] = (None, ())
-        self._sources: OrderedDict[tuple[str, ...], SourceCounts] = OrderedDict()
+        self._sources: tuple[MilvusState | None, dict[tuple[tuple[str, ...], str], int]] = (None, {})
 
     async def answer(
         self, state: MilvusState, probe: Probe, terms: Mapping[str, int], ask: Ask
     ) -> Candidates | None:
         """Return the result of a version; None if it is no longer the current one."""
-        view, still = self._place.view(state), partial(self.still, state)
+        still = partial(self.still, state)
         if not state.generation:
-            visible = Visible(EVERY, SourceCounts(state) if probe.sources else None)
-            answer = MilvusQuery(view, visible, terms, None, still=still).candidates({})
+            visible = Visible(EVERY, SourceCounts() if probe.sources else None)
+            answer = MilvusQuery(self._place.view(state), visible, terms, None, still=still).candidates({})
             return answer if await still() else None
         try:
             where = await self._expression(state, probe.filter)
             blocks = await self._terms.blocks(state)
-            if where is None or blocks is None:
+            if blocks is None:
                 return None
-            visible = Visible(where, await self._in_sources(view, probe, list(terms)))
-            return await ask(MilvusQuery(view.with_blocks(blocks), visible, terms, probe.vector, still=still))
+            view = self._place.view(state, blocks)
+            visible = Visible(where, await self._in_sources(view, probe, terms))
+            return await ask(MilvusQuery(view, visible, terms, probe.vector, still=still))
         except IndexReplaced:
             return None
 
     async def _in_sources(
-        self, view: MilvusSnapshot, probe: Probe, terms: Sequence[str]
+        self, view: MilvusSnapshot, probe: Probe, terms: Iterable[str]
     ) -> SourceCounts | None:
         """Return the counts of the sources of a probe; None if it names none or they have too many chunks."""
-        if not probe.sources:
+        total = view.chunks_of(probe.sources)
+        if not probe.sources or total > view.bm25.max_source_chunks:
             return None
-        where = await self._expression(view.state, In("source", probe.sources))
-        if where is None:
-            return None
-        maximum, name = view.bm25.max_source_chunks, view.rows
-        held = self._sources.get(probe.sources)
-        if held is None or not held.state.same_rows(view.state):
-            held = SourceCounts(view.state, await view.server.count(name, where))
-        fresh = [term for term in terms if term not in held.documents]
-        if fresh and 0 < held.total <= maximum:
-            sparse = {"data": [{dimension(term): 1.0} for term in fresh], "limit": held.total}
-            found = await view.server.searches(name, where, ["chunk"], {**sparse, "anns_field": "terms"})
-            counts = [sum(row["distance"] > 0.0 for row in rows) for rows in found]
-            held = replace(held, documents={**held.documents, **dict(zip(fresh, counts, strict=True))})
-        self._sources[probe.sources] = held
-        self._sources.move_to_end(probe.sources)
-        if len(self._sources) > _MAX_SOURCES:
-            self._sources.popitem(last=False)
-        return held if held.total <= maximum else None
+        if not total:
+            return SourceCounts()
+        documents: Mapping[str, int] = {term: view.documents(term) for term in terms}
+        if total < view.state.total:
+            documents = await self._documents_in(view, probe.sources, documents, limit=total)
+        return SourceCounts(total, documents)
+
+    async def _documents_in(
+        self, view: MilvusSnapshot, sources: tuple[str, ...], everywhere: Mapping[str, int], *, limit: int
+    ) -> Mapping[str, int]:
+        """Return the document frequencies in sources of the terms that occur anywhere."""
+        state, held = self._sources
+        if state is None or not state.same_rows(view.state) or len(held) > _MAX_HELD:
+            held = {}
+            self._sources = view.state, held
+        fresh = [term for term, count in everywhere.items() if count and (sources, term) not in held]
+        if fresh:
+            where = await self._expression(view.state, In("source", sources))
+            query = {"data": [{dimension(term): 1.0} for term in fresh], "anns_field": "terms"}
+            found = await view.server.searches(view.rows, where, ["chunk"], {**query, "limit": limit})
+            for term, rows in zip(fresh, found, strict=True):
+                held[sources, term] = sum(row["distance"] > 0.0 for row in rows)
+        return {term: held.get((sources, term), 0) for term in everywhere}
 
     async def still(self, state: MilvusState) -> bool:
         """Return whether the rows of this state are still the visible ones."""
         return (await self._notes.read()).same_rows(state)
 
-    async def _expression(self, state: MilvusState, where: Filter) -> str | None:
+    async def _expression(self, state: MilvusState, where: Filter) -> str:
         """Return the expression of the rows of a version that match the filter."""
         visible = await self._notes.visible(state)
-        if visible is None:
-            return None
         known = await self._distinct.known(state, ranged(where))
         condition = Compiler(known, state.facts_as_text).compiled(where)
         if state.odd:

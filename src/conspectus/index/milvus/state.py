@@ -15,7 +15,7 @@ from conspectus.index.milvus.connection import MilvusServer, Row
 from conspectus.index.milvus.rows import EVERY, NOTES, Known, Value, collection_name, either, one_of, path_key
 from conspectus.model.filter import Field
 
-FORMAT = 3
+FORMAT = 4
 _STATE = "state"
 _IDS_IN_A_NOTE = 3_000
 _NOTES_AT_ONCE = 50
@@ -211,12 +211,12 @@ class Notes:
         await self.put(state.generation, notes)
         return replace(state, dead=len(pieces))
 
-    async def visible(self, state: MilvusState) -> str | None:
-        """Return the expression of the visible rows of a state; None if it is no longer current."""
+    async def visible(self, state: MilvusState) -> str:
+        """Return the expression of the visible rows of a state. Raises IndexReplaced if it is not current."""
         if self._visible[0] != state:
             dead = await self.dead(state)
             if dead is None:
-                return None
+                raise IndexReplaced(f"a later version of {self.name} is current")
             hidden = f" and not (version < {state.version} and {either(dead)})" if dead else ""
             self._visible = state, f"{state.shown}{hidden}"
         return self._visible[1]
@@ -247,21 +247,22 @@ def dead_keys(state: MilvusState) -> list[str]:
 
 
 _TERMS = "terms"
-_IN_A_NOTE = 5_000
+_IN_A_NOTE = 4_000
 _RATIO = 2
+_ENTRY = np.dtype([("term", "<u8"), ("count", "<i4")])
 
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """Changes of the document frequencies of terms; terms are sorted."""
+    """Changes of the document frequencies of terms, and of the chunk counts of sources; sorted."""
 
-    terms: NDArray[np.uint32]
+    terms: NDArray[np.uint64]
     counts: NDArray[np.int32]
 
     @classmethod
-    def of(cls, terms: Sequence[NDArray[np.uint32]], counts: Sequence[NDArray[np.int32]]) -> "Block":
+    def of(cls, terms: Sequence[NDArray[np.uint64]], counts: Sequence[NDArray[np.int32]]) -> "Block":
         """Return the sum of changes."""
-        every = np.concatenate([np.zeros(0, np.uint32), *terms])
+        every = np.concatenate([np.zeros(0, np.uint64), *terms])
         distinct, place = np.unique(every, return_inverse=True)
         summed = np.zeros(len(distinct), np.int64)
         np.add.at(summed, place, np.concatenate([np.zeros(0, np.int32), *counts]))
@@ -270,23 +271,20 @@ class Block:
 
     def bodies(self) -> list[str]:
         """Encode the block in pieces that each fit into a note."""
-        pieces = [slice(start, start + _IN_A_NOTE) for start in range(0, len(self.terms), _IN_A_NOTE)]
-        return [
-            b64encode(self.terms[p].astype("<u4").tobytes() + self.counts[p].astype("<i4").tobytes()).decode()
-            for p in pieces
-        ]
+        entries = np.empty(len(self.terms), _ENTRY)
+        entries["term"], entries["count"] = self.terms, self.counts
+        starts = range(0, len(entries), _IN_A_NOTE)
+        return [b64encode(entries[start : start + _IN_A_NOTE].tobytes()).decode() for start in starts]
 
     @classmethod
     def from_bodies(cls, bodies: Sequence[str]) -> "Block":
         """Decode the result of `bodies`."""
-        pieces = [np.frombuffer(b64decode(body), "<u4").reshape(2, -1) for body in bodies]
-        terms = np.concatenate([np.zeros(0, np.uint32), *(piece[0] for piece in pieces)])
-        counts = np.concatenate([np.zeros(0, np.uint32), *(piece[1] for piece in pieces)])
-        return cls(terms.astype(np.uint32), counts.astype(np.uint32).view(np.int32))
+        entries = np.frombuffer(b"".join(map(b64decode, bodies)), _ENTRY)
+        return cls(entries["term"].astype(np.uint64), entries["count"].astype(np.int32))
 
     def documents(self, term: int) -> int:
-        """Return the change for one term."""
-        place = int(np.searchsorted(self.terms, np.uint32(term)))
+        """Return the change for one term or source."""
+        place = int(np.searchsorted(self.terms, np.uint64(term)))
         found = place < len(self.terms) and int(self.terms[place]) == term
         return int(self.counts[place]) if found else 0
 

@@ -77,12 +77,9 @@ class MilvusIndex:
             self._state = state = await self._notes.read()
             if not state.generation:
                 return []
-            where = await self._notes.visible(state)
-            if where is not None:
-                try:
-                    found = await differences(self._place.view(state), where, self._reader)
-                except IndexReplaced:
-                    continue
+            with suppress(IndexReplaced):
+                where = await self._notes.visible(state)
+                found = await differences(self._place.view(state), where, self._reader)
                 if await self._asking.still(state):
                     return found
         raise StorageBusy("the index changed while it was checked; try again")

@@ -3,7 +3,6 @@
 import asyncio
 from collections.abc import AsyncIterator, Iterable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
 from uuid import uuid4
 
 import numpy as np
@@ -25,6 +24,7 @@ from conspectus.index.milvus.rows import (
     notes_layout,
     one_of,
     rows_layout,
+    source_number,
 )
 from conspectus.index.milvus.search import MilvusLocation
 from conspectus.index.milvus.state import (
@@ -49,14 +49,14 @@ _PER_REQUEST = 1_000
 FLUSH_FROM = 500
 """Maximum number of new rows that Milvus Lite holds in memory, where it scans them."""
 _NO_STATISTICS = "the statistics of the terms are missing"
-_SUPERSEDED = ("key", "chunk", "length", "terms", "has_vector", "in_thread", "odd")
+_SUPERSEDED = ("key", "chunk", "tenant", "length", "terms", "has_vector", "in_thread", "odd")
 
 
 @dataclass(slots=True)
 class _Added:
     """The contribution of a new row to the statistics."""
 
-    terms: NDArray[np.uint32]
+    terms: NDArray[np.uint64]
     length: int
     vector: bool
     thread: bool
@@ -310,13 +310,13 @@ def _count(rows: Sequence[Row], name: str) -> int:
 
 def _change(draft: MilvusDraft, superseded: Sequence[Row]) -> Block:
     added = [row.terms for row in draft.added.values()]
-    removed = [_terms(row["terms"]) for row in superseded]
+    removed = [_terms(row) for row in superseded]
     ones = [np.ones(len(terms), np.int32) for terms in added]
     return Block.of([*added, *removed], [*ones, *(-np.ones(len(terms), np.int32) for terms in removed)])
 
 
-def _terms(weights: dict[int, Any]) -> NDArray[np.uint32]:
-    return np.array([number for number in weights if number], np.uint32)
+def _terms(row: Row) -> NDArray[np.uint64]:
+    return np.array([*filter(None, row["terms"]), source_number(row["tenant"])], np.uint64)
 
 
 def _batches(rows: Sequence[Prepared]) -> Iterable[Sequence[Prepared]]:
