@@ -1,7 +1,8 @@
-"""Conversations: the effect of each part of a score on each set, as a table for docs/benchmarks/index.md."""
+"""Conversations: the effect of each part of a score on each set."""
 
 import argparse
 import asyncio
+import json
 import sys
 from collections.abc import Mapping, Sequence
 from itertools import product
@@ -28,13 +29,13 @@ def rankings() -> dict[str, str | None]:
     parts = part_names("default")
     others = {part: [each for each in parts if each != part] for part in parts}
     return {
-        "without a situation": None,
+        "without a query context": None,
         "default": "default",
         **{f"default without {part}": profile_without("default", [part]) for part in parts},
-        "base: words and vectors only": profile_without("default", parts),
+        "base (words and vectors)": profile_without("default", parts),
         **{f"base and {part}": profile_without("default", rest) for part, rest in others.items()},
-        "multiplicative": "multiplicative",
-        "multiplicative without its floor": profile_without("multiplicative", ["min_similarity"]),
+        "product": "multiplicative",
+        "product without its minimum": profile_without("multiplicative", ["min_similarity"]),
     }
 
 
@@ -48,7 +49,7 @@ async def compare(
 ) -> dict[str, dict[str, Figures]]:
     """The figures of each profile by kind of question: `thread` and `reply` of chats, else `all`.
 
-    At most `most` questions of each kind are asked, evenly spread over the set. Raises InvalidInput.
+    At most `maximum` questions of each kind are asked, evenly spread over the set. Raises InvalidInput.
     """
     given = read_conversations(Path(directory))
     async with fresh_engine(Settings.from_environment()) as engine:
@@ -98,28 +99,20 @@ def main() -> None:
     parser.add_argument("--questions", type=int, default=1_000, help="most of each kind in each set")
     parser.add_argument("--budget", type=int, default=2_048, help="tokens of the window")
     chosen = parser.parse_args()
-    columns: dict[str, dict[str, Figures]] = {}
-    for directory in chosen.directories:
-        found = asyncio.run(
-            compare(
-                directory, rankings(), maximum=chosen.questions, budget=chosen.budget, progress=_show_progress
-            )
-        )
-        columns |= {_column(directory, kind): figures for kind, figures in found.items()}
-        print(f"{directory.name} done", file=sys.stderr)
-    print(_table(columns))
+    figures = ablation(chosen.directories, maximum=chosen.questions, budget=chosen.budget)
+    print(json.dumps(figures, indent=2))
 
 
-def _column(directory: Path, kind: str) -> str:
-    return directory.name if kind == "all" else f"{directory.name}, {kind}"
-
-
-def _table(columns: dict[str, dict[str, Figures]]) -> str:
-    rows = [f"| | {' | '.join(columns)} |", f"| --- {'| --- ' * len(columns)}|"]
-    for name in rankings():
-        cells = [f"{figures[name][0]:.1f} / {figures[name][1]:.1f}" for figures in columns.values()]
-        rows.append(f"| {name} | {' | '.join(cells)} |")
-    return "\n".join(rows)
+def ablation(
+    directories: Sequence[Path], *, maximum: int, budget: int = 2_048
+) -> dict[str, dict[str, Figures]]:
+    """The figures of each profile by set, and by kind of question where it is not `all`."""
+    found: dict[str, dict[str, Figures]] = {}
+    for each in directories:
+        measure = compare(each, rankings(), maximum=maximum, budget=budget, progress=_show_progress)
+        for kind, figures in asyncio.run(measure).items():
+            found[each.name if kind == "all" else f"{each.name}, {kind}"] = figures
+    return found
 
 
 def _show_progress(what: str, done: int, total: int) -> None:

@@ -14,6 +14,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
+from ablation import ablation, rankings
 from entities import entities
 from feedback import measured
 from injection import injection, read_attacks, read_harmless
@@ -29,6 +30,7 @@ from conspectus.text.attack_patterns import attack_pattern
 SETS = Path(os.environ.get("CONSPECTUS_EVAL", "../shared/eval"))
 DOCUMENTS = ("cranfield", "hotpotqa100", "scifact", "cosqa", "zoomcamp_faq", "cookbook_code")
 CONVERSATIONS = ("locomo", "beam_100k", "qmsum")
+TALK = ("locomo", "gitter_livechat", "irc_disentanglement", "beam_100k", "qmsum", "longmemeval_sample")
 CHANNELS = ("irc_disentanglement", "gitter_livechat")
 JUDGED = ("zoomcamp_faq", "hotpotqa100", "cookbook_code", "cranfield", "cosqa")
 MOMENTS = (
@@ -140,6 +142,17 @@ def conversations(sets: Path) -> Result:
         ["set", "questions", "recall@10", "in windows", "session hit@1", "recall@10 by kind"],
         rows,
     )
+
+
+def parts(sets: Path) -> Result:
+    """What each part of the score of talk is worth: 100 questions of each kind with parts switched off."""
+    found = ablation([sets / name for name in TALK], maximum=100)
+    rows = [
+        [name, *(f"{recalled:.1f} ({kept:.1f})" for recalled, kept in (of[name] for of in found.values()))]
+        for name in rankings()
+    ]
+    title = "Turn recall@10, and in brackets evidence in windows of 2,048 tokens, from 0 to 100."
+    return Result.of(title, ["", *found], rows)
 
 
 def cited(sets: Path) -> Result:
@@ -302,6 +315,7 @@ def feedback(sets: Path) -> Result:
 TABLES: Mapping[str, Callable[[Path], Result]] = {
     "documents": documents,
     "conversations": conversations,
+    "parts": parts,
     "cited": cited,
     "linked": linked,
     "turns": turns,

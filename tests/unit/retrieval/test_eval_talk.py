@@ -171,7 +171,7 @@ async def test_an_unknown_profile_is_refused_before_anything_is_read(tmp_path: P
 async def test_rankings_are_compared_on_the_same_questions(tmp_path: Path) -> None:
     write(tmp_path, "messages.jsonl", (said(n, text=f"{LONG} {n}") for n in range(8)))
     write(tmp_path, "links.jsonl", [{"channel": "c", "child": 3, "parent": 1}])
-    profiles = {name: rankings()[name] for name in ("without a situation", "default")}
+    profiles = {name: rankings()[name] for name in ("without a query context", "default")}
     seen: list[tuple[str, int, int]] = []
     found = await compare(tmp_path, profiles, maximum=2, progress=lambda *step: seen.append(step))
     assert {kind: list(figures) for kind, figures in found.items()} == {
