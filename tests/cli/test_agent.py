@@ -68,7 +68,8 @@ def test_what_is_installed_is_removed_and_the_rest_stays(shell: Shell, home: Pat
 
 
 def test_the_settings_of_claude_code(shell: Shell, home: Path, tmp_path: Path) -> None:
-    shell("agent", "install", "claude-code", "--max-tokens", "300")
+    installed = shell("agent", "install", "claude-code", "--max-tokens", "300")
+    assert f"memories are in {shell.folder / 'data'}; set CONSPECTUS_PATH" in installed.err
     settings = held(home, ".claude/settings.json")
     assert settings["model"] == "opus" and len(settings["hooks"]["Stop"]) == 2
     (start,) = settings["hooks"]["SessionStart"]

@@ -8,6 +8,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from contextlib import closing
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from threading import Thread
@@ -131,12 +132,11 @@ def test_items_of_langgraph_become_memories_of_the_scope_in_their_namespace(
 ) -> None:
     asked = ("import", "langgraph", stores.folder / "langgraph.sqlite", "--json")
     report = shell(*asked, "--namespace", "memories.{user}").json
-    assert outcomes(report) == (4, 3, 0)
-    assert report["skipped"] == {
-        "items in other namespaces than --namespace says": {"count": 1, "names": ["profiles.eu.ann/p"]}
-    }
+    assert outcomes(report) == (5, 3, 0)
+    others = {"count": 2, "names": ["attacks.ann/a", "profiles.eu.ann/p"]}
+    assert report["skipped"] == {"items in other namespaces than --namespace says": others}
     rest = shell(*asked, "--namespace", "profiles.*.{user}", "--agent", "profiler").json
-    assert (outcomes(rest), rest["no_place"]) == ((4, 1, 0), {"expires_at": 1})
+    assert (outcomes(rest), rest["no_place"]) == ((5, 1, 0), {"expires_at": 1})
     ann = memories(shell, "ann")
     assert ann["Ann likes tea."]["metadata"] == {"namespace": ["memories", "ann"], "stars": 4}
     assert ann["Ann rides a bike."]["metadata"]["kind"] == "Memory"
@@ -145,7 +145,30 @@ def test_items_of_langgraph_become_memories_of_the_scope_in_their_namespace(
     with sqlite3.connect(stores.folder / "langgraph.sqlite") as store:
         [(at,)] = store.execute("SELECT created_at FROM store WHERE key = 'tea'")
     assert ann["Ann likes tea."]["known_from"] == f"{at.replace(' ', 'T')}+00:00"
-    assert outcomes(shell(*asked, "--namespace", "memories.{user}").json) == (4, 0, 3)
+    assert outcomes(shell(*asked, "--namespace", "memories.{user}").json) == (5, 0, 3)
+
+
+def test_a_quarantined_item_is_named_and_added_once(stores: Stores, shell: Shell) -> None:
+    asked = ("import", "langgraph", stores.folder / "langgraph.sqlite", "--namespace", "attacks.{user}")
+    review = "review: conspectus quarantine list --collection memory"
+    remarks = {f"quarantined, as it matches the pattern override; {review}": 1}
+    for expected in ((5, 1, 0), (5, 0, 1)):
+        report = shell(*asked, "--json").json
+        assert (outcomes(report), report["remarks"]) == (expected, remarks)
+
+
+def test_a_table_that_lacks_columns_is_an_error_with_their_names(shell: Shell) -> None:
+    with closing(sqlite3.connect(shell.folder / "other.sqlite")) as store:
+        store.execute("CREATE TABLE store AS SELECT 'a' AS prefix, 'b' AS key, '{}' AS payload")
+        store.commit()
+    done = shell("import", "langgraph", shell.folder / "other.sqlite")
+    assert (done.code, "`store` has no created_at, updated_at, value" in done.err) == (2, True)
+
+
+def test_a_database_that_is_no_history_of_mem0_is_named(stores: Stores, shell: Shell) -> None:
+    other = stores.folder / "langgraph.sqlite"
+    done = shell("import", "mem0", stores.folder / "mem0" / "vectors", "--history", other)
+    assert (done.code, f"{other}: is no history of mem0" in done.err) == (2, True)
 
 
 def test_items_of_langgraph_in_postgresql_keep_the_vectors_of_their_texts(
@@ -155,9 +178,9 @@ def test_items_of_langgraph_in_postgresql_keep_the_vectors_of_their_texts(
         stores.run("postgresql", url)
         asked = ("import", "langgraph", url, "--json", "--embedder", "vectors:4", "--namespace")
         report = shell(*asked, "memories.{user}", "--no-wait", CONSPECTUS_EMBEDDER=GIVEN).json
-        assert (outcomes(report), vectors(report)) == ((4, 3, 0), (1, 0))
+        assert (outcomes(report), vectors(report)) == ((5, 3, 0), (1, 0))
         assert outcomes(shell(*asked, "memories.{user}", "--no-wait", CONSPECTUS_EMBEDDER=GIVEN).json) == (
-            4,
+            5,
             0,
             3,
         )
@@ -172,7 +195,8 @@ def test_documents_of_chroma_keep_ids_metadata_and_vectors_of_the_same_model(
     assert (outcomes(report), vectors(report)) == ((4, 3, 0), (3, 0))
     assert report["skipped"] == {"records without text": {"count": 1, "names": ["bare"]}}
     assert report["no_place"] == {"metadata of a collection": 1}
-    assert outcomes(stores.imported(data, *asked, embedder=GIVEN)) == (4, 0, 3)
+    again = stores.imported(data, *asked, embedder=GIVEN)
+    assert (outcomes(again), vectors(again)) == ((4, 0, 3), (0, 0))
     notes = documents(shell, "chroma/notes")
     assert {key: each["metadata"] for key, each in notes.items()} == {
         "one": {"page": 3, "draft": True},
@@ -180,6 +204,15 @@ def test_documents_of_chroma_keep_ids_metadata_and_vectors_of_the_same_model(
     }
     assert [each["status"] for each in notes.values()] == ["embedded", "embedded"]
     assert set(documents(shell, "chroma/plain")) == {"one"}
+
+
+def test_an_import_leaves_the_files_of_chroma_as_they_are(stores: Stores, shell: Shell) -> None:
+    def files() -> dict[Path, bytes]:
+        return {each: each.read_bytes() for each in (stores.folder / "chroma").rglob("*") if each.is_file()}
+
+    before = files()
+    stores.imported(shell.folder / "data", "chroma", "chroma")
+    assert files() == before
 
 
 def test_vectors_of_another_model_than_that_of_the_collection_are_computed_again(

@@ -108,6 +108,7 @@ def install(
     _change_servers(base / plugin.servers[project], server)
     _write(base / plugin.skill, SKILL)
     _show(session, [_state(client, base, project=project)])
+    session.note(f"memories are in {data}; set CONSPECTUS_PATH to it for other commands")
 
 
 def uninstall(client: Client, session: Session, *, project: Project = False) -> None:

@@ -1,7 +1,7 @@
 """add, list and delete, and ls, cat, head, find and grep."""
 
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, fields, replace
 from typing import Annotated, Any
 
@@ -17,7 +17,7 @@ from conspectus.cli.session import NewSession, Session
 from conspectus.errors import InvalidInput
 from conspectus.model.files import FilePage, FileText, path_of
 from conspectus.model.filter import EVERYTHING, And, In, parse_filters
-from conspectus.model.records import Document, Receipt, Status
+from conspectus.model.records import Document, Receipt, Status, Written
 from conspectus.model.reports import FilesReport
 
 STDIN = "-"
@@ -39,6 +39,7 @@ def add(
     with progress() as bars:
         engine, place = session.engine, session.collection
         report = FilesReport()
+        written: Sequence[Written] = ()
         if files:
             report = engine.documents.add_files(
                 files, source=source, collection=place, prune=prune, wait=wait, progress=bars
@@ -47,6 +48,7 @@ def add(
             written = engine.add(text, source=source or "stdin", collection=place, wait=wait, progress=bars)
             chunks = report.chunks + sum(one.chunks for one in written)
             report = replace(report, added=report.added + len(written), chunks=chunks)
+    session.note_quarantined(written)
     session.note_first([f"{name}: {notice}" for name, notice in report.notices.items()])
     session.show(report, files_table(report))
     if report.failures:

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import astuple, dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Final
+from typing import TYPE_CHECKING, Annotated, Final, Literal
 
 import typer
 from rich.console import Group, RenderableType
@@ -21,9 +21,10 @@ from conspectus.memory.documents import document_of
 from conspectus.memory.jsonl import new_line
 from conspectus.memory.scopes import checked
 from conspectus.model.ids import CollectionId, SourceId
-from conspectus.model.memory import OWN, NewMemory, Scope
+from conspectus.model.memory import OWN, MemoryWritten, NewMemory, Scope
 from conspectus.model.pages import portions
-from conspectus.model.records import EmbeddingSpace, NewDocument, Source
+from conspectus.model.records import EmbeddingSpace, NewDocument, Source, Written
+from conspectus.model.reports import quarantine_notice
 from conspectus.ports.imports import ForeignPlace, ForeignReader, ForeignRecord, LeftOut, Skipped
 from conspectus.text.clean import clean
 
@@ -76,7 +77,7 @@ def mem0(
     scope: InScope,
     how: Importing,
     *,
-    name: Annotated[str, typer.Option(help="Collection of the memories.")] = "mem0",
+    name: Annotated[str, typer.Option(help="Collection of mem0 that is read.")] = "mem0",
     history: Annotated[
         Path | None, typer.Option(help="History database of mem0, usually ~/.mem0/history.db.")
     ] = None,
@@ -158,8 +159,9 @@ class Importer:
         self._how = how
         self._into = into
         self._left = left
-        self._accepted = self._kept = self._computed = 0
+        self._accepted = 0
         self._outcomes: Counter[str] = Counter()
+        self._vectors: Counter[str] = Counter()
 
     @property
     def wrote(self) -> bool:
@@ -170,9 +172,11 @@ class Importer:
         """Write a batch; what cannot be stored is skipped."""
         fitting = [each for each in map(self._fitted, batch) if each is not None]
         self._accepted += len(fitting)
-        if not self._how.dry_run:
-            for outcome in self._written(fitting):
-                self._outcomes[outcome] += 1
+        if self._how.dry_run:
+            self._vectors.update(each.vector for each in fitting)
+        else:
+            for each, written in self._written(fitting):
+                self._note(each, written)
         if bars is not None:
             bars("importing", self._accepted, 0)
 
@@ -188,9 +192,18 @@ class Importer:
             skipped=left.records,
             no_place=left.fields,
             remarks=left.remarks,
-            vectors_kept=self._kept,
-            vectors_computed=self._computed,
+            vectors_kept=self._vectors["kept"],
+            vectors_computed=self._vectors["computed"],
         )
+
+    def _note(self, fitted: "Fitted", written: Written | MemoryWritten) -> None:
+        """Count what was done. The vector of an unchanged record stays as it was stored."""
+        self._outcomes[written.outcome] += 1
+        if written.outcome != "unchanged":
+            self._vectors[fitted.vector] += 1
+        if written.quarantined is not None:
+            review = f"conspectus quarantine list --collection {self._session.collection}"
+            self._left.remark(f"{quarantine_notice(written.quarantined)}; review: {review}")
 
     @cached_property
     def _space(self) -> EmbeddingSpace | None:
@@ -219,7 +232,7 @@ class Importer:
 
         return Preparation(NOWHERE, self._session.settings, count=len, now=bootstrap.now())
 
-    def _fitted(self, record: ForeignRecord) -> ForeignRecord | None:
+    def _fitted(self, record: ForeignRecord) -> "Fitted | None":
         """Return the record as it can be stored, with its whole scope; None, counted, if it cannot."""
         new, place = replace(record.new, vector=None), record.place
         try:
@@ -237,46 +250,62 @@ class Importer:
             reason = f"{fault.field} over the limit" if isinstance(fault, TooLarge) else str(fault)
             self._left.skip(reason, str(new.key))
             return None
-        return replace(record, place=place, new=self._with_vector(record, new))
+        return self._with_vector(record, replace(record, place=place, new=new))
 
-    def _with_vector(self, record: ForeignRecord, new: NewMemory | NewDocument) -> NewMemory | NewDocument:
-        """Return the input with the vector of the record, if that is of the collection's space."""
-        vector, model = record.new.vector, self._model or record.model
+    def _with_vector(self, record: ForeignRecord, fitted: ForeignRecord) -> "Fitted":
+        """Return the record with its vector, if that is of the collection's space."""
+        vector, model, new = record.new.vector, self._model or record.model, fitted.new
         if vector is None:
-            return new
+            return Fitted(fitted, "none")
         space = None if model is None else self._space
         fits = space is not None and (space.model, space.dimensions) == (model, len(vector))
         if not (fits and any(vector) and all(map(math.isfinite, vector))):
-            self._computed += 1
-            return new
-        self._kept += 1
+            return Fitted(fitted, "computed")
         if isinstance(new, NewMemory):
-            return replace(new, vector=vector)
+            return Fitted(replace(fitted, new=replace(new, vector=vector)), "kept")
         # A vector stands for its whole text, which therefore stays one chunk.
-        return replace(new, text=clean(new.text), spans=((0, len(clean(new.text))),), vector=vector)
+        text = clean(new.text)
+        return Fitted(
+            replace(fitted, new=replace(new, text=text, spans=((0, len(text)),), vector=vector)), "kept"
+        )
 
-    def _written(self, batch: Sequence[ForeignRecord]) -> Iterator[str]:
+    def _written(self, batch: Sequence["Fitted"]) -> Iterator[tuple["Fitted", Written | MemoryWritten]]:
         """Write memories with their times, memories without times by scope, and documents by source."""
-        engine, collection = self._session.engine, self._session.collection
-        lines: list[str] = []
-        memories: dict[Scope, list[NewMemory]] = {}
-        documents: dict[str, list[NewDocument]] = {}
+        groups: dict[Scope | str | None, list[Fitted]] = {}
         for each in batch:
-            match each.new, each.place:
-                case NewMemory() as new, Scope() as scope if each.created and each.updated:
-                    states = (*each.earlier, (each.updated, new.text))
-                    lines.append(new_line(new, scope, states, recorded=each.created))
-                case NewMemory() as new, Scope() as scope:
-                    memories.setdefault(scope, []).append(replace(new, origin="import"))
-                case NewDocument() as new, str() as source:
-                    documents.setdefault(source, []).append(replace(new, origin="import"))
-        if lines:
-            yield from (each.outcome for each in engine.memory.import_lines(lines, collection=collection))
-        for scope, given in memories.items():
-            yield from (each.outcome for each in engine.memory.add(given, scope=scope, collection=collection))
-        for source, given_documents in documents.items():
-            done = engine.documents.add(given_documents, source=source, collection=collection)
-            yield from (each.outcome for each in done)
+            record = each.record
+            dated = isinstance(record.new, NewMemory) and record.created and record.updated
+            groups.setdefault(None if dated else record.place, []).append(each)
+        for place, group in groups.items():
+            yield from zip(group, self._write_to(place, [each.record for each in group]), strict=True)
+
+    def _write_to(
+        self, place: Scope | str | None, records: Sequence[ForeignRecord]
+    ) -> Sequence[Written | MemoryWritten]:
+        engine, collection = self._session.engine, self._session.collection
+        news = [replace(each.new, origin="import") for each in records]
+        if isinstance(place, str):
+            documents = [each for each in news if isinstance(each, NewDocument)]
+            return engine.documents.add(documents, source=place, collection=collection)
+        if isinstance(place, Scope):
+            memories = [each for each in news if isinstance(each, NewMemory)]
+            return engine.memory.add(memories, scope=place, collection=collection)
+        return engine.memory.import_lines(list(map(_line, records)), collection=collection)
+
+
+@dataclass(frozen=True, slots=True)
+class Fitted:
+    """A record as it is stored, and what becomes of its vector."""
+
+    record: ForeignRecord
+    vector: Literal["none", "kept", "computed"]
+
+
+def _line(record: ForeignRecord) -> str:
+    new, scope, created, updated = record.new, record.place, record.created, record.updated
+    if not (isinstance(new, NewMemory) and isinstance(scope, Scope) and created and updated):
+        raise TypeError("only memories with times have lines")
+    return new_line(new, scope, (*record.earlier, (updated, new.text)), recorded=created)
 
 
 def _picture(report: ImportReport) -> RenderableType:

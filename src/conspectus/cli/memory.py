@@ -258,6 +258,7 @@ def add(
         [done] = session.engine.memory.add(
             fields.memory(text), **scope.place(session), wait=wait, progress=bars
         )
+    session.note_quarantined([done])
     lines = [f"{done.outcome} {done.id}", *(f"near duplicate: {each}" for each in done.near)]
     lines += [f"ended the fact of {each}" for each in done.closed]
     session.show(done, "\n".join(lines))

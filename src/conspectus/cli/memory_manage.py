@@ -244,6 +244,7 @@ def import_lines(
     outcomes: list[str] = [each.outcome for each in done]
     names = ("added", "replaced", "updated", "unchanged")
     counts = ", ".join(f"{outcomes.count(name):,} {name}" for name in names)
+    session.note_quarantined(done)
     session.show(done, counts, found=done)
 
 
@@ -333,6 +334,7 @@ def _delete(
 
 def _change(memory: str, session: MemorySession, scope: InScope, changes: dict[str, Any]) -> None:
     written = session.engine.memory.update(memory, **scope.place(session), **changes)
+    session.note_quarantined([written])
     session.show(written, f"{written.outcome} {written.id}")
 
 

@@ -27,8 +27,10 @@ from conspectus.cli.options import Common, Selection
 from conspectus.cli.output import note, show
 from conspectus.errors import InvalidInput, NotFound
 from conspectus.model.filter import And, Eq, Filter, In, Not, Or, Scalar, parse_filters
-from conspectus.model.memory import MEMORY
+from conspectus.model.memory import MEMORY, MemoryWritten
 from conspectus.model.query import EVERYWHERE
+from conspectus.model.records import Written
+from conspectus.model.reports import quarantine_notice
 from conspectus.settings import Settings
 from conspectus.web.warmup import for_good
 
@@ -154,6 +156,14 @@ class Session:
         self.note(*notices[:NOTICES])
         if len(notices) > NOTICES:
             self.note(f"and {len(notices) - NOTICES} more notices; --json lists all")
+
+    def note_quarantined(self, written: Sequence[Written | MemoryWritten]) -> None:
+        """Name the first texts that are quarantined, with the pattern of each."""
+        held = ((each.id, each.quarantined) for each in written)
+        told = [f"{name}: {quarantine_notice(why)}" for name, why in held if why is not None]
+        self.note_first(told)
+        if told:
+            self.note(f"review: conspectus quarantine list --collection {self.collection}")
 
     def end_with_nothing(self, *texts: str) -> NoReturn:
         """Exit, after remarks, with the code for no results."""

@@ -418,7 +418,12 @@ class MemoryTransfer(Service, checked=False):
             try:
                 ready, done = await asyncio.to_thread(plan_import, batch, stored, ids, preparations)
                 if ready:
-                    await self._core.records.write(ready)
+                    written = (await self._core.records.write(ready)).written
+                    # What was quarantined before is not in `stored`.
+                    known = {str(each.id): each.outcome for each in written}
+                    done = [
+                        replace(each, outcome=known[each.id]) if each.quarantined else each for each in done
+                    ]
             except PreconditionFailed:
                 continue
             await self._core.open_indexes.catch_up(place.collection.id)

@@ -13,7 +13,7 @@ from conspectus.ingest.prepare import BATCH_CHARACTERS, BATCH_DOCUMENTS
 from conspectus.model.filter import And, Eq, Filter, In
 from conspectus.model.ids import DocumentId
 from conspectus.model.records import Document, NewDocument, Source, Written
-from conspectus.model.reports import FileFailure, FilesReport, Quarantined, as_given
+from conspectus.model.reports import FileFailure, FilesReport, Quarantined, as_given, quarantine_notice
 from conspectus.ports import Files, FoundFile, Progress
 from conspectus.ports.web import Fetched
 from conspectus.text.urls import parse_url
@@ -69,7 +69,7 @@ class Intake:
                 self.fail(str(found.path), fault)
             return
         if parsed.notice is not None:
-            self.report = replace(self.report, notices={**self.report.notices, name: parsed.notice})
+            self._notice(name, parsed.notice)
         root.parsed.add(name)
         for document in parsed.documents:
             await self._add(root, name, document)
@@ -102,8 +102,14 @@ class Intake:
         self.report = replace(self.report, chunks=self.report.chunks + chunks, **{outcome: number})
 
     async def _write(self, documents: Sequence[NewDocument], root: Root) -> None:
-        for each in await self.write(documents, root.source) if documents else ():
+        written = await self.write(documents, root.source) if documents else ()
+        for document, each in zip(documents, written, strict=True):
             self.count(each.outcome, each.chunks)
+            if each.quarantined is not None:
+                self._notice(str(document.metadata["path"]), quarantine_notice(each.quarantined))
+
+    def _notice(self, name: str, notice: str) -> None:
+        self.report = replace(self.report, notices={**self.report.notices, name: notice})
 
     async def _add(self, root: Root, name: str, document: NewDocument) -> None:
         key = root.prefix + (document.key or name.removeprefix(root.prefix))

@@ -45,6 +45,11 @@ QUARANTINE = "quarantine"
 """Metadata of a quarantined document: the pattern, and what was given."""
 
 
+def quarantine_notice(pattern: str) -> str:
+    """Return what a writer is told of a text that is quarantined."""
+    return f"quarantined, as it matches the pattern {pattern}"
+
+
 def quarantine_pattern(document: Document) -> str | None:
     """Return the pattern of a quarantined document."""
     held: Any = document.metadata.get(QUARANTINE)

@@ -9,6 +9,8 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from pathlib import Path
+from shutil import copytree, ignore_patterns
+from tempfile import TemporaryDirectory
 from typing import Any, Final, TypeAlias
 
 import numpy as np
@@ -41,6 +43,7 @@ MEM0_READ: Final = {
 }  # fmt: skip
 TABLES: Final = "SELECT name FROM sqlite_master WHERE type = 'table'"
 ITEMS: Final = "SELECT * FROM store ORDER BY prefix, key"
+ITEM_COLUMNS: Final = {"value", "created_at", "updated_at"}
 NO_STORE: Final = "is no store of LangGraph: it has no table `store`"
 _FAILURES: Final = (ValueError, RuntimeError, OSError, sqlite3.Error)
 _LIBRARIES: Final = (
@@ -85,19 +88,24 @@ def _failures() -> tuple[type[Exception], ...]:
 
 def _read_chroma(at: ForeignPlace, left: LeftOut) -> Iterator[ForeignRecord]:
     """Read the collections of a folder as documents, a source for each."""
-    for collection in _chroma_collections(at.place, at.names):
-        if collection.metadata:
-            left.field("metadata of a collection", len(collection.metadata))
-        function = mapping(mapping(collection.configuration_json).get("embedding_function"))
-        prefix = CHROMA_VENDORS.get(text_in(function, "name"))
-        name = text_in(function.get("config"), "model_name")
-        model = f"{prefix}{name}" if prefix is not None and name else None
-        for point in _chroma_points(collection, left):
-            if point.text is None or not point.text.strip():
-                left.skip(NO_TEXT, point.key)
-                continue
-            new = NewDocument(point.text, key=point.key, metadata=dict(point.fields), vector=point.vector)
-            yield ForeignRecord(f"chroma/{collection.name}", new, model=model)
+    with _chroma_collections(at.place, at.names) as collections:
+        for collection in collections:
+            yield from _chroma_documents(collection, left)
+
+
+def _chroma_documents(collection: Any, left: LeftOut) -> Iterator[ForeignRecord]:
+    if collection.metadata:
+        left.field("metadata of a collection", len(collection.metadata))
+    function = mapping(mapping(collection.configuration_json).get("embedding_function"))
+    prefix = CHROMA_VENDORS.get(text_in(function, "name"))
+    name = text_in(function.get("config"), "model_name")
+    model = f"{prefix}{name}" if prefix is not None and name else None
+    for point in _chroma_points(collection, left):
+        if point.text is None or not point.text.strip():
+            left.skip(NO_TEXT, point.key)
+            continue
+        new = NewDocument(point.text, key=point.key, metadata=dict(point.fields), vector=point.vector)
+        yield ForeignRecord(f"chroma/{collection.name}", new, model=model)
 
 
 def _read_qdrant(at: ForeignPlace, left: LeftOut) -> Iterator[ForeignRecord]:
@@ -127,12 +135,12 @@ def _read_mem0(at: ForeignPlace, left: LeftOut) -> Iterator[ForeignRecord]:
     history = {} if at.history is None else _mem0_history(at.history, left)
     if at.history is None:
         left.remark("no --history; former texts are not imported")
-    points, entities = _mem0_store(at.place, at.names[0] if at.names else "mem0", left)
-    for point in points:
-        former = history.pop(point.key, [])
-        record = mem0_record(point, left, former=former, entities=entities.get(point.key, ()))
-        if record is not None:
-            yield record
+    with _mem0_store(at.place, at.names[0] if at.names else "mem0", left) as (points, entities):
+        for point in points:
+            former = history.pop(point.key, [])
+            record = mem0_record(point, left, former=former, entities=entities.get(point.key, ()))
+            if record is not None:
+                yield record
     for key in history:
         left.skip("memories that were deleted in mem0", key)
 
@@ -213,6 +221,8 @@ def _has_expired(item: Item, left: LeftOut) -> bool:
 def _langgraph_record(item: Item, scope: Scope, names: Sequence[str], left: LeftOut) -> ForeignRecord:
     """Return an item as a memory: its text is a field, one in an object, or the whole value as JSON."""
     row = item.row
+    if missing := ITEM_COLUMNS - row.keys():
+        raise ValueError(f"the table `store` has no {', '.join(sorted(missing))}")
     given = row["value"]
     value = given if isinstance(given, dict) else json.loads(given if isinstance(given, str | bytes) else "")
     if not isinstance(value, dict):
@@ -309,20 +319,28 @@ def _sqlite(path: str) -> Iterator[sqlite3.Connection]:
         yield database
 
 
-def _chroma_collections(place: str, names: Sequence[str]) -> list[Any]:
+@contextmanager
+def _chroma_collections(place: str, names: Sequence[str] = ()) -> Iterator[list[Any]]:
+    """Yield collections of a copy of the folder, as Chroma changes what it opens."""
     if not (Path(place) / "chroma.sqlite3").is_file():
         raise UnreadableFile(place, "is no folder of Chroma: it has no chroma.sqlite3")
     chroma = optional("chromadb", "", "chromadb")
     chosen = optional("chromadb.config", "", "chromadb").Settings(anonymized_telemetry=False)
-    found = {each.name: each for each in chroma.PersistentClient(place, settings=chosen).list_collections()}
-    return [found[name] for name in _chosen(found, names)]
+    with TemporaryDirectory(prefix="conspectus-", ignore_cleanup_errors=True) as copy:
+        copytree(place, copy, ignore=ignore_patterns("chroma.sqlite3*"), dirs_exist_ok=True)
+        database = Path(copy) / "chroma.sqlite3"
+        with _sqlite(f"{place}/chroma.sqlite3") as given, closing(sqlite3.connect(database)) as copied:
+            given.backup(copied)
+        client = chroma.PersistentClient(copy, settings=chosen)
+        found = {each.name: each for each in client.list_collections()}
+        yield [found[name] for name in _chosen(found, names)]
 
 
 def _chosen(known: Iterable[str], names: Sequence[str]) -> list[str]:
     """Return these of the known names, or all. Raises InvalidInput for one that is not known."""
     found = sorted(known)
     if missing := [name for name in names if name not in found]:
-        raise InvalidInput("name", f"{missing[0]!r} is not one of {', '.join(found)}")
+        raise InvalidInput("name", f"there is no {missing[0]!r}, only: {', '.join(found) or 'nothing'}")
     return list(names) or found
 
 
@@ -387,24 +405,24 @@ def _is_row(values: list[object]) -> bool:
     return bool(values) and all(isinstance(each, int | float) for each in values)
 
 
-def _mem0_store(place: str, name: str, left: LeftOut) -> tuple[Iterator[Point], Mapping[str, Sequence[str]]]:
-    """Return the memories of mem0 in Qdrant or Chroma, and the entities of each by its id."""
+@contextmanager
+def _mem0_store(
+    place: str, name: str, left: LeftOut
+) -> Iterator[tuple[Iterator[Point], Mapping[str, Sequence[str]]]]:
+    """Yield the memories of mem0 in Qdrant or Chroma, and the entities of each by its id."""
     named = f"{name}_entities"
     if (Path(place) / "chroma.sqlite3").is_file():
-        found = {each.name: each for each in _chroma_collections(place, ())}
-        _chosen(found, (name,))
-        others = _chroma_points(found[named], LeftOut()) if named in found else ()
-        return _chroma_points(found[name], left), _mem0_entities(others)
-    client = _qdrant_client(place)
-    known = _qdrant_collections(client)
-    _chosen(known, (name,))
-    entities = _mem0_entities(_qdrant_points(client, named, LeftOut())) if named in known else {}
-    return _until_read(client, _qdrant_points(client, name, left)), entities
-
-
-def _until_read(client: Any, points: Iterator[Point]) -> Iterator[Point]:
-    with closing(client):
-        yield from points
+        with _chroma_collections(place) as collections:
+            found = {each.name: each for each in collections}
+            _chosen(found, (name,))
+            others = _chroma_points(found[named], LeftOut()) if named in found else ()
+            yield _chroma_points(found[name], left), _mem0_entities(others)
+        return
+    with closing(_qdrant_client(place)) as client:
+        known = _qdrant_collections(client)
+        _chosen(known, (name,))
+        entities = _mem0_entities(_qdrant_points(client, named, LeftOut())) if named in known else {}
+        yield _qdrant_points(client, name, left), entities
 
 
 def _mem0_entities(points: Iterable[Point]) -> dict[str, list[str]]:
@@ -422,12 +440,15 @@ def _mem0_history(path: str, left: LeftOut) -> dict[str, list[tuple[datetime, st
     asked = "SELECT memory_id, new_memory, COALESCE(updated_at, created_at) FROM history ORDER BY rowid"
     found: dict[str, list[tuple[datetime, str]]] = {}
     with _sqlite(path) as database:
+        tables = {name for (name,) in database.execute(TABLES)}
+        if "history" not in tables:
+            raise UnreadableFile(path, "is no history of mem0: it has no table `history`")
         for key, text, written in database.execute(asked):
             since = moment_of(written)
             states = found.setdefault(key, [])
             if text and since is not None:
                 states.append((since, text))
-        if ("messages",) in database.execute(TABLES).fetchall():
+        if "messages" in tables:
             [(count,)] = database.execute("SELECT COUNT(*) FROM messages")
             if count:
                 left.skip("recent messages, which mem0 keeps for its own prompts", "messages", count)
