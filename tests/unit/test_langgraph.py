@@ -10,11 +10,13 @@ from typing import Annotated, Any, TypedDict
 from uuid import uuid4
 
 import pytest
+from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.conformance import checkpointer_test, validate
 from langgraph.checkpoint.conformance.test_utils import (
     generate_config,
     put_test_checkpoint,
 )
+from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.graph import END, START, StateGraph
 from langgraph.store.base import BaseStore, InvalidNamespaceError
 from langgraph.store.memory import InMemoryStore
@@ -36,6 +38,26 @@ SETTINGS = replace(Settings(), log_level="critical")
 def engine(tmp_path: Path) -> Iterator[BlockingEngine]:
     with conspectus.open(tmp_path, embedder=HashedEmbedder()) as opened:
         yield opened
+
+
+class Steps(TypedDict):
+    count: int
+
+
+def test_a_thread_copied_from_another_checkpointer_goes_on(engine: BlockingEngine) -> None:
+    graph = StateGraph(Steps).add_node("step", lambda state: {"count": state["count"] + 1})
+    graph.add_edge(START, "step")
+    before, after = InMemorySaver(), ConspectusSaver(engine)
+    thread: RunnableConfig = {"configurable": {"thread_id": "t", "checkpoint_ns": ""}}
+    graph.compile(checkpointer=before).invoke({"count": 1}, thread)
+    for each in reversed(list(before.list(thread))):
+        versions = each.checkpoint["channel_versions"]
+        after.put(each.parent_config or thread, each.checkpoint, each.metadata, versions)
+    compiled = graph.compile(checkpointer=after)
+    assert compiled.get_state(thread).values == {"count": 2}
+    for count in (5, 6):
+        assert compiled.invoke({"count": count}, thread) == {"count": count + 1}
+    assert len(list(compiled.get_state_history(thread))) == 3 * len(list(before.list(thread)))
 
 
 async def test_the_conformance_kit_is_green(tmp_path: Path) -> None:

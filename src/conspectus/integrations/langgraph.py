@@ -74,6 +74,13 @@ class ConspectusSaver(Closing, BaseCheckpointSaver[int]):
         self._calls = calls_to(engine)
         self._values = Values(source, collection)
 
+    def get_next_version(self, current: int | str | None, channel: None) -> Any:
+        """Return the next version; in a thread copied from another checkpointer, versions are texts."""
+        if isinstance(current, str):
+            number, _, chance = current.partition(".")
+            return f"{int(number) + 1:032}.{chance}"
+        return super().get_next_version(current, channel)
+
     async def _put(
         self,
         engine: AnyEngine,
