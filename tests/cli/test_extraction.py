@@ -14,7 +14,7 @@ TEA = "Ann likes: green tea."
 def says(call: ChatCall) -> Sequence[str]:
     """A fact of the memory that was asked about."""
     told = facts_in(TEA) if TEA in call.body["messages"][-1]["content"] else []
-    return [json.dumps({"facts": told})]
+    return [json.dumps({"facts": [{**each, "kind": "fact"} for each in told]})]
 
 
 def test_facts_are_extracted_listed_and_shown(shell: Shell) -> None:
@@ -25,9 +25,9 @@ def test_facts_are_extracted_listed_and_shown(shell: Shell) -> None:
         assert (made.code, again.code, len(model.calls)) == (0, 0, 1)
     assert "complete" in made.out
     assert [each["result"]["facts"] for each in again.json] == [0]
-    listed = shell("memory", "list", "--user", "ann", "--kind", "preference")
+    listed = shell("memory", "list", "--user", "ann", "--kind", "fact")
     assert (listed.code, listed.err) == (0, "")
-    assert f"So {TEA}" in listed.out
+    assert f"  fact, near duplicate\n  So {TEA}" in listed.out
 
 
 def test_without_a_model_it_fails(shell: Shell) -> None:

@@ -229,9 +229,9 @@ def who(memory: Memory) -> Text:
 def marks(memory: Memory) -> Text:
     """Return labels: the kind if it is no turn, pinned, fact, ended, old version, near duplicate."""
     flags = {
+        "fact": memory.fact is not None and memory.closed_by is None and memory.cites is None,
         memory.kind: memory.kind != "turn",
         "pinned": memory.pinned,
-        "fact": memory.fact is not None and memory.closed_by is None and memory.cites is None,
         "ended": memory.closed_by is not None,
         f"until {moment(memory.known_until)}": memory.known_until is not None,
         "near duplicate": bool(memory.near),
