@@ -440,6 +440,9 @@ PLOTS: Mapping[str, Plot] = {
     "names": Plot("Names that are found and linked: F1", _columns("F1")),
     "packing": Plot("Evidence in windows, of the most that fits", _rows(2, 7)),
     "parsing": Plot("Words of files that are read", _columns("mean", "worst")),
+    "parts": Plot(
+        "What each part is worth", _columns("locomo", "gitter_livechat, thread", "irc_disentanglement, thread")
+    ),
     "patterns": Plot("Attack patterns that match", _columns("texts", "matched")),
     "partitions": Plot(
         "Partitions by collection (less is better)", _columns("write", "read in a collection", "read by id")
