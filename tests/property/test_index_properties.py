@@ -28,10 +28,8 @@ from conspectus.index.segments.build import Options
 from conspectus.index.segments.columns import Columns, ColumnWriter
 from conspectus.index.segments.merge import Merger
 from conspectus.index.segments.segment import (
-    Row,
     SegmentView,
     Shape,
-    analysed,
     merged_in_memory,
     segment_in_memory,
 )
@@ -60,15 +58,18 @@ def test_columns_mean_what_matches_means(stored: list[IndexedChunk], asked: list
         assert columns.mask(condition).tolist() == expected, condition
 
 
-def spread(cuts: list[list[IndexedChunk]]) -> list[list[Row]]:
-    """The chunks as rows with ids of their own, those of each cut among those of the others."""
+def spread(cuts: list[list[IndexedChunk]]) -> list[list[IndexedChunk]]:
+    """The chunks with ids of their own, those of each cut among those of the others."""
     flat = [(place, chunk) for place, cut in enumerate(cuts) for chunk in cut]
     order = np.random.default_rng(len(flat)).permutation(len(flat)).tolist()
-    result: list[list[Row]] = [[] for _ in cuts]
+    result: list[list[IndexedChunk]] = [[] for _ in cuts]
     for number, (place, each) in zip(order, flat, strict=True):
-        chunk = replace(each, chunk=replace(each.chunk, id=ChunkId(number + 1)))
-        result[place] += analysed([chunk], str.split)
-    return [sorted(cut, key=lambda row: row.id) for cut in result]
+        result[place].append(replace(each, chunk=replace(each.chunk, id=ChunkId(number + 1))))
+    return [sorted(cut, key=_id) for cut in result]
+
+
+def _id(chunk: IndexedChunk) -> int:
+    return chunk.chunk.id
 
 
 @given(st.lists(st.lists(rows, max_size=6), min_size=1, max_size=4), st.sets(st.integers(1, 24)))
@@ -78,10 +79,13 @@ def test_merged_segments_are_those_that_would_be_written(
 ) -> None:
     shape = Shape(DIMENSIONS, Bm25(), 10**6, 10**6)
     given_rows = spread(cuts)
-    views = [SegmentView(segment_in_memory(cut, shape)).without((i, i) for i in dead) for cut in given_rows]
+    views = [
+        SegmentView(segment_in_memory(cut, shape, str.split)).without((i, i) for i in dead)
+        for cut in given_rows
+    ]
     merged = merged_in_memory(views, shape)
-    live = sorted((row for cut in given_rows for row in cut if row.id not in dead), key=lambda row: row.id)
-    written = segment_in_memory(live, shape)
+    live = sorted((chunk for cut in given_rows for chunk in cut if _id(chunk) not in dead), key=_id)
+    written = segment_in_memory(live, shape, str.split)
     assert merged.arrays.keys() == written.arrays.keys()
     for name, expected in written.arrays.items():
         assert merged.arrays[name].dtype == expected.dtype, name
@@ -121,16 +125,15 @@ def test_cuts_do_not_matter(steps: list[tuple[str, object]], asked: list[Probe],
     asyncio.run(compare(steps, asked, tail_chunks))
 
 
-def long_tailed(size: int, seed: int) -> list[Row]:
+def long_tailed(size: int, seed: int) -> list[IndexedChunk]:
     random = np.random.default_rng(seed)
     lengths = random.integers(1, 40, size)
     ranks = np.minimum(random.zipf(1.3, lengths.sum()), 5_000)
     texts = np.split(ranks, np.cumsum(lengths)[:-1])
-    stored = (make_chunk(i, " ".join(map(str, text)), metadata={"n": i % 10}) for i, text in enumerate(texts))
-    return analysed(stored, str.split)
+    return [make_chunk(i, " ".join(map(str, text)), metadata={"n": i % 10}) for i, text in enumerate(texts)]
 
 
-VIEW = SegmentView(segment_in_memory(long_tailed(3_000, 1), Shape(0, Bm25(), 10**6, 10**6)))
+VIEW = SegmentView(segment_in_memory(long_tailed(3_000, 1), Shape(0, Bm25(), 10**6, 10**6), str.split))
 
 
 @given(

@@ -2,12 +2,14 @@
 
 import asyncio
 import json
+import os
 import re
 import shutil
 import sys
 from collections.abc import Sequence
 from dataclasses import asdict
 from datetime import datetime
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, Protocol, TypeAlias
 
@@ -26,11 +28,16 @@ if TYPE_CHECKING:
     from conspectus.index.milvus.captions import MilvusCaptions
     from conspectus.index.milvus.connection import MilvusServer
     from conspectus.index.milvus.search import MilvusLocation
+    from conspectus.index.segments.postings import MakePostings, PostingProcess
     from conspectus.records.core.transactions import Transactions
 
 INDEXES = "index"
 IndexKind: TypeAlias = Literal["segments", "pgvector", "milvus"]
 CHILD = "import asyncio, sys; from conspectus import bootstrap; asyncio.run(bootstrap.build(*sys.argv[1:]))"
+ANALYZING_CHILD = (
+    "from conspectus.index.segments.postings import make_postings; "
+    "from conspectus.text.analyzer import analyzer_for; make_postings(lambda each: analyzer_for(each).terms)"
+)
 
 
 class Indexes(IndexRegistry, Protocol):
@@ -80,10 +87,18 @@ class EmbeddedIndexes:
         self._place = place
         self._settings = settings
         self._read = transactions.read
+        self._analyzing: PostingProcess | None = None
 
     async def open(self, collection: Collection, space: EmbeddingSpace | None, reader: Reader) -> Index:
         """Return the index of a collection for an embedding model."""
-        return await open_segments(self._place, collection, space, reader, self._settings)
+        from conspectus.index.segments.postings import PostingProcess
+
+        if self._analyzing is None:
+            # On one core, another process would only take longer.
+            command = [sys.executable, "-c", ANALYZING_CHILD] if (os.cpu_count() or 1) > 1 else ()
+            self._analyzing = PostingProcess(command)
+        postings = partial(self._analyzing.postings, collection.language)
+        return await open_segments(self._place, collection, space, reader, self._settings, postings)
 
     async def forget(self, collection: Collection, space: EmbeddingSpace | None) -> None:
         """Delete an index."""
@@ -109,7 +124,9 @@ class EmbeddedIndexes:
                 await asyncio.to_thread(_remove, folder, self._settings.lock_timeout_seconds)
 
     async def close(self) -> None:
-        """Do nothing: there are no shared resources."""
+        """Stop the process that analyzes texts."""
+        if self._analyzing is not None:
+            await asyncio.to_thread(self._analyzing.close)
 
 
 async def open_segments(
@@ -118,6 +135,7 @@ async def open_segments(
     space: EmbeddingSpace | None,
     reader: Reader,
     settings: Settings,
+    postings: "MakePostings",
 ) -> Index:
     """Open the embedded index. If its files are damaged, it is rebuilt from the records."""
     from conspectus.index.segments.build import Options, SubprocessBuilder
@@ -137,7 +155,7 @@ async def open_segments(
             reader,
             analyse,
             dimensions=space.dimensions if space else 0,
-            builder=SubprocessBuilder(command, first=json.dumps(place.records)),
+            builder=SubprocessBuilder(command, first=json.dumps(place.records), postings=postings),
             options=Options(tail_chunks=tail),
         )
 

@@ -29,7 +29,7 @@ from conspectus.errors import (
 from conspectus.ingest.background_workers import Backfill, Followers, NameReader
 from conspectus.ingest.embedding_queue import EmbedQueue
 from conspectus.ingest.maintenance import purge
-from conspectus.ingest.open_indexes import OpenIndexes
+from conspectus.ingest.open_indexes import OpenIndexes, When
 from conspectus.ingest.prepare import (
     Complete,
     Preparation,
@@ -285,20 +285,17 @@ class EngineContext:
         *,
         if_match: str | None = None,
         stored: Sequence[Document] | None = None,
-        collection: Collection | None = None,
+        index: When = "now",
         complete: Complete | None = None,
     ) -> Sequence[Written]:
         """Write documents; a few short ones are made `complete`, see `completion`.
 
-        With `collection`, its index is updated in the background.
+        If the index is updated `after` others, the caller calls `catch_up` at the end.
         """
         by = self.preparation(source)
         done = await write(self.core.records, batch, by, if_match=if_match, stored=stored, complete=complete)
         self._wrote(source, done)
-        if collection is None:
-            collection = await self.core.open_indexes.catch_up(source.collection, done.update)
-        else:
-            self.core.open_indexes.follow(collection.id, done.update)
+        collection = await self.core.open_indexes.catch_up(source.collection, done.update, index)
         has_names = collection is not None and collection.names and not done.has_mentions
         if has_names and self.does_background_work:
             self.core.names.wake(source.collection)

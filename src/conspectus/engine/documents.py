@@ -15,6 +15,7 @@ from conspectus.errors import (
     require_range,
 )
 from conspectus.ingest.files import Intake, Root, placed, take_in
+from conspectus.ingest.open_indexes import When
 from conspectus.ingest.prepare import (
     KEPT,
     batches,
@@ -68,13 +69,17 @@ class DocumentService(Service):
         embedder = await self._context.embedder(place.collection)
         complete = self._context.completion(place.collection, embedder) if wait else None
         written: list[Written] = []
+        index: When = "now"
         for batch in batches(NewDocument(text=each) if isinstance(each, str) else each for each in given):
             if written:
                 # The previous batch is embedded while this one is prepared.
                 self._context.begin_embedding(place.collection, embedder)
-            written += await self._context.write(batch, target, complete=complete)
+                index = "after"
+            written += await self._context.write(batch, target, index=index, complete=complete)
             if progress is not None:
                 progress("writing", len(written), 0)
+        if index == "after":
+            await self._core.open_indexes.catch_up(place.collection.id)
         await self._context.embed_in(place, wait=wait, progress=progress)
         return written
 

@@ -11,6 +11,7 @@ from conspectus.engine.context import EngineContext, Service
 from conspectus.engine.graph_access import GraphAccess
 from conspectus.engine.memory_reads import MemoryReader
 from conspectus.errors import InvalidInput, NotFound, PreconditionFailed, TooLarge, as_field
+from conspectus.ingest.open_indexes import When
 from conspectus.ingest.prepare import Complete, period
 from conspectus.memory.documents import (
     A_MOMENT,
@@ -265,10 +266,10 @@ class MemoryWriter(Service, checked=False):
             inputs[number] = replace(new, at=now + number * A_MOMENT if new.at is None else new.at)
             fresh.append(document_of(inputs[number], scope, now=now, beside=beside))
             places.append(number)
-        behind = place.collection if len(fresh) <= MAX_COMPARED else None
+        index: When = "later" if len(fresh) <= MAX_COMPARED else "now"
         put: Sequence[Written] = ()
         if fresh:
-            put = await self._context.write(fresh, source, stored=(), collection=behind, complete=complete)
+            put = await self._context.write(fresh, source, stored=(), index=index, complete=complete)
         for number, written in zip(places, put, strict=True):
             done[number] = MemoryWritten(
                 written.id, written.outcome, near[number], quarantined=written.quarantined

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from conspectus.errors import InvalidInput
-from conspectus.model.index import IndexedChunk, TermStatistic
+from conspectus.model.index import TermStatistic
 from conspectus.ports import Floats, Ids, Probe, Vectors
 
 Analyse: TypeAlias = Callable[[str], Sequence[str]]
@@ -101,9 +101,9 @@ def identity_of(analyse: Analyse, dimensions: int, bm25: Bm25) -> str:
     return f"{sample[:16]} {dimensions} {bm25.k1} {bm25.b}"
 
 
-def occurrences(chunk: IndexedChunk, analyse: Analyse) -> tuple[Counter[str], int]:
-    """Return the frequency of each term in title and text together, and their sum."""
-    terms = analyse(chunk.passage)
+def occurrences(text: str, analyse: Analyse) -> tuple[Counter[str], int]:
+    """Return the frequency of each term in a text, and their sum."""
+    terms = analyse(text)
     counts = Counter(terms)
     if len(terms) > MAX_OCCURRENCES:
         counts = Counter({term: min(count, MAX_OCCURRENCES) for term, count in counts.items()})

@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
+from typing import Literal
 
 from conspectus.errors import ConspectusError, IndexReplaced, NotFound, StorageBusy, StorageError
 from conspectus.model.ids import CollectionId
@@ -38,6 +39,8 @@ async def _apply(index: Index, updates: Sequence[IndexUpdate]) -> None:
             await index.apply(each.changes, each.chunks)
 
 
+When = Literal["now", "after", "later"]
+"""When a write is indexed: now; after those before it, which are waited for; or later in any case."""
 IndexOpener = Callable[[Collection, EmbeddingSpace | None, Reader], Awaitable[Index]]
 
 WORTH_WRITING = 1_000
@@ -96,7 +99,7 @@ class OpenIndexes:
         return await self.current(await self._found(collection))
 
     async def catch_up(
-        self, collection: CollectionId, update: IndexUpdate | None = None
+        self, collection: CollectionId, update: IndexUpdate | None = None, when: When = "now"
     ) -> Collection | None:
         """Index the latest writes:
 
@@ -106,10 +109,16 @@ class OpenIndexes:
         found = None
         try:
             found = await self._found(collection) if update is None else update.collection
-            if collection in self._away:
-                behind = self._behind.get(collection)
+            behind = self._behind.get(collection)
+            if when == "later":
+                self.follow(collection, update)
+            elif collection in self._away:
                 if behind is None or behind.done():
                     self.follow(collection)
+            elif when == "after":
+                if behind is not None:
+                    await asyncio.wait([behind])
+                self.follow(collection, update)
             else:
                 await self.current(found, update)
         except (StorageBusy, IndexReplaced):
@@ -158,7 +167,11 @@ class OpenIndexes:
             await before
         # The next caller gets the same error.
         with suppress(ConspectusError):
-            await self.current(await self._found(collection) if update is None else update.collection)
+            try:
+                await self.current(await self._found(collection) if update is None else update.collection)
+            except (StorageBusy, IndexReplaced):
+                self._away.add(collection)
+                raise
 
     async def _found(self, collection: CollectionId) -> Collection:
         found = await self._records.collection(collection)

@@ -121,7 +121,7 @@ class Preparing:
         row = chunk.row()
         if chunk.document is not self._document:
             self._document, self._facts = chunk.document, facts_of(row)
-        counts, length = occurrences(chunk, self._analyse)
+        counts, length = occurrences(chunk.passage, self._analyse)
         known = {encoded(term): count for term, count in counts.items()}
         columns = {
             "chunk": chunk.chunk.id,

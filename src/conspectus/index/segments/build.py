@@ -17,6 +17,7 @@ import numpy as np
 from conspectus.errors import IndexDamaged, IndexReplaced, InvalidInput, NotFound, StorageError
 from conspectus.index.bm25 import Analyse, Bm25, identity_of
 from conspectus.index.changes import Range, merged, ranges_of, read
+from conspectus.index.segments.columns import Arrays
 from conspectus.index.segments.manifest import (
     Manifest,
     SegmentEntry,
@@ -32,15 +33,13 @@ from conspectus.index.segments.manifest import (
     write_manifest,
 )
 from conspectus.index.segments.merge import Merger
-from conspectus.index.segments.postings import MAX_ROWS
+from conspectus.index.segments.postings import MAX_ROWS, MakePostings
 from conspectus.index.segments.segment import (
     VECTORS,
-    Row,
     Segment,
     SegmentView,
     SegmentWriter,
     Shape,
-    analysed,
     open_segment,
     segment_in_memory,
     write_segment,
@@ -251,7 +250,7 @@ class _Build:
 
     async def _from_records(self, batches: AsyncIterator[Sequence[IndexedChunk]]) -> list[SegmentEntry]:
         """Write segments of chunks as they are read."""
-        with closing(_Output(self._directory, self._request.shape)) as output:
+        with closing(_Output(self._directory, self._request.shape, self._analyse)) as output:
             async with aclosing(_stream(batches)) as stream:
                 async for chunks in stream:
                     await _in_thread(self._write, output, chunks)
@@ -265,14 +264,14 @@ class _Build:
 
         def merge(new: Sequence[IndexedChunk]) -> list[SegmentEntry]:
             shape = self._request.shape
-            added = SegmentView(segment_in_memory(analysed(new, self._analyse), shape))
+            added = SegmentView(segment_in_memory(new, shape, self._analyse))
             made = [each for each in (*views, added) if each.live]
             return [_written(self._directory, made, shape)] if made else []
 
         return await _in_thread(merge, [each async for chunks in batches for each in chunks])
 
     def _write(self, output: "_Output", chunks: Sequence[IndexedChunk]) -> None:
-        output.add(analysed(chunks, self._analyse))
+        output.add(chunks)
         if self._progress:
             self._progress("index", output.count, 0)
 
@@ -319,24 +318,25 @@ class _Build:
 class _Output:
     """Writes rows to segments of at most `MAX_ROWS` rows each."""
 
-    def __init__(self, directory: Path, shape: Shape) -> None:
+    def __init__(self, directory: Path, shape: Shape, analyse: Analyse) -> None:
         self._directory = directory
         self._shape = shape
+        self._analyse = analyse
         self._folder: Path | None = None
         self._sink: BinaryIO = BytesIO()
         self._writer = SegmentWriter(shape, self._sink)
         self.entries: list[SegmentEntry] = []
         self.count = 0
 
-    def add(self, rows: Sequence[Row]) -> None:
-        """Append rows in ascending order of ids."""
-        while rows:
+    def add(self, chunks: Sequence[IndexedChunk]) -> None:
+        """Append chunks in ascending order of ids."""
+        while chunks:
             if self._folder is None:
                 self._begin()
             room = MAX_ROWS - len(self._writer)
-            self._writer.add(rows[:room])
-            self.count += len(rows[:room])
-            rows = rows[room:]
+            self._writer.add(chunks[:room], self._analyse)
+            self.count += len(chunks[:room])
+            chunks = chunks[room:]
             if len(self._writer) == MAX_ROWS:
                 self.finish()
 
@@ -426,6 +426,10 @@ class Builder(Protocol):
         """Build and replace the manifest. Raises StorageError, or IndexReplaced if the index is deleted."""
         ...
 
+    def postings(self, texts: Sequence[str], bm25: Bm25) -> Arrays | None:
+        """Return the postings of many texts; None if the caller is to make them."""
+        ...
+
     async def close(self) -> None:
         """Stop running builds."""
         ...
@@ -442,6 +446,10 @@ class LocalBuilder:
         """See `Builder.build`."""
         return await build_segment(self._reader, request, self._analyse, progress=progress)
 
+    def postings(self, texts: Sequence[str], bm25: Bm25) -> Arrays | None:
+        """Return None."""
+        return None
+
     async def close(self) -> None:
         """Do nothing: cancellation stops a build."""
 
@@ -450,11 +458,14 @@ class SubprocessBuilder:
     """Builds in a child process that reads the request as a line from standard input and calls `answer`.
 
     `first` is a line that the child reads before the request, for secrets that must not be in its command
-    line.
+    line. `postings` makes those of many texts in another child.
     """
 
-    def __init__(self, command: Sequence[str], *, first: str | None = None) -> None:
+    def __init__(
+        self, command: Sequence[str], *, first: str | None = None, postings: MakePostings = lambda *_: None
+    ) -> None:
         self._command = tuple(command)
+        self.postings = postings
         self._first = "" if first is None else f"{first}\n"
         self._children: set[Process] = set()
         self._closed = False

@@ -1,16 +1,26 @@
-"""Postings: for each term its rows and counts, and an upper bound of its contribution to a score."""
+"""Postings: for each term its rows and counts, and an upper bound of its contribution to a score.
 
+Those of many texts are made in a child process, while this one writes the next texts.
+"""
+
+import json
+import select
+import sys
+import time
 from array import array
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from dataclasses import asdict, dataclass
 from itertools import count
-from typing import Any
+from subprocess import DEVNULL, PIPE, Popen
+from threading import Lock
+from typing import IO, Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-from conspectus.index.bm25 import Bm25
+from conspectus.index.bm25 import Analyse, Bm25, occurrences
 from conspectus.index.filter_terms import encoded
 from conspectus.index.segments.columns import Allowed, Arrays, pack
 from conspectus.index.segments.kernels import KERNELS, PostingArrays, TermArrays, as_arrays
@@ -22,7 +32,15 @@ RowNumbers = NDArray[np.int64]
 _ROW_BITS, _COUNT_BITS = 20, 16
 _ROUNDING = 1.0001
 _LOOKUP = 16
+_FEW = 100
+_ENOUGH = 2_000
+_IDLE_SECONDS = 10
+_ANSWER_SECONDS = 30
+_READY = b" "
 MAX_ROWS = 1 << _ROW_BITS
+
+MakePostings: TypeAlias = Callable[[Sequence[str], Bm25], Arrays | None]
+"""Makes the postings of many texts elsewhere; None if the caller is to make them."""
 
 
 class PostingWriter:
@@ -35,8 +53,9 @@ class PostingWriter:
         self._distinct = array("I")
         self._lengths = array("I")
 
-    def add(self, counts: Mapping[str, int], length: int) -> None:
+    def add(self, text: str, analyse: Analyse) -> None:
         """Append a row."""
+        counts, length = occurrences(text, analyse)
         self._numbers.extend(map(self._terms.__getitem__, counts))
         self._counts.extend(counts.values())
         self._distinct.append(len(counts))
@@ -86,6 +105,105 @@ def stored_postings(
         "postings.count": counts.astype(np.uint8) if counts.max(initial=0) < 256 else counts,
         "lengths": lengths,
     }
+
+
+class PostingProcess:
+    """A child process that makes the postings of many texts: it calls `make_postings`.
+
+    It is started when 2,000 texts came within a short time, and ends when it is idle. `postings` returns
+    None while it starts, when it is busy, if it fails, and without a command.
+    """
+
+    def __init__(self, command: Sequence[str]) -> None:
+        self._command = tuple(command)
+        self._child: Popen[bytes] | None = None
+        self._is_ready = self._is_closed = False
+        self._recent, self._last = 0, 0.0
+        self._lock = Lock()
+
+    def postings(self, language: str | None, texts: Sequence[str], bm25: Bm25) -> Arrays | None:
+        """See `MakePostings`. Safe for many threads."""
+        if len(texts) < _FEW or not self._lock.acquire(blocking=False):
+            return None
+        try:
+            child = self._awake(len(texts))
+            request = {"language": language, "bm25": asdict(bm25), "texts": texts}
+            return None if child is None else _asked(child, json.dumps(request).encode() + b"\n")
+        except (OSError, ValueError, EOFError):
+            self._stop()
+            return None
+        finally:
+            self._lock.release()
+
+    def close(self) -> None:
+        """Stop the process for good, after the texts that it has."""
+        with self._lock:
+            self._is_closed = True
+            self._stop()
+
+    def _awake(self, texts: int) -> Popen[bytes] | None:
+        """Return the process if it is ready; start it when it is time."""
+        now = time.monotonic()
+        self._recent = texts + (self._recent if now - self._last < _IDLE_SECONDS else 0)
+        self._last = now
+        if self._child is not None and self._child.poll() is not None:
+            self._stop()
+        if self._child is None and self._command and self._recent >= _ENOUGH and not self._is_closed:
+            self._child = Popen(self._command, stdin=PIPE, stdout=PIPE, stderr=DEVNULL)
+        if self._child is not None and not self._is_ready:
+            self._is_ready = _has_written(self._child, 0) and _pipes(self._child)[1].read(1) == _READY
+        return self._child if self._is_ready else None
+
+    def _stop(self) -> None:
+        child, self._child, self._is_ready, self._recent = self._child, None, False, 0
+        if child is not None:
+            child.kill()
+            with suppress(OSError), child:
+                pass
+
+
+def _pipes(child: Popen[bytes]) -> tuple[IO[bytes], IO[bytes]]:
+    """Return the input and the output of the process."""
+    if child.stdin is None or child.stdout is None:
+        raise OSError("the process has no pipes")
+    return child.stdin, child.stdout
+
+
+def _has_written(child: Popen[bytes], seconds: float) -> bool:
+    """Return whether the process has written something, or has ended."""
+    return bool(select.select([_pipes(child)[1]], [], [], seconds)[0])
+
+
+def _asked(child: Popen[bytes], request: bytes) -> Arrays:
+    """Return the answer of the process. Raises OSError, ValueError or EOFError if it fails."""
+    target, source = _pipes(child)
+    target.write(request)
+    target.flush()
+    if not _has_written(child, _ANSWER_SECONDS):
+        raise TimeoutError
+    header = json.loads(source.readline())
+    arrays = {name: np.frombuffer(source.read(size), kind) for name, kind, size in header}
+    if any(arrays[name].nbytes != size for name, _, size in header):
+        raise EOFError
+    return arrays
+
+
+def make_postings(analyser: Callable[[str | None], Analyse]) -> None:
+    """Answer the requests of a `PostingProcess` until the input ends, or none came for a while."""
+    source, target = sys.stdin.buffer, sys.stdout.buffer
+    target.write(_READY)
+    target.flush()
+    while select.select([source], [], [], _IDLE_SECONDS)[0] and (line := source.readline()):
+        request = json.loads(line)
+        analyse, writer = analyser(request["language"]), PostingWriter()
+        for text in request["texts"]:
+            writer.add(text, analyse)
+        arrays = writer.finish(Bm25(**request["bm25"]))
+        header = [(name, each.dtype.str, each.nbytes) for name, each in arrays.items()]
+        target.write(json.dumps(header).encode() + b"\n")
+        for each in arrays.values():
+            target.write(each.tobytes())
+        target.flush()
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,7 +1,7 @@
 """A segment: an immutable part of the index, and its view without dead rows."""
 
 from array import array
-from collections import Counter, OrderedDict
+from collections import OrderedDict
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from conspectus.errors import IndexDamaged
-from conspectus.index.bm25 import Analyse, Bm25, occurrences, shared
+from conspectus.index.bm25 import Analyse, Bm25, shared
 from conspectus.index.changes import Range
 from conspectus.index.filter_terms import content_checksum
 from conspectus.index.segments.columns import Allowed, Arrays, Columns, ColumnWriter, Half, Mask, RowNumbers
@@ -36,25 +36,6 @@ CODES: Final = "conspectus.index.segments.ivf"
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
-    """An analyzed chunk: what a segment stores of it."""
-
-    chunk: IndexedChunk
-    counts: Counter[str]
-    length: int
-
-    @property
-    def id(self) -> int:
-        """The chunk's id."""
-        return self.chunk.chunk.id
-
-
-def analysed(chunks: Iterable[IndexedChunk], analyse: Analyse) -> list[Row]:
-    """Analyze chunks."""
-    return [Row(chunk, *occurrences(chunk, analyse)) for chunk in chunks]
-
-
-@dataclass(frozen=True, slots=True)
 class Shape:
     """The configuration that all segments of an index share: the vector size (0: none) and BM25."""
 
@@ -65,7 +46,7 @@ class Shape:
 
 
 class SegmentWriter:
-    """Collects rows in ascending order of ids. Vectors go to `sink` at once, the rest stays in memory."""
+    """Collects chunks in ascending order of ids. Vectors go to `sink` at once, the rest stays in memory."""
 
     def __init__(self, shape: Shape, sink: BinaryIO) -> None:
         self._shape = shape
@@ -80,27 +61,30 @@ class SegmentWriter:
     def __len__(self) -> int:
         return len(self._ids)
 
-    def add(self, rows: Iterable[Row]) -> None:
-        """Append rows. Raises IndexDamaged for a vector of another size."""
-        for row in rows:
-            vector = row.chunk.vector
+    def add(self, chunks: Iterable[IndexedChunk], analyse: Analyse | None) -> None:
+        """Append chunks, without their postings if `analyse` is None. Raises IndexDamaged for a vector of
+        another size.
+        """
+        for each in chunks:
+            vector = each.vector
             if vector is not None and len(vector) != len(self._absent):
-                raise IndexDamaged(f"chunk {row.id}", f"its vector has {len(vector)} bytes")
+                raise IndexDamaged(f"chunk {each.chunk.id}", f"its vector has {len(vector)} bytes")
             self._sink.write(self._absent if vector is None else vector)
             self._present.append(vector is not None)
-            self._ids.append(row.id)
-            self._checksums.append(content_checksum(row.chunk))
-            self._columns.add(row.chunk)
-            self._postings.add(row.counts, row.length)
+            self._ids.append(each.chunk.id)
+            self._checksums.append(content_checksum(each))
+            self._columns.add(each)
+            if analyse is not None:
+                self._postings.add(each.passage, analyse)
 
-    def arrays(self) -> dict[str, NDArray[Any]]:
-        """Return all arrays except the vectors."""
+    def arrays(self, postings: Arrays | None = None) -> dict[str, NDArray[Any]]:
+        """Return all arrays except the vectors, with these postings if they were made elsewhere."""
         return {
             "ids": np.frombuffer(self._ids, np.int64),
             "checksums": np.frombuffer(self._checksums, np.uint64),
             "present": np.frombuffer(bytes(self._present), np.bool_),
             **self._columns.finish(),
-            **self._postings.finish(self._shape.bm25),
+            **(postings or self._postings.finish(self._shape.bm25)),
         }
 
 
@@ -114,12 +98,14 @@ def write_segment(folder: Path, arrays: Arrays, shape: Shape) -> None:
     write_folder(folder, arrays, {"rows": size})
 
 
-def segment_in_memory(rows: Iterable[Row], shape: Shape) -> "Segment":
-    """Return a segment without files."""
+def segment_in_memory(
+    chunks: Iterable[IndexedChunk], shape: Shape, analyse: Analyse, postings: Arrays | None = None
+) -> "Segment":
+    """Return a segment without files, with these postings if they were made elsewhere."""
     sink = BytesIO()
     writer = SegmentWriter(shape, sink)
-    writer.add(rows)
-    return Segment(writer.arrays(), _half(sink.getvalue(), len(writer), shape.dimensions))
+    writer.add(chunks, None if postings else analyse)
+    return Segment(writer.arrays(postings), _half(sink.getvalue(), len(writer), shape.dimensions))
 
 
 def open_segment(path: Path, shape: Shape) -> "Segment":

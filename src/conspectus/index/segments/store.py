@@ -46,17 +46,15 @@ from conspectus.index.segments.manifest import (
 from conspectus.index.segments.postings import MAX_ROWS
 from conspectus.index.segments.search import Snapshot
 from conspectus.index.segments.segment import (
-    Row,
     Segment,
     SegmentView,
     Shape,
-    analysed,
     merged_in_memory,
     open_segment,
     segment_in_memory,
 )
 from conspectus.model.ids import ChunkId
-from conspectus.model.index import Disagreement, IndexStatus, PutChunks
+from conspectus.model.index import Disagreement, IndexedChunk, IndexStatus, PutChunks
 from conspectus.model.records import Change
 from conspectus.ports import Candidates, Ids, Probe, Progress, Reader
 from conspectus.private import can_write
@@ -70,11 +68,10 @@ def without(tail: Tail, ranges: Sequence[Range]) -> Tail:
     return tuple(view for view in (each.without(ranges) for each in tail) if view.live)
 
 
-def extended(tail: Tail, rows: Sequence[Row], shape: Shape) -> Tail:
-    """Return the tail with further rows. None of their ids may be alive in it."""
-    for start in range(0, len(rows), MAX_ROWS):
-        made = SegmentView(segment_in_memory(rows[start : start + MAX_ROWS], shape))
-        tail = _with_last(tail, [made], shape)
+def extended(tail: Tail, added: Sequence[Segment], shape: Shape) -> Tail:
+    """Return the tail with further segments. None of their ids may be alive in it."""
+    for each in added:
+        tail = _with_last(tail, [SegmentView(each)], shape)
     return tail
 
 
@@ -119,13 +116,13 @@ class SegmentsState:
         """The snapshot that queries read."""
         return Snapshot((*self.disk, *self.tail), self.applied, self.shape.bm25)
 
-    def after(self, sequence: int, ranges: Sequence[Range], rows: Sequence[Row]) -> "SegmentsState":
-        """Return the state with every older row of the ranges dead, and these rows added."""
+    def after(self, sequence: int, ranges: Sequence[Range], added: Sequence[Segment]) -> "SegmentsState":
+        """Return the state with every older row of the ranges dead, and these segments added."""
         return replace(
             self,
             applied=max(self.applied, sequence),
             disk=tuple(view.without(ranges) for view in self.disk),
-            tail=extended(without(self.tail, ranges), rows, self.shape),
+            tail=extended(without(self.tail, ranges), added, self.shape),
             steps=(*self.steps, TailUpdate(sequence, tuple(ranges))),
         )
 
@@ -332,8 +329,17 @@ class SegmentsIndex:
     def _with(self, changes: Sequence[Change], chunks: PutChunks) -> tuple[SegmentsState, Stamp | None]:
         """Return the state after changes with the chunks that they added, on the current manifest."""
         ranges = merged((each.first, each.last) for each in changes)
-        rows = analysed(chunks(), self._analyse)
-        return self._state.after(changes[-1].sequence, ranges, rows), stamp(self._directory)
+        added = self._segments(chunks())
+        return self._state.after(changes[-1].sequence, ranges, added), stamp(self._directory)
+
+    def _segments(self, chunks: Sequence[IndexedChunk]) -> list[Segment]:
+        """Return segments of chunks, with the postings that the builder makes of many."""
+        shape, made = self._request.shape, []
+        for first in range(0, len(chunks), MAX_ROWS):
+            part = chunks[first : first + MAX_ROWS]
+            postings = self._builder.postings([each.passage for each in part], shape.bm25)
+            made.append(segment_in_memory(part, shape, self._analyse, postings))
+        return made
 
     async def _applied(self, state: SegmentsState, changes: Sequence[Change]) -> SegmentsState:
         """Return the state after the changes. Rows are read as they are now; later changes repeat that."""
@@ -341,7 +347,7 @@ class SegmentsIndex:
         chunks = [each async for some in read(self._reader, put_ranges(changes)) for each in some]
 
         def after() -> SegmentsState:
-            return state.after(changes[-1].sequence, ranges, analysed(chunks, self._analyse))
+            return state.after(changes[-1].sequence, ranges, self._segments(chunks))
 
         return await asyncio.to_thread(after)
 
