@@ -9,7 +9,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-PROGRAM = [sys.executable, "-c", "from conspectus.cli.entry import main; main()"]
+PROGRAM = [sys.executable, "-P", "-c", "from conspectus.cli.entry import main; main()"]
 SENTENCE = "The ferry leaves the harbour at noon and comes back when the tide allows it. "
 
 
@@ -60,6 +60,14 @@ def test_a_first_session(tmp_path: Path) -> None:
     assert window.stdout.startswith("[1] Ships (ships.md)\n")
     assert window.stderr.endswith(" of 60 tokens\n")
     assert conspectus(tmp_path, "check").returncode == 0
+
+
+def test_files_of_the_folder_are_no_modules_of_the_program(tmp_path: Path) -> None:
+    (tmp_path / "select.py").write_text("raise SystemExit('not this one')", encoding="utf-8")
+    (tmp_path / "ships.md").write_text(SENTENCE, encoding="utf-8")
+    assert conspectus(tmp_path, "add", "ships.md").returncode == 0
+    built = conspectus(tmp_path, "reindex")
+    assert (built.returncode, "not this one" in built.stderr) == (0, False)
 
 
 def test_help_and_version_need_no_data(tmp_path: Path) -> None:

@@ -33,6 +33,8 @@ if TYPE_CHECKING:
 
 INDEXES = "index"
 IndexKind: TypeAlias = Literal["segments", "pgvector", "milvus"]
+PYTHON = (sys.executable, "-P", "-c")
+"""Runs a program without the modules of the current folder, which may be named like those of Python."""
 CHILD = "import asyncio, sys; from conspectus import bootstrap; asyncio.run(bootstrap.build(*sys.argv[1:]))"
 ANALYZING_CHILD = (
     "from conspectus.index.segments.postings import make_postings; "
@@ -95,7 +97,7 @@ class EmbeddedIndexes:
 
         if self._analyzing is None:
             # On one core, another process would only take longer.
-            command = [sys.executable, "-c", ANALYZING_CHILD] if (os.cpu_count() or 1) > 1 else ()
+            command = [*PYTHON, ANALYZING_CHILD] if (os.cpu_count() or 1) > 1 else ()
             self._analyzing = PostingProcess(command)
         postings = partial(self._analyzing.postings, collection.language)
         return await open_segments(self._place, collection, space, reader, self._settings, postings)
@@ -145,7 +147,7 @@ async def open_segments(
     directory = index_folder(place.folder, collection, space)
     await asyncio.to_thread(_adopt, place.folder / INDEXES / collection.id, directory.parent)
     about = (collection.id, collection.created.isoformat(), collection.language, space and asdict(space))
-    command = [sys.executable, "-c", CHILD, json.dumps(about)]
+    command = [*PYTHON, CHILD, json.dumps(about)]
     analyse = analyzer_for(collection.language).terms
     tail = settings.tail_chunks if can_write(place.folder) else sys.maxsize
 
