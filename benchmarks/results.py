@@ -441,7 +441,8 @@ PLOTS: Mapping[str, Plot] = {
     "packing": Plot("Evidence in windows, of the most that fits", _rows(2, 7)),
     "parsing": Plot("Words of files that are read", _columns("mean", "worst")),
     "parts": Plot(
-        "What each part is worth", _columns("locomo", "gitter_livechat, thread", "irc_disentanglement, thread")
+        "What each part is worth",
+        _columns("locomo", "gitter_livechat, thread", "irc_disentanglement, thread"),
     ),
     "patterns": Plot("Attack patterns that match", _columns("texts", "matched")),
     "partitions": Plot(
