@@ -29,7 +29,7 @@ LONGEST = (
 """Modules with tests of many seconds each: one that came last would leave the other processors idle."""
 SLOW_MACHINE = [HealthCheck.too_slow, HealthCheck.data_too_large]
 
-settings.register_profile("dev", deadline=None, max_examples=40, suppress_health_check=SLOW_MACHINE)
+settings.register_profile("dev", deadline=None, max_examples=25, suppress_health_check=SLOW_MACHINE)
 settings.register_profile("thorough", parent=settings.get_profile("dev"), max_examples=IN_FULL)
 settings.register_profile("ci", parent=settings.get_profile("dev"), derandomize=True, print_blob=True)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci" if os.environ.get("CI") else "dev"))
@@ -103,8 +103,8 @@ def own_milvus(tmp_path_factory: pytest.TempPathFactory) -> Iterator[MilvusProce
 
 
 @pytest.fixture
-async def milvus_client(own_milvus: MilvusProcess) -> AsyncIterator[MilvusServer]:
-    """A connection to the module's Milvus server."""
-    opened = MilvusServer(own_milvus.uri, seconds=20)
+async def milvus_client(milvus: MilvusProcess) -> AsyncIterator[MilvusServer]:
+    """A connection to the Milvus server."""
+    opened = MilvusServer(milvus.uri, seconds=20)
     yield opened
     await opened.close()

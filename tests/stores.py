@@ -58,5 +58,5 @@ class Servers:
         if records == "sqlite":
             yield str(folder / "data")
             return
-        with self.postgres.fresh() as url:
+        with self.postgres.lent() as url:
             yield url

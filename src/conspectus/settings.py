@@ -3,10 +3,11 @@
 import os
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import field, fields
 from pathlib import Path
 from typing import Annotated, Any, Final
 
+from conspectus.deferred import dataclass
 from conspectus.errors import InvalidInput
 
 LEVELS = ("debug", "info", "warning", "error", "critical")

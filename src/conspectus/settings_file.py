@@ -1,7 +1,6 @@
 """A file of settings: YAML of names and values, and nothing that YAML could do beyond that."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from difflib import get_close_matches
 from pathlib import Path
 from types import MappingProxyType
@@ -9,6 +8,7 @@ from typing import Final
 
 import yaml
 
+from conspectus.deferred import dataclass
 from conspectus.errors import InvalidInput, TooLarge, UnreadableFile
 
 MAX_BYTES: Final = 100_000

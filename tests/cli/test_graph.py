@@ -7,10 +7,8 @@ from pathlib import Path
 import pytest
 from lxml import etree
 
-from tests.cli.conftest import Outcome, Shell
-from tests.cli.test_remote import Remote, remote, server
+from tests.cli.conftest import Outcome, Remote, Shell
 
-__all__ = ["remote", "server"]
 Run = Callable[..., Outcome]
 NODES = [
     {"id": "django", "type": "framework", "properties": {"content": "A web framework"}},

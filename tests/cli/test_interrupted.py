@@ -26,7 +26,7 @@ from conspectus.cli.entry import main
 main()
 """
 LOADING = ["typer", "numpy.linalg"]
-WORKING = ["conspectus.records.store", "onnxruntime"]
+WORKING = [pytest.param("conspectus.records.store", marks=pytest.mark.slow), "onnxruntime"]
 
 
 @pytest.mark.parametrize("moment", [*LOADING, *WORKING, "exit"])

@@ -4,10 +4,8 @@ import json
 from collections.abc import Callable
 from pathlib import Path
 
-from tests.cli.conftest import Outcome, Shell
-from tests.cli.test_remote import Remote, remote, server
+from tests.cli.conftest import Outcome, Remote, Shell
 
-__all__ = ["remote", "server"]
 Run = Callable[..., Outcome]
 ANN = ["--user", "ann", "--conversation", "one"]
 BONN = ["--fact", "Ann | lives in | Bonn", "--valid-from", "2019-01-01"]

@@ -7,10 +7,8 @@ from pathlib import Path
 import pytest
 
 from tests.chat_exports import said, slack, zipped
-from tests.cli.conftest import Outcome, Shell
-from tests.cli.test_remote import Remote, remote, server
+from tests.cli.conftest import Outcome, Remote, Shell
 
-__all__ = ["remote", "server"]
 EXPORT = slack(
     said("1704448800.000100", "How do I restart the billing service?"),
     said("1704448860.000200", "Run systemctl restart billing", thread_ts="1704448800.000100"),

@@ -9,6 +9,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 PROGRAM = [sys.executable, "-P", "-c", "from conspectus.cli.entry import main; main()"]
 SENTENCE = "The ferry leaves the harbour at noon and comes back when the tide allows it. "
 
@@ -62,6 +64,7 @@ def test_a_first_session(tmp_path: Path) -> None:
     assert conspectus(tmp_path, "check").returncode == 0
 
 
+@pytest.mark.slow
 def test_files_of_the_folder_are_no_modules_of_the_program(tmp_path: Path) -> None:
     (tmp_path / "select.py").write_text("raise SystemExit('not this one')", encoding="utf-8")
     (tmp_path / "ships.md").write_text(SENTENCE, encoding="utf-8")
@@ -77,6 +80,7 @@ def test_help_and_version_need_no_data(tmp_path: Path) -> None:
     assert not (tmp_path / "data").exists()
 
 
+@pytest.mark.slow
 def test_a_reader_that_goes_away_is_no_error(tmp_path: Path) -> None:
     make_files(tmp_path, 200)
     assert conspectus(tmp_path, "add", "texts", CONSPECTUS_EMBEDDER="none").returncode == 0
@@ -140,6 +144,7 @@ def test_bars_are_drawn_on_a_terminal_and_data_stay_on_stdout(tmp_path: Path) ->
     os.close(leader)
 
 
+@pytest.mark.slow
 def test_output_in_an_old_encoding(tmp_path: Path) -> None:
     (tmp_path / "a.txt").write_text("Grüße an die Fähre 日本", encoding="utf-8")
     conspectus(tmp_path, "add", "a.txt", CONSPECTUS_EMBEDDER="none")
@@ -149,6 +154,7 @@ def test_output_in_an_old_encoding(tmp_path: Path) -> None:
     assert conspectus(tmp_path, "search", "Fähre", **old).returncode == 0
 
 
+@pytest.mark.slow
 def test_the_same_data_are_used_by_two_at_once(tmp_path: Path) -> None:
     make_files(tmp_path, 20)
     both = [started(tmp_path, "add", "texts", "--json", CONSPECTUS_EMBEDDER="none") for _ in range(2)]

@@ -1,69 +1,10 @@
 """Commands that ask a server: a real one, in a process of its own, with accounts."""
 
-import json
-import os
-import signal
-import subprocess
-import sys
-from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
-from tests.cli.conftest import Outcome, Shell
-
-PROGRAM = [sys.executable, "-c", "from conspectus.cli.entry import main; main()"]
-
-
-@dataclass(frozen=True)
-class Server:
-    """A server that runs, with the key of its owner."""
-
-    url: str
-    key: str
-
-    def settings(self, **others: str) -> dict[str, str]:
-        return {"CONSPECTUS_URL": self.url, "CONSPECTUS_API_KEY": self.key, **others}
-
-
-@pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    folder = tmp_path_factory.mktemp("server")
-    environment = {**os.environ, "CONSPECTUS_EMBEDDER": "none", "CONSPECTUS_LOG_LEVEL": "critical"}
-    command = [*PROGRAM, "serve", "--data-dir", str(folder / "data"), "--port", "0", "--json"]
-    with subprocess.Popen(
-        command, cwd=folder, env=environment, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
-    ) as process:
-        assert process.stdout is not None
-        lines = ""
-        while not lines.rstrip().endswith("}"):
-            line = process.stdout.readline()
-            assert line, "the server ended"
-            lines += line
-        opened = json.loads(lines)
-        yield Server(opened["address"], opened["key"])
-        process.send_signal(signal.SIGTERM)
-        process.stdout.read()
-    assert process.returncode == 0
-
-
-@dataclass(frozen=True)
-class Remote:
-    """Runs commands that ask the server, in a collection of their own."""
-
-    shell: Shell
-    server: Server
-    collection: str
-
-    def __call__(self, *arguments: str | Path, typed: str | None = None, **others: str) -> Outcome:
-        settings = self.server.settings(CONSPECTUS_DEFAULT_COLLECTION=self.collection, **others)
-        return self.shell(*arguments, typed=typed, **settings)
-
-
-@pytest.fixture
-def remote(shell: Shell, server: Server, request: pytest.FixtureRequest) -> Remote:
-    return Remote(shell, server, request.node.name)
+from tests.cli.conftest import Remote, Shell
 
 
 @pytest.fixture

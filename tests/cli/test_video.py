@@ -6,10 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.conftest import Outcome, Shell
-from tests.cli.test_remote import Remote, remote, server
+from tests.cli.conftest import Outcome, Remote, Shell
 
-__all__ = ["remote", "server"]
 GATE = """1
 00:00:01,000 --> 00:00:04,000
 A red car stops at the gate.

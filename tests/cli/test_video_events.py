@@ -3,11 +3,8 @@
 import json
 from pathlib import Path
 
-from tests.cli.conftest import Shell
-from tests.cli.test_remote import Remote, remote, server
+from tests.cli.conftest import Remote, Shell
 from tests.cli.test_video import Run, import_captions
-
-__all__ = ["remote", "server"]
 
 
 def noted(run: Run, folder: Path) -> None:

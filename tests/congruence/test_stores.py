@@ -94,8 +94,8 @@ def servers(postgres: PostgresProcess, milvus: MilvusProcess) -> Servers:
 
 async def test_generated_documents(servers: Servers, tmp_path: Path) -> None:
     chance = random.Random(1)
-    texts = [NewDocument(" ".join(chance.choices(WORDS, k=chance.randint(0, 30)))) for _ in range(300)]
-    world = world_of(texts, 40, seed=2)
+    texts = [NewDocument(" ".join(chance.choices(WORDS, k=chance.randint(0, 30)))) for _ in range(150)]
+    world = world_of(texts, 25, seed=2)
     assert_congruent(await agreements(servers, tmp_path, world), least=100)
 
 

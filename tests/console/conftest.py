@@ -3,7 +3,6 @@
 import json
 import os
 import shutil
-import signal
 import subprocess
 import sys
 from collections.abc import Callable, Iterator, Mapping
@@ -15,6 +14,7 @@ import pytest
 from playwright.sync_api import Browser, ConsoleMessage, Page, expect, sync_playwright
 
 import conspectus
+from tests.support.forked import forked
 
 ROOT = Path(__file__).resolve().parents[2]
 PROGRAM = [sys.executable, "-c", "from conspectus.cli.entry import main; main()"]
@@ -25,6 +25,8 @@ SLOWEST = 30_000
 FAILED_REQUEST = "Failed to load resource"
 SCHEMES = ("light", "dark")
 WIDE, NARROW = {"width": 1440, "height": 1000}, {"width": 360, "height": 780}
+WIDTHS = (pytest.param(False, id="wide"), pytest.param(True, id="narrow", marks=pytest.mark.slow))
+"""Whether a page is narrow: of most pages in `make bench` alone."""
 
 
 @dataclass(frozen=True)
@@ -39,21 +41,15 @@ class Site:
 def served(folder: Path, *options: str) -> Iterator[Site]:
     """A server of the store in `folder` that runs for the block."""
     environment = {**os.environ, "CONSPECTUS_LOG_LEVEL": "critical", "CONSPECTUS_PATH": str(folder)}
-    command = [*PROGRAM, "serve", "--port", "0", "--json", *options]
-    with subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, text=True) as process:
-        assert process.stdout is not None
+    with forked(["serve", "--port", "0", "--json", *options], environment) as printed:
         lines, opened = "", None
         while opened is None:
-            line = process.stdout.readline()
+            line = printed.readline()
             assert line, "the server ended"
             lines += line
             with suppress(ValueError):
                 opened = json.loads(lines)
-        try:
-            yield Site(opened["address"], opened.get("key"))
-        finally:
-            process.send_signal(signal.SIGTERM)
-            process.stdout.read()
+        yield Site(opened["address"], opened.get("key"))
 
 
 @pytest.fixture(scope="session")
@@ -174,19 +170,24 @@ def violations(page: Page) -> list[str]:
     """What axe-core finds in the page, in both themes."""
     page.evaluate(AXE.read_text(encoding="utf-8"))
     found = []
-    for _ in range(2):
-        for each in page.evaluate("axe.run()")["violations"]:
-            found += [f"{each['id']}: {node['html'][:200]}" for node in each["nodes"]]
+    for _ in SCHEMES:
+        found += found_by_axe(page)
         page.keyboard.press("t")
     return found
 
 
+def found_by_axe(page: Page) -> list[str]:
+    faults = page.evaluate("axe.run()")["violations"]
+    return [f"{each['id']}: {node['html'][:200]}" for each in faults for node in each["nodes"]]
+
+
 def themed(page: Page) -> list[str]:
     """What axe-core finds in a page that has no keys, in both themes."""
+    page.evaluate(AXE.read_text(encoding="utf-8"))
     found = []
     for scheme in SCHEMES:
         page.evaluate("theme => { document.documentElement.dataset.theme = theme; }", scheme)
-        found += violations(page)
+        found += found_by_axe(page)
     return found
 
 

@@ -10,7 +10,7 @@ import pytest
 from playwright.sync_api import Page, expect
 
 import conspectus
-from tests.console.conftest import Opened, Site, scrolls_sideways, served, violations
+from tests.console.conftest import WIDTHS, Opened, Site, scrolls_sideways, served, violations
 from tests.support.chat_server import ChatServer, refusing
 
 PIECES = ["Backups run", " at two [1],", " says <b>ann</b> [7]."]
@@ -79,6 +79,7 @@ def test_citations_open_passages_and_invented_ones_stand_out(visit: Opened, talk
     expect(passage).to_contain_text("The backup runs every night at two.")
 
 
+@pytest.mark.slow
 def test_answers_with_and_without_context_stand_side_by_side(
     visit: Opened, talking: Site, model: ChatServer
 ) -> None:
@@ -91,6 +92,7 @@ def test_answers_with_and_without_context_stand_side_by_side(
     assert ["every night at two" in prompt for prompt in prompts].count(True) == 1
 
 
+@pytest.mark.slow
 def test_a_failure_is_shown_where_the_answer_would_be(
     visit: Opened, talking: Site, model: ChatServer
 ) -> None:
@@ -122,13 +124,14 @@ def test_a_hostile_answer_is_only_text(visit: Opened, talking: Site, model: Chat
     assert not scrolls_sideways(page)
 
 
+@pytest.mark.slow
 def test_without_a_model_it_says_how_to_set_one(visit: Opened, empty: Site) -> None:
     page = visit(empty, "/chat")
     expect(page.get_by_role("heading", name="No chat model is set")).to_be_visible()
     assert violations(page) == []
 
 
-@pytest.mark.parametrize("narrow", [False, True], ids=["wide", "narrow"])
+@pytest.mark.parametrize("narrow", WIDTHS)
 def test_it_is_accessible_at_any_width(visit: Opened, talking: Site, narrow: bool) -> None:
     page = visit(talking, "/chat?context=both", narrow=narrow)
     asked(page)

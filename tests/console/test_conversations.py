@@ -10,7 +10,7 @@ from playwright.sync_api import expect
 
 import conspectus
 from conspectus import NewMessage
-from tests.console.conftest import Opened, Site, scrolls_sideways, served, violations
+from tests.console.conftest import WIDTHS, Opened, Site, scrolls_sideways, served, violations
 
 BEGUN = datetime(2026, 3, 2, 9, tzinfo=UTC)
 
@@ -54,6 +54,7 @@ def test_a_channel_is_shown_as_it_was_written(visit: Opened, channel: Site) -> N
     expect(first.nth(1)).to_have_attribute("aria-pressed", "true")
 
 
+@pytest.mark.slow
 def test_messages_before_the_newest_thousand_are_loaded_on_request(visit: Opened, tmp_path: Path) -> None:
     messages = [
         NewMessage(f"Message number {n}.", key=f"{n}", at=BEGUN + timedelta(minutes=n)) for n in range(1_450)
@@ -89,7 +90,7 @@ def test_an_empty_store_says_how_to_fill_it(visit: Opened, empty: Site) -> None:
     assert violations(page) == []
 
 
-@pytest.mark.parametrize("narrow", [False, True], ids=["wide", "narrow"])
+@pytest.mark.parametrize("narrow", WIDTHS)
 def test_it_is_accessible_at_any_width(visit: Opened, channel: Site, narrow: bool) -> None:
     page = visit(channel, "/conversations?query=where+are+the+API+keys", narrow=narrow)
     expect(page.locator(".message.hit").first).to_be_visible()
@@ -97,6 +98,7 @@ def test_it_is_accessible_at_any_width(visit: Opened, channel: Site, narrow: boo
     assert violations(page) == []
 
 
+@pytest.mark.slow
 def test_inferred_replies_show_their_confidence_and_unlikely_ones_on_demand(
     visit: Opened, tmp_path: Path
 ) -> None:

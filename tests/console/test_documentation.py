@@ -37,7 +37,7 @@ def test_a_search_finds_pages_and_shows_where(reader: Page) -> None:
     expect(reader.locator("article")).to_contain_text("backup", ignore_case=True)
 
 
-@pytest.mark.parametrize("status", [200, 404])
+@pytest.mark.parametrize("status", [200, pytest.param(404, marks=pytest.mark.slow)])
 def test_help_leads_to_what_there_is_to_read(site: Site, visit: Opened, status: int) -> None:
     page = visit(site, "/documents")
     page.route("**/console/docs/", lambda route: route.fulfill(status=status))
@@ -54,6 +54,7 @@ def test_a_page_fits_a_narrow_window(site: Site, visit: Opened, reader: Page) ->
     assert not scrolls_sideways(page)
 
 
+@pytest.mark.slow
 def test_the_page_of_the_api_shows_examples_and_tries_them(site: Site, visit: Opened) -> None:
     page = visit(site, "/../docs#/questions/search")
     opened = page.locator(".opblock.is-open")

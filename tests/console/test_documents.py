@@ -2,25 +2,39 @@
 
 import re
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 from playwright.sync_api import Page, Route, expect
 
 import conspectus
-from tests.console.conftest import Opened, Site, scrolls_sideways, served, violations
+from tests.console.conftest import WIDTHS, Opened, Site, scrolls_sideways, served, violations
 from tests.support.embedders import POISON, PickyEmbedder
 
 TEXT = "# Keys\n\nThe keys are in the vault. " + "The vault is in the cellar. " * 200
 
 
-@pytest.fixture
-def notes(tmp_path: Path) -> Iterator[Site]:
+@contextmanager
+def noted(folder: Path) -> Iterator[Site]:
     """One document in the collection `notes`, on a server that needs no key."""
-    with conspectus.open(tmp_path, settings=conspectus.Settings(embedder="none")) as engine:
+    with conspectus.open(folder, settings=conspectus.Settings(embedder="none")) as engine:
         document = conspectus.NewDocument(text=TEXT, title="Keys 🔑", key="keys.md")
         engine.add([document], collection="notes", source="handbook")
-    with served(tmp_path, "--no-auth") as site:
+    with served(folder, "--no-auth") as site:
+        yield site
+
+
+@pytest.fixture
+def notes(tmp_path: Path) -> Iterator[Site]:
+    with noted(tmp_path) as site:
+        yield site
+
+
+@pytest.fixture(scope="module")
+def kept(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
+    """Notes that no test changes."""
+    with noted(tmp_path_factory.mktemp("kept")) as site:
         yield site
 
 
@@ -29,8 +43,8 @@ def opened(page: Page, name: str) -> None:
     expect(page.get_by_role("article", name="Text of the document")).to_be_visible()
 
 
-def test_passages_are_marked_on_the_text(visit: Opened, notes: Site) -> None:
-    page = visit(notes, "/documents?collection=notes")
+def test_passages_are_marked_on_the_text(visit: Opened, kept: Site) -> None:
+    page = visit(kept, "/documents?collection=notes")
     expect(page.get_by_role("heading", level=1)).to_have_text("1 document in 1 source of notes")
     opened(page, "keys.md")
     page.get_by_role("region", name="Passages").get_by_role("button").first.click()
@@ -65,6 +79,7 @@ def test_a_deletion_leaves_a_receipt(visit: Opened, notes: Site) -> None:
     expect(page.get_by_text("There are no documents here.")).to_be_visible()
 
 
+@pytest.mark.slow
 def test_a_dialog_that_deletes_stays_until_its_receipt(visit: Opened, notes: Site) -> None:
     page = visit(notes, "/documents?collection=notes")
     page.get_by_role("button", name="Delete this collection …").click()
@@ -82,6 +97,7 @@ def test_a_dialog_that_deletes_stays_until_its_receipt(visit: Opened, notes: Sit
     expect(page.get_by_role("heading", name="Nothing is stored yet")).to_be_visible()
 
 
+@pytest.mark.slow
 def test_a_source_is_deleted_after_a_preview_of_its_documents(visit: Opened, notes: Site) -> None:
     page = visit(notes, "/documents?collection=notes")
     page.get_by_role("group", name="Sources").get_by_role("button", name="handbook").click()
@@ -94,6 +110,7 @@ def test_a_source_is_deleted_after_a_preview_of_its_documents(visit: Opened, not
     expect(page.get_by_role("heading", level=1)).to_have_text("0 documents in 0 sources of notes")
 
 
+@pytest.mark.slow
 def test_a_connection_is_synced_and_deleted_with_what_it_brought(visit: Opened, tmp_path: Path) -> None:
     pages = tmp_path / "pages"
     pages.mkdir()
@@ -115,6 +132,7 @@ def test_a_connection_is_synced_and_deleted_with_what_it_brought(visit: Opened, 
         expect(page.get_by_role("heading", level=1)).to_have_text("1 document in 1 source of notes")
 
 
+@pytest.mark.slow
 def test_scrolling_loads_the_next_pages(visit: Opened, tmp_path: Path) -> None:
     with conspectus.open(tmp_path, settings=conspectus.Settings(embedder="none")) as engine:
         texts = (conspectus.NewDocument(text=f"Page {n}.", key=f"{n}.md") for n in range(1100))
@@ -128,6 +146,7 @@ def test_scrolling_loads_the_next_pages(visit: Opened, tmp_path: Path) -> None:
         expect(page.locator("[aria-setsize='1100']").first).to_be_visible()
 
 
+@pytest.mark.slow
 def test_what_needs_you_leads_to_the_documents_that_failed(visit: Opened, tmp_path: Path) -> None:
     with conspectus.open(tmp_path, embedder=PickyEmbedder()) as engine:
         texts = [conspectus.NewDocument(text=text, key=text) for text in ("good", POISON, "fine")]
@@ -170,8 +189,9 @@ def test_a_folder_is_connected_and_synced(visit: Opened, notes: Site, tmp_path: 
     expect(page.locator(".connection", has_text="fruit")).to_contain_text("synced")
 
 
-def test_a_document_that_is_not_there_says_no_more(visit: Opened, notes: Site) -> None:
-    page = visit(notes, "/documents/nothing")
+@pytest.mark.slow
+def test_a_document_that_is_not_there_says_no_more(visit: Opened, kept: Site) -> None:
+    page = visit(kept, "/documents/nothing")
     expect(page.get_by_role("heading", name="Nothing here that you may see")).to_be_visible()
 
 
@@ -181,6 +201,7 @@ def test_an_empty_store_says_how_to_fill_it(visit: Opened, empty: Site) -> None:
     assert violations(page) == []
 
 
+@pytest.mark.slow
 def test_the_first_collection_is_created(visit: Opened, tmp_path: Path) -> None:
     with served(tmp_path, "--no-auth") as site:
         page = visit(site, "/documents")
@@ -190,9 +211,9 @@ def test_the_first_collection_is_created(visit: Opened, tmp_path: Path) -> None:
         expect(page.get_by_role("region", name="Add documents")).to_be_visible()
 
 
-@pytest.mark.parametrize("narrow", [False, True], ids=["wide", "narrow"])
-def test_it_is_accessible_at_any_width(visit: Opened, notes: Site, narrow: bool) -> None:
-    page = visit(notes, "/documents?collection=notes", narrow=narrow)
+@pytest.mark.parametrize("narrow", WIDTHS)
+def test_it_is_accessible_at_any_width(visit: Opened, kept: Site, narrow: bool) -> None:
+    page = visit(kept, "/documents?collection=notes", narrow=narrow)
     page.get_by_role("button", name="Add documents").click()
     assert violations(page) == []
     assert not scrolls_sideways(page)

@@ -9,7 +9,7 @@ from playwright.sync_api import Page, expect
 
 from conspectus.evals.compare import compared
 from conspectus.sync import connect
-from tests.console.conftest import Opened, Site, scrolls_sideways, violations
+from tests.console.conftest import WIDTHS, Opened, Site, scrolls_sideways, violations
 
 BUDGETS = (128, 1024)
 
@@ -45,6 +45,7 @@ def test_two_runs_are_compared_as_the_command_does(visit: Opened, empty: Site, t
     expect(found).to_contain_text("better" if expected["low"] > 0 else "no clear difference")
 
 
+@pytest.mark.slow
 def test_the_interval_is_that_of_the_command(visit: Opened, empty: Site, tmp_path: Path) -> None:
     page = visit(empty, "/evaluation")
     before, after = (
@@ -61,6 +62,7 @@ def test_the_interval_is_that_of_the_command(visit: Opened, empty: Site, tmp_pat
     expect(page.get_by_text("95 % interval")).to_contain_text(interval)
 
 
+@pytest.mark.slow
 def test_questions_that_changed_are_shown(visit: Opened, empty: Site, tmp_path: Path) -> None:
     page = visit(empty, "/evaluation")
     loaded(page, tmp_path)
@@ -84,6 +86,7 @@ def windowed(name: str, folder: Path, text: str, start: int) -> Path:
     return path
 
 
+@pytest.mark.slow
 def test_both_windows_of_a_question_are_side_by_side(visit: Opened, empty: Site, tmp_path: Path) -> None:
     page = visit(empty, "/evaluation")
     files = [windowed("before", tmp_path, "😀 two. X", 4), windowed("after", tmp_path, "One 😀 two. X", 0)]
@@ -101,6 +104,7 @@ def test_both_windows_of_a_question_are_side_by_side(visit: Opened, empty: Site,
     assert violations(page) == []
 
 
+@pytest.mark.slow
 def test_a_question_set_is_run_and_compared(visit: Opened, changeable: Site, tmp_path: Path) -> None:
     with connect(changeable.address, api_key=changeable.key) as engine:
         documents = engine.documents.list(collection="default", limit=3).documents
@@ -134,7 +138,11 @@ def test_without_windows_it_says_how_to_keep_them(visit: Opened, empty: Site, tm
 
 @pytest.mark.parametrize(
     ("content", "reason"),
-    [("{", "is not JSON"), ("{}", "no figures by question"), ("[1]", "no figures by question")],
+    [
+        ("{", "is not JSON"),
+        ("{}", "no figures by question"),
+        pytest.param("[1]", "no figures by question", marks=pytest.mark.slow),
+    ],
 )
 def test_a_bad_file_gets_a_reason(
     visit: Opened, empty: Site, tmp_path: Path, content: str, reason: str
@@ -146,7 +154,7 @@ def test_a_bad_file_gets_a_reason(
     expect(page.get_by_role("alert")).to_contain_text(reason)
 
 
-@pytest.mark.parametrize("narrow", [False, True], ids=["wide", "narrow"])
+@pytest.mark.parametrize("narrow", WIDTHS)
 def test_it_is_accessible_at_any_width(visit: Opened, empty: Site, tmp_path: Path, narrow: bool) -> None:
     page = visit(empty, "/evaluation", narrow=narrow)
     expect(page.get_by_role("heading", level=1)).to_be_visible()

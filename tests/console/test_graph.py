@@ -10,7 +10,7 @@ from playwright.sync_api import Page, expect
 
 import conspectus
 from conspectus.model.graph import NewEdge, NewNode
-from tests.console.conftest import Opened, Site, scrolls_sideways, served, violations
+from tests.console.conftest import WIDTHS, Opened, Site, scrolls_sideways, served, violations
 
 HOSTILE = "<img src=x onerror='window.owned = 1'>" + "x" * 200
 NODES = ("Ann", "Bob", "Cleo", "Python", "Py", "Acme", HOSTILE)
@@ -39,11 +39,12 @@ def fill(folder: Path) -> None:
         engine.graph.add_edges(edges, graph="large", collection="people")
 
 
-@pytest.fixture
-def people(tmp_path: Path) -> Iterator[Site]:
-    """A small graph and one of 10,000 edges, on a server that needs no key."""
-    fill(tmp_path)
-    with served(tmp_path, "--no-auth") as site:
+@pytest.fixture(scope="module")
+def people(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
+    """A small graph, of which one test undoes a merge, and one of 10,000 edges; no key is needed."""
+    folder = tmp_path_factory.mktemp("people")
+    fill(folder)
+    with served(folder, "--no-auth") as site:
         yield site
 
 
@@ -51,6 +52,7 @@ def heading(page: Page, text: str) -> None:
     expect(page.get_by_role("heading", level=1)).to_have_text(text)
 
 
+@pytest.mark.slow
 def test_the_way_to_a_neighbor_is_shown(visit: Opened, people: Site) -> None:
     page = visit(people, "/graph?collection=people")
     heading(page, "6 nodes and 5 edges.")
@@ -85,6 +87,7 @@ def test_types_weights_and_times_are_filters(visit: Opened, people: Site) -> Non
     expect(page.get_by_role("heading", level=1)).to_contain_text("4 edges of 5 on 1 Jun 2016")
 
 
+@pytest.mark.slow
 def test_a_merge_is_undone(visit: Opened, people: Site) -> None:
     page = visit(people, "/graph?collection=people")
     merges = page.get_by_role("region", name="Merges and splits")
@@ -95,6 +98,7 @@ def test_a_merge_is_undone(visit: Opened, people: Site) -> None:
     heading(page, "7 nodes and 5 edges.")
 
 
+@pytest.mark.slow
 def test_ten_thousand_edges_are_drawn(visit: Opened, people: Site) -> None:
     page = visit(people, "/evaluation")
     workers: list[str] = []
@@ -124,6 +128,7 @@ SMOOTH = 100
 """Most milliseconds of a frame, on processors alone and beside other tests."""
 
 
+@pytest.mark.slow
 def test_ten_thousand_edges_stay_smooth(visit: Opened, people: Site) -> None:
     page = visit(people, "/graph?collection=people&graph=large")
     expect(page.locator(DRAWN)).to_be_visible(timeout=30_000)
@@ -131,6 +136,7 @@ def test_ten_thousand_edges_stay_smooth(visit: Opened, people: Site) -> None:
     assert min(page.locator(DRAWN).evaluate(ZOOMED) for _ in range(5)) < SMOOTH
 
 
+@pytest.mark.slow
 def test_what_is_not_there_says_no_more(visit: Opened, people: Site, empty: Site) -> None:
     for path in ("graph=nothing", "node=nothing"):
         page = visit(people, f"/graph?collection=people&{path}")
@@ -139,7 +145,7 @@ def test_what_is_not_there_says_no_more(visit: Opened, people: Site, empty: Site
     expect(page.get_by_role("heading", name="There is no graph yet")).to_be_visible()
 
 
-@pytest.mark.parametrize("narrow", [False, True], ids=["wide", "narrow"])
+@pytest.mark.parametrize("narrow", WIDTHS)
 def test_it_is_accessible_and_text_is_text(visit: Opened, people: Site, narrow: bool) -> None:
     page = visit(people, "/graph?collection=people&node=Ann&hops=3&hit=Cleo", narrow=narrow)
     expect(page.locator(DRAWN)).to_be_visible()

@@ -16,7 +16,7 @@ from conspectus.model.access import Principal
 from conspectus.model.graph import NewEdge, NewNode
 from conspectus.model.memory import NewMemory, Scope
 from conspectus.sync import Engine
-from tests.console.conftest import NARROW, Opened, Site, scrolls_sideways, served, violations
+from tests.console.conftest import NARROW, WIDTHS, Opened, Site, scrolls_sideways, served, violations
 
 QUESTION = "question about backups"
 SCRIPT = "<script>window.owned = 1</script>"
@@ -79,7 +79,7 @@ def read(page: Page, *, maximum: int) -> None:
     assert page.locator("main img, main iframe, main script").count() == 0
 
 
-@pytest.mark.parametrize("narrow", [False, True], ids=["wide", "narrow"])
+@pytest.mark.parametrize("narrow", WIDTHS)
 def test_hostile_text_is_only_text(visit: Opened, tmp_path: Path, narrow: bool) -> None:
     with stored(tmp_path, HOSTILE) as site:
         page = visit(site, ADDRESS, narrow=narrow)
@@ -140,6 +140,7 @@ def test_hostile_text_is_only_text_on_every_screen(visit: Opened, filled: Site, 
     assert page.locator("main img, main iframe, main script").count() == 0
 
 
+@pytest.mark.slow
 def test_a_hostile_result_file_is_only_text(visit: Opened, empty: Site, tmp_path: Path) -> None:
     page = visit(empty, "/evaluation")
     for share, name in enumerate(('<img src=x onerror="window.owned = 1">', "second")):
@@ -157,6 +158,7 @@ def test_a_hostile_result_file_is_only_text(visit: Opened, empty: Site, tmp_path
 
 
 @pytest.mark.data
+@pytest.mark.slow
 def test_public_attacks_on_models_are_only_text(
     visit: Opened, tmp_path: Path, evaluation: Callable[[str], Path]
 ) -> None:
@@ -168,6 +170,7 @@ def test_public_attacks_on_models_are_only_text(
 
 
 @pytest.mark.data
+@pytest.mark.slow
 def test_naughty_strings_are_only_text(
     visit: Opened, tmp_path: Path, evaluation: Callable[[str], Path]
 ) -> None:

@@ -17,7 +17,7 @@ from conspectus.mcp.tool import ToolOptions
 from conspectus.model.records import NewDocument
 from conspectus.settings import Settings
 from mcp import Client
-from tests.console.conftest import AXE, NARROW, WIDE
+from tests.console.conftest import AXE, NARROW, WIDE, WIDTHS
 
 SCRIPT = "<script>window.owned = 1</script>"
 POLICY = "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; img-src data:"
@@ -77,7 +77,7 @@ def host_of(browser: Browser, folder: Path, *, narrow: bool) -> Page:
     return page
 
 
-@pytest.mark.parametrize("narrow", [False, True], ids=["wide", "narrow"])
+@pytest.mark.parametrize("narrow", WIDTHS)
 def test_a_client_shows_the_window_and_what_it_is_made_of(
     browser: Browser, tmp_path: Path, narrow: bool
 ) -> None:

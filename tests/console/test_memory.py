@@ -2,14 +2,13 @@
 
 import re
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 from playwright.sync_api import expect
 
 import conspectus
 from conspectus.model.memory import NewMemory, Scope
-from tests.console.conftest import Opened, Site, scrolls_sideways, served, violations
+from tests.console.conftest import WIDTHS, Opened, Site, scrolls_sideways, served, violations
 
 NAMES = ("apples", "pears", "cherries")
 JULY = "/memory?at=2026-07-16T00:00:00Z&query=when+do+releases+go+out%3F"
@@ -56,18 +55,20 @@ def test_a_rule_is_previewed(visit: Opened, example: Site) -> None:
     expect(rule.locator(".figure").first).to_have_text("8memories")
 
 
-@pytest.fixture
-def crowded(tmp_path: Path) -> Iterator[Site]:
+@pytest.fixture(scope="module")
+def crowded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
     """A store with 300 memories, one of which has two versions."""
     notes = [NewMemory(f"Note {each} is about {NAMES[each % 3]}.", key=f"note-{each}") for each in range(300)]
     scope = Scope(user="ann")
-    with conspectus.open(tmp_path / "crowded") as engine:
+    folder = tmp_path_factory.mktemp("crowded")
+    with conspectus.open(folder) as engine:
         engine.memory.add(notes, scope=scope)
         engine.memory.add(NewMemory("Note 7 is about plums now.", key="note-7"), scope=scope)
-    with served(tmp_path / "crowded", "--no-auth") as found:
+    with served(folder, "--no-auth") as found:
         yield found
 
 
+@pytest.mark.slow
 def test_many_memories_are_filtered_and_drawn_as_they_come_into_view(visit: Opened, crowded: Site) -> None:
     page = visit(crowded, "/memory")
     lanes, rows = page.locator(".lane-name"), page.locator(".memory-row")
@@ -91,6 +92,7 @@ def test_many_memories_are_filtered_and_drawn_as_they_come_into_view(visit: Open
     assert violations(page) == []
 
 
+@pytest.mark.slow
 def test_a_filter_asks_the_server_for_what_is_not_loaded(visit: Opened, crowded: Site) -> None:
     page = visit(crowded, "/memory")
     rows = page.locator(".memory-row")
@@ -107,6 +109,7 @@ def test_a_filter_asks_the_server_for_what_is_not_loaded(visit: Opened, crowded:
     expect(rows).to_have_count(40)
 
 
+@pytest.mark.slow
 def test_a_rule_is_set_previewed_applied_and_deleted(visit: Opened, changeable: Site) -> None:
     page = visit(changeable, "/memory", key=changeable.key)
     rule = page.get_by_role("region", name="Retention rule")
@@ -139,7 +142,7 @@ def test_a_store_without_memories_says_so(visit: Opened, empty: Site) -> None:
     expect(page.get_by_role("heading", name="Nobody remembers anything yet")).to_be_visible()
 
 
-@pytest.mark.parametrize("narrow", [False, True], ids=["wide", "narrow"])
+@pytest.mark.parametrize("narrow", WIDTHS)
 def test_it_is_accessible_at_any_width(visit: Opened, example: Site, narrow: bool) -> None:
     page = visit(example, JULY, key=example.key, narrow=narrow)
     expect(page.get_by_role("region", name="Recall").get_by_role("listitem").first).to_be_visible()

@@ -116,6 +116,7 @@ def test_a_filter_is_built_of_conditions(visit: Opened, site: Site) -> None:
     expect(places.filter(has_text="handbook /").first).to_be_visible()
 
 
+@pytest.mark.slow
 def test_a_filter_is_read_back_from_the_address(visit: Opened, site: Site) -> None:
     times = {"field": "recorded", "from": {"time": "2020-05-01T12:30:00.000Z"}}
     one_of = {"field": "kind", "in": ["page", "5", 5]}
@@ -142,6 +143,7 @@ def test_the_time_of_a_question_is_shown_by_step(visit: Opened, site: Site) -> N
     assert sum(shares) == pytest.approx(100)
 
 
+@pytest.mark.slow
 def test_a_passage_is_judged_and_the_score_shows_it(visit: Opened, changeable: Site) -> None:
     page = visit(changeable, asked().replace("docs", "default"), key=changeable.key)
     feedback = page.get_by_role("group", name="Feedback on the passage")
@@ -176,6 +178,7 @@ def test_passages_show_their_trust_and_can_be_required_to_have_it(visit: Opened,
     expect(page.get_by_role("dialog")).to_contain_text('min_trust="standard"')
 
 
+@pytest.mark.slow
 def test_a_follow_up_begins_with_the_window_before(visit: Opened, site: Site) -> None:
     page = visit(site, asked(max_tokens=2048))
     shown(page)
@@ -229,6 +232,7 @@ def test_settings_are_kept_and_compared_side_by_side(visit: Opened, site: Site) 
     assert violations(page) == []
 
 
+@pytest.mark.slow
 def test_candidates_are_sorted(visit: Opened, site: Site) -> None:
     page = visit(site, asked(max_tokens=1024))
     page.get_by_role("button", name="Tokens", exact=True).click()
@@ -243,7 +247,7 @@ def test_candidates_are_sorted(visit: Opened, site: Site) -> None:
     assert glyphs[-1] != "In the window"
 
 
-@pytest.mark.parametrize("language", ["Python", "curl", "CLI"])
+@pytest.mark.parametrize("language", ["Python", "curl", pytest.param("CLI", marks=pytest.mark.slow)])
 def test_copied_code_gives_the_same_window(visit: Opened, example: Site, language: str) -> None:
     chosen = {"field": "kind", "exists": True}
     options = "view=text&retrievers=keyword&profile=multiplicative&min_trust=standard&system=Be+brief."

@@ -9,7 +9,7 @@ from playwright.sync_api import Page, expect
 
 import conspectus
 from conspectus.model.access import Principal
-from tests.console.conftest import ROOT, Opened, Site, scrolls_sideways, served, violations
+from tests.console.conftest import ROOT, WIDTHS, Opened, Site, scrolls_sideways, served, violations
 
 ADDRESS = "/see-as?collection=docs&user=bob&query=how+do+we+restore+a+backup%3F"
 
@@ -59,6 +59,7 @@ def test_a_grant_shows_what_was_missing(visit: Opened, shared: Shared) -> None:
     expect(page.locator(".block.lost")).to_have_count(0)
 
 
+@pytest.mark.slow
 def test_readers_of_a_document_are_listed(visit: Opened, shared: Shared) -> None:
     page = visit(shared.site, ADDRESS, key=shared.ann)
     page.get_by_label("Who can see").select_option(label="backup.md")
@@ -67,6 +68,7 @@ def test_readers_of_a_document_are_listed(visit: Opened, shared: Shared) -> None
     expect(readers.filter(has_text="bob")).to_have_count(0)
 
 
+@pytest.mark.slow
 def test_roles_on_everything_are_listed(visit: Opened, shared: Shared) -> None:
     page = visit(shared.site, ADDRESS, key=shared.ann)
     missing(page)
@@ -76,6 +78,7 @@ def test_roles_on_everything_are_listed(visit: Opened, shared: Shared) -> None:
     expect(rows.filter(has_text="handbook")).to_contain_text("managerviewer")
 
 
+@pytest.mark.slow
 def test_a_document_says_who_can_see_it(visit: Opened, shared: Shared) -> None:
     page = visit(shared.site, "/documents?collection=docs", key=shared.ann)
     page.locator(".document-row", has_text="backup.md").click()
@@ -91,7 +94,7 @@ def test_a_viewer_may_not_see_as_others(visit: Opened, shared: Shared) -> None:
     expect(page.get_by_text("Restore")).to_have_count(0)
 
 
-@pytest.mark.parametrize("narrow", [False, True], ids=["wide", "narrow"])
+@pytest.mark.parametrize("narrow", WIDTHS)
 def test_it_is_accessible_at_any_width(visit: Opened, shared: Shared, narrow: bool) -> None:
     page = visit(shared.site, ADDRESS, key=shared.ann, narrow=narrow)
     missing(page)

@@ -6,21 +6,27 @@ import pytest
 from playwright.sync_api import Page, Route, expect
 
 import conspectus
-from tests.console.conftest import Opened, Site, scrolls_sideways, served, themed
+from tests.console.conftest import WIDTHS, Opened, Site, scrolls_sideways, served, themed
 
 QUESTION = "query=how+do+we+restore+a+backup%3F"
-SCREENS = (
-    f"/playground?{QUESTION}",
+SELDOM = (
     f"/see-as?user=bob&{QUESTION}",
-    "/chat",
-    "/documents",
     "/documents/some-document",
     "/conversations",
     "/streams",
-    "/memory",
     "/graph",
-    *(f"/operations?part={part}" for part in ("overview", "quarantine", "feedback", "people")),
-    *(f"/operations?part={part}" for part in ("grants", "requests", "audit")),
+    *(
+        f"/operations?part={part}"
+        for part in ("quarantine", "feedback", "people", "grants", "requests", "audit")
+    ),
+)
+SCREENS = (
+    f"/playground?{QUESTION}",
+    "/chat",
+    "/documents",
+    "/memory",
+    "/operations?part=overview",
+    *(pytest.param(path, marks=pytest.mark.slow) for path in SELDOM),
 )
 MAX_BYTES = 250 * 1024
 """Of the first visit, compressed."""
@@ -95,7 +101,8 @@ def page_of(number: int) -> conspectus.NewDocument:
     return conspectus.NewDocument("\n".join(sections), title=f"Page {number}", key=f"{number}.md")
 
 
-@pytest.mark.parametrize("narrow", [False, True], ids=["wide", "narrow"])
+@pytest.mark.parametrize("narrow", WIDTHS)
+@pytest.mark.slow
 def test_a_hundred_thousand_chunks_are_shown(visit: Opened, large: Site, narrow: bool) -> None:
     page = visit(large, "/operations", narrow=narrow)
     expect(page.locator(".stored")).to_contain_text("100,000 passages")

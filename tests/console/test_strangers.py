@@ -6,7 +6,7 @@ import pytest
 from playwright.sync_api import expect
 
 from conspectus.sync import connect
-from tests.console.conftest import Opened, Site, scrolls_sideways, themed
+from tests.console.conftest import WIDTHS, Opened, Site, scrolls_sideways, themed
 
 SCREENS = {
     "/playground?collection=default&query=backup": "Nothing is stored yet",
@@ -55,7 +55,7 @@ def test_a_document_of_others_is_as_one_that_does_not_exist(visit: Opened, chang
     expect(hidden).to_have_text(shown, use_inner_text=True)
 
 
-@pytest.mark.parametrize("narrow", [False, True], ids=["wide", "narrow"])
+@pytest.mark.parametrize("narrow", WIDTHS)
 def test_what_strangers_see_is_accessible(visit: Opened, locked: Site, narrow: bool) -> None:
     page = visit(locked, "/", narrow=narrow)
     page.get_by_label("API key").fill("csp_wrong")

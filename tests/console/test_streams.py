@@ -10,7 +10,7 @@ from playwright.sync_api import expect
 import conspectus
 from conspectus.model.streams import NewAlert, NewCaption, NewStream
 from conspectus.sync import connect
-from tests.console.conftest import Opened, Site, scrolls_sideways, served, violations
+from tests.console.conftest import WIDTHS, Opened, Site, scrolls_sideways, served, violations
 
 ASKED = "/streams?query=who+brought+the+boxes+before+10+am%3F"
 
@@ -46,6 +46,7 @@ def test_an_alert_tells_of_a_new_caption(visit: Opened, changeable: Site) -> Non
     expect(alerts.get_by_role("button", name=re.compile("Delete the alert"))).to_have_count(0)
 
 
+@pytest.mark.slow
 def test_a_deletion_that_fails_is_shown(visit: Opened, changeable: Site) -> None:
     with connect(changeable.address, api_key=changeable.key) as engine:
         alert = engine.alerts.put(NewAlert("vans", query="a van", collection="cameras"))
@@ -69,6 +70,7 @@ def long(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
         yield site
 
 
+@pytest.mark.slow
 def test_captions_after_the_first_thousand_are_loaded_on_request(visit: Opened, long: Site) -> None:
     page = visit(long, "/streams")
     heading, captions = page.get_by_role("heading", level=1), page.get_by_role("list", name="Captions")
@@ -117,7 +119,7 @@ def test_a_store_without_streams_says_so(visit: Opened, empty: Site) -> None:
     expect(page.get_by_role("heading", name="There are no streams yet")).to_be_visible()
 
 
-@pytest.mark.parametrize("narrow", [False, True], ids=["wide", "narrow"])
+@pytest.mark.parametrize("narrow", WIDTHS)
 def test_it_is_accessible_at_any_width(visit: Opened, example: Site, narrow: bool) -> None:
     page = visit(example, ASKED, key=example.key, narrow=narrow)
     expect(page.locator(".caption.hit").first).to_be_visible()

@@ -145,9 +145,9 @@ PEOPLE: dict[str, Work] = {
 
 
 @pytest.fixture
-async def two(postgres_url: str) -> AsyncIterator[tuple[SqlRecords, SqlRecords]]:
+async def two(emptied_url: str) -> AsyncIterator[tuple[SqlRecords, SqlRecords]]:
     """The records of two processes, as the server sees them."""
-    first, second = await open_records(postgres_url), await open_records(postgres_url)
+    first, second = await open_records(emptied_url), await open_records(emptied_url)
     for home in (HERE, THERE, BESIDE):
         await first.create_collection(shelf(home))
         await first.put_source(notes(source(home), home))

@@ -4,7 +4,11 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
+from tests.contracts.engine_asking_contract import AskingContract, UpkeepContract
 from tests.contracts.engine_contract import EngineContract
+from tests.contracts.engine_documents_contract import DocumentsContract
+from tests.contracts.engine_remembering_contract import RememberingContract
+from tests.contracts.engine_vectors_contract import VectorsContract
 from tests.stores import Servers
 from tests.support.milvus_server import MilvusProcess
 from tests.support.postgres_server import PostgresProcess
@@ -37,9 +41,14 @@ class TestPostgresAndPgvector(OnStores, EngineContract):
     store = "postgresql+pgvector"
 
 
+class TestPostgresAndMilvus(
+    OnStores, DocumentsContract, VectorsContract, AskingContract, UpkeepContract, RememberingContract
+):
+    """What an index takes part in most."""
+
+    store = "postgresql+milvus"
+
+
+@pytest.mark.slow
 class TestSqliteAndMilvus(OnStores, EngineContract):
     store = "sqlite+milvus"
-
-
-class TestPostgresAndMilvus(OnStores, EngineContract):
-    store = "postgresql+milvus"

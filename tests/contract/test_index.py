@@ -44,9 +44,9 @@ class TestSegments(IndexContract):
 
 
 class TestSegmentsOfFewChunks(TestSegments):
-    """A segment is built after almost every change, and has inverted lists."""
+    """A segment is built after almost every change, and has inverted lists. Threads search them."""
 
-    options = Options(tail_chunks=1, codes_from=3, lists_from=3)
+    options = Options(tail_chunks=1, codes_from=3, lists_from=3, threads_from=1)
 
 
 class TestSegmentsWithCodes(TestSegments):

@@ -18,8 +18,8 @@ from conspectus.text.analyzer import Analyzer
 
 
 @pytest.fixture
-async def server(own_milvus: MilvusProcess) -> AsyncIterator[MilvusServer]:
-    opened = MilvusServer(own_milvus.uri, seconds=20)
+async def server(milvus: MilvusProcess) -> AsyncIterator[MilvusServer]:
+    opened = MilvusServer(milvus.uri, seconds=20)
     yield opened
     for name in await opened.collections():
         await opened.drop(name)

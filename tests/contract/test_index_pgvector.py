@@ -18,8 +18,8 @@ from conspectus.text.analyzer import Analyzer
 
 
 @pytest.fixture
-async def database(postgres_url: str) -> AsyncIterator[IndexTransactions]:
-    transactions = Transactions(database_at(postgres_url, DatabaseAccess(connections=4)))
+async def database(emptied_url: str) -> AsyncIterator[IndexTransactions]:
+    transactions = Transactions(database_at(emptied_url, DatabaseAccess(connections=4)))
     opened = IndexTransactions(transactions)
     yield opened
     await opened.close()

@@ -51,8 +51,8 @@ class Shop:
 
 
 @pytest.fixture
-async def shop(postgres_url: str) -> AsyncIterator[Shop]:
-    records = await open_records(postgres_url)
+async def shop(emptied_url: str) -> AsyncIterator[Shop]:
+    records = await open_records(emptied_url)
     indexes = PgvectorIndexes(records.transactions, Settings())
     records.transactions.before_commit(indexes.take_in)
     collection = await records.create_collection(shelf())
@@ -142,9 +142,9 @@ async def test_many_write_and_ask_at_once(shop: Shop) -> None:
     assert await shop.is_right()
 
 
-async def test_many_are_built_at_once_over_few_connections(postgres_url: str) -> None:
+async def test_many_are_built_at_once_over_few_connections(emptied_url: str) -> None:
     """Each holds one connection and reads over another."""
-    records = await open_records(postgres_url, busy_seconds=1, connections=3)
+    records = await open_records(emptied_url, busy_seconds=1, connections=3)
     indexes = PgvectorIndexes(records.transactions, Settings())
     readers = {}
     for number in range(6):

@@ -26,7 +26,7 @@ def now() -> datetime:
 @pytest.fixture
 def address(request: pytest.FixtureRequest, tmp_path: Path) -> str:
     if request.param == "postgres":
-        return str(request.getfixturevalue("postgres_url"))
+        return str(request.getfixturevalue("emptied_url"))
     return str(tmp_path / "records.sqlite")
 
 

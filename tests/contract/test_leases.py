@@ -24,7 +24,7 @@ HOUR = 3600 * MICROSECONDS
 def address(request: pytest.FixtureRequest, tmp_path: Path) -> str:
     if request.param == "sqlite":
         return str(tmp_path / "records.sqlite")
-    return str(request.getfixturevalue("postgres_url"))
+    return str(request.getfixturevalue("emptied_url"))
 
 
 @pytest.fixture

@@ -240,9 +240,9 @@ async def one_after_the_other(path: Path, first: Work, second: Work) -> tuple[Ex
 
 
 @pytest.mark.parametrize("case", CASES)
-async def test_the_second_waits_for_the_first(postgres_url: str, tmp_path: Path, case: str) -> None:
+async def test_the_second_waits_for_the_first(emptied_url: str, tmp_path: Path, case: str) -> None:
     first, second, expected = CASES[case]
-    one, other = await open_records(postgres_url), await open_records(postgres_url)
+    one, other = await open_records(emptied_url), await open_records(emptied_url)
     await stocked(one)
     done, go = Event(), Event()
 

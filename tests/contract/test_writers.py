@@ -29,7 +29,7 @@ HOMES = (CollectionId("here"), CollectionId("there"))
 
 @pytest.fixture(params=["sqlite", "postgresql"])
 def place(request: pytest.FixtureRequest, tmp_path: Path) -> str:
-    url = "postgres_url" if request.param == "postgresql" else ""
+    url = "emptied_url" if request.param == "postgresql" else ""
     return request.getfixturevalue(url) if url else str(tmp_path / "records.sqlite")
 
 
@@ -121,9 +121,9 @@ async def test_a_long_one_is_waited_for_by_nobody_before_it(transactions: Transa
 
 
 @pytest.fixture
-async def two(postgres_url: str) -> AsyncIterator[tuple[Transactions, Transactions]]:
+async def two(emptied_url: str) -> AsyncIterator[tuple[Transactions, Transactions]]:
     """The transactions of two processes, as the server sees it."""
-    first, second = await open_records(postgres_url), await open_records(postgres_url)
+    first, second = await open_records(emptied_url), await open_records(emptied_url)
     yield first.transactions, second.transactions
     await first.close()
     await second.close()
@@ -201,8 +201,8 @@ async def test_parts_that_wait_share_a_transaction_with_all_their_locks(
     assert len(ended) < len(busy) + len(asked)
 
 
-async def test_closing_lets_all_that_waits_be_done(postgres_url: str) -> None:
-    records = await open_records(postgres_url)
+async def test_closing_lets_all_that_waits_be_done(emptied_url: str) -> None:
+    records = await open_records(emptied_url)
     asked = [
         asyncio.create_task(records.transactions.write(partial(counted, number), locks={lock}))
         for number, lock in enumerate(["a", "b", None, "a", "c", None, "b"])
@@ -275,9 +275,9 @@ async def test_the_last_of_many_callers_with_one_key_is_stored(records: SqlRecor
 
 
 @pytest.fixture
-async def offices(postgres_url: str) -> AsyncIterator[tuple[SqlRecords, SqlRecords]]:
+async def offices(emptied_url: str) -> AsyncIterator[tuple[SqlRecords, SqlRecords]]:
     """The records of two processes."""
-    first, second = await open_records(postgres_url), await open_records(postgres_url)
+    first, second = await open_records(emptied_url), await open_records(emptied_url)
     yield first, second
     await first.close()
     await second.close()

@@ -1,6 +1,7 @@
 """What every engine must answer, and how it looks after its store."""
 
 from dataclasses import replace
+from itertools import product
 from typing import Any
 
 import pytest
@@ -35,6 +36,14 @@ BUDGETS: list[int | Budget] = [
     7,
     60,
     Budget(200, "chars4_ceil", system="Be brief.", query="When?", reserved_tokens=20),
+]
+FORMS = ("text", "xml", "json", "messages", "guarded")
+NO_QUESTIONS: list[dict[str, Any]] = [
+    {"limit": -1},
+    {"limit": 10**6},
+    {"min_similarity": 7.0},
+    {"retrievers": ("ears",)},
+    {"x": 1},
 ]
 
 WALK = GraphExpansion(hops=3)
@@ -121,35 +130,35 @@ class AskingContract:
                 await local.retrieve("x", graph=ask)
             assert str(there_too.value) == str(here_too.value)
 
-    @pytest.mark.parametrize("renderer", ["text", "xml", "json", "messages", "guarded"])
+    @pytest.mark.parametrize("budgets", [1, pytest.param(len(BUDGETS), marks=pytest.mark.slow)])
     async def test_windows_are_the_same_byte_for_byte(
-        self, engine: AnyEngine, local: AnyEngine, renderer: str
+        self, engine: AnyEngine, local: AnyEngine, budgets: int
     ) -> None:
-        """In every form, with the trace."""
+        """With the trace: each pair of question, form and budget; all three in `make bench`."""
         await filled(engine)
-        for question, fields in QUESTIONS:
-            for budget in BUDGETS:
-                there = await engine.window(question, budget, format=renderer, **fields)
-                here = await local.window(question, budget, format=renderer, **fields)
-                assert untimed(there) == untimed(here)
-                assert there.tokens <= there.max_tokens
+        for (asked, (question, fields)), (turn, form), further in product(
+            enumerate(QUESTIONS), enumerate(FORMS), range(budgets)
+        ):
+            budget = BUDGETS[(asked + turn + further) % len(BUDGETS)]
+            there = await engine.window(question, budget, format=form, **fields)
+            here = await local.window(question, budget, format=form, **fields)
+            assert untimed(there) == untimed(here)
+            assert there.tokens <= there.max_tokens
 
-    @pytest.mark.parametrize("renderer", ["text", "json"])
     async def test_the_parts_of_a_window_add_up_to_its_budget(
-        self, engine: AnyEngine, local: AnyEngine, renderer: str
+        self, engine: AnyEngine, local: AnyEngine
     ) -> None:
         """On request only, and nothing else of the window changes."""
         await filled(engine)
         budget = Budget(300, system="Be brief.", query="When?", reserved_tokens=20)
-        window = await engine.window("when is the backup?", budget, format=renderer, parts=True)
-        assert (
-            window.parts
-            == (await local.window("when is the backup?", budget, format=renderer, parts=True)).parts
-        )
-        assert sum(each.tokens for each in window.parts) == 300
-        assert {"system", "query", "passage", "free", "reserved"} <= {each.kind for each in window.parts}
-        plain = await engine.window("when is the backup?", budget, format=renderer)
-        assert untimed(replace(window, parts=())) == untimed(plain)
+        for form in ("text", "json"):
+            window = await engine.window("when is the backup?", budget, format=form, parts=True)
+            here = await local.window("when is the backup?", budget, format=form, parts=True)
+            assert window.parts == here.parts
+            assert sum(each.tokens for each in window.parts) == 300
+            assert {"system", "query", "passage", "free", "reserved"} <= {each.kind for each in window.parts}
+            plain = await engine.window("when is the backup?", budget, format=form)
+            assert untimed(replace(window, parts=())) == untimed(plain)
 
     async def test_a_window_begins_with_the_previous_one(self, engine: AnyEngine, local: AnyEngine) -> None:
         """Until a document is deleted; the plan says what stands, and why the rest does not."""
@@ -243,15 +252,12 @@ class AskingContract:
         assert {each.title for each in window.trace} >= {"", "Backups"}
         assert untimed(await engine.search.augment("x", 9)) == untimed(await local.search.augment("x", 9))
 
-    @pytest.mark.parametrize(
-        "wrong",
-        [{"limit": -1}, {"limit": 10**6}, {"min_similarity": 7.0}, {"retrievers": ("ears",)}, {"x": 1}],
-    )
-    async def test_a_question_that_is_none(self, engine: AnyEngine, wrong: dict[str, Any]) -> None:
+    async def test_a_question_that_is_none(self, engine: AnyEngine) -> None:
         """What no question can have is refused."""
         await filled(engine)
-        with pytest.raises(InvalidInput):
-            await engine.retrieve("a", **wrong)
+        for wrong in NO_QUESTIONS:
+            with pytest.raises(InvalidInput):
+                await engine.retrieve("a", **wrong)
 
     async def test_what_cannot_be_answered(self, engine: AnyEngine) -> None:
         """Unknown collections, renderers and tokenizers, and questions without end."""

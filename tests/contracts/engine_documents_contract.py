@@ -30,20 +30,20 @@ class CatalogContract:
         assert [each.name for each in await engine.collections.list()] == ["team/a b?#%", "wiki"]
         assert await engine.collections.get(described.id) == described
 
-    @pytest.mark.parametrize("name", ["a/documents", "a/b/status", "a/connections/c", "a/../b", "a/"])
-    async def test_a_name_may_look_like_a_path(self, engine: AnyEngine, name: str) -> None:
+    async def test_a_name_may_look_like_a_path(self, engine: AnyEngine) -> None:
         """It is still that of a collection of its own."""
-        made = await engine.collections.create(name)
         other = await engine.collections.create("a")
-        await engine.add("in it", collection=name)
-        assert (await engine.collections.get(name)).id == made.id
-        changed = await engine.collections.update(name, description="found")
-        assert (changed.id, changed.description) == (made.id, "found")
-        assert await engine.documents.count(collection=name) == 1
-        assert (await engine.collections.delete(name)).documents == 1
-        assert [each.id for each in await engine.collections.list()] == [other.id]
-        with pytest.raises(NotFound):
-            await engine.collections.get(name)
+        for name in ("a/documents", "a/b/status", "a/connections/c", "a/../b", "a/"):
+            made = await engine.collections.create(name)
+            await engine.add("in it", collection=name)
+            assert (await engine.collections.get(name)).id == made.id
+            changed = await engine.collections.update(name, description="found")
+            assert (changed.id, changed.description) == (made.id, "found")
+            assert await engine.documents.count(collection=name) == 1
+            assert (await engine.collections.delete(name)).documents == 1
+            assert [each.id for each in await engine.collections.list()] == [other.id]
+            with pytest.raises(NotFound):
+                await engine.collections.get(name)
 
     async def test_many_at_once_make_one(self, engine: AnyEngine) -> None:
         """A collection and its source, whoever comes first."""
@@ -65,11 +65,11 @@ class CatalogContract:
             await engine.collections.delete("new")
         assert (caught.value.kind, caught.value.name) == ("collection", "new")
 
-    @pytest.mark.parametrize("name", ["", " ", "*", "x" * 2_000])
-    async def test_not_everything_is_a_name(self, engine: AnyEngine, name: str) -> None:
+    async def test_not_everything_is_a_name(self, engine: AnyEngine) -> None:
         """What cannot be a name is refused."""
-        with pytest.raises(InvalidInput):
-            await engine.collections.create(name)
+        for name in ("", " ", "*", "x" * 2_000):
+            with pytest.raises(InvalidInput):
+                await engine.collections.create(name)
 
     async def test_sources_are_made_changed_and_deleted(self, engine: AnyEngine, local: AnyEngine) -> None:
         """In a collection that is made with the first of them."""
@@ -169,12 +169,13 @@ class DocumentsContract:
         assert (*first.documents, *rest.documents) == (await engine.documents.list()).documents
         assert (len(first.documents), rest.next) == (5, None)
 
-    @pytest.mark.parametrize("wrong", [{"limit": 0}, {"limit": 1_001}, {"after": "rubbish"}])
-    async def test_a_page_that_is_none(self, engine: AnyEngine, wrong: dict[str, Any]) -> None:
+    async def test_a_page_that_is_none(self, engine: AnyEngine) -> None:
         """A limit or a cursor that cannot be one is refused."""
         await filled(engine)
-        with pytest.raises(InvalidInput):
-            await engine.documents.list(**wrong)
+        wrongs: list[dict[str, Any]] = [{"limit": 0}, {"limit": 1_001}, {"after": "rubbish"}]
+        for wrong in wrongs:
+            with pytest.raises(InvalidInput):
+                await engine.documents.list(**wrong)
         with pytest.raises(NotFound):
             await engine.documents.list(collection="nowhere")
 

@@ -110,7 +110,7 @@ class RememberingContract:
 
     async def test_a_search_that_is_not_sure_enough_finds_nothing(self, engine: AnyEngine) -> None:
         """And says so; the window has the last turns all the same."""
-        await engine.memory.add("The code word is xyzzy-42.", scope=ANN)
+        await engine.memory.add("The code word is xyzzy-42.", scope=ANN, wait=True)
         found = await engine.memory.recall("who won the cup?", scope=ANN, min_confidence=0.99)
         assert (found.outcome, found.memories) == ("no_match", ())
         assert f"confidence {found.confidence:.2f} is below the minimum 0.99" in found.notices[-1]

@@ -229,6 +229,18 @@ class IndexContract:
         assert (scored.terms, scored.total) == (found.terms, found.total)
         assert ids(await index.score(np.array([], np.int64), probe)) == []
 
+    async def test_a_probe_is_asked_again(self, index: Index, journal: Journal) -> None:
+        """A probe that was asked before sees what was added and removed since."""
+        probe, every = ask("fox"), np.array([1, 2, 3])
+        journal.put([make_chunk(1, "fox"), make_chunk(2, "fox")])
+        await catch_up(index, journal)
+        assert ids(await index.search(probe)) == [1, 2]
+        journal.remove([1])
+        journal.put([make_chunk(3, "fox")])
+        await catch_up(index, journal)
+        again = await index.score(every, probe)
+        assert (ids(again), again.terms[0].documents) == ([2, 3], 2)
+
     async def test_frequencies_of_sources_count(self, index: Index, journal: Journal) -> None:
         """The weight of a term is the mean of its idf in the collection and in the named sources."""
         texts = {1: ("a", "fox sun"), 2: ("a", "fox sea"), 3: ("b", "sun moon"), 4: ("b", "sun sea")}

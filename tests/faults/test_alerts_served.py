@@ -4,6 +4,7 @@ import time
 from pathlib import Path
 
 import httpx
+import pytest
 
 from tests.web.test_serve import KEY, serving
 
@@ -23,6 +24,7 @@ def say(client: httpx.Client, *texts: str, start: float) -> None:
     assert client.post("/streams/gate/captions", json={"captions": captions}).status_code == 201
 
 
+@pytest.mark.slow
 def test_a_served_store_checks_its_alerts_also_after_a_kill(tmp_path: Path) -> None:
     with serving(tmp_path) as first:
         (key,) = KEY.findall(first.said)

@@ -110,6 +110,7 @@ async def test_a_message_is_edited_while_it_is_answered(engine: Engine) -> None:
     assert found["1"].metadata == {REPLY_TO: "r"}
 
 
+@pytest.mark.slow
 async def test_two_processes_post_into_one_channel(engine: Engine, tmp_path: Path) -> None:
     await engine.collections.get_or_create_source(CHANNEL, kind="channel")
     command = [str(POSTER), str(tmp_path / "store"), "post", CHANNEL]

@@ -121,7 +121,7 @@ async def through(url: str, folder: Path) -> AsyncIterator[tuple[Wire, str]]:
 async def owner_of(url: str, folder: Path) -> AsyncIterator[httpx.AsyncClient]:
     """The owner account of a store, which has all that operations ask for and does nothing by itself."""
     # A broken commit can leave a lease behind; the next request that needs it waits until it has run out.
-    soon = {"lease_seconds": 2, "lock_timeout_seconds": 5}
+    soon = {"lease_seconds": 1, "lock_timeout_seconds": 5}
     chosen = Settings(embedder="none", run_background_jobs="off", log_level="critical", **soon)
     settings = replace(chosen, cache=str(folder))
     models = {"embedder": HashedEmbedder(), "chat_model": ScriptedChatModel()}
@@ -134,21 +134,22 @@ async def owner_of(url: str, folder: Path) -> AsyncIterator[httpx.AsyncClient]:
             yield client
 
 
-def rows(url: str) -> dict[str, str]:
+def rows(connection: psycopg.Connection) -> dict[str, str]:
     """A hash of every table that says what is stored."""
-    with psycopg.connect(url) as connection:
-        found = connection.execute(
-            "SELECT relname FROM pg_class WHERE relkind = 'r' AND relnamespace = 'public'::regnamespace"
-        )
-        names = [name for (name,) in found if name not in APART and not name.startswith("index_")]
-        count = "SELECT coalesce(md5(string_agg(t::text, ',' ORDER BY t::text)), '') FROM {} t"
-        return {name: connection.execute(count.format(name)).fetchone()[0] for name in names}
+    found = connection.execute(
+        "SELECT relname FROM pg_class WHERE relkind = 'r' AND relnamespace = 'public'::regnamespace"
+    )
+    names = [name for (name,) in found if name not in APART and not name.startswith("index_")]
+    count = "SELECT coalesce(md5(string_agg(t::text, ',' ORDER BY t::text)), '') FROM {} t"
+    return {name: connection.execute(count.format(name)).fetchone()[0] for name in names}
 
 
-async def told_after(commits: int, label: str, world: World, wire: Wire, url: str) -> str | None:
+async def told_after(
+    commits: int, label: str, world: World, wire: Wire, beside: psycopg.Connection
+) -> str | None:
     """The answer to a request whose server loses its database after so many commits; None: it made fewer."""
     request = await world.request(label, WRITES[label])
-    before = await asyncio.to_thread(rows, url)
+    before = await asyncio.to_thread(rows, beside)
     wire.break_after(commits)
     answer = await request.sent(world.client)
     broke = wire.broken
@@ -158,15 +159,15 @@ async def told_after(commits: int, label: str, world: World, wire: Wire, url: st
     if answer.is_success:
         return "done"
     code: str = answer.json()["code"]
-    changed = [name for name, row in (await asyncio.to_thread(rows, url)).items() if before[name] != row]
+    changed = [name for name, row in (await asyncio.to_thread(rows, beside)).items() if before[name] != row]
     return f"{code} although {changed} changed" if changed and code != "write_outcome_unknown" else code
 
 
-async def told(label: str, world: World, wire: Wire, url: str) -> AsyncIterator[str]:
+async def told(label: str, world: World, wire: Wire, beside: psycopg.Connection) -> AsyncIterator[str]:
     """The answers to a request when its server loses its database after one commit, two, and so on."""
     for commits in itertools.count(1):
         once = World(world.client) if ENDS.search(label) else world
-        answer = await told_after(commits, label, once, wire, url)
+        answer = await told_after(commits, label, once, wire, beside)
         if answer is None:
             return
         yield f"{label}, commit {commits}: {answer}"
@@ -177,13 +178,15 @@ async def test_no_answer_says_that_nothing_was_done(
     postgres_url: str, tmp_path_factory: pytest.TempPathFactory, share: int
 ) -> None:
     folder = tmp_path_factory.mktemp("s")
+    beside = psycopg.connect(postgres_url, autocommit=True)
     async with through(postgres_url, folder) as (wire, url), owner_of(url, folder) as client:
         assert (await client.get("/me")).is_success
         world = World(client)
         answers = [
             answer
             for label in list(WRITES)[share::SHARES]
-            async for answer in told(label, world, wire, postgres_url)
+            async for answer in told(label, world, wire, beside)
         ]
+    beside.close()
     assert [each for each in answers if "although" in each] == []
     assert any(each.endswith("done") for each in answers)

@@ -2,7 +2,9 @@
 
 import asyncio
 import random
+import shutil
 from collections.abc import AsyncIterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 
@@ -27,7 +29,7 @@ from tests.stores import SETTINGS
 from tests.support.journal import Journal, make_chunk
 
 MARKER = "quaggazanzibar"
-SECONDS = 3.0
+SECONDS = 2.0
 RACED = (NotFound, Conflict, StorageBusy, IndexReplaced)
 """What a race may come to: it is gone, there is another, or the same succeeds a moment later."""
 
@@ -189,9 +191,46 @@ async def test_an_index_that_is_built_while_its_collection_is_deleted(tmp_path: 
         await build_segment(Gone(), request, str.split)
 
 
+class Leaving(Journal):
+    """Records whose collection is deleted at some time."""
+
+    is_gone = False
+
+    async def last_sequence(self) -> int:
+        if self.is_gone:
+            raise NotFound("collection", "shelf")
+        return await super().last_sequence()
+
+
+@pytest.mark.parametrize(("is_gone", "error"), [(True, NotFound), (False, IndexDamaged)])
+async def test_a_manifest_whose_segments_went_with_their_collection(
+    tmp_path: Path, is_gone: bool, error: type[Exception]
+) -> None:
+    journal = Leaving()
+    journal.put([make_chunk(1, f"{MARKER} fox")])
+    follower, builder = [await SegmentsIndex.open(tmp_path, journal, str.split, dimensions=0) for _ in "ab"]
+    await builder.rebuild()
+    for segment in tmp_path.glob("segment-*"):
+        shutil.rmtree(segment)
+    journal.is_gone = is_gone
+    with pytest.raises(error):
+        await follower.apply(await journal.changes_since(0, limit=10))
+
+
 def test_files_that_go_while_they_are_opened_are_no_fault_of_the_program(tmp_path: Path) -> None:
     with pytest.raises(IndexDamaged):
         open_segment(tmp_path / "segment-gone", Shape(0, Bm25(), 0, 0))
+
+
+def test_several_processes_may_delete_the_same_index(tmp_path: Path) -> None:
+    with ThreadPoolExecutor(6) as threads:
+        for number in range(40):
+            index = tmp_path / str(number) / "index"
+            (index / "segment-a").mkdir(parents=True)
+            (index / "segment-a" / "arrays.bin").touch()
+            deletions = [threads.submit(remove, index, wait_seconds=10) for _ in range(6)]
+            assert all(each.result() for each in deletions)
+            assert not index.exists()
 
 
 def test_an_index_that_is_built_is_emptied_but_not_gone(tmp_path: Path) -> None:

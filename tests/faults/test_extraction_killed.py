@@ -32,7 +32,7 @@ async def killed_after(path: Path, questions: int) -> tuple[str, list[str]]:
     return job, asked
 
 
-@pytest.mark.parametrize("questions", [1, 6, 11])
+@pytest.mark.parametrize("questions", [*(pytest.param(n, marks=pytest.mark.slow) for n in (1, 11)), 6])
 async def test_a_run_goes_on_where_it_was_killed(tmp_path: Path, questions: int) -> None:
     job, asked = await killed_after(tmp_path, questions)
     model = ScriptedChatModel(found)

@@ -38,7 +38,9 @@ async def stored(engine: Engine) -> tuple[Counter[str], Counter[str]]:
             return nodes, edges
 
 
-@pytest.mark.parametrize("seed", [1, 2, 3])
+@pytest.mark.parametrize(
+    "seed", [1, pytest.param(2, marks=pytest.mark.slow), pytest.param(3, marks=pytest.mark.slow)]
+)
 async def test_a_batch_is_there_as_a_whole_or_not_at_all(tmp_path: Path, seed: int) -> None:
     chance = random.Random(seed)
     heard: list[tuple[str, str]] = []

@@ -35,6 +35,7 @@ async def latest(engine: Engine, channel: str = CHANNEL) -> list[tuple[str, str]
 
 
 @pytest.mark.data
+@pytest.mark.slow
 async def test_naughty_strings_come_back(engine: Engine, evaluation: Callable[[str], Path]) -> None:
     """As texts, authors, keys, names of channels and of threads."""
     strings = json.loads((evaluation("naughty_strings") / "blns.json").read_text(encoding="utf-8"))

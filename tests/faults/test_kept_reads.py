@@ -58,15 +58,21 @@ class Other:
         assert self.process.stdout.readline() == "done\n"
 
 
+@pytest.fixture(scope="module")
+def shared(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of a store that two processes have open."""
+    return tmp_path_factory.mktemp("shared")
+
+
 @pytest.fixture
-async def engine(tmp_path: Path) -> AsyncIterator[Engine]:
-    async with conspectus.open(tmp_path, settings=SETTINGS, embedder=HashedEmbedder()) as opened:
+async def engine(shared: Path) -> AsyncIterator[Engine]:
+    async with conspectus.open(shared, settings=SETTINGS, embedder=HashedEmbedder()) as opened:
         yield opened
 
 
-@pytest.fixture
-def other(engine: Engine, tmp_path: Path) -> Iterator[Other]:
-    opened = Other(tmp_path)
+@pytest.fixture(scope="module")
+def other(shared: Path) -> Iterator[Other]:
+    opened = Other(shared)
     yield opened
     opened.process.communicate()
 
@@ -127,15 +133,15 @@ async def test_what_another_process_writes_and_deletes_is_seen_by_the_very_next_
 
 
 async def test_keys_and_users_are_refused_at_once_by_another_process(engine: Engine, other: Other) -> None:
-    await engine.people.create_user("ada")
-    key = await engine.people.create_key("ada")
+    await engine.people.create_user("bob")
+    key = await engine.people.create_key("bob")
     for _ in range(2):
-        assert (await engine.people.authenticate(key.secret)).name == "ada"
-    other.do("people.set_user_disabled('ada')")
+        assert (await engine.people.authenticate(key.secret)).name == "bob"
+    other.do("people.set_user_disabled('bob')")
     with pytest.raises(conspectus.errors.Unauthenticated):
         await engine.people.authenticate(key.secret)
-    other.do("people.set_user_disabled('ada', disabled=False)")
-    assert (await engine.people.authenticate(key.secret)).name == "ada"
+    other.do("people.set_user_disabled('bob', disabled=False)")
+    assert (await engine.people.authenticate(key.secret)).name == "bob"
     other.do(f"people.revoke_key({key.key.id!r})")
     with pytest.raises(conspectus.errors.Unauthenticated):
         await engine.people.authenticate(key.secret)

@@ -38,6 +38,7 @@ async def all_said(engine: Engine) -> list[Memory]:
     return list((await engine.memory.list(scope=ANN, limit=MANY)).memories)
 
 
+@pytest.mark.slow
 async def test_many_speak_into_one_conversation(tmp_path: Path) -> None:
     await at_once(tmp_path, "say")
     async with conspectus.open(tmp_path, settings=SETTINGS) as engine:
@@ -61,6 +62,7 @@ async def test_many_speak_into_one_conversation(tmp_path: Path) -> None:
         assert await engine._context.core.records.check() == []
 
 
+@pytest.mark.slow
 async def test_of_facts_that_contradict_each_other_one_stays_true(tmp_path: Path) -> None:
     await at_once(tmp_path, "state")
     async with conspectus.open(tmp_path, settings=SETTINGS) as engine:
@@ -95,7 +97,9 @@ async def test_what_is_changed_and_forgotten_at_once_is_one_or_the_other(tmp_pat
         assert (await engine.maintenance.check()).clean
 
 
-@pytest.mark.parametrize("seed", [1, 2, 3])
+@pytest.mark.parametrize(
+    "seed", [1, pytest.param(2, marks=pytest.mark.slow), pytest.param(3, marks=pytest.mark.slow)]
+)
 async def test_a_reader_of_names_that_is_killed_is_gone_on_with(tmp_path: Path, seed: int) -> None:
     async with companion(tmp_path, "name", "Ann") as running:
         await tell(running, "go")

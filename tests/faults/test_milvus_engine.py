@@ -25,15 +25,19 @@ sys.stdin.readline()
 """
 
 
-def settings_for(own_milvus: MilvusProcess) -> Settings:
-    return replace(SETTINGS, milvus_uri=own_milvus.uri)
+def settings_for(milvus: MilvusProcess) -> Settings:
+    return replace(SETTINGS, milvus_uri=milvus.uri)
 
 
-async def test_from_adding_to_forgetting(tmp_path: Path, own_milvus: MilvusProcess) -> None:
-    server = MilvusServer(own_milvus.uri)
-    async with conspectus.open(
-        tmp_path, settings=settings_for(own_milvus), embedder=HashedEmbedder()
-    ) as engine:
+async def indexes(server: MilvusServer, start: str) -> list[str]:
+    """Return the Milvus collections of the server, which other tests use as well, whose names begin so."""
+    return [name for name in await server.collections() if name.startswith(start)]
+
+
+async def test_from_adding_to_forgetting(tmp_path: Path, milvus: MilvusProcess) -> None:
+    server = MilvusServer(milvus.uri)
+    chosen = replace(settings_for(milvus), milvus_prefix="whole")
+    async with conspectus.open(tmp_path, settings=chosen, embedder=HashedEmbedder()) as engine:
         await engine.add([NewDocument(f"the fox number {n}", key=str(n)) for n in range(30)], wait=True)
         found = await engine.retrieve("fox number 7", limit=5)
         assert found.hits[0].document.key == "7"
@@ -45,15 +49,15 @@ async def test_from_adding_to_forgetting(tmp_path: Path, own_milvus: MilvusProce
         assert (status.chunks, status.vectors) == (29, 29)
         assert list((await engine.maintenance.check()).index.values()) == [()]
         home = await engine.collections.get("default")
-        name = index_name("conspectus", home, space_name(home.space))
-        assert [each.startswith(name) for each in await server.collections()] == [True] * 2
+        name = index_name("whole", home, space_name(home.space))
+        assert [each.startswith(name) for each in await indexes(server, "whole_")] == [True] * 2
         await engine.collections.delete("default")
-        assert await server.collections() == []
+        assert await indexes(server, "whole_") == []
     await server.close()
 
 
-async def test_two_engines_at_once(tmp_path: Path, own_milvus: MilvusProcess) -> None:
-    chosen = replace(settings_for(own_milvus), embedder="none")
+async def test_two_engines_at_once(tmp_path: Path, milvus: MilvusProcess) -> None:
+    chosen = replace(settings_for(milvus), embedder="none")
     async with (
         conspectus.open(tmp_path, settings=chosen) as first,
         conspectus.open(tmp_path, settings=chosen) as second,
@@ -105,14 +109,14 @@ async def test_settings_that_cannot_be_used(tmp_path: Path, field: str, value: s
 
 
 async def lose(server: MilvusServer, ending: str) -> None:
-    for name in await server.collections():
-        if name.startswith("lost_") and name.endswith(ending):
+    for name in await indexes(server, "lost_"):
+        if name.endswith(ending):
             await server.drop(name)
 
 
-async def test_records_outlive_an_index_that_is_lost(tmp_path: Path, own_milvus: MilvusProcess) -> None:
-    chosen = replace(settings_for(own_milvus), embedder="none", milvus_prefix="lost")
-    server = MilvusServer(own_milvus.uri)
+async def test_records_outlive_an_index_that_is_lost(tmp_path: Path, milvus: MilvusProcess) -> None:
+    chosen = replace(settings_for(milvus), embedder="none", milvus_prefix="lost")
+    server = MilvusServer(milvus.uri)
     async with conspectus.open(tmp_path, settings=chosen) as engine:
         await engine.add(NewDocument("still here", key="a"))
         await lose(server, "")

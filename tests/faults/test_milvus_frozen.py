@@ -64,7 +64,7 @@ async def test_a_writer_that_wakes_late(milvus_client: MilvusServer, stopped: st
         await frozen.take_in(draft, changes)
     if stopped == "after the state":
         await frozen.commit(draft)
-    for number in range(20):
+    for number in range(7):
         journal.replace([700, 800 + number - 1], [make_chunk(800 + number, "fox sea after it")])
         await assert_right(index, journal)
     newest = await notes.read()
@@ -110,14 +110,14 @@ async def test_values_that_came_too_late_are_stored_again(milvus_client: MilvusS
 
 
 async def test_two_that_both_believe_it_is_their_turn(
-    milvus_client: MilvusServer, own_milvus: MilvusProcess
+    milvus_client: MilvusServer, milvus: MilvusProcess
 ) -> None:
-    journal, hesitant = history(9, size=40), Hesitant(own_milvus.uri, seconds=20)
+    journal, hesitant = history(9, size=40), Hesitant(milvus.uri, seconds=20)
     first = await MilvusIndex.open(everybodys_turn(milvus_client, "both"), journal, str.split)
     await catch_up(first, journal)
     second = await MilvusIndex.open(everybodys_turn(hesitant, "both"), journal, str.split)
     behind = asyncio.create_task(asyncio.sleep(0))
-    for number in range(25):
+    for number in range(12):
         journal.replace([number, 900 + number], [make_chunk(901 + number, "fox sea both")])
         if behind.done():
             await behind

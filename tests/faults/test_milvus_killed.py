@@ -2,7 +2,6 @@
 
 import asyncio
 import random
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -36,46 +35,45 @@ asyncio.run(main())
 """
 
 
-@pytest.fixture
-def process(tmp_path: Path) -> Iterator[MilvusProcess]:
-    with milvus_server(tmp_path / "data") as running:
-        yield running
+async def own(server: MilvusServer) -> list[str]:
+    """The collections of the index that is called `killed`."""
+    return [each for each in await server.collections() if each.startswith("killed_")]
 
 
-async def test_client_killed(tmp_path: Path, process: MilvusProcess) -> None:
+async def test_client_killed(tmp_path: Path, own_milvus: MilvusProcess) -> None:
     journal, chance = history(1), random.Random(1)
     records = kept_at(tmp_path / "journal", journal)
-    server = MilvusServer(process.uri, seconds=20)
-    for _ in range(4):
-        async with program("-c", WRITER, records, process.uri, tmp_path):
+    server = MilvusServer(own_milvus.uri, seconds=20)
+    for _ in range(2):
+        async with program("-c", WRITER, records, own_milvus.uri, tmp_path):
             await asyncio.sleep(chance.random())
         place = place_in(server, tmp_path, DIMENSIONS, "killed")
         await assert_right(await MilvusIndex.open(place, journal, str.split), journal)
     await (await MilvusIndex.open(place, journal, str.split)).rebuild()
-    assert len(await server.collections()) == 2
+    assert len(await own(server)) == 2
     await forget(place)
-    assert await server.collections() == []
+    assert await own(server) == []
     await server.close()
 
 
-async def test_server_killed_while_it_is_written_to(tmp_path: Path, process: MilvusProcess) -> None:
+async def test_server_killed_while_it_is_written_to(tmp_path: Path, own_milvus: MilvusProcess) -> None:
     journal, chance = history(2), random.Random(2)
-    server = MilvusServer(process.uri, seconds=4)
+    server = MilvusServer(own_milvus.uri, seconds=4)
     index = await MilvusIndex.open(place_in(server, tmp_path, DIMENSIONS), journal, str.split)
-    for _ in range(4):
-        await write_until_killed(process, index, journal, after=0.2 + chance.random())
-        await asyncio.to_thread(process.start)
+    for _ in range(2):
+        await write_until_killed(own_milvus, index, journal, after=0.2 + chance.random())
+        await asyncio.to_thread(own_milvus.start)
         await assert_right(index, journal)
     await server.close()
 
 
-async def test_server_away_and_back(tmp_path: Path, process: MilvusProcess) -> None:
+async def test_server_away_and_back(tmp_path: Path, own_milvus: MilvusProcess) -> None:
     journal = history(3, size=60)
-    server = MilvusServer(process.uri, seconds=4)
+    server = MilvusServer(own_milvus.uri, seconds=4)
     place = place_in(server, tmp_path, DIMENSIONS)
     index = await MilvusIndex.open(place, journal, str.split)
     await catch_up(index, journal)
-    process.kill()
+    own_milvus.kill()
     journal.put([make_chunk(1_000, "written meanwhile")])
     with pytest.raises(StorageBusy, match="does not answer within 4 s; nothing is lost"):
         await index.search(Probe(EVERYTHING, "fox", None, 5))
@@ -83,20 +81,20 @@ async def test_server_away_and_back(tmp_path: Path, process: MilvusProcess) -> N
         await catch_up(index, journal)
     with pytest.raises(StorageBusy):
         await MilvusIndex.open(place, journal, str.split)
-    process.start()
+    own_milvus.start()
     await assert_right(index, journal)
     assert (await index.search(Probe(EVERYTHING, "meanwhile", None, 5))).ids.tolist() == [1_000]
     await server.close()
 
 
 async def test_nothing_is_said_on_standard_error(
-    tmp_path: Path, process: MilvusProcess, capfd: pytest.CaptureFixture[str]
+    tmp_path: Path, own_milvus: MilvusProcess, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    server = MilvusServer(process.uri, seconds=4)
-    process.kill()
+    server = MilvusServer(own_milvus.uri, seconds=4)
+    own_milvus.kill()
     with pytest.raises(StorageBusy):
         await server.collections()
-    process.start()
+    own_milvus.start()
     with pytest.raises(StorageError):
         await server.query("no_such_collection", "chunk > 0", ["chunk"])
     await server.close()

@@ -41,9 +41,9 @@ class Overtaken(MilvusServer):
 
 @pytest.mark.parametrize("of", ["terms", "vector"])
 async def test_an_answer_is_of_one_version(
-    tmp_path: Path, own_milvus: MilvusProcess, milvus_client: MilvusServer, of: str
+    tmp_path: Path, milvus: MilvusProcess, milvus_client: MilvusServer, of: str
 ) -> None:
-    journal, asked = Journal(), Overtaken(own_milvus.uri, of)
+    journal, asked = Journal(), Overtaken(milvus.uri, of)
     journal.put([make_chunk(n, "fox" if n < 2 else "sea", vector=FAR if n < 2 else NEAR) for n in range(9)])
     name = f"overtaken_{of}"
     writer = await MilvusIndex.open(place_in(milvus_client, tmp_path, DIMENSIONS, name), journal, str.split)

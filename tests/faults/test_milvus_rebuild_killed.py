@@ -84,7 +84,7 @@ async def ask_without_rest(index: MilvusIndex, expected: Candidates, stop: async
 
 @pytest.mark.parametrize("step", STEPS)
 async def test_killed_in_a_rebuild(
-    tmp_path: Path, own_milvus: MilvusProcess, milvus_client: MilvusServer, step: str
+    tmp_path: Path, milvus: MilvusProcess, milvus_client: MilvusServer, step: str
 ) -> None:
     name, journal, stop = f"killed_{STEPS.index(step)}", history(41, size=60), asyncio.Event()
     place = place_in(milvus_client, tmp_path, DIMENSIONS, name)
@@ -92,7 +92,7 @@ async def test_killed_in_a_rebuild(
     await catch_up(index, journal)
     records, expected = kept_at(tmp_path / "journal", journal), await index.search(EVERY_FOX)
     reader = await MilvusIndex.open(replace(place, turn=no_turn), journal, str.split)
-    arguments = (records, own_milvus.uri, tmp_path, name, step)
+    arguments = (records, milvus.uri, tmp_path, name, step)
     async with program("-c", REBUILDER, *arguments) as rebuilder:
         asking = asyncio.create_task(ask_without_rest(reader, expected, stop))
         await tell(rebuilder, "go on")

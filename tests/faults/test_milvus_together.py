@@ -26,8 +26,8 @@ class Deleted(Journal):
 
 
 @pytest.fixture
-async def servers(own_milvus: MilvusProcess) -> AsyncIterator[list[MilvusServer]]:
-    opened = [MilvusServer(own_milvus.uri, seconds=20) for _ in range(2)]
+async def servers(milvus: MilvusProcess) -> AsyncIterator[list[MilvusServer]]:
+    opened = [MilvusServer(milvus.uri, seconds=20) for _ in range(2)]
     yield opened
     for server in opened:
         await server.close()
@@ -77,9 +77,7 @@ async def test_what_is_deleted_while_it_is_built_leaves_nothing(
     assert await names(servers[0], "deleted") == []
 
 
-async def test_many_may_drop_the_same_collection(
-    servers: list[MilvusServer], own_milvus: MilvusProcess
-) -> None:
+async def test_many_may_drop_the_same_collection(servers: list[MilvusServer], milvus: MilvusProcess) -> None:
     """As where one deletes an index that another is just building anew."""
     schema, indexes = MilvusClient.create_schema(), MilvusClient.prepare_index_params()
     schema.add_field("key", DataType.VARCHAR, is_primary=True, max_length=64)
@@ -88,7 +86,7 @@ async def test_many_may_drop_the_same_collection(
     await servers[0].create("dropped", schema, indexes)
     # With so much to remove that one is at it while the other begins.
     for number in range(400):
-        (own_milvus.folder / "collections" / "dropped" / str(number)).mkdir()
+        (milvus.folder / "collections" / "dropped" / str(number)).mkdir()
     await asyncio.gather(*[server.drop("dropped") for server in servers for _ in range(4)])
     assert "dropped" not in await servers[0].collections()
     await servers[0].drop("dropped")

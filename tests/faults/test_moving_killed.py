@@ -22,7 +22,7 @@ from tests.support.postgres_server import PostgresProcess
 
 MOVER = "tests.faults.mover"
 SETTINGS = Settings(embedder="none", lock_timeout_seconds=20)
-KILLS = {"folder": 10, "postgresql": 5}
+KILLS = {"folder": 5, "postgresql": 3}
 ASIDE = frozenset({"job_secrets", "job_files"})
 
 
@@ -48,7 +48,7 @@ def everything(address: str) -> object:
         return transact(opened, opened.reading, lambda each: contents(each, without=NOT_MOVED | ASIDE))
 
 
-@pytest.mark.parametrize("kind", ["folder", "postgresql"])
+@pytest.mark.parametrize("kind", [pytest.param("folder", marks=pytest.mark.slow), "postgresql"])
 def test_a_move_that_is_killed_again_and_again_goes_on(
     tmp_path: Path, postgres: PostgresProcess, kind: str
 ) -> None:

@@ -64,7 +64,7 @@ async def test_client_killed(tmp_path: Path, postgres_url: str) -> None:
     journal, chance = history(1), random.Random(1)
     records = kept_at(tmp_path / "journal", journal)
     async with place_at(postgres_url, DIMENSIONS) as place:
-        for _ in range(5):
+        for _ in range(3):
             async with program("-c", WRITER, records, postgres_url):
                 await asyncio.sleep(chance.random() * 0.5)
             await assert_right(await PgvectorIndex.open(place, journal, str.split), journal)

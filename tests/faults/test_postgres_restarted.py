@@ -21,10 +21,10 @@ from tests.support.web_server import Answer, ScriptedServer
 from tests.waiting import until
 from tests.web.test_serve import Process, serving
 
-CLIENTS = 8
+CLIENTS = 4
 JOBS = 4
 LONG = 120
-QUICK = {"lock_timeout_seconds": 10, "lease_seconds": 3, "job_backoff_ms": 50, "log_level": "error"}
+QUICK = {"lock_timeout_seconds": 5, "lease_seconds": 3, "job_backoff_ms": 50, "log_level": "error"}
 
 
 @pytest.fixture(scope="module")
@@ -177,7 +177,7 @@ async def test_a_key_is_not_lost_with_the_database(
     postgres: PostgresProcess, own_url: str, tmp_path: Path, answered: bool
 ) -> None:
     """Whoever asks again is answered, by this server and by another one, and what was done is done once."""
-    settings = Settings(embedder="none", log_level="critical", cache=str(tmp_path), lock_timeout_seconds=5)
+    settings = Settings(embedder="none", log_level="critical", cache=str(tmp_path), lock_timeout_seconds=3)
     calls: list[int] = []
     async with conspectus.open(own_url, settings=settings) as engine:
 

@@ -1,11 +1,13 @@
 """Purges whose process was killed: whoever opens the store next erases what was deleted."""
 
+import shutil
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 import conspectus
+from conspectus import sync
 from conspectus.model.ids import CollectionId, DocumentId
 from conspectus.records.store import SqlRecords, open_records
 from conspectus.testing.embedders import HashedEmbedder
@@ -17,12 +19,22 @@ MARKER = "quaggazanzibar"
 SMALL = replace(SETTINGS, tail_chunks=1)
 
 
-async def stocked(store: Path) -> tuple[str, str]:
+@pytest.fixture(scope="module")
+def stock(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str, str]:
     """A store with a text in its records and in the files of its index; the document and its collection."""
-    async with conspectus.open(store, settings=SMALL, embedder=HashedEmbedder()) as engine:
-        written = await engine.add([f"{MARKER} {each}" for each in range(3)], wait=True)
-        await engine.maintenance.reindex()
-        return written[0].id, (await engine.collections.get("default")).id
+    store = tmp_path_factory.mktemp("stock")
+    with sync.open(store, settings=SMALL, embedder=HashedEmbedder()) as engine:
+        written = engine.add([f"{MARKER} {each}" for each in range(3)], wait=True)
+        engine.maintenance.reindex()
+        return store, written[0].id, engine.collections.get("default").id
+
+
+@pytest.fixture
+def stocked(stock: tuple[Path, str, str], tmp_path: Path) -> tuple[str, str]:
+    """A copy of the store; the document and its collection."""
+    store, document, collection = stock
+    shutil.copytree(store, tmp_path, dirs_exist_ok=True)
+    return document, collection
 
 
 async def erased(store: Path) -> None:
@@ -37,8 +49,10 @@ async def is_done(records: SqlRecords) -> bool:
 
 
 @pytest.mark.parametrize("all_of_it", [False, True])
-async def test_the_next_opening_erases_what_a_killed_process_deleted(tmp_path: Path, all_of_it: bool) -> None:
-    document, collection = await stocked(tmp_path)
+async def test_the_next_opening_erases_what_a_killed_process_deleted(
+    tmp_path: Path, stocked: tuple[str, str], all_of_it: bool
+) -> None:
+    document, collection = stocked
     word = f"{MARKER} 0" if not all_of_it else MARKER
     records = await open_records(tmp_path / "records.sqlite")
     await records.begin_purge(CollectionId(collection))
@@ -54,8 +68,10 @@ async def test_the_next_opening_erases_what_a_killed_process_deleted(tmp_path: P
     assert holding(tmp_path, word) == []
 
 
-async def test_a_purge_asked_for_again_erases_what_the_first_deleted(tmp_path: Path) -> None:
-    document, collection = await stocked(tmp_path)
+async def test_a_purge_asked_for_again_erases_what_the_first_deleted(
+    tmp_path: Path, stocked: tuple[str, str]
+) -> None:
+    document, collection = stocked
     records = await open_records(tmp_path / "records.sqlite")
     await records.begin_purge(CollectionId(collection))
     await records.delete([DocumentId(document)])

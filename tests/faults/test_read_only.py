@@ -1,17 +1,29 @@
 """A folder store on a read-only mount: it is read as elsewhere, writes are refused, and no file changes."""
 
+import json
 import shutil
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 
 import conspectus
-from conspectus import NewDocument
+from conspectus import NewDocument, Settings
+from tests.cli.conftest import Outcome
+from tests.programs import ROOT
 
 UNSHARE = ("unshare", "--user", "--map-root-user", "--mount")
-MAIN = "from conspectus.cli.entry import main; main()"
+COMMANDS = """
+import dataclasses, json, sys
+from pathlib import Path
+from tests.cli.conftest import Shell
+
+shell = Shell(Path(sys.argv[1]))
+for arguments in json.loads(sys.argv[2]):
+    print(json.dumps(dataclasses.astuple(shell("--data-dir", *arguments))))
+"""
 MOUNT = 'mount --bind "$0" "$0" && mount -o remount,bind,ro "$0" && exec "$@"'
 READS = (
     ("search", "heron"),
@@ -23,54 +35,53 @@ READS = (
 )
 
 
-def run_read_only(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
-    """Run the command line where the folder is mounted read-only. Skips where nobody may mount."""
+def run_read_only(folder: Path, *commands: Sequence[str]) -> list[Outcome]:
+    """Run command lines where the folder is mounted read-only. Skips where nobody may mount."""
     if not shutil.which("unshare") or subprocess.run([*UNSHARE, "true"], capture_output=True).returncode:
         pytest.skip("user namespaces with mounts are not permitted here")
-    command = [sys.executable, "-c", MAIN, "--data-dir", str(folder), *arguments]
-    mounted = [*UNSHARE, "sh", "-c", MOUNT, str(folder), *command]
-    return subprocess.run(mounted, capture_output=True, text=True, timeout=60)
+    program = [sys.executable, "-c", COMMANDS, str(folder), json.dumps(commands)]
+    mounted = [*UNSHARE, "sh", "-c", MOUNT, str(folder), *program]
+    done = subprocess.run(mounted, capture_output=True, text=True, timeout=60, cwd=ROOT)
+    assert done.returncode == 0, done.stderr
+    return [Outcome(*json.loads(line)) for line in done.stdout.splitlines()]
 
 
 def contents(folder: Path) -> dict[str, bytes]:
     return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
 
 
-async def make_stores(closed: Path, killed: Path) -> None:
-    """A store with a built index and newer documents; and the same as its writer's death would leave it."""
-    async with conspectus.open(closed) as engine:
+async def make_stores(folder: Path) -> None:
+    """A store with a built index and newer documents; and the same as its writer's death may leave it."""
+    async with conspectus.open(folder / "closed", settings=Settings(embedder="none")) as engine:
         await engine.add([NewDocument("The heron lives by the river.", key="a")])
         await engine.maintenance.reindex()
         await engine.add([NewDocument("Another heron is in the reeds.", key="b")])
-        shutil.copytree(closed, killed)
+        for name in ("killed", "in part"):
+            shutil.copytree(folder / "closed", folder / name)
+    assert (folder / "killed" / "records.sqlite-wal").read_bytes()
+    (folder / "in part" / "records.sqlite-shm").unlink()
 
 
-async def test_a_read_only_store_is_read_and_refuses_writes(tmp_path: Path) -> None:
-    store = tmp_path / "store"
-    await make_stores(store, tmp_path / "killed")
-    before = contents(store)
-    for arguments in READS:
-        told = run_read_only(store, *arguments)
-        assert told.returncode == 0, told.stderr
-    assert "reeds" in run_read_only(store, "search", "reeds").stdout
-    document = tmp_path / "new.md"
+async def test_a_read_only_store_is_read_and_refuses_writes_also_where_its_writer_was_killed(
+    tmp_path: Path,
+) -> None:
+    stores, document, reeds = tmp_path / "stores", tmp_path / "new.md", ("search", "reeds")
+    await make_stores(stores)
+    before = contents(stores)
     document.write_text("A third heron.")
-    for arguments in (("add", str(document)), ("reindex",)):
-        told = run_read_only(store, *arguments)
-        assert told.returncode != 0
-        assert "is read-only" in told.stderr
-        assert "Traceback" not in told.stderr
-    assert contents(store) == before
-
-
-async def test_what_a_killed_writer_left_is_read_or_refused(tmp_path: Path) -> None:
-    store = tmp_path / "killed"
-    await make_stores(tmp_path / "closed", store)
-    before = contents(store)
-    assert before["records.sqlite-wal"]
-    assert "reeds" in run_read_only(store, "search", "reeds").stdout
-    assert contents(store) == before
-    (store / "records.sqlite-shm").unlink()
-    told = run_read_only(store, "search", "reeds")
-    assert told.returncode != 0
-    assert "was not closed; open it once with write access" in told.stderr
+    closed = (*READS, reeds, ("add", str(document)), ("reindex",))
+    commands = [(str(stores / "closed"), *each) for each in closed]
+    commands += [(str(stores / name), *reeds) for name in ("killed", "in part")]
+    *read, found, adding, building, killed, refused = run_read_only(stores, *commands)
+    assert len(read) == len(READS)
+    for told in (*read, found, killed):
+        assert told.code == 0, told.err
+    assert "reeds" in found.out
+    assert "reeds" in killed.out
+    for told in (adding, building):
+        assert told.code != 0
+        assert "is read-only" in told.err
+        assert "Traceback" not in told.err
+    assert refused.code != 0
+    assert "was not closed; open it once with write access" in refused.err
+    assert contents(stores) == before

@@ -78,7 +78,7 @@ async def counted(engine: Engine) -> dict[str, Any]:
     return dict((await last_job(engine)).result or {})
 
 
-@pytest.mark.parametrize("how", ["retention", "forget"])
+@pytest.mark.parametrize("how", ["retention", pytest.param("forget", marks=pytest.mark.slow)])
 async def test_killed_while_memories_go(tmp_path: Path, how: str) -> None:
     async with conspectus.open(tmp_path, settings=SETTINGS) as engine:
         await remembered(engine)

@@ -21,7 +21,7 @@ from tests.web.test_serve import PROGRAM, Process, environment, said_in_time, se
 
 QUIET = {"log_level": "error", "lock_timeout_seconds": 60}
 WORKERS = 2
-CLIENTS = 6
+CLIENTS = 4
 LONG = 120.0
 
 
@@ -45,10 +45,15 @@ def until(reached: Callable[[], bool]) -> None:
         time.sleep(0.05)
 
 
-def number(server: Process, name: str) -> float:
+def number(client: httpx.Client, name: str) -> float:
     """One of the numbers that are counted over all processes."""
-    text = httpx.get(f"{server.address}/metrics").text
+    text = client.get("/metrics").text
     return sum(float(each) for each in re.findall(rf"^{name}(?:{{.*}})? (\S+)$", text, re.MULTILINE))
+
+
+def asking_anew(server: Process) -> httpx.Client:
+    """A client that connects for every request, so that any process may answer."""
+    return httpx.Client(base_url=server.address, timeout=60, limits=httpx.Limits(max_keepalive_connections=0))
 
 
 async def ask(server: Process, place: int, answers: Counter[int], stop: asyncio.Event) -> None:
@@ -61,7 +66,7 @@ async def ask(server: Process, place: int, answers: Counter[int], stop: asyncio.
             found = await client.post("/search", json={"query": text, "limit": 1, "collection": "wiki"})
             answers[found.status_code] += 1
             assert found.json()["hits"][0]["chunk"]["text"] == text
-            await asyncio.sleep(0.3 * (place % 2))
+            await asyncio.sleep(0.3 if place % 2 else 0.1)
 
 
 @asynccontextmanager
@@ -78,8 +83,11 @@ async def asking(server: Process) -> AsyncIterator[Counter[int]]:
             stop.set()
 
 
-async def test_all_processes_are_replaced_without_a_request_that_fails(tmp_path: Path) -> None:
-    with serving(tmp_path, "--no-auth", "--workers", str(WORKERS), **QUIET) as server:
+async def test_all_are_replaced_without_a_request_that_fails_and_readiness_goes_before_them(
+    tmp_path: Path,
+) -> None:
+    quiet = {**QUIET, "drain_seconds": 2}
+    with serving(tmp_path, "--no-auth", "--workers", str(WORKERS), **quiet) as server:
         with server.client(None) as client:
             client.post("/collections", json={"name": "wiki"})
         before = children(server.process.pid)
@@ -91,38 +99,46 @@ async def test_all_processes_are_replaced_without_a_request_that_fails(tmp_path:
             await asyncio.to_thread(until, lambda: answers.total() >= reached)
         until(lambda: len(children(server.process.pid)) == WORKERS)
         assert set(answers) == {200, 201}
-        assert number(server, "conspectus_requests_total") >= answers.total()
-        until(lambda: number(server, "conspectus_processes") == WORKERS)
-        assert server.end() == ""
+        with asking_anew(server) as anew:
+            assert number(anew, "conspectus_requests_total") >= answers.total()
+            until(lambda: number(anew, "conspectus_processes") == WORKERS)
+            until(lambda: anew.get("/readyz").status_code == 200)
+            server.process.send_signal(signal.SIGTERM)
+            until(lambda: anew.get("/readyz").status_code == 503)
+            live = anew.get("/healthz")
+            assert (live.status_code, live.headers["connection"]) == (200, "close")
+            assert anew.get("/api/v1/me").status_code == 200
+        assert server.process.communicate(timeout=60)[1] == ""
         assert server.process.returncode == 0
 
 
-def test_a_server_is_ready_while_one_that_joins_its_processes_is_not(tmp_path: Path) -> None:
+@pytest.mark.slow
+def test_a_server_is_ready_while_one_joins_its_processes_and_one_that_was_killed_is_replaced(
+    tmp_path: Path,
+) -> None:
     index = tmp_path / "data" / "index"
-    with serving(tmp_path, "--no-auth", "--no-jobs", "--workers", str(WORKERS), log_level="error") as server:
-        with server.client(None) as client:
-            assert client.post("/collections", json={"name": "wiki"}).status_code == 201
-            body = {"documents": [{"text": "tide"}]}
-            assert client.post("/collections/wiki/documents", json=body).status_code == 201
+    with (
+        serving(tmp_path, "--no-auth", "--no-jobs", "--workers", str(WORKERS), log_level="error") as server,
+        asking_anew(server) as client,
+    ):
+        assert client.post("/api/v1/collections", json={"name": "wiki"}).status_code == 201
+        body = {"documents": [{"text": "tide"}]}
+        assert client.post("/api/v1/collections/wiki/documents", json=body).status_code == 201
         before = children(server.process.pid)
         index.write_text("in the way", encoding="utf-8")
         server.process.send_signal(signal.SIGHUP)
         said_in_time(server.process, '"readiness_failed"')
-        said = {httpx.get(f"{server.address}/readyz").text for _ in range(60)}
+        said = {client.get("/readyz").text for _ in range(60)}
         index.unlink()
         assert not [each for each in said if "the server is" in each]
         until(lambda: not before & children(server.process.pid))
-
-
-def test_a_process_that_was_killed_is_replaced(tmp_path: Path) -> None:
-    with serving(tmp_path, "--no-auth", "--workers", str(WORKERS), log_level="error") as server:
+        until(lambda: number(client, "conspectus_processes") == WORKERS)
         before = children(server.process.pid)
         victim = min(before)
         os.kill(victim, signal.SIGKILL)
         until(lambda: len(children(server.process.pid) - before) == 1)
-        until(lambda: number(server, "conspectus_processes") == WORKERS)
-        log = server.end()
-        assert f'"worker": {victim}' in log
+        until(lambda: number(client, "conspectus_processes") == WORKERS)
+        assert f'"worker": {victim}' in server.end()
         assert server.process.returncode == 0
 
 
@@ -136,34 +152,6 @@ def test_a_process_that_stands_still_is_replaced(tmp_path: Path) -> None:
         assert min(before) not in children(server.process.pid)
         server.end()
         assert server.process.returncode == 0
-
-
-def test_workers_end_with_the_server_that_was_killed_and_leave_nothing(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    temporary = tmp_path / "temporary"
-    temporary.mkdir()
-    monkeypatch.setenv("TMPDIR", str(temporary))
-    with serving(tmp_path, "--no-auth", "--workers", str(WORKERS)) as server:
-        workers = children(server.process.pid)
-        assert list(temporary.iterdir())
-        server.process.kill()
-        server.process.wait()
-        until(lambda: not any(Path(f"/proc/{each}").exists() for each in workers))
-        assert not list(temporary.iterdir())
-
-
-def test_readiness_goes_before_the_server_does(tmp_path: Path) -> None:
-    slow = {"log_level": "error", "drain_seconds": 2}
-    with serving(tmp_path, "--no-auth", "--workers", str(WORKERS), **slow) as server:
-        until(lambda: httpx.get(f"{server.address}/readyz").status_code == 200)
-        server.process.send_signal(signal.SIGTERM)
-        until(lambda: httpx.get(f"{server.address}/readyz").status_code == 503)
-        live = httpx.get(f"{server.address}/healthz")
-        assert (live.status_code, live.headers["connection"]) == (200, "close")
-        with server.client(None) as client:
-            assert client.get("/me").status_code == 200
-        assert server.process.wait(60) == 0
 
 
 @contextmanager
@@ -195,7 +183,7 @@ def read_to(process: subprocess.Popen[str], word: str) -> str:
     return line
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+@pytest.mark.parametrize("number", [signal.SIGTERM, pytest.param(signal.SIGINT, marks=pytest.mark.slow)])
 def test_a_server_that_is_still_starting_ends_with_all_its_processes(tmp_path: Path, number: int) -> None:
     with starting(tmp_path) as process:
         workers = children(process.pid)
@@ -207,6 +195,7 @@ def test_a_server_that_is_still_starting_ends_with_all_its_processes(tmp_path: P
         assert not list((tmp_path / "temporary").iterdir())
 
 
+@pytest.mark.slow
 def test_a_process_that_was_killed_while_others_still_start_is_replaced(tmp_path: Path) -> None:
     with starting(tmp_path) as process:
         slow, quick = sorted(children(process.pid))
@@ -219,6 +208,7 @@ def test_a_process_that_was_killed_while_others_still_start_is_replaced(tmp_path
         until(lambda: len(children(process.pid)) == WORKERS)
 
 
+@pytest.mark.slow
 def test_a_wish_for_new_processes_is_heard_at_any_time(tmp_path: Path) -> None:
     with starting(tmp_path) as process:
         process.send_signal(signal.SIGHUP)
@@ -229,13 +219,21 @@ def test_a_wish_for_new_processes_is_heard_at_any_time(tmp_path: Path) -> None:
             read_to(process, word)
 
 
-def test_a_process_that_cannot_be_started_is_tried_again(tmp_path: Path) -> None:
-    python = tmp_path / "python"
+def test_one_that_cannot_be_started_is_tried_again_and_workers_end_with_their_server(tmp_path: Path) -> None:
+    python, temporary = tmp_path / "python", tmp_path / "temporary"
     python.symlink_to(sys.executable)
     with starting(tmp_path, python=str(python)) as process:
         read_to(process, "listening on")
         python.unlink()
-        os.kill(min(children(process.pid)), signal.SIGKILL)
+        before = children(process.pid)
+        os.kill(min(before), signal.SIGKILL)
         assert "No such file" in read_to(process, "worker_spawn_failed")
         python.symlink_to(sys.executable)
         until(lambda: len(children(process.pid)) == WORKERS)
+        workers = children(process.pid)
+        read_to(process, f'"worker": {max(workers - before)}')
+        assert list(temporary.iterdir())
+        process.kill()
+        process.wait()
+        until(lambda: not any(Path(f"/proc/{each}").exists() for each in workers))
+        assert not list(temporary.iterdir())

@@ -56,7 +56,7 @@ async def opened(
 async def test_killed_while_building(tmp_path: Path) -> None:
     journal, chance = history(1, size=600), random.Random(1)
     records, directory = kept_at(tmp_path / "journal", journal), tmp_path / "index"
-    for _ in range(8):
+    for _ in range(4):
         async with program("-c", WRITER, records, directory):
             await asyncio.sleep(chance.random() * 0.4)
         index = await opened(directory, journal)

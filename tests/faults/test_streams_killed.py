@@ -100,8 +100,9 @@ async def live_and_be_killed(path: Path, times: int, number: int) -> None:
     assert len(lived) == number
 
 
-async def test_a_live_stream_survives_three_deaths(tmp_path: Path) -> None:
-    await live_and_be_killed(tmp_path, 3, 600)
+@pytest.mark.slow
+async def test_a_live_stream_survives_two_deaths(tmp_path: Path) -> None:
+    await live_and_be_killed(tmp_path, 2, 400)
 
 
 @pytest.mark.slow

@@ -43,7 +43,7 @@ def kept(path: Path) -> int:
         database.close()
 
 
-@pytest.mark.parametrize("questions", [1, 7, 19])
+@pytest.mark.parametrize("questions", [*(pytest.param(n, marks=pytest.mark.slow) for n in (1, 19)), 7])
 async def test_each_batch_that_was_answered_is_asked_once(tmp_path: Path, questions: int) -> None:
     job = await killed_after(tmp_path, questions)
     stored = await asyncio.to_thread(kept, tmp_path)

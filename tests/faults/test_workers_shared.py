@@ -13,6 +13,8 @@ from contextlib import asynccontextmanager, closing
 from dataclasses import asdict, replace
 from pathlib import Path
 
+import pytest
+
 import conspectus
 from conspectus.engine import Engine
 from conspectus.model.jobs import Upload
@@ -132,6 +134,7 @@ async def test_workers_share_jobs_and_take_over_what_one_left(postgres_url: str,
         assert not list(tmp_path.rglob("uploads/*"))
 
 
+@pytest.mark.slow
 async def test_a_worker_that_stood_still_ends_no_job_that_another_took(
     postgres_url: str, tmp_path: Path
 ) -> None:

@@ -78,7 +78,9 @@ def cost(result: CallToolResult) -> int:
     return COUNT(text_of(result))
 
 
-@pytest.mark.parametrize("tokens", [MIN_TOKENS, 257, 1_000, 8_000])
+@pytest.mark.parametrize(
+    "tokens", [MIN_TOKENS, *(pytest.param(each, marks=pytest.mark.slow) for each in (257, 1_000)), 8_000]
+)
 async def test_no_tool_is_over_on_texts_that_are_hard_to_cut(engine: Engine, tokens: int) -> None:
     documents = [NewDocument(f"ferry {text}", title=f"ferry {text[:900]}") for text in HARD[:2] + HARD[4:]]
     written = await engine.add(documents, wait=True)

@@ -1,17 +1,20 @@
 """Tools of memory, with the official client in memory."""
 
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from conspectus import bootstrap
 from conspectus.engine import Engine
-from tests.mcp.conftest import client, refused, remembered, said, told
+from tests.mcp.conftest import SETTINGS, client, refused, remembered, said, told
 
 ANN = {"user": "ann", "agent": "helper", "conversation": "c1"}
 
 
-async def test_what_is_remembered_is_recalled_at_once(engine: Engine) -> None:
-    async with client(engine) as asked:
+async def test_what_is_remembered_is_recalled_at_once(tmp_path: Path) -> None:
+    # With vectors, the note would be found as soon as its vector is stored.
+    async with bootstrap.open(tmp_path, settings=SETTINGS) as engine, client(engine) as asked:
         fact = {"subject": "Ann", "predicate": "lives_in", "object": "Bern"}
         home = {
             "text": "I moved to Bern.",

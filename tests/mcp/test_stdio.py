@@ -7,13 +7,16 @@ import signal
 import subprocess
 import sys
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from conspectus import bootstrap
+from conspectus.model.memory import Scope
 from mcp import Client, StdioServerParameters
-from tests.mcp.conftest import remembered, said
+from tests.mcp.conftest import SETTINGS, remembered, said
 
 PROGRAM = ["-c", "from conspectus.cli.entry import main; main()"]
 HELLO = {
@@ -88,14 +91,21 @@ class Process:
         return code, self.process.stdout.read(), self.process.stderr.read()
 
 
+@contextmanager
+def started(folder: Path, *options: str) -> Iterator[Process]:
+    """The program, killed at the end of the block if it still runs."""
+    made = Process(folder, *options)
+    with made.process:
+        try:
+            yield made
+        finally:
+            made.process.kill()
+
+
 @pytest.fixture
 def process(tmp_path: Path) -> Iterator[Process]:
-    started = Process(tmp_path)
-    with started.process:
-        try:
-            yield started
-        finally:
-            started.process.kill()
+    with started(tmp_path) as made:
+        yield made
 
 
 def data_of(answer: Any) -> Any:
@@ -103,32 +113,33 @@ def data_of(answer: Any) -> Any:
     return json.loads(answer["result"]["content"][0]["text"])
 
 
-async def test_a_client_remembers_from_one_process_to_the_next(tmp_path: Path) -> None:
-    async with Client(server(tmp_path, "--user", "ann")) as first:
-        await remembered(first, "The ferry leaves at noon.")
+@pytest.mark.slow
+async def test_a_client_remembers_from_one_process_to_the_next_also_after_a_kill(tmp_path: Path) -> None:
+    with started(tmp_path, "--user", "ann") as process:
+        process.send(HELLO, READY, asked(1_000, "remember", memories=[{"text": "The ferry leaves at noon."}]))
+        process.answer(1_000)
+        for number in range(2, 12):
+            process.send(asked(number, "remember", memories=[{"text": f"Turn {number}."}]))
+            process.answer(number)
     async with Client(server(tmp_path, "--user", "ann", "--max-tokens", "300")) as second:
         assert "at noon" in await said(second, "recall", query="when does the ferry leave")
         tool = next(each for each in (await second.list_tools()).tools if each.name == "recall")
         assert "user" not in tool.input_schema["properties"]
         assert tool.input_schema["properties"]["max_tokens"]["maximum"] == 300
+    async with bootstrap.open(tmp_path / "data", settings=SETTINGS) as engine:
+        kept = str((await engine.memory.export(scope=Scope("ann"))).lines)
+    assert [f"Turn {number}." in kept for number in range(2, 12)] == [True] * 10
 
 
-async def test_a_project_is_the_agent_of_its_repository(tmp_path: Path) -> None:
-    (tmp_path / "repo" / ".git").mkdir(parents=True)
-    (tmp_path / "repo" / "src").mkdir()
-    async with Client(server(tmp_path, "--project", str(tmp_path / "repo" / "src"))) as asked:
-        await remembered(asked, "The ferry leaves at noon.")
-        assert all(
-            "agent" not in each.input_schema["properties"] for each in (await asked.list_tools()).tools
-        )
-    async with Client(server(tmp_path, "--agent", str(tmp_path / "repo"))) as asked:
-        assert "at noon" in await said(asked, "recall", query="when does the ferry leave")
-
-
-async def test_two_programs_use_the_same_data_at_once(tmp_path: Path) -> None:
+async def test_two_programs_use_the_same_data_at_once_and_a_project_is_the_agent_of_its_repository(
+    tmp_path: Path,
+) -> None:
+    repository = tmp_path / "repo"
+    (repository / ".git").mkdir(parents=True)
+    (repository / "src").mkdir()
     async with (
-        Client(server(tmp_path, "--user", "ann")) as ann,
-        Client(server(tmp_path, "--user", "bob")) as bob,
+        Client(server(tmp_path, "--user", "ann", "--project", str(repository / "src"))) as ann,
+        Client(server(tmp_path, "--user", "bob", "--agent", str(repository))) as bob,
     ):
         await asyncio.gather(
             *(
@@ -140,9 +151,14 @@ async def test_two_programs_use_the_same_data_at_once(tmp_path: Path) -> None:
         for each, own, other in ((ann, "A ", "B "), (bob, "B ", "A ")):
             history = await said(each, "history")
             assert history.count(f": {own}") == 5 and f": {other}" not in history
+        tools = (await ann.list_tools()).tools
+        assert all("agent" not in each.input_schema["properties"] for each in tools)
+    async with bootstrap.open(tmp_path / "data", settings=SETTINGS) as engine:
+        for user in ("ann", "bob"):
+            assert await engine.memory.count(scope=Scope(user, str(repository))) == 5
 
 
-def test_nothing_but_the_protocol_is_written_and_bad_lines_do_no_harm(process: Process) -> None:
+def test_bad_lines_do_no_harm_and_the_end_of_the_input_ends_it(process: Process) -> None:
     process.send(b"not json", b"", b"[" * 200_000, b'{"jsonrpc":"2.0"}', b"\xff\xfe\x00", HELLO, READY)
     assert process.answer(1)["result"]["serverInfo"]["name"] == "conspectus"
     process.send(
@@ -151,9 +167,14 @@ def test_nothing_but_the_protocol_is_written_and_bad_lines_do_no_harm(process: P
     )
     assert data_of(process.answer(2)) == {"collections": []}
     assert process.answer(3)["result"]["isError"] is True
+    process.send(asked(4, "remember", memories=[{"text": "Noon."}]))
+    assert data_of(process.answer(4))["stored"] == 1
+    assert process.process.stdin is not None
+    process.process.stdin.close()
+    assert process.ended() == (0, b"", b"")
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+@pytest.mark.parametrize("number", [signal.SIGTERM, pytest.param(signal.SIGINT, marks=pytest.mark.slow)])
 def test_a_signal_ends_it_cleanly_while_the_input_is_open(process: Process, number: signal.Signals) -> None:
     process.send(HELLO)
     process.answer(1)
@@ -161,26 +182,7 @@ def test_a_signal_ends_it_cleanly_while_the_input_is_open(process: Process, numb
     assert process.ended() == (0, b"", b"")
 
 
-def test_the_end_of_the_input_ends_it(process: Process, tmp_path: Path) -> None:
-    process.send(HELLO, READY, asked(2, "remember", memories=[{"text": "Noon."}]))
-    assert data_of(process.answer(2))["stored"] == 1
-    assert process.process.stdin is not None
-    process.process.stdin.close()
-    assert process.ended() == (0, b"", b"")
-
-
-async def test_what_was_answered_survives_a_kill(process: Process, tmp_path: Path) -> None:
-    process.send(HELLO, READY)
-    for number in range(2, 12):
-        process.send(asked(number, "remember", user="ann", memories=[{"text": f"Turn {number}."}]))
-        process.answer(number)
-    process.process.kill()
-    process.process.wait()
-    async with Client(server(tmp_path)) as after:
-        history = await said(after, "history", user="ann")
-        assert [f"Turn {number}." in history for number in range(2, 12)] == [True] * 10
-
-
+@pytest.mark.slow
 def test_a_regular_file_may_be_the_input(tmp_path: Path) -> None:
     lines = tmp_path / "lines"
     lines.write_text("\n".join(json.dumps(each) for each in (HELLO, READY)), encoding="utf-8")

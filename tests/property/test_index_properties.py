@@ -4,6 +4,8 @@ import asyncio
 import tempfile
 from dataclasses import replace
 from datetime import timedelta
+from functools import partial
+from itertools import count
 from pathlib import Path
 
 import numpy as np
@@ -28,6 +30,7 @@ from conspectus.index.segments.build import Options
 from conspectus.index.segments.columns import Columns, ColumnWriter
 from conspectus.index.segments.merge import Merger
 from conspectus.index.segments.segment import (
+    NewestRows,
     SegmentView,
     Shape,
     merged_in_memory,
@@ -95,6 +98,67 @@ def test_merged_segments_are_those_that_would_be_written(
         [view.segment.vectors for view in views], most=3
     )
     assert b"".join(each.tobytes() for each in portions) == written.vectors.tobytes()
+
+
+@given(st.lists(st.lists(rows, max_size=3), min_size=1, max_size=6))
+@settings(max_examples=tries(100))
+def test_rows_that_are_extended_are_those_that_would_be_written(cuts: list[list[IndexedChunk]]) -> None:
+    shape = Shape(DIMENSIONS, Bm25(), 10**6, 10**6)
+    newest = NewestRows(shape)
+    made = [newest.extended(cut, str.split) for cut in in_order(cuts)]
+    for size, segment in enumerate(made, start=1):
+        every = [chunk for cut in in_order(cuts)[:size] for chunk in cut]
+        written = segment_in_memory(every, shape, str.split)
+        for name, expected in written.arrays.items():
+            assert segment.arrays[name].tobytes() == expected.tobytes(), name
+        assert segment.vectors.tobytes() == written.vectors.tobytes()
+
+
+def in_order(cuts: list[list[IndexedChunk]]) -> list[list[IndexedChunk]]:
+    """The chunks with ids of their own, those of each cut after those of the cuts before."""
+    number = count(1)
+    return [
+        [replace(each, chunk=replace(each.chunk, id=ChunkId(next(number)))) for each in cut] for cut in cuts
+    ]
+
+
+@given(
+    st.lists(st.tuples(st.lists(rows, max_size=6), st.sets(st.integers(1, 60), max_size=2)), max_size=20),
+    st.lists(probes, min_size=1, max_size=3),
+)
+@settings(max_examples=tries(100))
+def test_small_writes_are_found(
+    writes: list[tuple[list[IndexedChunk], set[int]]], asked: list[Probe]
+) -> None:
+    asyncio.run(written_in_turn(writes, asked))
+
+
+async def written_in_turn(writes: list[tuple[list[IndexedChunk], set[int]]], asked: list[Probe]) -> None:
+    journal = Journal()
+    with tempfile.TemporaryDirectory() as name:
+        index = await open_segments(Path(name), journal, 10**6)
+        given_rows = in_order([new for new, _ in writes])
+        for fresh, (_, gone) in zip(given_rows, writes, strict=True):
+            journal.replace(gone - {_id(each) for each in fresh}, fresh)
+            changes = await journal.changes_since(index.applied(), limit=10**6)
+            await index.apply(changes, partial(list, fresh))
+            assert (await index.status()).chunks == len(journal.live())
+        await assert_as_exact(index, journal, asked)
+        await index.close()
+
+
+async def test_small_writes_make_few_segments(tmp_path: Path) -> None:
+    journal = Journal()
+    index = await open_segments(tmp_path, journal, 10**6)
+    sizes = []
+    for number in range(1, 201):
+        chunk = make_chunk(number, f"word{number}")
+        journal.put([chunk])
+        await index.apply(await journal.changes_since(index.applied(), limit=9), partial(list, [chunk]))
+        sizes.append((await index.status()).segments)
+    assert sizes[:8] == [1] * 8
+    assert max(sizes) <= 6
+    await index.close()
 
 
 async def open_segments(directory: Path, journal: Journal, tail_chunks: int) -> SegmentsIndex:

@@ -77,6 +77,29 @@ def test_positions_are_the_same(stored: set[bytes], asked: list[bytes]) -> None:
         assert found.tolist() == expected
 
 
+@given(seeds, st.sampled_from([0, 1, 40, 20_000]))
+def test_documents_are_the_same(seed: int, size: int) -> None:
+    random = np.random.default_rng(seed)
+    postings = posting_arrays(random, size, int(random.integers(1, 12)))
+    positions = np.append(random.permutation(len(postings.starts) - 1), -1)
+    chosen = np.flatnonzero(random.random(size) < random.random() ** 3).astype(np.uint32)
+    asked = (postings.rows, postings.starts, positions, chosen)
+    assert COMPILED.documents(*asked) == NUMPY.documents(*asked)
+
+
+@given(seeds)
+def test_documents_of_damaged_postings_are_counted_or_refused(seed: int) -> None:
+    random = np.random.default_rng(seed)
+    postings = posting_arrays(random, 9_000, 8)
+    rows, starts = damaged(random, postings.rows), damaged(random, postings.starts)
+    chosen = np.arange(0, 9_000, 7, dtype=np.uint32)
+    try:
+        found = np.frombuffer(COMPILED.documents(rows, starts, np.arange(-1, 8), chosen), np.int64)
+    except IndexError:
+        return
+    assert found[0] == 0 <= found.min() <= found.max() <= len(chosen)
+
+
 def damaged(random: np.random.Generator, array: NDArray[np.generic]) -> NDArray[np.generic]:
     """The array with some bytes that are not what was written."""
     content = bytearray(array.tobytes())
@@ -117,6 +140,8 @@ def test_offsets_out_of_bounds_are_refused(offsets: list[int]) -> None:
     blob = np.frombuffer(b"abc", np.uint8)
     with pytest.raises(IndexError):
         COMPILED.positions(blob, np.array(offsets), (b"b",))
+    with pytest.raises(IndexError):
+        COMPILED.documents(np.zeros(3, np.uint32), np.array(offsets), np.array([0]), np.zeros(1, np.uint32))
     postings = PostingArrays(
         np.zeros(3, np.uint32), np.ones(3, np.uint8), np.ones(9, np.uint32), np.array(offsets)
     )

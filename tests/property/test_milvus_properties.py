@@ -68,10 +68,10 @@ async def admitted(server: MilvusServer, stored: list[IndexedChunk], asked: list
     [make_chunk(1, "", sequence=2**70)], [Eq("sequence", 2**70), Between("sequence", 2**69)], MilvusServer
 )
 def test_filters_mean_what_matches_means(
-    own_milvus: MilvusProcess, stored: list[IndexedChunk], asked: list[Filter], kind: type[MilvusServer]
+    milvus: MilvusProcess, stored: list[IndexedChunk], asked: list[Filter], kind: type[MilvusServer]
 ) -> None:
     stored = list({chunk.chunk.id: chunk for chunk in stored}.values())
-    found = asyncio.run(admitted(kind(own_milvus.uri, seconds=20), stored, asked))
+    found = asyncio.run(admitted(kind(milvus.uri, seconds=20), stored, asked))
     for where, ids in zip(asked, found, strict=True):
         expected = sorted(chunk.chunk.id for chunk in stored if matches(where, chunk.row()))
         assert ids == expected, where
@@ -99,9 +99,9 @@ async def compare(server: MilvusServer, steps: list[tuple[str, object]], asked: 
 )
 @settings(max_examples=tries(20), deadline=None, suppress_health_check=LASTING)
 def test_the_history_does_not_matter(
-    own_milvus: MilvusProcess, steps: list[tuple[str, object]], asked: list[Probe], kind: type[MilvusServer]
+    milvus: MilvusProcess, steps: list[tuple[str, object]], asked: list[Probe], kind: type[MilvusServer]
 ) -> None:
-    asyncio.run(compare(kind(own_milvus.uri, seconds=20), steps, asked))
+    asyncio.run(compare(kind(milvus.uri, seconds=20), steps, asked))
 
 
 @given(

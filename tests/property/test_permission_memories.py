@@ -52,7 +52,7 @@ async def told(path: Path, seed: int, *, remote: bool = False) -> int:
             return await lived(Rooms(engine, enter, seed))
 
 
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", range(1))
 async def test_no_history_of_memories_leaks(tmp_path: Path, seed: int) -> None:
     assert await told(tmp_path, seed) == STEPS // 3
 
@@ -62,6 +62,6 @@ async def test_no_history_of_memories_leaks_over_http(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("seed", range(4, 60))
+@pytest.mark.parametrize("seed", range(1, 60))
 async def test_no_history_of_many_leaks(tmp_path: Path, seed: int) -> None:
     assert await told(tmp_path, seed, remote=seed % 4 == 0) == STEPS // 3

@@ -8,7 +8,7 @@ import pytest
 
 PACKAGE = Path(__file__).resolve().parents[2] / "src" / "conspectus"
 PACKAGES = sorted(each.parent for each in PACKAGE.glob("*/__init__.py"))
-EVERYWHERE = {"errors", "model", "settings", "private"}
+EVERYWHERE = {"deferred", "errors", "model", "settings", "private"}
 
 
 def imported(package: Path) -> set[str]:
@@ -28,3 +28,9 @@ def test_the_docstring_of_a_package_says_what_it_imports(package: Path) -> None:
     named = re.search(r"Imports ([a-z_, \n]+)\.", said)
     assert named is not None, said
     assert set(re.findall(r"\w+", named[1])) - {"and", "model", "errors"} == imported(package)
+
+
+def test_dataclasses_are_deferred() -> None:
+    standard = re.compile(r"^from dataclasses import .*\bdataclass\b", re.MULTILINE)
+    modules = {path for path in PACKAGE.rglob("*.py") if standard.search(path.read_text(encoding="utf-8"))}
+    assert modules == set(), "import dataclass from conspectus.deferred"

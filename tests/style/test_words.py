@@ -5,6 +5,7 @@ import io
 import re
 import tokenize
 from collections.abc import Callable, Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -34,24 +35,29 @@ EXPECTING = {"raises", "warns", "fail"}
 ASSERTIONS = ("assert_", "check_", "expect")
 CALLS_DEEP = 3
 """A test may call a function that calls another one, which asserts."""
+PATCHES = re.compile("[Mm]ock|monkeypatch|create_autospec")
 PATCHING = {"setattr", "setitem", "delattr", "delitem"}
 
 
-def comments(source: str) -> list[str]:
+def comments(source: str, words: re.Pattern[str]) -> list[str]:
+    """The comments with one of these words; few files have any, and reading tokens takes long."""
+    if not words.search(source):
+        return []
     tokens = tokenize.generate_tokens(io.StringIO(source).readline)
-    return [token.string for token in tokens if token.type == tokenize.COMMENT]
+    found = [token.string for token in tokens if token.type == tokenize.COMMENT]
+    return [comment for comment in found if words.search(comment)]
 
 
 def unfinished(source: str) -> list[str]:
-    return [comment for comment in comments(source) if UNFINISHED.search(comment)]
+    return comments(source, UNFINISHED)
 
 
 def silenced(source: str) -> list[str]:
-    return [comment for comment in comments(source) if SILENCED.search(comment)]
+    return comments(source, SILENCED)
 
 
 def printing(source: str) -> list[int]:
-    nodes = ast.walk(ast.parse(source))
+    nodes = ast.walk(ast.parse(source)) if "print" in source else ()
     return [n.lineno for n in nodes if isinstance(n, ast.Call) and getattr(n.func, "id", None) == "print"]
 
 
@@ -61,7 +67,8 @@ def vague_names(path: Path) -> list[str]:
 
 def mocked(source: str) -> list[int]:
     """Lines that use a mock object, or monkeypatch anything but the environment and the working folder."""
-    return [node.lineno for node in ast.walk(ast.parse(source)) if _is_mock(node)]
+    nodes = ast.walk(ast.parse(source)) if PATCHES.search(source) else ()
+    return [node.lineno for node in nodes if _is_mock(node)]
 
 
 def _is_mock(node: ast.AST) -> bool:
@@ -197,11 +204,16 @@ OTHER_WORDS = frozenset(
 """What modules and public classes were called before they had the terms of docs/concepts/glossary.md."""
 
 
+@cache
+def parsed(path: Path) -> ast.Module:
+    return ast.parse(path.read_text(encoding="utf-8"))
+
+
 def other_words(path: Path) -> list[str]:
     """The module and the public classes whose names have a word that the glossary has another one for."""
     classes = [
         node.name
-        for node in ast.parse(path.read_text(encoding="utf-8")).body
+        for node in parsed(path).body
         if isinstance(node, ast.ClassDef) and not node.name.startswith("_")
     ]
     words = {path.stem: path.stem.split("_")}
@@ -215,7 +227,7 @@ ELLIPTICAL = frozenset({"alike", "eyes", "heard", "overheard", "told", "wanted",
 
 def elliptical(path: Path) -> list[str]:
     """The names in a module and its classes that have one of these words; private ones too."""
-    tree = ast.parse(path.read_text(encoding="utf-8"))
+    tree = parsed(path)
     classes = [node for node in tree.body if isinstance(node, ast.ClassDef)]
     found: list[str] = []
     for node in (child for parent in (tree, *classes) for child in parent.body):

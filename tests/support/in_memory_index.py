@@ -75,6 +75,7 @@ class MemoryIndex:
             terms=everything.terms,
             total=everything.total,
             threads=everything.threads,
+            least=everything.least,
         )
 
     async def score(self, ids: Ids, probe: Probe) -> Candidates:
@@ -143,6 +144,7 @@ class MemoryIndex:
             terms=terms,
             total=corpus.total,
             threads=any(row.chunk.document.thread is not None for row in self._rows.values()),
+            least=self._bm25.least(terms, corpus.average),
         )
 
     def _words(self, rows: Sequence[_Row], terms: Sequence[TermStatistic], corpus: Corpus) -> Floats:

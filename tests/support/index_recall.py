@@ -43,7 +43,7 @@ class IndexRecall:
         """How to open the adapter on a journal with vectors of `DIMENSIONS`."""
         raise NotImplementedError
 
-    @pytest.mark.parametrize("make", [clustered, uniform])
+    @pytest.mark.parametrize("make", [clustered, pytest.param(uniform, marks=pytest.mark.slow)])
     async def test_recall(self, open_index: OpenIndex, make: MakeVectors) -> None:
         """Under filters that have nothing to do with the order of insertion, nor with the vectors."""
         random = np.random.default_rng(7)

@@ -1,12 +1,13 @@
 """A real Milvus server for tests: `milvus-lite server` in a process that can be killed and started again."""
 
 import os
+import random
 import socket
 import subprocess
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -63,9 +64,12 @@ def milvus_server(folder: Path) -> Iterator[MilvusProcess]:
 
 
 def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind((_HOST, 0))
-        return int(probe.getsockname()[1])
+    """Return a port below the ephemeral range: no other program gets it while the server is down."""
+    while True:
+        port = random.SystemRandom().randrange(10_000, 32_768)
+        with socket.socket() as probe, suppress(OSError):
+            probe.bind((_HOST, port))
+            return port
 
 
 def _listens(port: int) -> bool:

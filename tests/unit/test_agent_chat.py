@@ -5,6 +5,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
 from tests.support.chat_server import ChatServer
 
 PROGRAM = Path(__file__).resolve().parents[2] / "examples" / "agent_chat.py"
@@ -47,6 +48,7 @@ def test_a_note_of_nothing_is_asked_for(tmp_path: Path) -> None:
     assert chat(tmp_path, "ada", "/note", "/note  ")[1:] == ["What? Say it as /note TEXT."] * 2
 
 
+@pytest.mark.slow
 async def test_a_model_is_given_what_is_remembered(tmp_path: Path) -> None:
     chat(tmp_path, "ada", "My sister Mona lives in Lyon.")
     async with ChatServer(["In", " Lyon."]) as server:

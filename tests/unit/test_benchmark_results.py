@@ -48,7 +48,8 @@ def test_a_table_replaces_the_one_before() -> None:
     result = Result.read("stores")
     assert result is not None
     page = with_tables("above\n<!-- result: stores -->\nold\n<!-- end of result -->\nbelow\n")
-    assert page.startswith("above\n<!-- result: stores -->\n\n`python benchmarks/stores.py`")
+    assert result.command.startswith("python benchmarks/stores.py")
+    assert page.startswith(f"above\n<!-- result: stores -->\n\n`{result.command}`")
     assert f"| {' | '.join(result.rows[0])} |" in page and "old" not in page and page.endswith("below\n")
     assert "](../figures/stores.svg)\n" in page
 

@@ -158,7 +158,10 @@ def test_linking_in_chats_is_far_better_than_string_match(evaluation):
 
 
 @pytest.mark.data
-def test_names_of_documents_are_found(evaluation):
-    figures = entities(evaluation("redocred"))
+@pytest.mark.parametrize("every", [5, pytest.param(1, marks=pytest.mark.slow)])
+def test_names_of_documents_are_found(evaluation, tmp_path, every):
+    documents = (evaluation("redocred") / "docs.jsonl").read_text(encoding="utf-8").splitlines()
+    (tmp_path / "docs.jsonl").write_text("\n".join(documents[::every]), encoding="utf-8")
+    figures = entities(tmp_path)
     assert figures["mentions: found"]["recall"] > 85 and figures["mentions: found"]["precision"] > 80
     assert figures["pairs: linked"]["f1"] > figures["pairs: same string"]["f1"] + 3

@@ -147,6 +147,7 @@ def test_questions_about_no_video_that_is_there_are_refused(folder: Path) -> Non
 
 
 @pytest.mark.data
+@pytest.mark.slow
 async def test_stretches_of_tutorials_are_found(evaluation) -> None:
     report = await moments(evaluation("tutorialvqa"), limit=300, settings=Settings())
     ours, plain = report["engine"], report["bm25"]

@@ -5,7 +5,15 @@ from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 
 import pytest
-from benchmarks.threads import message_before, read_judged_channels, successions, threads
+from benchmarks.threads import (
+    linked,
+    measured,
+    message_before,
+    outcome,
+    read_judged_channels,
+    successions,
+    threads,
+)
 
 from conspectus.errors import InvalidInput
 from conspectus.text.replies import Utterance
@@ -107,11 +115,15 @@ def test_a_clear_exchange_is_linked(tmp_path: Path) -> None:
 
 
 @pytest.mark.data
+@pytest.mark.parametrize("every", [5, pytest.param(1, marks=pytest.mark.slow)])
 @pytest.mark.parametrize(
     ("name", "links"), [("irc_disentanglement", "links"), ("gitter_livechat", "links_to_last_of_thread")]
 )
-def test_public_sets_reach_what_is_asked(evaluation: Callable[[str], Path], name: str, links: str) -> None:
-    figures = threads(evaluation(name))["linked"]
+def test_public_sets_reach_what_is_asked(
+    evaluation: Callable[[str], Path], name: str, links: str, every: int
+) -> None:
+    channels = read_judged_channels(evaluation(name))[::every]
+    figures = measured([outcome(channel, linked(channel.said)) for channel in channels])
     found = figures["links"] if links == "links" else figures["links_to_last_of_thread"]
     assert found["f1"] >= 55
     assert figures["one_to_one"] >= 65

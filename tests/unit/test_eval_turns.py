@@ -61,6 +61,7 @@ async def test_a_history_that_cannot_be_read_is_named(folder: Path, history: obj
 
 
 @pytest.mark.data
+@pytest.mark.slow
 async def test_questions_made_to_stand_alone_find_more(evaluation) -> None:
     report = await turns(evaluation("mtrag_un"), settings=Settings())
     figures = {way: {kind: part["ndcg@10"] for kind, part in kinds.items()} for way, kinds in report.items()}

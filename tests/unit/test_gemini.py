@@ -132,6 +132,7 @@ async def test_a_service_that_is_not_there_is_unavailable() -> None:
     assert KEY not in str(caught.value)
 
 
+@pytest.mark.slow
 async def test_many_may_ask_at_once(gemini: GeminiEmbeddings, server: ModelServer) -> None:
     rows = await asyncio.gather(*[gemini.embed_query(f"car {number}") for number in range(20)])
     assert len({tuple(row) for row in rows}) == len(server.calls) == 20

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from conspectus.graph.expansion import (
     FEW,
+    MAX_NAMES,
     MAX_PASSAGES,
     MAX_SEEDS,
     MENTION,
@@ -16,6 +17,7 @@ from conspectus.graph.expansion import (
     NAMED,
     STEP,
     Way,
+    best,
     named,
     names_beyond,
     names_in,
@@ -101,6 +103,32 @@ def test_names_are_reached_through_passages_as_they_are_spelt() -> None:
         "ada": Way(0.5 * STEP, ("Eve", "ADA")),
         "bob": Way(0.5 * STEP, ("Eve", "Bob")),
     }
+
+
+WAYS = st.builds(
+    Way, st.sampled_from([0.04, 0.06, 0.3, 0.5]), st.sampled_from([(), ("A",), ("B",), ("A", "B")])
+)
+
+
+@given(st.lists(WAYS, max_size=30), st.integers(1, 40))
+def test_only_the_best_ways_to_names_and_passages_are_kept(ways: list[Way], number: int) -> None:
+    by_chunk = dict(enumerate(ways, 1))
+    spelt = [
+        {f"n{each * chunk % (16 * number)}": "xy"[chunk % 2] for each in range(number)} for chunk in by_chunk
+    ]
+    passages = [TextPassage(ChunkId(chunk), names) for chunk, names in zip(by_chunk, spelt, strict=True)]
+    steps = [
+        (key, by_chunk[each.chunk].on(STEP, name)) for each in passages for key, name in each.names.items()
+    ]
+    assert list(names_in(by_chunk, passages).items()) == list(best(steps, MAX_NAMES).items())
+    names = {f"n{chunk}": way for chunk, way in by_chunk.items()}
+    held = {key: mentioned(*range(place, place + number)) for place, key in enumerate(names)}
+    every = [
+        (chunk, names[key].on(MENTION / sqrt(number)))
+        for key, where in held.items()
+        for chunk in where.chunks
+    ]
+    assert list(passages_with(names, held).items()) == list(best(every, MAX_PASSAGES).items())
 
 
 def test_edges_lead_to_names_and_other_names_of_the_same_cost_nothing() -> None:

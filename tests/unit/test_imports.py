@@ -9,12 +9,12 @@ import pytest
 import conspectus
 from conspectus.operations.operation import SERVICES
 
-HEAVY = (
+HEAVY = {
     *("alembic", "dbos", "faiss", "fastapi", "httpx", "lxml", "mcp", "mcp_types", "numpy", "onnxruntime"),
     *("pydantic", "rich.progress", "sqlalchemy", "sqlalchemy.dialects.postgresql", "structlog", "tokenizers"),
     *("trafilatura", "typer", "uvicorn", "yaml"),
-)
-LOADED = f"import sys\nprint(*(name for name in {HEAVY!r} if name in sys.modules))"
+}
+LOADED = "import sys\nprint(*sys.modules)"
 REMOTE = """
 import asyncio, conspectus
 async def main():
@@ -35,16 +35,14 @@ ENGINES = {"faiss", "onnxruntime", "sqlalchemy", "tokenizers"}
 
 
 def loaded(program: str, folder: Path) -> set[str]:
-    """The heavy modules that a program loads."""
+    """The modules that a program loads."""
     command = [sys.executable, "-c", f"{program}\n{LOADED}"]
     return set(subprocess.run(command, cwd=folder, capture_output=True, text=True, check=True).stdout.split())
 
 
 def test_the_package_alone_loads_nothing_heavy(tmp_path: Path) -> None:
-    assert (
-        loaded("import conspectus\nconspectus.Query, conspectus.Eq, conspectus.NewDocument", tmp_path)
-        == set()
-    )
+    program = "import conspectus\nconspectus.Query, conspectus.Eq, conspectus.NewDocument"
+    assert loaded(program, tmp_path) & HEAVY == set()
 
 
 @pytest.mark.parametrize("program", [REMOTE, BLOCKING_REMOTE], ids=["async", "blocking"])
@@ -56,25 +54,18 @@ def test_a_client_loads_neither_engine_nor_server(program: str, tmp_path: Path) 
 def test_commands_that_open_nothing_load_only_what_reads_their_options(
     arguments: list[str], tmp_path: Path
 ) -> None:
-    assert loaded(COMMAND.format(arguments=arguments), tmp_path) <= {"typer", "pydantic"}
+    assert loaded(COMMAND.format(arguments=arguments), tmp_path) & HEAVY <= {"typer", "pydantic"}
 
 
-def test_a_search_loads_no_server_no_other_database_and_no_reader_of_web_pages(tmp_path: Path) -> None:
+def test_a_search_loads_only_what_it_asks(tmp_path: Path) -> None:
+    """No server, no other database, no reader of web pages and no other service."""
     (tmp_path / "page.txt").write_text("A release is deployed on Tuesdays.", encoding="utf-8")
     add = COMMAND.format(arguments=["--data-dir", "data", "add", "page.txt"])
     search = COMMAND.format(arguments=["--data-dir", "data", "search", "when do we ship?"])
     assert "sqlalchemy" in loaded(add, tmp_path)
-    unused = SERVERS | {"rich.progress", "sqlalchemy.dialects.postgresql", "trafilatura", "yaml"}
-    assert not loaded(search, tmp_path) & unused
-
-
-def test_a_search_loads_no_service_that_it_does_not_ask(tmp_path: Path) -> None:
-    (tmp_path / "page.txt").write_text("A release is deployed on Tuesdays.", encoding="utf-8")
-    loaded(COMMAND.format(arguments=["--data-dir", "data", "add", "page.txt"]), tmp_path)
-    search = COMMAND.format(arguments=["--data-dir", "data", "search", "when do we ship?"])
-    listed = f"{search}\nprint(*(name for name in sys.modules if name.startswith('conspectus.')))"
-    command = [sys.executable, "-c", listed]
-    names = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=True).stdout.split()
+    found = loaded(search, tmp_path)
+    assert not found & (SERVERS | {"rich.progress", "sqlalchemy.dialects.postgresql", "trafilatura", "yaml"})
+    names = {name for name in found if name.startswith("conspectus.")}
     parts = {name.split(".")[1] for name in names}
     assert "records" in parts
     assert not parts & {"chat", "client", "facades", "mcp", "operations", "streams", "time_expressions"}

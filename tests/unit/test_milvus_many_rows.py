@@ -21,8 +21,8 @@ class Terse(MilvusServer):
     longest_list = 4
 
 
-async def test_filters_miss_nothing(tmp_path: Path, own_milvus: MilvusProcess) -> None:
-    journal, server = Journal(), Terse(own_milvus.uri, seconds=20)
+async def test_filters_miss_nothing(tmp_path: Path, milvus: MilvusProcess) -> None:
+    journal, server = Journal(), Terse(milvus.uri, seconds=20)
     for number in range(12):
         journal.put([make_chunk(2 * number, "fox", metadata={"price": number})])
         journal.put([make_chunk(2 * number + 1, "fox", author=LONG)])

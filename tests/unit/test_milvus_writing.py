@@ -39,10 +39,8 @@ class Watched(MilvusServer):
 
 
 @pytest.mark.parametrize("at_once", [1, 1_000])
-async def test_replaced_rows_are_deleted_by_key(
-    tmp_path: Path, own_milvus: MilvusProcess, at_once: int
-) -> None:
-    journal, server = history(21, size=30), Watched(own_milvus.uri)
+async def test_replaced_rows_are_deleted_by_key(tmp_path: Path, milvus: MilvusProcess, at_once: int) -> None:
+    journal, server = history(21, size=30), Watched(milvus.uri)
     index = await MilvusIndex.open(place_in(server, tmp_path, DIMENSIONS), journal, str.split)
     await catch_up(index, journal)
     server.deleted.clear()
@@ -60,10 +58,10 @@ async def test_replaced_rows_are_deleted_by_key(
     [((), 1), (("source", "another"), 1), (("another",), 2), (("unknown",), 1)],
 )
 async def test_a_query_counts_no_rows(
-    tmp_path: Path, own_milvus: MilvusProcess, sources: tuple[str, ...], searches: int
+    tmp_path: Path, milvus: MilvusProcess, sources: tuple[str, ...], searches: int
 ) -> None:
     """A write changes what is known of sources; only terms of some of the sources are searched once more."""
-    journal, server = history(22, size=30), Watched(own_milvus.uri)
+    journal, server = history(22, size=30), Watched(milvus.uri)
     index = await MilvusIndex.open(place_in(server, tmp_path, DIMENSIONS), journal, str.split)
     await catch_up(index, journal)
     await index.search(Probe(EVERYTHING, "fox unheard", None, 5, sources=sources))

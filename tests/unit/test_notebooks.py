@@ -40,7 +40,13 @@ def test_there_are_five() -> None:
     ]
 
 
-@pytest.mark.parametrize("notebook", NOTEBOOKS, ids=lambda each: each.stem)
+def in_turn() -> list[Any]:
+    """All notebooks; of what the pages of the documentation do as well, only `make bench` runs it."""
+    seldom = {"documents", "permissions", "video"}
+    return [pytest.param(each, marks=[pytest.mark.slow] * (each.stem in seldom)) for each in NOTEBOOKS]
+
+
+@pytest.mark.parametrize("notebook", in_turn(), ids=lambda each: each.stem)
 async def test_a_notebook_prints_what_is_stored_in_it(notebook: Path, tmp_path: Path) -> None:
     code = cells(notebook)
     program = await asyncio.create_subprocess_exec(

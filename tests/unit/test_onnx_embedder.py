@@ -145,7 +145,9 @@ async def test_company_and_threads_do_not_change_a_vector(embedder, others, thre
         assert row.tobytes() == (await alone(embedder, PARAGRAPHS[position])).tobytes()
 
 
-@pytest.mark.parametrize("tokens", [1, 2, WINDOW - 2, WINDOW - 1, WINDOW, 3 * WINDOW, 2_000])
+@pytest.mark.parametrize(
+    "tokens", [1, 2, WINDOW - 2, WINDOW - 1, WINDOW, 3 * WINDOW, pytest.param(2_000, marks=pytest.mark.slow)]
+)
 async def test_the_same_text_in_different_company_at_every_length(embedder, tokens):
     text = " ".join(random.Random(tokens).choices(["tree", "house", "river", "stone", "light"], k=tokens))
     one = await alone(embedder, text)

@@ -16,6 +16,7 @@ from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 from shutil import copytree
+from typing import Any
 
 import pytest
 from tests.support.chat_server import ChatServer
@@ -45,6 +46,41 @@ SAID = {
     "choices": [{"index": 0, "message": MESSAGE, "finish_reason": "stop"}],
     "usage": {"prompt_tokens": 1, "completion_tokens": 1, "total_tokens": 2},
 }  # fmt: skip
+
+
+SELDOM = {
+    f"docs/{name}.md"
+    for name in (
+        "concepts/as-of",
+        "concepts/scores",
+        "concepts/window",
+        "guides/agent-context",
+        "guides/documents",
+        "guides/frameworks",
+        "guides/graph",
+        "guides/mcp",
+        "guides/memory",
+        "guides/openai-proxy",
+        "guides/permissions",
+        "guides/tasks",
+        "guides/team-chat",
+        "guides/video",
+    )
+}
+"""Pages that only `make bench` runs: the tests of these parts run the same calls."""
+
+
+def in_turn(pages: list[str]) -> list[Any]:
+    """Pages as parameters, those that are run seldom marked."""
+    return [pytest.param(page, marks=pytest.mark.slow) if tried_elsewhere(page) else page for page in pages]
+
+
+def tried_elsewhere(page: str) -> bool:
+    """Whether `make wheel` follows a page, or it has only commands, which test_page_commands.py parses."""
+    return page in {"docs/get-started", *SELDOM} or all(
+        (kind, output) == ("sh", "") and "curl" not in block
+        for kind, block, output in BLOCK.findall(PAGES[page])
+    )
 
 
 @asynccontextmanager
@@ -89,7 +125,7 @@ async def surroundings() -> AsyncIterator[dict[str, str]]:
         yield settings | {"CONSPECTUS_CHAT_MODEL": "openai:m", "CONSPECTUS_CHAT_BASE_URL": chat.url}
 
 
-@pytest.mark.parametrize("page", RUN)
+@pytest.mark.parametrize("page", in_turn(RUN))
 async def test_blocks_of_a_page_run_as_they_stand(page: str, tmp_path: Path) -> None:
     copytree(ROOT / "examples", tmp_path / "examples")
     (tmp_path / ".curlrc").write_text("fail-with-body\nsilent\nshow-error\n")
@@ -105,7 +141,7 @@ async def test_blocks_of_a_page_run_as_they_stand(page: str, tmp_path: Path) -> 
                 assert not output or said == output
 
 
-@pytest.mark.parametrize("page", MCP_PAGES)
+@pytest.mark.parametrize("page", in_turn(MCP_PAGES))
 async def test_an_mcp_configuration_of_a_page_starts_a_server_with_tools(page: str, tmp_path: Path) -> None:
     path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
     for block in MCP.findall(PAGES[page]):

@@ -162,6 +162,16 @@ async def test_near_duplicates_are_linked_and_kept(engine: Engine) -> None:
     assert (await engine.memory.get(again.id, scope=ANN)).near == (first.id,)
 
 
+async def test_near_duplicates_without_their_rarest_words_are_linked(engine: Engine) -> None:
+    words = ["we", "walk", "home", "past", "quiet", "garden", "gate", "under", "autumn", "Xylophonist"]
+    common = [f"{' '.join(words[:9])} {other}" for other in ("lamp", "hill", "road", "tower")]
+    stored = await engine.memory.add(common, scope=ANN)
+    again = await engine.memory.add(" ".join(words), scope=ANN)
+    assert set(again[0].near) == {each.id for each in stored}
+    long = await engine.memory.add(" ".join(words) * 2, scope=ANN)
+    assert again[0].id in long[0].near
+
+
 async def test_texts_that_differ_in_a_number_are_not_near(engine: Engine) -> None:
     await engine.memory.add("The rent of the flat in the old town is 900 euros a month", scope=ANN)
     done = await engine.memory.add("The rent of the flat in the old town is 950 euros a month", scope=ANN)

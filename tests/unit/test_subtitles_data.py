@@ -46,6 +46,7 @@ def pairs(folder: Path) -> Iterator[tuple[Path, list[tuple[float, float, str]]]]
 
 
 @pytest.mark.data
+@pytest.mark.slow
 def test_every_file_of_the_collections_is_read(evaluation: Callable[[str], Path]) -> None:
     refused = []
     folders = (evaluation("subtitle_files"), evaluation("3b1b_captions"))

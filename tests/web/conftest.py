@@ -86,6 +86,17 @@ async def api(site: Site) -> AsyncIterator[httpx.AsyncClient]:
         yield client
 
 
+@pytest.fixture(scope="session")
+def openapi(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+    """The OpenAPI document, which takes seconds to make and is only read."""
+
+    async def made() -> dict[str, Any]:
+        async with bootstrap.open(tmp_path_factory.mktemp("openapi"), settings=SETTINGS) as engine:
+            return application(engine, SETTINGS).openapi()
+
+    return asyncio.run(made())
+
+
 @dataclass(frozen=True)
 class People:
     """Clients of the owner account and of two others; and their keys."""

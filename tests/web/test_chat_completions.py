@@ -157,6 +157,7 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
         {"messages": [{"role": "assistant", "tool_calls": [{"id": "1"}]}, *SAYS]},
         "messages.0.tool_calls.0.function",
     ),
+    ({"stream_options": {"include_usage": "yes"}}, "stream_options.include_usage"),
     ({"temperature": 9}, "temperature"),
     ({"max_tokens": 0}, "max_tokens"),
     ({"stop": ["1", "2", "3", "4", "5"]}, "stop"),

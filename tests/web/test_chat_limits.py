@@ -101,6 +101,7 @@ async def test_who_takes_nothing_in_is_waited_for_only_so_long(tmp_path: Path) -
     assert (site.requests[0]["status"], await reader.read(5)) == (200, b"HTTP/")
 
 
+@pytest.mark.slow
 async def test_two_hundred_at_once(tmp_path: Path) -> None:
     model = ScriptedChatModel(["x"] * 20)
     async with (

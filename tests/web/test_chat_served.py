@@ -82,6 +82,7 @@ async def test_a_server_that_is_asked_to_stop_ends_its_chats_with_an_event(
     assert (process.process.returncode, vendor.left, "Traceback" in log) == (0, 1, False)
 
 
+@pytest.mark.slow
 async def test_what_a_vendor_refuses_is_told_without_its_words(
     tmp_path: Path, vendor: ChatServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -103,7 +104,7 @@ async def test_what_a_vendor_refuses_is_told_without_its_words(
     assert json.loads(parsed(cut.content)[3].data)["code"] == "LLM_CONNECTION_ERROR"
 
 
-@pytest.mark.parametrize("workers", [1, 3])
+@pytest.mark.parametrize("workers", [1, pytest.param(3, marks=pytest.mark.slow)])
 async def test_a_lost_connection_is_gone_on_with_by_our_own_client(
     tmp_path: Path, vendor: ChatServer, monkeypatch: pytest.MonkeyPatch, workers: int
 ) -> None:

@@ -10,6 +10,7 @@ from tests.web.conftest import Site
 
 METHODS = ("GET", "POST", "PUT", "PATCH", "DELETE")
 NUMBERS = {"integer", "number"}
+Document = Mapping[str, Any]
 
 
 def resolved(schema: Mapping[str, Any], known: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -49,14 +50,13 @@ async def tried(client: AsyncClient, method: str, path: str, body: Any) -> Mappi
     return document
 
 
-async def test_a_truth_value_is_never_a_number(site: Site, api: AsyncClient) -> None:
+async def test_a_truth_value_is_never_a_number(api: AsyncClient, openapi: Document) -> None:
     made = await api.post(
         "/streams/stream/captions", json={"captions": [{"text": "x", "start": 0, "end": 1}]}
     )
     assert made.is_success, made.text
-    document = site.app.openapi()
-    known, seen = document["components"]["schemas"], 0
-    for method, path, operation in operations(document):
+    known, seen = openapi["components"]["schemas"], 0
+    for method, path, operation in operations(openapi):
         content = operation.get("requestBody", {}).get("content", {})
         schema = content.get("application/json", {}).get("schema", {})
         for place, body in wrong_bodies(schema, known):
@@ -68,12 +68,12 @@ async def test_a_truth_value_is_never_a_number(site: Site, api: AsyncClient) -> 
 
 
 async def test_allow_names_every_method_of_a_path_with_and_without_a_write_key(
-    site: Site, api: AsyncClient
+    api: AsyncClient, openapi: Document
 ) -> None:
     made = await api.post("/collections", json={"name": "a"}, headers={"Idempotency-Key": "used"})
     assert made.is_success
     by_path: dict[str, set[str]] = {}
-    for method, path, _ in operations(site.app.openapi()):
+    for method, path, _ in operations(openapi):
         by_path.setdefault(path, set()).add(method)
     wrong = [(path, method) for path, known in by_path.items() for method in METHODS if method not in known]
     refused = 0
@@ -94,7 +94,7 @@ async def test_requests_of_models_are_logged_by_their_route(site: Site, api: Asy
     assert [line["route"] for line in site.requests] == ["/mcp", "/mcp"]
 
 
-def test_generators_of_clients_can_name_each_schema(site: Site) -> None:
-    schemas = site.app.openapi()["components"]["schemas"]
+def test_generators_of_clients_can_name_each_schema(openapi: Document) -> None:
+    schemas = openapi["components"]["schemas"]
     titles = [each["title"] for each in schemas.values() if "title" in each]
     assert sorted(titles) == sorted(set(titles))

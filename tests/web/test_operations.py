@@ -2,6 +2,7 @@
 
 import inspect
 from collections.abc import Mapping
+from typing import Any
 
 from conspectus.client.transport import RemoteService
 from conspectus.operations import OPERATIONS
@@ -9,7 +10,7 @@ from conspectus.testing.chat_models import ScriptedChatModel
 from conspectus.web import operation_routes
 from conspectus.web.app import GROUPS
 from tests.web import by_hand
-from tests.web.conftest import OpenSite, Site, peopled
+from tests.web.conftest import OpenSite, peopled
 from tests.web.operations import PREFIX, READS, WRITES, World
 
 STREAMING = {"GET /chat/{stream}", "GET /alerts/stream", "GET /streams/{stream}/stream"}
@@ -28,8 +29,8 @@ OTHER_IDS = {
 """Routes say `search` and `context` where Python says `retrieve` and `window`."""
 
 
-def test_every_operation_of_the_document_has_a_request(site: Site) -> None:
-    paths = site.app.openapi()["paths"]
+def test_every_operation_of_the_document_has_a_request(openapi: dict[str, Any]) -> None:
+    paths = openapi["paths"]
     described = {f"{method.upper()} {path}" for path in paths for method in paths[path]}
     asked = {
         label.replace(" ", f" {PREFIX}").replace("{ended}", "{job}").replace("{held}", "{document}")

@@ -51,7 +51,7 @@ async def planted(
         yield clients
 
 
-@pytest.mark.parametrize("workers", [1, 2])
+@pytest.mark.parametrize("workers", [1, pytest.param(2, marks=pytest.mark.slow)])
 async def test_nothing_is_left_of_what_any_operation_took_in(tmp_path: Path, workers: int) -> None:
     store = tmp_path / "data"
     async with planted(tmp_path, workers) as clients:

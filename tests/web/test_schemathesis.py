@@ -33,12 +33,13 @@ from schemathesis.specs.openapi.checks import (
 
 from conspectus.settings import Settings
 from conspectus.testing.chat_models import ScriptedChatModel
+from tests.repetitions import tries
 from tests.web.conftest import Live
 
 # The server draws its own random numbers in another thread of this process.
 pytestmark = pytest.mark.filterwarnings("ignore:Do not use the `random` module inside strategies")
-EXAMPLES = 8
-FORBIDDEN = 16
+EXAMPLES = tries(10)
+FORBIDDEN = tries(20)
 """Requests against the document, for each operation."""
 CHECKS = [
     not_a_server_error,
@@ -424,6 +425,7 @@ def accepted(case: Case, of: Described, names: dict[str, str]) -> list[str]:
     return []
 
 
+@pytest.mark.slow
 def test_every_answer_is_described(described: Described) -> None:
     operations = [found.ok() for found in described.schema.get_all_operations()]
     seen: Counter[str] = Counter()

@@ -126,23 +126,18 @@ def test_the_first_start_prints_the_owners_key_once(tmp_path: Path) -> None:
         assert second.process.returncode == 0
 
 
-def test_the_key_and_the_address_as_json(tmp_path: Path) -> None:
-    with serving(tmp_path, "--json") as server:
-        said = json.loads(server.said)
-        assert (said["address"], bool(KEY.fullmatch(said["key"]))) == (server.address, True)
-
-
-def test_without_accounts_this_machine_needs_no_key(tmp_path: Path) -> None:
-    with serving(tmp_path, "--no-auth") as server, server.client(None) as client:
+def test_without_accounts_no_key_is_needed_and_one_that_a_client_cannot_leave_out_does_no_harm(
+    tmp_path: Path,
+) -> None:
+    with (
+        serving(tmp_path, "--no-auth") as server,
+        server.client(None) as nobody,
+        server.client("sk-anything") as client,
+    ):
         assert server.said == ""
-        assert client.get("/me").json()["owner"] is True
-        assert client.get("/me", headers={"Origin": "https://evil.example"}).status_code == 403
-
-
-def test_without_accounts_a_key_that_a_client_cannot_leave_out_does_no_harm(tmp_path: Path) -> None:
-    with serving(tmp_path, "--no-auth") as server, server.client("sk-anything") as client:
-        assert client.get("/me").json()["owner"] is True
-        assert client.get("/me", headers={"Origin": "https://evil.example"}).status_code == 403
+        for each in (nobody, client):
+            assert each.get("/me").json()["owner"] is True
+            assert each.get("/me", headers={"Origin": "https://evil.example"}).status_code == 403
         assert client.get("/me", headers={"Host": "evil.example"}).status_code == 403
         client.post("/users", json={"name": "ann"})
         assert client.get("/me").status_code == 401
@@ -266,8 +261,12 @@ def test_what_cannot_be_finished_is_left_for_the_next_start(tmp_path: Path) -> N
         assert stored(tmp_path, job).state in {"queued", "running"}
 
 
-def test_work_in_the_background_does_not_end_in_silence(tmp_path: Path) -> None:
-    with serving(tmp_path, "--no-auth") as server, server.client(None) as client:
+def test_a_key_and_an_address_as_json_and_work_in_the_background_does_not_end_in_silence(
+    tmp_path: Path,
+) -> None:
+    with serving(tmp_path, "--json") as server, server.client(json.loads(server.said)["key"]) as client:
+        opened = json.loads(server.said)
+        assert (opened["address"], bool(KEY.fullmatch(opened["key"]))) == (server.address, True)
         assert client.post("/collections", json={"name": "wiki"}).status_code == 201
         with closing(sqlite3.connect(tmp_path / "data" / "records.sqlite")) as other, other:
             other.execute(

@@ -133,6 +133,7 @@ def test_texts_are_sent_only_if_asked_for(tmp_path: Path, told: Receiver, receiv
     assert SECRET not in repr(receiver.metrics)
 
 
+@pytest.mark.slow
 async def test_a_chat_is_a_span_with_its_model_and_tokens(tmp_path: Path, receiver: Receiver) -> None:
     async with ChatServer(["On Tuesdays", " [1]."]) as server:
         variables = {"CONSPECTUS_CHAT_MODEL": "openai:small", "OPENAI_API_KEY": "none"}
@@ -177,6 +178,7 @@ def retrievals(receiver: Receiver) -> list[Any]:
     return [each for each in receiver.spans if each.attributes.get("gen_ai.operation.name") == "retrieval"]
 
 
+@pytest.mark.slow
 def test_a_client_names_the_trace_of_its_caller(tmp_path: Path, receiver: Receiver) -> None:
     variables = environment(receiver)
     with serving(tmp_path, variables) as address:

@@ -23,7 +23,8 @@ ANSWER = ("Backups", " run\r", "every\n\n", " night [1].", "[DONE]", "é\u2028")
 BLOCK = re.compile(r"^```ts\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 ENDLESS = re.compile(r"^```typescript\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 """Blocks that wait for what never comes here: they have the right types."""
-PAGES = (ROOT / "docs" / "guides" / "typescript.md", PACKAGE / "README.md")
+GUIDE = ROOT / "docs" / "guides" / "typescript.md"
+PAGES = (pytest.param(GUIDE, marks=pytest.mark.slow), PACKAGE / "README.md")
 TSC = str(PACKAGE / "node_modules" / "typescript" / "bin" / "tsc")
 CHECKED = {
     "extends": str(PACKAGE / "test" / "tsconfig.json"),

@@ -23,7 +23,7 @@ async def finished(api: httpx.AsyncClient, answer: httpx.Response) -> Any:
 
 async def test_large_files_arrive_whole(api: httpx.AsyncClient) -> None:
     await filled(api)
-    text = "The tide turns at noon. " * 100_000
+    text = "The tide turns at noon. " * 50_000
     answer = await api.post(PLACE, files=[("files", ("tides.txt", io.BytesIO(text.encode())))])
     assert (await finished(api, answer))["state"] == "succeeded"
     listed = (await api.get("/collections/wiki/documents")).json()["documents"]

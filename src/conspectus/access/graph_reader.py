@@ -1,11 +1,12 @@
 """Graphs as one person may read them: edges without evidence that the person may not read."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime
 
 from conspectus.access.policy import bound, role_on
 from conspectus.access.reader import AuthorizedReader, SourceRef
+from conspectus.deferred import dataclass
 from conspectus.errors import NotFound
 from conspectus.model.filter import EVERYTHING, Filter
 from conspectus.model.graph import (

@@ -4,7 +4,7 @@ What a person may not read raises NotFound, with the message and the reads of wh
 """
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime
 
 from conspectus.access.policy import (
@@ -20,6 +20,7 @@ from conspectus.access.policy import (
     shows_job,
     visible_jobs,
 )
+from conspectus.deferred import dataclass
 from conspectus.errors import NotFound
 from conspectus.model.access import Access, Grant, Person, Role
 from conspectus.model.filter import EVERYTHING, And, Eq, Filter, Not, document_row, matches

@@ -114,10 +114,11 @@ class EmbeddedIndexes:
 
     async def sweep(self) -> None:
         """Delete the folders of deleted collections. Raises StorageBusy."""
+        from conspectus.index.segments.manifest import listed
         from conspectus.records.core.collections import all_collections
 
         # Folders are listed first: a collection created meanwhile gets its folder after its row.
-        folders = await asyncio.to_thread(_folders, self._place.folder / INDEXES)
+        folders = await asyncio.to_thread(listed, self._place.folder / INDEXES)
         known = await self._read(all_collections)
         kept = {index_folder(self._place.folder, each, None).parent.name for each in known}
         kept |= {each.id for each in known}
@@ -195,15 +196,11 @@ def index_folder(folder: Path, collection: Collection, space: EmbeddingSpace | N
     return folder / INDEXES / f"{collection.id}-{made}" / name
 
 
-def _folders(directory: Path) -> list[Path]:
-    return list(directory.iterdir()) if directory.is_dir() else []
-
-
 def _remove(folder: Path, wait_seconds: float) -> None:
     """Delete the indexes of a deleted collection. Raises StorageBusy."""
-    from conspectus.index.segments.manifest import remove
+    from conspectus.index.segments.manifest import listed, remove
 
-    for directory in _folders(folder):
+    for directory in listed(folder):
         if not remove(directory, wait_seconds=wait_seconds):
             raise StorageBusy(f"{directory}: a process still builds this index of a deleted collection")
     shutil.rmtree(folder, ignore_errors=True)

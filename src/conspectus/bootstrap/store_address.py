@@ -3,11 +3,11 @@
 import hashlib
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
+from conspectus.deferred import dataclass
 from conspectus.errors import InvalidInput, NotFound
 from conspectus.model.records import Collection, EmbeddingSpace
 from conspectus.settings import RECORDS, Settings

@@ -6,13 +6,13 @@ import os
 import shutil
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
 from conspectus.bootstrap.store_address import StoreAddress, database_of, is_address, place_of
+from conspectus.deferred import dataclass
 from conspectus.errors import Conflict, InvalidInput, NotFound, StorageError, UnreadableFile
 from conspectus.model.ids import JobId
 from conspectus.model.jobs import Upload

@@ -3,12 +3,13 @@
 import logging
 from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from contextlib import aclosing
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from itertools import chain
 
 import regex
 
 from conspectus.chat.query_rewriting import standalone
+from conspectus.deferred import dataclass
 from conspectus.errors import ChatError, ChatNotConfigured, InvalidInput, TooLarge
 from conspectus.model.chat import (
     Allocation,

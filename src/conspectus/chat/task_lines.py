@@ -2,10 +2,10 @@
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import regex
 
+from conspectus.deferred import dataclass
 from conspectus.ports import CountTokens
 from conspectus.text.clean import graphemes_prefix
 from conspectus.text.late_patterns import re_pattern, regex_pattern

@@ -6,7 +6,6 @@ import shlex
 import sys
 import tomllib
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Final, Literal
 
@@ -15,6 +14,7 @@ import typer
 from conspectus.cli import agent_hook as hook
 from conspectus.cli.output import rows_table
 from conspectus.cli.session import Session
+from conspectus.deferred import dataclass
 from conspectus.errors import InvalidInput
 
 NAME: Final = "conspectus"

@@ -14,11 +14,11 @@ import sys
 import time
 from collections.abc import Coroutine, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, Literal
 
 from conspectus.cli import agent_hook as hook
+from conspectus.deferred import dataclass
 from conspectus.engine import Engine
 from conspectus.errors import ConspectusError, NotFound
 from conspectus.mcp.tool import ResultPage, ToolBudget, filled

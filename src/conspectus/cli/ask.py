@@ -3,7 +3,7 @@
 import sys
 from collections.abc import Iterable, Sequence
 from contextlib import closing
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Annotated, Final, TypeVar
 
 import typer
@@ -13,6 +13,7 @@ from conspectus.cli.errors import BUSY, FAILED, fail
 from conspectus.cli.options import Searched
 from conspectus.cli.output import cell, dump, note, printable, rows_table, show, write
 from conspectus.cli.session import Session
+from conspectus.deferred import dataclass
 from conspectus.errors import ChatNotConfigured, ChatRateLimited, ChatTimedOut, ChatUnreachable
 from conspectus.model.chat import (
     Allocation,

@@ -2,7 +2,7 @@
 
 import sys
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import field, fields, replace
 from typing import Annotated, Any
 
 import typer
@@ -14,6 +14,7 @@ from conspectus.cli.options import After, PageLimit, Purge, Selection, Wait, Yes
 from conspectus.cli.options import Filter as FilterOption
 from conspectus.cli.output import cell, progress, rows_table, write
 from conspectus.cli.session import NewSession, Session
+from conspectus.deferred import dataclass
 from conspectus.errors import InvalidInput
 from conspectus.model.files import FilePage, FileText, path_of
 from conspectus.model.filter import EVERYTHING, And, In, parse_filters

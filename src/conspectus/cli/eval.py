@@ -3,7 +3,6 @@
 import asyncio
 import json
 from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, TypeVar
@@ -15,6 +14,7 @@ from conspectus.cli.errors import FAILED
 from conspectus.cli.options import MaxTokens, Selection
 from conspectus.cli.output import note, plain_table, progress, similarity_table
 from conspectus.cli.session import Session
+from conspectus.deferred import dataclass
 from conspectus.errors import InvalidInput
 from conspectus.evals import run
 from conspectus.evals.asked import profile_without

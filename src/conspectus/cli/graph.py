@@ -3,7 +3,7 @@
 import json
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import field, fields
 from pathlib import Path
 from typing import Annotated, Any, Final, TypeVar
 
@@ -15,6 +15,7 @@ from conspectus.cli.errors import confirm
 from conspectus.cli.options import After, Limit, PageLimit, Query, Wait, Yes, instant
 from conspectus.cli.output import cell, progress, rows_table, valid, write, written
 from conspectus.cli.session import NewSession, Session
+from conspectus.deferred import dataclass
 from conspectus.errors import InvalidInput
 from conspectus.model.graph import (
     ENTITY,

@@ -3,7 +3,7 @@
 import math
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import astuple, dataclass, replace
+from dataclasses import astuple, replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final, Literal
@@ -15,6 +15,7 @@ from conspectus.cli.memory import InScope
 from conspectus.cli.options import Wait
 from conspectus.cli.output import progress, rows_table
 from conspectus.cli.session import NewMemorySession, NewSession, Session
+from conspectus.deferred import dataclass
 from conspectus.errors import InvalidInput, NotFound, TooLarge
 from conspectus.ingest.prepare import BATCH_CHARACTERS, BATCH_DOCUMENTS, Preparation, describe
 from conspectus.memory.documents import document_of

@@ -2,7 +2,6 @@
 
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -14,6 +13,7 @@ from conspectus.cli.errors import FAILED, PARTIAL
 from conspectus.cli.options import After, PageLimit
 from conspectus.cli.output import cell, facts_table, progress, rows_table
 from conspectus.cli.session import NewSession, Session
+from conspectus.deferred import dataclass
 from conspectus.errors import InvalidInput
 from conspectus.model.jobs import FINISHED, Job, JobRates, JobState, Upload
 

@@ -1,7 +1,7 @@
 """memory: add memories, recall them and show context from them."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import partial
 from typing import Annotated, Any, Final
 
@@ -27,6 +27,7 @@ from conspectus.cli.options import (
 from conspectus.cli.output import cell, dump, moment, progress, rows_table, write
 from conspectus.cli.search import require_nonempty
 from conspectus.cli.session import MemorySession, NewMemorySession, Session
+from conspectus.deferred import dataclass
 from conspectus.errors import InvalidInput
 from conspectus.memory.scopes import scope_of
 from conspectus.model.graph import Fact, GraphExpansion

@@ -4,7 +4,7 @@ import json
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import partial
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Annotated, Any
@@ -39,6 +39,7 @@ from conspectus.cli.output import (
     valid,
 )
 from conspectus.cli.session import MemorySession, NewMemorySession, Session
+from conspectus.deferred import dataclass
 from conspectus.errors import InvalidInput
 from conspectus.model.filter import parse_filters
 from conspectus.model.memory import (

@@ -1,7 +1,6 @@
 """messages: the messages of channels, threads, and context for a query in a channel."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Annotated
@@ -24,6 +23,7 @@ from conspectus.cli.options import (
 from conspectus.cli.output import cell, moment, progress, rows_table
 from conspectus.cli.search import print_window, require_nonempty
 from conspectus.cli.session import NewSession, Session
+from conspectus.deferred import dataclass
 from conspectus.model.channels import (
     ANSWERS,
     REPLY_TO,

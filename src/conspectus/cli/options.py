@@ -1,6 +1,6 @@
 """Options of several commands. Dataclasses are expanded into the signatures of commands."""
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from datetime import datetime
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -8,6 +8,7 @@ from typing import Annotated, Any, Literal
 import typer
 
 from conspectus.cli.agent_hook import agent_name, project_root
+from conspectus.deferred import dataclass
 from conspectus.errors import InvalidInput
 from conspectus.model.graph import GraphExpansion
 from conspectus.model.query import QueryContext

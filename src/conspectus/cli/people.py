@@ -1,7 +1,6 @@
 """users, groups, keys and grants."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Annotated, cast
 
 import typer
@@ -11,6 +10,7 @@ from conspectus.cli.errors import confirm
 from conspectus.cli.options import Limit, PageLimit, Yes, instant
 from conspectus.cli.output import cell, rows_table
 from conspectus.cli.session import Session
+from conspectus.deferred import dataclass
 from conspectus.errors import InvalidInput
 from conspectus.model.access import SCOPES, NewKey, Principal, Role, RoleOrigin, Scope, User
 from conspectus.model.trust import Origin

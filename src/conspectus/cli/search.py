@@ -2,7 +2,6 @@
 
 from bisect import bisect_left
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -13,6 +12,7 @@ from rich.text import Text
 from conspectus.cli.options import After, Connected, Format, Limit, MaxTokens, PageLimit, Query, Tokenizer
 from conspectus.cli.output import cell, dump, plain_table, rows_table, write
 from conspectus.cli.session import Session
+from conspectus.deferred import dataclass
 from conspectus.errors import InvalidInput
 from conspectus.model.ids import is_uuid
 from conspectus.model.query import EVERYWHERE, Budget

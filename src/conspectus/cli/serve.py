@@ -11,7 +11,7 @@ import threading
 import webbrowser
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import AbstractAsyncContextManager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final
@@ -22,6 +22,7 @@ from conspectus.cli.errors import FAILED
 from conspectus.cli.options import ProjectPath, Tokenizer, agent_of
 from conspectus.cli.output import dump, note
 from conspectus.cli.session import Session
+from conspectus.deferred import dataclass
 from conspectus.errors import InvalidInput, optional
 from conspectus.model.memory import Scope
 from conspectus.settings import Settings

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from datetime import timedelta
 from itertools import islice
 from typing import Annotated, Final
@@ -16,6 +16,7 @@ from rich.text import Text
 from conspectus.cli.output import cell
 from conspectus.cli.session import Session
 from conspectus.cli.streams import Stream, Within, captions_of
+from conspectus.deferred import dataclass
 from conspectus.model.streams import EPOCH_YEAR, Caption, CaptionRange
 from conspectus.model.streams import Stream as StoredStream
 from conspectus.streams.caption_format import format_time

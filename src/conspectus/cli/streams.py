@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
-from dataclasses import dataclass, field
+from dataclasses import field
 from itertools import islice
 from pathlib import Path
 from typing import Annotated
@@ -29,6 +29,7 @@ from conspectus.cli.options import (
 from conspectus.cli.output import cell, dump, dump_line, note, progress, rows_table, write
 from conspectus.cli.search import print_window
 from conspectus.cli.session import NewSession, Session
+from conspectus.deferred import dataclass
 from conspectus.errors import InvalidInput
 from conspectus.model.filter import parse_filters
 from conspectus.model.streams import (

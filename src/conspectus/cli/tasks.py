@@ -6,7 +6,7 @@ import json
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from types import MappingProxyType
 from typing import Annotated, Any
@@ -19,6 +19,7 @@ from conspectus.cli.errors import INVALID, PARTIAL, confirm
 from conspectus.cli.options import After, PageLimit, Query, Wait, Yes
 from conspectus.cli.output import cell, facts_table, progress, rows_table, written
 from conspectus.cli.session import NewSession, Session
+from conspectus.deferred import dataclass
 from conspectus.engine.task_documents import checked
 from conspectus.engine.tasks import BATCH, TaskService
 from conspectus.errors import InvalidInput, UnreadableFile

@@ -5,12 +5,12 @@ import json
 import re
 from collections.abc import AsyncGenerator, AsyncIterable, Iterator, Mapping
 from contextlib import aclosing
-from dataclasses import dataclass
 from typing import Final, TypeVar
 
 from conspectus.client.decode import Misread, decoded
 from conspectus.client.request import Request
 from conspectus.client.transport import Transport
+from conspectus.deferred import dataclass
 from conspectus.errors import ServerUnavailable, TooLarge
 
 LINE: Final = re.compile(r"([^\r\n]*)(?:\r\n|\n|\r(?!\Z))")

@@ -8,12 +8,13 @@ import math
 import sys
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import MISSING, dataclass, field, fields, is_dataclass
+from dataclasses import MISSING, field, fields, is_dataclass
 from datetime import datetime
 from pathlib import Path
 from typing import IO, Any, Final, Literal
 from urllib.parse import quote
 
+from conspectus.deferred import dataclass
 from conspectus.errors import InvalidInput, NotFound, UnreadableFile
 from conspectus.ingest.prepare import period, storable
 from conspectus.model.checks import LARGEST, shown

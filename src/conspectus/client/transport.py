@@ -5,7 +5,6 @@ import json
 import os
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterable, Iterator, Mapping
 from contextlib import AsyncExitStack, ExitStack, asynccontextmanager, contextmanager
-from dataclasses import dataclass
 from functools import cache, partial
 from typing import Any, Final, TypeVar
 from uuid import uuid4
@@ -14,6 +13,7 @@ import httpx
 
 from conspectus.client.decode import Misread, decoded, decoded_list, decoded_member
 from conspectus.client.request import Request, body_of
+from conspectus.deferred import dataclass
 from conspectus.errors import (
     ChatError,
     Conflict,

@@ -3,7 +3,7 @@
 import logging
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime, timedelta
 from functools import partial
 from uuid import uuid4
@@ -17,6 +17,7 @@ from conspectus.chat.request import (
     stream_answer,
 )
 from conspectus.chat.task_lines import TaskLine, render_tasks, snippet
+from conspectus.deferred import dataclass
 from conspectus.engine.channels import ChannelService
 from conspectus.engine.context import EngineContext, Service
 from conspectus.engine.search import SearchService

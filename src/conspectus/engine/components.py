@@ -1,9 +1,9 @@
 """The components of an engine, shared by its views for different people."""
 
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass
 from typing import Protocol
 
+from conspectus.deferred import dataclass
 from conspectus.ingest.job_execution import OpenJobs
 from conspectus.ingest.open_indexes import IndexOpener
 from conspectus.model.jobs import Connection

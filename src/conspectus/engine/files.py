@@ -4,13 +4,14 @@ import asyncio
 import re
 from collections import Counter
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from fnmatch import fnmatchcase
 from pathlib import PurePosixPath, PureWindowsPath
 from time import monotonic
 from typing import Final, Unpack
 
 from conspectus.access.reader import SourceRef
+from conspectus.deferred import dataclass
 from conspectus.engine.context import EngineContext, Service
 from conspectus.engine.search import SearchService
 from conspectus.errors import InvalidInput, NotFound, require_range

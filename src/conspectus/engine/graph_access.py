@@ -1,7 +1,7 @@
 """Graph permissions of one user: readable nodes and edges, and permitted writes."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime
 from functools import partial
 from itertools import chain, islice
@@ -11,6 +11,7 @@ from urllib.parse import quote
 from conspectus.access.graph_reader import AuthorizedGraphs, AuthorizedMentions, VisibleGraphs
 from conspectus.access.policy import require_scope
 from conspectus.access.reader import SourceRef
+from conspectus.deferred import dataclass
 from conspectus.engine.context import EngineContext, EngineCore, Service
 from conspectus.errors import Conflict, InvalidInput, NotFound, TooLarge, require_range
 from conspectus.graph.expansion import FEW, GraphCandidates

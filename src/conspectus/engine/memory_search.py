@@ -1,11 +1,12 @@
 """Memory search: hits, notes and the newest turns."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime
 
 from conspectus.access.memory_reader import MemorySources
 from conspectus.access.policy import among
+from conspectus.deferred import dataclass
 from conspectus.engine.context import EngineContext, Service
 from conspectus.engine.memory_reads import MemoryReader, memory_in
 from conspectus.engine.search import Searcher, WindowBuilder

@@ -18,11 +18,10 @@ from conspectus.memory.documents import (
     NearDuplicates,
     as_ended,
     as_input,
-    as_of_filter,
     document_of,
     edge_of_fact,
     ends_of_fact,
-    memory_filter,
+    least_score,
     remade,
     same_edge,
     store_metadata,
@@ -324,17 +323,25 @@ class MemoryWriter(Service, checked=False):
         for new in batch:
             skip = len(batch) > MAX_COMPARED or new.key in stored
             own: frozenset[str] = frozenset() if skip else alike.terms(new.text)
-            others = await self._similar(source, place, new) if own else []
+            others = await self._similar(source, place, new, len(own)) if own else []
             found.append(tuple(alike.near(own, others)))
         return found
 
-    async def _similar(self, source: Source, place: SourceRef, new: NewMemory) -> list[tuple[str, str]]:
+    async def _similar(
+        self, source: Source, place: SourceRef, new: NewMemory, terms: int
+    ) -> list[tuple[str, str]]:
         """Return ids and texts of the memories in the same place that share the most with a new one."""
         opened = await self._core.open_indexes.current(place.collection)
-        here = And((Eq("source", source.id), memory_filter(), as_of_filter(None)))
+        here = And((Eq("source", source.id), Eq("kind", "memory")))
         words = new.text[: self._parts.settings.max_query_characters]
         found = await opened.index.search(Probe(place.narrowed(here), words, None, COMPARED))
-        rows = await self._authorized.rows(place)([ChunkId(int(each)) for each in found.ids])
+        least = least_score(found, terms)
+        near = [
+            ChunkId(each)
+            for each, score in zip(found.ids.tolist(), found.words.tolist(), strict=True)
+            if score >= least
+        ]
+        rows = await self._authorized.rows(place)(near) if near else ()
         return [(str(row.document.id), row.chunk.text) for row in rows if row.document.chunks == 1]
 
 

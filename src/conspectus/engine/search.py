@@ -3,7 +3,7 @@
 import asyncio
 from collections import Counter
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from time import perf_counter
 from typing import Unpack
 from uuid import uuid4
@@ -13,6 +13,7 @@ import numpy as np
 from conspectus.access.graph_reader import visible_graphs
 from conspectus.access.policy import at_least, require_scope
 from conspectus.access.reader import SourceRef
+from conspectus.deferred import dataclass
 from conspectus.engine.context import STOPPED, EngineContext, Service
 from conspectus.engine.graph_access import connections
 from conspectus.errors import Conflict, InvalidInput, NotFound, ProviderError, require_range

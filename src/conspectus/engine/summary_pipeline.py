@@ -4,12 +4,13 @@ import asyncio
 import json
 from collections.abc import Mapping, Sequence
 from contextlib import aclosing, suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Final, Protocol
 
 import numpy as np
 
 from conspectus.access.reader import SourceRef
+from conspectus.deferred import dataclass
 from conspectus.engine.context import EngineContext, Service
 from conspectus.engine.stream_reader import StreamReader
 from conspectus.errors import (

@@ -6,10 +6,10 @@ A task is one document under the caller's id. An attachment is its child, so it 
 import asyncio
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from typing import Protocol, Unpack
 
 from conspectus.chat.task_lines import NO_TASKS, TaskLine, render_tasks
+from conspectus.deferred import dataclass
 from conspectus.engine.collections import CollectionService
 from conspectus.engine.documents import DocumentService
 from conspectus.engine.search import SearchService

@@ -1,7 +1,7 @@
 """Search in streams: moments, time ranges, and windows of captions."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from datetime import datetime, timedelta
 from itertools import islice
 from math import nan
@@ -9,6 +9,7 @@ from time import perf_counter
 
 from conspectus.access.policy import among
 from conspectus.access.reader import SourceRef
+from conspectus.deferred import dataclass
 from conspectus.engine.context import EngineContext, Service
 from conspectus.engine.search import Searcher, WindowBuilder
 from conspectus.engine.stream_reader import StreamReader, as_caption, stream_of, with_clock_times

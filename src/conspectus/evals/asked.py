@@ -1,7 +1,6 @@
 """Evaluation sets of conversations, the queries for their questions, and similarities within them."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from random import Random
@@ -9,6 +8,7 @@ from random import Random
 import numpy as np
 
 from conspectus.bootstrap import Embedders
+from conspectus.deferred import dataclass
 from conspectus.engine import Engine
 from conspectus.errors import InvalidInput
 from conspectus.evals.datasets import (

@@ -2,12 +2,12 @@
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from math import isfinite
 from pathlib import Path
 from typing import TypeVar, cast, get_args
 
+from conspectus.deferred import dataclass
 from conspectus.errors import InvalidInput
 from conspectus.model.filter import And, Eq, Filter, In
 from conspectus.model.records import NewDocument, Syntax

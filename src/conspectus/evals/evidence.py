@@ -3,7 +3,7 @@
 import json
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import chain, zip_longest
 from pathlib import Path
 from statistics import fmean
@@ -13,6 +13,7 @@ import regex
 
 from conspectus import bootstrap
 from conspectus.chat.query_rewriting import standalone
+from conspectus.deferred import dataclass
 from conspectus.engine import Engine
 from conspectus.errors import ConspectusError, InvalidInput
 from conspectus.evals.compare import BY_QUESTION, WINDOWS

@@ -1,11 +1,11 @@
 """Evaluate search for moments of streams."""
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from time import perf_counter
 from typing import TypeAlias
 
+from conspectus.deferred import dataclass
 from conspectus.engine import Engine
 from conspectus.errors import InvalidInput
 from conspectus.evals.datasets import Row, rows, spread

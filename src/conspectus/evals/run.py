@@ -5,11 +5,12 @@ import tempfile
 from collections import defaultdict
 from collections.abc import AsyncIterator, Mapping, Sequence, Set
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import NotRequired, TypeAlias, TypedDict, cast
 
 from conspectus import bootstrap
+from conspectus.deferred import dataclass
 from conspectus.engine import Engine
 from conspectus.errors import InvalidInput
 from conspectus.evals.asked import Asker, read_conversations

@@ -6,11 +6,12 @@ from collections import Counter
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from multiprocessing import get_context
 from typing import Final, TypedDict, cast
 
 from conspectus import bootstrap
+from conspectus.deferred import dataclass
 from conspectus.engine import Engine
 from conspectus.errors import InvalidInput, NotFound
 from conspectus.evals.run import fresh_folder

@@ -1,9 +1,9 @@
 """The text splitter in the format of a knowledge base."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Final
 
+from conspectus.deferred import dataclass
 from conspectus.text.splitter import SplitOptions, split
 from conspectus.text.tokens import ESTIMATORS
 

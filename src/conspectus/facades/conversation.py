@@ -4,11 +4,11 @@ The engine may run in this process or on a server.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 from typing import Any
 
+from conspectus.deferred import dataclass
 from conspectus.engine.any_engine import AnyEngine
 from conspectus.engine.search import MIN_SIMILARITY
 from conspectus.errors import InvalidInput

@@ -7,11 +7,12 @@ and PermissionDenied for what is readable but not allowed.
 import re
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import field
 from datetime import datetime
 from typing import Any, Unpack
 from xml.sax.saxutils import escape, quoteattr
 
+from conspectus.deferred import dataclass
 from conspectus.engine import Engine
 from conspectus.errors import (
     InvalidInput,

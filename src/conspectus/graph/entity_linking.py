@@ -1,9 +1,10 @@
 """Entity linking: choose the node that a mention refers to, by the similarity of names."""
 
 from collections.abc import Iterable, Mapping, Sequence, Set
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Final, Literal
 
+from conspectus.deferred import dataclass
 from conspectus.graph.gazetteer import (
     DIRECTIONS,
     FUNCTION_WORDS,
@@ -51,10 +52,13 @@ class Surroundings:
     usual: Mapping[str, float] = field(default_factory=dict)
 
 
+NO_SURROUNDINGS: Final = Surroundings()
+
+
 def link(
     mention: Mention,
     nodes: Iterable[Node],
-    around: Surroundings = Surroundings(),
+    around: Surroundings = NO_SURROUNDINGS,
     *,
     threshold: float = THRESHOLD,
     base: str = BASE,

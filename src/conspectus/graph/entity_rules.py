@@ -4,10 +4,10 @@ import asyncio
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from itertools import chain
 from typing import Final
 
+from conspectus.deferred import dataclass
 from conspectus.graph.gazetteer import (
     EVENTS,
     FUNCTION_WORDS,

@@ -8,10 +8,11 @@ a name that many passages mention says little about each.
 
 import re
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from math import ceil, sqrt
 from typing import Final, TypeVar
 
+from conspectus.deferred import dataclass
 from conspectus.graph.name_keys import key_of, keys_of
 from conspectus.model.graph import GraphExpansion, Neighbor, Node, Traversal
 from conspectus.model.ids import ChunkId
@@ -82,15 +83,16 @@ class Phrase:
 def phrases(question: str) -> list[Phrase]:
     """Return all phrases of a query that may be a name, longest first."""
     words = [each.span() for each in _WORD.finditer(question)][:MAX_WORDS]
+    lengths = range(min(MAX_NAME_WORDS, len(words)), 0, -1)
+    spans = [(first, first + length) for length in lengths for first in range(len(words) - length + 1)]
+    texts = {(first, last): question[words[first][0] : words[last - 1][1]] for first, last in spans}
+    keys = {span: key_of(text) for span, text in texts.items()}
     found = []
-    for length in range(min(MAX_NAME_WORDS, len(words)), 0, -1):
-        for first in range(len(words) - length + 1):
-            last = first + length
-            text = question[words[first][0] : words[last - 1][1]]
-            key = key_of(text)
-            article = length > 1 and key == key_of(question[words[first + 1][0] : words[last - 1][1]])
-            if len(key) > 1 and key not in _EMPTY and not article:
-                found.append(Phrase(first, last, text, key))
+    for first, last in spans:
+        key = keys[first, last]
+        article = key == keys.get((first + 1, last))
+        if len(key) > 1 and key not in _EMPTY and not article:
+            found.append(Phrase(first, last, texts[first, last], key))
     return found
 
 
@@ -109,25 +111,38 @@ def named(said: Sequence[Phrase], known: Iterable[str]) -> dict[str, Way]:
 
 def names_in(ways: Mapping[int, Way], passages: Sequence[TextPassage]) -> dict[str, Way]:
     """Return the entities in reached passages, each with its best path."""
-    steps = (
-        (key, ways[passage.chunk].on(STEP, spelt))
-        for passage in passages
-        for key, spelt in sorted(passage.names.items())
-    )
-    return best(steps, MAX_NAMES)
+    found: dict[str, Way] = {}
+    last = 0.0, 0
+    for passage in sorted(passages, key=lambda each: _rank(ways[each.chunk].on(STEP))):
+        way = ways[passage.chunk]
+        value = way.value * STEP
+        if value < MIN_VALUE or (len(found) >= MAX_NAMES and last != (value, len(way.through))):
+            break
+        last = value, len(way.through)
+        for key, spelt in passage.names.items():
+            known = found.get(key)
+            # Most names are in a better passage too, and need no path.
+            if known is None or (known.value == value and _rank(way.on(STEP, spelt)) < _rank(known)):
+                found[key] = way.on(STEP, spelt)
+    return best(found.items(), MAX_NAMES)
 
 
 def passages_with(names: Mapping[str, Way], mentioned: Mapping[str, Mentioned]) -> dict[int, Way]:
     """Return the passages that mention reached entities, each with its best path."""
-    steps: list[tuple[int, Way]] = []
+    steps: list[tuple[Way, Iterable[int]]] = []
     for key, where in mentioned.items():
-        about = names[key].on(1.0 / sqrt(max(len(where.about), 1)))
-        beside = names[key].on(MENTION / sqrt(len(where.chunks)))
-        if about.value >= MIN_VALUE:
-            steps += [(int(chunk), about) for chunk in sorted(where.about)]
-        if beside.value >= MIN_VALUE:
-            steps += [(int(chunk), beside) for chunk in where.chunks if chunk not in where.about]
-    return best(steps, MAX_PASSAGES)
+        if where.about:
+            steps.append((names[key].on(1.0 / sqrt(len(where.about))), where.about))
+        steps.append((names[key].on(MENTION / sqrt(len(where.chunks))), where.chunks))
+    found: dict[int, Way] = {}
+    last = Way(0.0)
+    for way, chunks in sorted(steps, key=lambda step: _rank(step[0])):
+        if way.value < MIN_VALUE or (len(found) >= MAX_PASSAGES and way != last):
+            break
+        last = way
+        for chunk in chunks:
+            found.setdefault(chunk, way)
+    return best(found.items(), MAX_PASSAGES)
 
 
 def starts(names: Mapping[str, Way], called: Sequence[tuple[str, Node]]) -> dict[str, Way]:
@@ -232,7 +247,7 @@ async def reached(
             names = names | names_in(frontier, await over.names_of([ChunkId(each) for each in frontier]))
         if not hop:
             more = await _beyond(names, ask.hops, over)
-            names = best([*names.items(), *more.items()], len(names) + len(more))
+            names = best([*names.items(), *more.items()], len(names) + len(more)) if more else names
         found = passages_with(names, await over.passages(list(names))) if names else {}
         fresh = await _into(ways, found, allowed)
         frontier, names = dict(list(fresh.items())[:FRONTIER]), {}

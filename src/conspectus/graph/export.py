@@ -4,13 +4,13 @@ import json
 import math
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 
+from conspectus.deferred import dataclass
 from conspectus.model.graph import Edge, Node
 from conspectus.model.records import Json
 from conspectus.text.clean import graphemes_prefix

@@ -2,7 +2,6 @@
 
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
-from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
 from itertools import pairwise
@@ -11,6 +10,7 @@ from typing import Final
 import ahocorasick
 import regex
 
+from conspectus.deferred import dataclass
 from conspectus.model.graph import ENTITY
 from conspectus.text.late_patterns import regex_pattern
 

@@ -9,12 +9,12 @@ import hashlib
 import math
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
+from conspectus.deferred import dataclass
 from conspectus.errors import InvalidInput
 from conspectus.model.index import TermStatistic
 from conspectus.ports import Floats, Ids, Probe, Vectors
@@ -23,6 +23,8 @@ Analyse: TypeAlias = Callable[[str], Sequence[str]]
 """Splits a text into its terms, in order. Chunks and queries use the same function."""
 
 MAX_OCCURRENCES = 65_535
+AUTHOR_TERMS = 16
+"""Terms that a chunk may have from its author and title, for `Bm25.least`."""
 _SAMPLE = (
     "Searching the 1st naïve café's HTTP_404 parseURL v2.3.1 a@b.example https://x.example/y_z the running"
     " ΣΊΣΥΦΟΣ Straße ёлка المكتبات लड़कियाँ 東京都 ไทย १२ don't C++ 👩‍👩‍👧 1,000.5 __init__ re-open"
@@ -48,6 +50,12 @@ class Bm25:
         """Return k1 · (1 - b + b · length / average): the length-dependent part of the denominator."""
         base, slope = self.norm(average)
         return base + slope * lengths
+
+    def least(self, terms: Sequence[TermStatistic], average: float) -> float:
+        """See `Candidates.least`."""
+        base, slope = self.norm(average)
+        longest = 2 * sum(term.count for term in terms) + AUTHOR_TERMS
+        return (self.k1 + 1.0) / (1.0 + base + slope * longest)
 
     def norm(self, average: float) -> tuple[float, float]:
         """Return the norm of a chunk of length 0, and the increase per term."""

@@ -1,11 +1,12 @@
 """Changes in the records, as the ranges of chunk ids that an index has to read again."""
 
 from collections.abc import AsyncIterator, Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
 
+from conspectus.deferred import dataclass
 from conspectus.errors import InvalidInput
 from conspectus.model.ids import ChunkId
 from conspectus.model.index import Disagreement, IndexedChunk

@@ -11,13 +11,14 @@ import re
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import partial
 from itertools import islice
 from typing import Final
 
 import numpy as np
 
+from conspectus.deferred import dataclass
 from conspectus.errors import (
     ConspectusError,
     LockLost,

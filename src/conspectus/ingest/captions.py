@@ -1,11 +1,12 @@
 """Captions as they come, in any order and more than once, to documents in the order of time."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from datetime import datetime
 from pathlib import PurePosixPath
 from typing import Final, TypedDict
 
+from conspectus.deferred import dataclass
 from conspectus.errors import Conflict, ConspectusError, InvalidInput, UnsupportedContent, as_field
 from conspectus.model.ids import SourceId
 from conspectus.model.records import Document, Metadata, NewDocument, Period, Source, Written

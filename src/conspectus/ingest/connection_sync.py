@@ -13,9 +13,10 @@ moves to another space is added there and then deleted here, in the same run.
 import json
 from collections import Counter
 from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, field, replace
 from typing import Protocol, TypeVar
 
+from conspectus.deferred import dataclass
 from conspectus.errors import Conflict, FetchFailed, InvalidInput, NotFound, UnreadableFile
 from conspectus.ingest.prepare import BATCH_CHARACTERS, BATCH_DOCUMENTS
 from conspectus.model.ids import DocumentId

@@ -3,11 +3,12 @@
 import asyncio
 from collections import deque
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Final, Literal, Protocol
 
 import numpy as np
 
+from conspectus.deferred import dataclass
 from conspectus.errors import InvalidInput, ProviderError, ProviderUnavailable
 from conspectus.model.jobs import RetryPolicy
 from conspectus.model.records import EmbeddingSpace

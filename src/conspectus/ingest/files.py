@@ -3,11 +3,12 @@
 import asyncio
 import re
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from email.message import Message
 from pathlib import Path, PurePath
 from urllib.parse import unquote
 
+from conspectus.deferred import dataclass
 from conspectus.errors import ConspectusError, FetchFailed, InvalidInput, UnsupportedContent
 from conspectus.ingest.prepare import BATCH_CHARACTERS, BATCH_DOCUMENTS
 from conspectus.model.filter import And, Eq, Filter, In

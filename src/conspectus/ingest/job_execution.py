@@ -11,10 +11,11 @@ import time
 import traceback
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import field
 from datetime import timedelta
 from typing import Any, Final, Literal, TypeAlias
 
+from conspectus.deferred import dataclass
 from conspectus.errors import (
     Conflict,
     ConspectusError,

@@ -4,12 +4,13 @@ import shutil
 from collections import Counter
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import TypedDict
 from uuid import uuid4
 
+from conspectus.deferred import dataclass
 from conspectus.errors import UnreadableFile
 from conspectus.ingest.prepare import period
 from conspectus.model.channels import (

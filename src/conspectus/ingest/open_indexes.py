@@ -3,9 +3,10 @@
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Literal
 
+from conspectus.deferred import dataclass
 from conspectus.errors import ConspectusError, IndexReplaced, NotFound, StorageBusy, StorageError
 from conspectus.model.ids import CollectionId
 from conspectus.model.index import IndexUpdate

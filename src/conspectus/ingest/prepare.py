@@ -4,7 +4,7 @@ import asyncio
 import json
 import math
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime
 from itertools import islice
 from typing import Any, TypeAlias, TypeVar
@@ -12,6 +12,7 @@ from uuid import uuid4
 
 import numpy as np
 
+from conspectus.deferred import dataclass
 from conspectus.errors import ConspectusError, InvalidInput, ProviderError, TooLarge, as_field
 from conspectus.ingest.sensitive import Screen, screen_of
 from conspectus.model.channels import NewMessage

@@ -2,12 +2,13 @@
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cache
 from itertools import accumulate
 from types import MappingProxyType
 from typing import Any, Final, Literal, NamedTuple, get_args
 
+from conspectus.deferred import dataclass
 from conspectus.errors import InvalidInput, optional
 from conspectus.model.ids import CollectionId
 from conspectus.model.records import NewDocument

@@ -6,9 +6,10 @@ The text of an item becomes the text of a memory, so that it can be searched; th
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, ClassVar, TypeAlias
 
+from conspectus.deferred import dataclass
 from conspectus.engine.any_engine import AnyEngine
 from conspectus.errors import InvalidInput, NotFound
 from conspectus.integrations.event_loop import Closing, Given, calls_to

@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from datetime import UTC, datetime
 from functools import cache
 from typing import Annotated, Any, Generic, Literal, TypeVar, get_type_hints
@@ -10,6 +10,7 @@ from typing import Annotated, Any, Generic, Literal, TypeVar, get_type_hints
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 from pydantic_core import to_jsonable_python
 
+from conspectus.deferred import dataclass
 from conspectus.engine.any_engine import AnyEngine
 from conspectus.errors import InvalidInput, NotFound
 from conspectus.memory.scopes import GRAPHS, MEMORIES, checked, holds, scope_of

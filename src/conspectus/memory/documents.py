@@ -1,5 +1,6 @@
 """Memories as documents: their metadata, facts, near duplicates and the newest turns."""
 
+import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, replace
 from datetime import datetime, timedelta
@@ -42,7 +43,7 @@ from conspectus.model.memory import (
 from conspectus.model.records import Document, Json, NewDocument
 from conspectus.model.streams import ENTITIES
 from conspectus.model.trust import HIGHEST, Trust, least, least_trusted, origin_in
-from conspectus.ports import CountTokens
+from conspectus.ports import Candidates, CountTokens
 from conspectus.text.analyzer import analyzer_for
 from conspectus.text.clean import graphemes_prefix, sentence_end_before
 from conspectus.text.times import canonical, parse_instant, render, validity
@@ -406,6 +407,17 @@ MIN_SIMILARITY = 0.8
 """Minimum Jaccard similarity of the terms of near duplicates."""
 MAX_CHARACTERS = 4_000
 """Longer texts are not compared: they are rarely repeated, and the comparison is expensive."""
+
+
+def least_score(found: Candidates, terms: int) -> float:
+    """Return the least keyword score of a near duplicate of a query with so many distinct terms.
+
+    It lacks at most a fifth of the terms, here those with the largest weights, and is at most twice as long.
+    """
+    lacking = terms - math.ceil(MIN_SIMILARITY * terms)
+    weights = sorted(term.weight for term in found.terms)
+    # A sum in another order may differ in its last bits.
+    return 0.999 * found.least * sum(weights[: max(len(weights) - lacking, 0)])
 
 
 class NearDuplicates:

@@ -2,11 +2,12 @@
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import fields
 from typing import Final
 
 import regex
 
+from conspectus.deferred import dataclass
 from conspectus.errors import InvalidInput
 from conspectus.graph.name_keys import key_of
 from conspectus.model.checks import Checked

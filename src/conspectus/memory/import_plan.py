@@ -1,10 +1,11 @@
 """Plan an import of memories: new memories, versions of stored memories, and changes."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime
 from typing import Literal
 
+from conspectus.deferred import dataclass
 from conspectus.errors import InvalidInput
 from conspectus.graph.name_keys import key_of
 from conspectus.ingest.prepare import Preparation, describe, prepare

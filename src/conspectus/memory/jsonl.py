@@ -3,11 +3,12 @@
 import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, replace
 from datetime import datetime
 from itertools import pairwise
 from typing import Any, Final, NoReturn, TypeVar
 
+from conspectus.deferred import dataclass
 from conspectus.errors import ConspectusError, InvalidInput, TooLarge
 from conspectus.memory.scopes import checked
 from conspectus.model.graph import Fact

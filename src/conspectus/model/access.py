@@ -1,10 +1,11 @@
 """Users, groups, API keys and grants."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from datetime import datetime
 from typing import Literal, get_args
 
+from conspectus.deferred import dataclass
 from conspectus.model.checks import Checked
 from conspectus.model.ids import LOCAL, NOBODY, CollectionId, GroupId, KeyId, SourceId, UserId
 from conspectus.model.trust import Origin

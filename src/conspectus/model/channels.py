@@ -1,10 +1,11 @@
 """Channels: messages, imports, reply chains, queries and results."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from datetime import datetime
 from typing import ClassVar, Literal, TypedDict, get_args
 
+from conspectus.deferred import dataclass
 from conspectus.model.checks import Checked
 from conspectus.model.query import WindowFormOptions
 from conspectus.model.records import Document, Metadata

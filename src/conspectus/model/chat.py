@@ -1,9 +1,10 @@
 """Chats: requests, the tokens of their parts, and the events of an answer."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, Literal, TypeAlias
 
+from conspectus.deferred import dataclass
 from conspectus.model.checks import Checked
 from conspectus.model.filter import EVERYTHING, Filter
 from conspectus.model.query import EVERYWHERE, QueryContext

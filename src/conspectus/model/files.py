@@ -6,12 +6,12 @@ source is written `%2F`, and a percent sign `%25`; control characters are escape
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 from datetime import datetime
 from itertools import pairwise
 from typing import Final, NamedTuple, TypedDict
 from urllib.parse import unquote
 
+from conspectus.deferred import dataclass
 from conspectus.errors import InvalidInput
 from conspectus.model.filter import EVERYTHING, Filter
 from conspectus.model.ids import DocumentId

@@ -16,10 +16,10 @@ holds for rows where the field is missing.
 import json
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import ClassVar, Literal, TypeAlias, assert_never, cast, get_args
 
+from conspectus.deferred import dataclass
 from conspectus.errors import InvalidInput
 from conspectus.model.checks import Checked, How
 from conspectus.model.records import Document, Json, Period

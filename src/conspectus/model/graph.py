@@ -1,10 +1,11 @@
 """A graph of entities: nodes and dated, weighted edges, and results of reads."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from datetime import datetime
 from typing import Literal, get_args
 
+from conspectus.deferred import dataclass
 from conspectus.model.checks import Checked
 from conspectus.model.records import Mention, Metadata, Source
 

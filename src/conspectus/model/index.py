@@ -1,9 +1,10 @@
 """The data that an index stores, and its status."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Literal, TypeAlias
 
+from conspectus.deferred import dataclass
 from conspectus.model.filter import Row, document_row
 from conspectus.model.ids import ChunkId
 from conspectus.model.records import Change, Chunk, Collection, Document, Kind, Written

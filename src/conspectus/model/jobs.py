@@ -3,11 +3,12 @@
 import asyncio
 import random
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from datetime import datetime
 from pathlib import Path
 from typing import Final, Literal, TypedDict, TypeVar, get_args
 
+from conspectus.deferred import dataclass
 from conspectus.errors import ProviderUnavailable
 from conspectus.model.checks import Checked
 from conspectus.model.ids import CollectionId, JobId, SourceId, UserId

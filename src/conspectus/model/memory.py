@@ -1,10 +1,11 @@
 """Memories of agents: their inputs, scopes, queries and results."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from datetime import datetime
 from typing import ClassVar, Literal, TypedDict, get_args
 
+from conspectus.deferred import dataclass
 from conspectus.model.checks import Checked
 from conspectus.model.filter import Filter
 from conspectus.model.graph import Fact, GraphExpansion

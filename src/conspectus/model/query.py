@@ -1,9 +1,9 @@
 """Queries: their options, their context, and the token budget of a window."""
 
-from dataclasses import dataclass
 from datetime import datetime
 from typing import ClassVar, Literal, TypedDict, get_args
 
+from conspectus.deferred import dataclass
 from conspectus.model.checks import Checked
 from conspectus.model.filter import EVERYTHING, Filter
 from conspectus.model.graph import GraphExpansion

@@ -1,10 +1,11 @@
 """Collections, sources, documents and chunks: one uniform model for every domain."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from datetime import datetime
 from typing import Literal, TypeAlias, TypedDict, get_args
 
+from conspectus.deferred import dataclass
 from conspectus.model.checks import Checked
 from conspectus.model.ids import LOCAL, ChunkId, CollectionId, DocumentId, SourceId, UserId
 from conspectus.model.trust import Origin, Trust

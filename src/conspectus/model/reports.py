@@ -1,10 +1,11 @@
 """Reports of the engine: pages of documents, numbers, checks and imports."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from datetime import datetime
 from typing import Any, Literal, get_args
 
+from conspectus.deferred import dataclass
 from conspectus.model.ids import DocumentId, SourceId
 from conspectus.model.index import Disagreement, IndexStatus
 from conspectus.model.records import Document, Kind, Metadata

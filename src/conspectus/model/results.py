@@ -1,10 +1,11 @@
 """Results of searches: hits with the parts of their scores, and windows with their trace."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from datetime import datetime
 from typing import Literal
 
+from conspectus.deferred import dataclass
 from conspectus.model.access import Role
 from conspectus.model.ids import ChunkId, CollectionId, DocumentId, SourceId, UserId
 from conspectus.model.records import Chunk, Document, EmbeddingSpace

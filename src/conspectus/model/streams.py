@@ -1,10 +1,11 @@
 """Streams of captions: their inputs, queries and results."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from datetime import datetime
 from typing import Literal, TypedDict
 
+from conspectus.deferred import dataclass
 from conspectus.model.checks import Checked
 from conspectus.model.filter import EVERYTHING, Filter
 from conspectus.model.ids import SourceId

@@ -1,10 +1,11 @@
 """Tasks of a task list, their attachments, and results of searches for them."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from datetime import datetime
 from typing import Literal, TypedDict, get_args
 
+from conspectus.deferred import dataclass
 from conspectus.model.results import Outcome
 
 TaskStatus = Literal["pending", "in_progress", "completed"]

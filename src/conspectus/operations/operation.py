@@ -3,11 +3,12 @@
 import inspect
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import MISSING, Field, dataclass, field, fields, is_dataclass
+from dataclasses import MISSING, Field, field, fields, is_dataclass
 from functools import cached_property
 from types import GenericAlias, NoneType
 from typing import Any, Final, Literal, cast, get_args
 
+from conspectus.deferred import dataclass
 from conspectus.engine.any_engine import AnyEngine
 from conspectus.model.checks import hints
 from conspectus.model.memory import Scope

@@ -4,7 +4,7 @@ Imports model.
 """
 
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from datetime import datetime
 from pathlib import Path
 from typing import Protocol, TypeAlias
@@ -12,6 +12,7 @@ from typing import Protocol, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from conspectus.deferred import dataclass
 from conspectus.model.channels import ArchiveKind, ChatArchive
 from conspectus.model.filter import Filter
 from conspectus.model.ids import ChunkId, CollectionId, DocumentId, SourceId, UserId
@@ -73,8 +74,9 @@ class Candidates:
 
     `words` is BM25 (0 where no term matches), `cosine` is NaN where the chunk has no vector or the probe had
     none. `terms` are the query's distinct terms in order of first appearance, `total` the number of live
-    chunks in the index, and `threads` whether any of those is in a thread, whatever the filter. `exact` are
-    the ids of chunks that hold a rare identifier of the query; an index leaves it empty.
+    chunks in the index, and `threads` whether any of those is in a thread, whatever the filter. `least` is
+    what a term of weight 1 adds to `words` at least, if the text is no more than twice as long as the query.
+    `exact` are the ids of chunks that hold a rare identifier of the query; an index leaves it empty.
     """
 
     ids: Ids
@@ -83,6 +85,7 @@ class Candidates:
     terms: tuple[TermStatistic, ...]
     total: int
     threads: bool
+    least: float
     exact: Ids = field(default_factory=lambda: np.zeros(0, np.int64))
 
 

@@ -1,9 +1,9 @@
 """The ports of chat models, and of their answers while they are made."""
 
 from collections.abc import AsyncGenerator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Protocol
 
+from conspectus.deferred import dataclass
 from conspectus.model.chat import Delta, ModelOptions, ToolCall, Usage
 from conspectus.model.ids import UserId
 from conspectus.model.results import Message

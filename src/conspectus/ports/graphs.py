@@ -1,10 +1,11 @@
 """The ports of the graph: nodes and edges, names that passages mention, and what finds names in texts."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from datetime import datetime
 from typing import Protocol
 
+from conspectus.deferred import dataclass
 from conspectus.model.graph import (
     Edge,
     EdgePage,

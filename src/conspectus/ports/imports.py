@@ -1,10 +1,11 @@
 """The port to stores of other products, and what their records become here."""
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 from datetime import datetime
 from typing import Final, TypeAlias
 
+from conspectus.deferred import dataclass
 from conspectus.model.memory import NewMemory, Scope
 from conspectus.model.records import NewDocument
 

@@ -1,10 +1,10 @@
 """Storage of memories besides Records: their order, past versions, and retention."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Protocol
 
+from conspectus.deferred import dataclass
 from conspectus.model.filter import Filter
 from conspectus.model.ids import CollectionId, DocumentId, JobId, SourceId
 from conspectus.model.memory import ChangesSince, MemoryReceipt, MemoryStats, Retention

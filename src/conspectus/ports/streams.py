@@ -1,10 +1,10 @@
 """Ports of streams: timelines of captions, files of captions, alerts and summaries."""
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Final, Protocol, TypeAlias
 
+from conspectus.deferred import dataclass
 from conspectus.model.ids import DocumentId, SourceId, UserId
 from conspectus.model.records import Document, EmbeddingSpace, Kind, Metadata, Period
 from conspectus.model.streams import Alert, CaptionTrack, DeliveryState

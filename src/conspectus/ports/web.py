@@ -1,9 +1,10 @@
 """The ports to the outside: fetching, parsing, reranking, and stores to sync with."""
 
 from collections.abc import AsyncIterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Protocol, runtime_checkable
 
+from conspectus.deferred import dataclass
 from conspectus.model.jobs import ConnectorEntry, Listing
 from conspectus.model.records import NewDocument
 

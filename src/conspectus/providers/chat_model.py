@@ -5,10 +5,10 @@ import importlib
 import re
 from collections.abc import AsyncGenerator, AsyncIterator, Iterator, Mapping, Sequence
 from contextlib import AsyncExitStack, aclosing, asynccontextmanager, contextmanager
-from dataclasses import dataclass
 from importlib.util import find_spec
 from typing import Any, Final, TypeAlias
 
+from conspectus.deferred import dataclass
 from conspectus.errors import (
     ChatAuthFailed,
     ChatBadAnswer,

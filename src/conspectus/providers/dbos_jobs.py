@@ -14,7 +14,6 @@ import logging
 import threading
 import time
 from collections.abc import Callable, Coroutine
-from dataclasses import dataclass
 from functools import partial
 from typing import Any, Final, TypeVar
 
@@ -23,6 +22,7 @@ from dbos._migration import ensure_dbos_schema, run_dbos_migrations, should_migr
 from sqlalchemy import Engine, create_engine, make_url
 from sqlalchemy.exc import SQLAlchemyError
 
+from conspectus.deferred import dataclass
 from conspectus.errors import StorageError
 from conspectus.model.ids import JobId
 from conspectus.ports.jobs import Run, Turns

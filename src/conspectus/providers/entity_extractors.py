@@ -9,11 +9,11 @@ import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import aclosing
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any, Final, TypeAlias
 
+from conspectus.deferred import dataclass
 from conspectus.errors import ChatBadAnswer, InvalidInput, optional
 from conspectus.model.chat import Delta
 from conspectus.model.records import Mention

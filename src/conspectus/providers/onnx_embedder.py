@@ -13,7 +13,6 @@ import unicodedata
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
 from hashlib import blake2b
 from importlib import resources, util
 from importlib.resources.abc import Traversable
@@ -26,6 +25,7 @@ import onnxruntime
 from numpy.typing import NDArray
 from tokenizers import Tokenizer
 
+from conspectus.deferred import dataclass
 from conspectus.errors import MissingExtra, optional
 from conspectus.model.records import EmbeddingSpace
 from conspectus.ports import Vectors

@@ -5,7 +5,6 @@ import json
 import logging
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from functools import partial
@@ -14,6 +13,7 @@ from typing import Any, Final, Literal, TypeAlias
 
 import numpy as np
 
+from conspectus.deferred import dataclass
 from conspectus.errors import ConspectusError, InvalidInput, ProviderError, ProviderUnavailable, optional
 from conspectus.model.jobs import EmbeddingRequest, RequestKind
 from conspectus.model.records import EmbeddingSpace

@@ -3,13 +3,14 @@
 from collections.abc import Sequence
 from typing import Any
 
-from sqlalchemy import Connection, Row, delete, select
+from sqlalchemy import Connection, Row, bindparam, delete, select
 
 from conspectus.errors import NotFound
 from conspectus.model.ids import CollectionId, SourceId, UserId
 from conspectus.model.results import Feedback, FeedbackPage
 from conspectus.ports import Judgment
 from conspectus.records.core.changes import ChangeRange, append
+from conspectus.records.core.dialects import plain_rows
 from conspectus.records.core.rows import (
     IDS,
     NO_CHUNK,
@@ -19,7 +20,7 @@ from conspectus.records.core.rows import (
     rows_in,
     run_in,
 )
-from conspectus.records.core.transactions import Locks, SqlStore, reading, row_of, writing
+from conspectus.records.core.transactions import Locks, SqlStore, cached, reading, row_of, writing
 from conspectus.records.tables.core import chunks, documents, feedback, users
 from conspectus.text.times import from_microseconds
 
@@ -39,6 +40,7 @@ _COLUMNS = (
 )
 _WHOLE = select(*_COLUMNS).select_from(_JOINED)
 _JUDGED = (feedback.c.chunk, feedback.c.user, feedback.c.query, feedback.c.used)
+_ANY = select(feedback.c.id).where(feedback.c.collection == bindparam("of")).limit(1)
 _NEWEST = (feedback.c.created.desc(), feedback.c.id.desc())
 
 
@@ -95,6 +97,10 @@ def _delete(connection: Connection, wanted: str) -> bool:
     return bool(collections)
 
 
+def _has_any(connection: Connection, collection: CollectionId) -> bool:
+    return bool(plain_rows(connection, _ANY, {"of": collection}))
+
+
 def _judgments(connection: Connection, collection: CollectionId, *, limit: int) -> Sequence[Judgment]:
     chosen = select(*_JUDGED, feedback.c.space, feedback.c.vector)
     chosen = chosen.where(feedback.c.collection == collection).order_by(*_NEWEST).limit(limit)
@@ -134,5 +140,10 @@ class SqlFeedback(SqlStore):
     add = writing(_add, locks=lambda given, **_: _locks(given))
     get = reading(_get)
     delete = writing(_delete, rows=feedback)
-    judgments = reading(_judgments)
     list = reading(_page)
+    _has_any = cached(_has_any, single=True)
+    _judgments = reading(_judgments)
+
+    async def judgments(self, collection: CollectionId, *, limit: int) -> Sequence[Judgment]:
+        """Return the newest; after each write, whether there are any is read without a thread."""
+        return await self._judgments(collection, limit=limit) if await self._has_any(collection) else []

@@ -36,7 +36,7 @@ from conspectus.model.memory import (
 from conspectus.model.records import Document, Metadata, Source, SourceKind
 from conspectus.ports.memories import HomeSpan, StoredRetention
 from conspectus.records.core.collections import state
-from conspectus.records.core.dialects import as_list, given, kind_of
+from conspectus.records.core.dialects import as_list, given, kind_of, plain_rows
 from conspectus.records.core.filters import Condition, compile_filter
 from conspectus.records.core.reads import texts_of, with_texts
 from conspectus.records.core.rows import (
@@ -89,6 +89,7 @@ _SIZES = select(
     func.coalesce(func.sum(documents.c.chunks), 0).label("chunks"),
 ).where(_WHOLE)
 _NAMES = select(documents.c.id).where(_WHOLE)
+_VERSION = select(documents.c.number).where(documents.c.collection == bindparam("of"), VERSIONED).limit(1)
 _VECTORS = (
     select(func.count())
     .select_from(
@@ -353,8 +354,7 @@ def _since(connection: Connection, sources: Sequence[SourceId], instant: datetim
 
 
 def _has_versions(connection: Connection, collection: CollectionId) -> bool:
-    chosen = select(documents.c.number).where(documents.c.collection == collection, VERSIONED)
-    return connection.execute(chosen.limit(1)).first() is not None
+    return bool(plain_rows(connection, _VERSION, {"of": collection}))
 
 
 def _put_retention(connection: Connection, rule: StoredRetention) -> None:
@@ -414,7 +414,7 @@ class SqlMemories(SqlStore):
     totals = reading(_totals)
     versions = reading(_versions)
     since = reading(_since)
-    has_versions = reading(_has_versions)
+    has_versions = cached(_has_versions, single=True)
 
     _forget = writing(
         forget,

@@ -219,7 +219,7 @@ class SqlRecords(SqlStore):
     )
     delete = writing(deletion.delete_documents, rows=documents)
     fail = writing(embeddings.fail, rows=documents)
-    documents = reading(reads.documents_by_id)
+    documents = cached_rows(reads.documents_by_id)
     list = reading(reads.list_documents)
     list_by_key = reading(reads.list_by_key)
     count = reading(reads.count_documents)

@@ -3,9 +3,10 @@
 import asyncio
 import math
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import groupby, islice, zip_longest
 
+from conspectus.deferred import dataclass
 from conspectus.model.channels import ANSWERS, REPLY_TO
 from conspectus.model.filter import Filter, document_row, matches
 from conspectus.model.ids import DocumentId

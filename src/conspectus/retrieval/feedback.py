@@ -2,12 +2,12 @@
 
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
 
 import numpy as np
 
+from conspectus.deferred import dataclass
 from conspectus.model.ids import UserId
 from conspectus.model.records import EmbeddingSpace, StoredChunk
 from conspectus.model.results import Feedback

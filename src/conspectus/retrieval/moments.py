@@ -8,11 +8,12 @@ alternatives scored worse.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from math import nan
 
 import numpy as np
 from numpy.typing import NDArray
+
+from conspectus.deferred import dataclass
 
 Floats = NDArray[np.float64]
 Places = NDArray[np.intp]

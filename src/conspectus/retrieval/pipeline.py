@@ -6,14 +6,15 @@ BM25 score that is reached, the best cosine, and how well the best passages cove
 
 import math
 import re
-from collections.abc import Mapping, Sequence, Set
-from dataclasses import dataclass, replace
-from itertools import groupby, pairwise
+from collections.abc import Iterable, Mapping, Sequence, Set
+from dataclasses import replace
+from itertools import chain, groupby, pairwise
 from time import perf_counter
 from typing import Final, NamedTuple
 
 import numpy as np
 
+from conspectus.deferred import dataclass
 from conspectus.errors import InvalidInput, ProviderError, StorageBusy, TooLarge, require_range
 from conspectus.model.filter import Filter, with_min_trust
 from conspectus.model.graph import GraphExpansion
@@ -316,8 +317,9 @@ def _selected(
     above = [hit for hit in hits if KEPT_BY_THREAD in hit.parts or not _below(hit, plan.min_similarity)]
     best = above[: query.limit] + [hit for hit in above[query.limit :] if hit.chunk.id in also]
     read = [Passage(hit.document.title, hit.chunk.text) for hit in best[:READ]]
-    seen = (f"{row.document.title} {row.chunk.text}" for row in ranked.rows.values())
-    known = signals(query.query, ranked.candidates, read, seen=" ".join(seen)) if best else {}
+    rows = chain([ranked.rows[hit.chunk.id] for hit in best], ranked.rows.values())
+    seen = (f"{row.document.title} {row.chunk.text}" for row in rows)
+    known = signals(query.query, ranked.candidates, read, seen=seen) if best else {}
     return Retrieval(
         outcome="found" if best else "no_match",
         hits=tuple(best),
@@ -429,18 +431,19 @@ def probability(values: Mapping[str, float]) -> float:
     return 1.0 / (1.0 + math.exp(min(max(-odds, -50.0), 50.0)))
 
 
-def signals(query: str, found: Candidates, best: Sequence[Passage], *, seen: str) -> dict[str, float]:
+def signals(query: str, found: Candidates, best: Sequence[Passage], seen: Iterable[str]) -> dict[str, float]:
     """Return the available signals of a search by name.
 
-    A term that is not in the text that was `seen` counts as if no chunk had it: otherwise the confidence
+    A term that is in no text that was `seen` counts as if no chunk had it: otherwise the confidence
     would show whether hidden texts hold a word.
     """
     cosine = float(np.fmax.reduce(found.cosine, initial=-1.0))
-    texts = [_normalized(_WORD.findall(f"{each.title} {each.text}")) for each in best[:READ]]
+    # No phrase and no term reaches over the end of a line.
+    texts = "\n".join(_normalized(_WORD.findall(f"{each.title} {each.text}")) for each in best[:READ])
     words = _WORD.findall(query)[:MAX_QUERY_WORDS]
     return {
         **({"best_cosine": cosine} if cosine > -1.0 else {}),
-        **_covered(_limited_to_text(found, seen.casefold()), float(found.words.max(initial=0.0)), texts),
+        **_covered(_limited_to_texts(found, seen), float(found.words.max(initial=0.0)), texts),
         **_held("pairs", _pairs(words, maximum=0), texts),
         **_held("pairs_with_one_stop_word", _pairs(words, maximum=1), texts),
         **_held("names", _names(words), texts),
@@ -448,27 +451,33 @@ def signals(query: str, found: Candidates, best: Sequence[Passage], *, seen: str
     }
 
 
-def _limited_to_text(found: Candidates, seen: str) -> list[TermStatistic]:
+def _limited_to_texts(found: Candidates, seen: Iterable[str]) -> list[TermStatistic]:
     absent = math.log(1.0 + (found.total + 0.5) / 0.5)
-    return [each if each.term in seen else replace(each, documents=0, idf=absent) for each in found.terms]
+    missing = {each.term for each in found.terms if each.documents}
+    for text in seen:
+        folded = _folded(text)
+        missing = {each for each in missing if each not in folded}
+        if not missing:
+            break
+    return [replace(each, documents=0, idf=absent) if each.term in missing else each for each in found.terms]
 
 
-def _covered(terms: Sequence[TermStatistic], best: float, texts: Sequence[str]) -> dict[str, float]:
+def _covered(terms: Sequence[TermStatistic], best: float, texts: str) -> dict[str, float]:
     """Return the reached share of the possible BM25 score, and the share of idf found in the texts."""
     whole = sum(each.idf for each in terms)
     if not whole:
         return {}
     reached = best / sum(each.weight for each in terms)
-    covered = sum(each.idf for each in terms if any(each.term in text for text in texts))
+    covered = sum(each.idf for each in terms if each.term in texts)
     return {
         "bm25_reached": math.log(0.05 + reached),
         "terms_covered": covered / whole,
     }
 
 
-def _held(name: str, phrases: Set[str], texts: Sequence[str]) -> dict[str, float]:
+def _held(name: str, phrases: Set[str], texts: str) -> dict[str, float]:
     """Return the share of the wanted phrases found in any text; empty if none are wanted."""
-    held = sum(any(f" {each} " in text for text in texts) for each in phrases)
+    held = sum(f" {each} " in texts for each in phrases)
     return {name: held / len(phrases)} if phrases else {}
 
 
@@ -500,7 +509,12 @@ def _titles(words: Sequence[str], best: Sequence[Passage]) -> int:
 
 
 def _normalized(words: Sequence[str]) -> str:
-    return f" {' '.join(words)} ".casefold()
+    return _folded(f" {' '.join(words)} ")
+
+
+def _folded(text: str) -> str:
+    # `casefold` is slower even where it does the same.
+    return text.lower() if text.isascii() else text.casefold()
 
 
 CONSTANT = 60

@@ -2,11 +2,12 @@
 
 import re
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Final, TypeAlias
 
 import numpy as np
 
+from conspectus.deferred import dataclass
 from conspectus.errors import ProviderError
 from conspectus.graph.expansion import GraphCandidates, Reached, Way, reached
 from conspectus.model.filter import Filter
@@ -114,7 +115,7 @@ class Ranked:
     @property
     def in_order(self) -> list[StoredChunk]:
         """The rows in the order of the candidates."""
-        return [self.rows[int(each)] for each in self.candidates.ids]
+        return [self.rows[each] for each in self.candidates.ids.tolist()]
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,13 +8,13 @@ raw similarity only. Every boost returns one share for each candidate, in the or
 import math
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import fields, replace
 from datetime import datetime
-from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
+from conspectus.deferred import dataclass
 from conspectus.errors import InvalidInput
 from conspectus.model.ids import SourceId
 from conspectus.model.records import Document, EmbeddingSpace, Period
@@ -33,7 +33,6 @@ ROLE = 0.1
 BEST_OF_THREAD = 3
 
 _WORD = re.compile(r"\w+")
-_LETTER = re.compile(r"[^\W_]")
 _ROLES = (["user"], ["assistant"], ["system"], ["tool"], ["agent"], ["bot"], ["human"], ["ai"])
 _NO_NAMES = frozenset().union(*STOP_WORDS.values(), *_ROLES)
 _QUESTION_MARKS = frozenset("?\uff1f\u061f\u037e")
@@ -104,7 +103,7 @@ def from_question_before(
     shares = np.zeros(len(scores))
     if not len(scores) or not len(links):
         return shares
-    first, second = _places(ids, np.unique(links, axis=0)).T
+    first, second = _distinct(_places(ids, links), len(ids))
     above = np.maximum(scores - np.median(scores), 0.0)
     for asking, answering in zip(first.tolist(), second.tolist(), strict=True):
         if authors[asking] != authors[answering] and asks(texts[asking]):
@@ -119,8 +118,10 @@ def from_role(roles: Sequence[str | None], *, role: str = "user", weight: float 
 
 def asks(text: str) -> bool:
     """Return whether a text ends with a question."""
-    last = max(map(text.rfind, _QUESTION_MARKS))
-    return last >= 0 and not _LETTER.search(text, last)
+    for each in reversed(text):
+        if each in _QUESTION_MARKS or each.isalnum():
+            return not each.isalnum()
+    return False
 
 
 def _words(text: str) -> list[str]:
@@ -149,15 +150,12 @@ def from_neighbors(scores: Floats, ids: Ids, links: Ids, *, weight: float = NEIG
     rank among texts with typical neighbors. With two neighbors, a share is at most twice the weight times the
     range of scores, positive or negative.
     """
-    shares = np.zeros(len(scores))
     if not len(scores) or not len(links):
-        return shares
-    above = scores - np.median(scores)
-    pairs = np.unique(np.sort(links, axis=1), axis=0)
-    first, second = _places(ids, pairs).T
-    np.add.at(shares, first, weight * above[second])
-    np.add.at(shares, second, weight * above[first])
-    return shares
+        return np.zeros(len(scores))
+    first, second = _distinct(np.sort(_places(ids, links), axis=1), len(ids))
+    one, other = np.concatenate((first, second)), np.concatenate((second, first))
+    shares = np.bincount(one, weight * (scores - np.median(scores))[other], len(scores))
+    return np.asarray(shares, np.float64)
 
 
 def from_exchange(
@@ -213,6 +211,11 @@ def _places(ids: Ids, pairs: Ids) -> Ids:
     found = (ids[places] == pairs).all(axis=1) & (pairs[:, 0] != pairs[:, 1])
     known: Ids = places[found]
     return known
+
+
+def _distinct(places: Ids, number: int) -> tuple[Ids, Ids]:
+    """Return both columns of the distinct pairs of positions below a number, in order."""
+    return np.divmod(np.unique(places[:, 0] * number + places[:, 1]), number)
 
 
 BEST = 10
@@ -438,7 +441,7 @@ class Product:
     fusion: FusionProfile | None = None
 
 
-Profile: TypeAlias = Sum | Product
+Profile = Sum | Product
 
 PLAIN = Sum(
     people=Weights(), assistant=Weights(neighbors=0.15, role=0.2, question=0.0, reply=0.0), hours=24.0

@@ -9,11 +9,11 @@ import codecs
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from itertools import pairwise
 
 import chardet
 
+from conspectus.deferred import dataclass
 from conspectus.errors import UnreadableFile, UnsupportedContent
 
 SAMPLE_BYTES = 200_000

@@ -5,7 +5,6 @@ import sqlite3
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from pathlib import Path
@@ -15,6 +14,7 @@ from typing import Any, Final, TypeAlias
 
 import numpy as np
 
+from conspectus.deferred import dataclass
 from conspectus.errors import ConspectusError, InvalidInput, UnreadableFile, optional
 from conspectus.model.memory import NewMemory, Scope
 from conspectus.model.records import NewDocument

@@ -2,12 +2,12 @@
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
 from pathlib import Path
 from typing import Final, TypeAlias
 
+from conspectus.deferred import dataclass
 from conspectus.model.graph import Fact
 from conspectus.model.memory import NewMemory, Scope
 from conspectus.ports.imports import ForeignReader, ForeignRecord, LeftOut

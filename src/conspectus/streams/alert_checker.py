@@ -5,13 +5,13 @@ import logging
 import time
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence, Set
 from contextlib import suppress
-from dataclasses import dataclass
 from datetime import timedelta
 from itertools import groupby
 from typing import Final
 
 import numpy as np
 
+from conspectus.deferred import dataclass
 from conspectus.errors import ConspectusError, FetchFailed, InvalidInput, ProviderError, ProviderUnavailable
 from conspectus.model.filter import Filter, document_row, matches
 from conspectus.model.ids import ChunkId

@@ -6,7 +6,6 @@ import math
 from bisect import bisect_right
 from collections import Counter, defaultdict
 from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Final, NoReturn, TypeAlias, TypeVar
 
@@ -14,6 +13,7 @@ import numpy as np
 import regex
 from numpy.typing import NDArray
 
+from conspectus.deferred import dataclass
 from conspectus.errors import ChatTooLong, Conflict, InvalidInput, TooLarge, optional
 from conspectus.model.ids import DocumentId
 from conspectus.model.records import Metadata

@@ -3,10 +3,11 @@
 import json
 import logging
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import fields, replace
 from datetime import datetime
 from typing import Any, Final
 
+from conspectus.deferred import dataclass
 from conspectus.errors import (
     ChatAuthFailed,
     ChatError,

@@ -8,9 +8,9 @@ model = ScriptedChatModel(["Pa", "ris"], hangs=True, after=1)
 
 import asyncio
 from collections.abc import AsyncGenerator, Callable, Sequence
-from dataclasses import dataclass
 from typing import TypeAlias
 
+from conspectus.deferred import dataclass
 from conspectus.errors import ChatError, InvalidInput
 from conspectus.model.chat import Delta, ModelOptions, ToolCall, Turn, Usage
 from conspectus.model.results import Message

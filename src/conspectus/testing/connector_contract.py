@@ -2,12 +2,13 @@
 
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import PurePosixPath
 from typing import Protocol
 
 import pytest
 
+from conspectus.deferred import dataclass
 from conspectus.errors import NotFound
 from conspectus.model.jobs import ConnectorEntry, Listing
 from conspectus.ports.web import Connector

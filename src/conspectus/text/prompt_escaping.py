@@ -2,11 +2,11 @@
 
 import unicodedata
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from itertools import pairwise
 
 import regex
 
+from conspectus.deferred import dataclass
 from conspectus.text.late_patterns import regex_pattern
 
 RETRIEVED = "retrieved"

@@ -3,11 +3,11 @@
 import math
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta, tzinfo
 from typing import Final
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
+from conspectus.deferred import dataclass
 from conspectus.errors import InvalidInput, RecordsDamaged, as_field
 from conspectus.model.records import Period, Source
 from conspectus.model.streams import ORIGIN, ZONE

@@ -5,13 +5,13 @@ no other interpretation leads to another host. Ambiguous addresses are rejected.
 """
 
 import re
-from dataclasses import dataclass
 from ipaddress import IPv4Address, IPv6Address
 from typing import TypeAlias
 from urllib.parse import urljoin
 
 from pydantic_core import Url as WhatwgUrl
 
+from conspectus.deferred import dataclass
 from conspectus.errors import InvalidInput
 from conspectus.text.late_patterns import re_pattern
 

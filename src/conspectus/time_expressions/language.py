@@ -2,10 +2,10 @@
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Final, Literal
 
+from conspectus.deferred import dataclass
 from conspectus.text.analyzer import STOP_WORDS
 from conspectus.text.late_patterns import re_pattern
 

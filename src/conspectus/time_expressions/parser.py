@@ -1,12 +1,13 @@
 """Parse the time expression of a query: a range of the stream, and the text left to search for."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import date, datetime
 from itertools import islice, pairwise
 from types import MappingProxyType
 from typing import Final
 
+from conspectus.deferred import dataclass
 from conspectus.text.times import timecode
 from conspectus.time_expressions.fractions import PartReader
 from conspectus.time_expressions.language import (

@@ -1,9 +1,10 @@
 """Points in time on a stream's clock: a time of day, a position, or a calendar day."""
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import UTC, date, datetime, time, timedelta
 from typing import Final, Literal
 
+from conspectus.deferred import dataclass
 from conspectus.errors import InvalidInput
 from conspectus.text.times import EPOCH, StreamClock, parse_instant
 from conspectus.time_expressions.language import DAY, HOUR, MINUTE, SECOND, AmountReader, Language, Words

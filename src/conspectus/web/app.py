@@ -4,7 +4,6 @@ import asyncio
 import logging
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from importlib.metadata import version
@@ -20,6 +19,7 @@ from starlette.routing import Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from structlog.typing import FilteringBoundLogger
 
+from conspectus.deferred import dataclass
 from conspectus.engine import Engine
 from conspectus.errors import ConspectusError, optional
 from conspectus.mcp.tool import PATH as MODELS
@@ -91,7 +91,8 @@ def application(
     """
     chosen_log = log or logger(settings.log_level)
     readiness = Readiness(engine, chosen_log)
-    metrics = Metrics(version("conspectus"), counted)
+    installed = version("conspectus")
+    metrics = Metrics(installed, counted)
     sharing = None if engine.chat_registry is None else ChatHandover(engine.chat_registry, chosen_log)
     chats = ChatStreams(settings, chosen_log, report=metrics.chats.set, sharing=sharing)
     listeners, endings = Listeners(settings, chosen_log), IdempotencyOutbox(engine.idempotency)
@@ -101,7 +102,7 @@ def application(
         readiness.when_stopping(each.stop)
     app = Application(
         title="Conspectus",
-        version=version("conspectus"),
+        version=installed,
         description="The context engine for language models: find, rank, pack and explain context.",
         **WITHOUT,
         generate_unique_id_function=operation,

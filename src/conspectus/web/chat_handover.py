@@ -8,12 +8,13 @@ process.
 import asyncio
 from collections.abc import AsyncGenerator, Callable
 from contextlib import ExitStack, aclosing
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Final
 
 from starlette.types import Receive, Scope, Send
 from structlog.typing import FilteringBoundLogger
 
+from conspectus.deferred import dataclass
 from conspectus.errors import NotFound, Overloaded, StorageError
 from conspectus.model.access import Person
 from conspectus.model.chat import ChatEvent, Failure

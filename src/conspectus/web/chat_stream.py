@@ -4,7 +4,6 @@ import asyncio
 from collections import deque
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator, Sequence
 from contextlib import aclosing, asynccontextmanager, contextmanager
-from dataclasses import dataclass
 from itertools import islice
 from typing import Final
 from uuid import uuid4
@@ -12,6 +11,7 @@ from uuid import uuid4
 from starlette.types import Receive
 from structlog.typing import FilteringBoundLogger
 
+from conspectus.deferred import dataclass
 from conspectus.model.chat import ChatEvent, ChatSource, Delta, Failure, Sources
 from conspectus.model.ids import UserId
 from conspectus.web.logs import fault_facts

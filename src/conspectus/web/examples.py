@@ -6,8 +6,10 @@ the schema, or is made from its type. So a new route has examples at once.
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, Final
+
+from conspectus.deferred import dataclass
 
 Schema = Mapping[str, Any]
 NOW: Final = "2026-03-02T08:00:00Z"

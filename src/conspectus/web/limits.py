@@ -5,12 +5,12 @@ import time
 from collections import Counter, OrderedDict
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
 from typing import Final
 
 from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from conspectus.deferred import dataclass
 from conspectus.errors import Overloaded, RateLimited, TooLarge, WriteOutcomeUnknown
 from conspectus.mcp.tool import PATH as MODELS
 from conspectus.model.access import Person

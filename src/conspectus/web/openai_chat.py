@@ -3,11 +3,11 @@
 import json
 import time
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from starlette.types import Receive
 
+from conspectus.deferred import dataclass
 from conspectus.model.chat import ChatEvent, Citations, Delta, Failure, Sources, ToolCall, Usage
 from conspectus.web.chat_stream import LEFT, ChatStream
 from conspectus.web.operation_schemas import answer_of

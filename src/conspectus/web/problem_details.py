@@ -4,7 +4,7 @@ import json
 import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from http import HTTPStatus
 from typing import Any, NoReturn
 
@@ -15,6 +15,7 @@ from starlette.routing import BaseRoute, Match
 from starlette.types import Scope
 
 from conspectus import errors
+from conspectus.deferred import dataclass
 from conspectus.errors import ChatError, ConspectusError, InvalidInput, StorageError, WriteOutcomeUnknown
 from conspectus.model.chat import Failure
 from conspectus.ports.jobs import Commits

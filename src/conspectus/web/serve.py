@@ -6,7 +6,6 @@ import socket
 import threading
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager, closing, contextmanager
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
@@ -16,6 +15,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from structlog.typing import FilteringBoundLogger
 
 from conspectus import bootstrap
+from conspectus.deferred import dataclass
 from conspectus.engine import Engine
 from conspectus.engine.engine import start_work, watch_work
 from conspectus.errors import InvalidInput

@@ -6,10 +6,11 @@ server has ended. It writes its state, and once a second a heartbeat.
 
 import json
 import sys
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from pathlib import Path
 from typing import Final
 
+from conspectus.deferred import dataclass
 from conspectus.settings import Settings
 
 SERVING: Final = b"serving\n"

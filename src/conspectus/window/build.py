@@ -1,12 +1,13 @@
 """Build a context window from hits: pack, render, cite, explain, and divide the budget into parts."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from datetime import tzinfo
 from functools import cache, partial
 from itertools import pairwise
 from typing import Any, TypeVar, cast
 
+from conspectus.deferred import dataclass
 from conspectus.errors import InvalidInput
 from conspectus.model.query import Budget, WindowForm, WindowFormOptions
 from conspectus.model.results import (

@@ -2,9 +2,10 @@
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
 
+from conspectus.deferred import dataclass
 from conspectus.model.results import Hit, QueryTerms
 from conspectus.text.analyzer import Analyzer
 from conspectus.text.clean import graphemes_prefix, next_border, sentence_end_before, sentences

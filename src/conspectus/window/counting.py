@@ -2,9 +2,9 @@
 
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Final
 
+from conspectus.deferred import dataclass
 from conspectus.model.records import Chunk
 from conspectus.window.render import Rendered, Renderer
 

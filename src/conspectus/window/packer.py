@@ -3,9 +3,10 @@
 from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import cached_property
 
+from conspectus.deferred import dataclass
 from conspectus.model.results import CachePlan, Hit
 from conspectus.text.hashing import content_hash
 from conspectus.window.cost_estimate import MIN_TEXT, Estimator

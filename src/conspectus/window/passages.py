@@ -3,11 +3,12 @@
 import re
 from bisect import bisect, insort
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta, tzinfo
 from operator import attrgetter
 from typing import Final
 
+from conspectus.deferred import dataclass
 from conspectus.model.channels import REPLY_TO
 from conspectus.model.records import Document
 from conspectus.model.results import Hit, ThreadOutline

@@ -10,10 +10,11 @@ import json
 import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import UTC, time
 from types import MappingProxyType
 
+from conspectus.deferred import dataclass
 from conspectus.errors import InvalidInput
 from conspectus.model.records import Document
 from conspectus.model.results import Message

@@ -5,10 +5,11 @@ What stood in the window stays byte for byte at its place, new passages are appe
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from itertools import chain
 from typing import Final
 
+from conspectus.deferred import dataclass
 from conspectus.errors import InvalidInput
 from conspectus.model.records import StoredChunk
 from conspectus.model.results import BreakReason, CacheBreak, CachePlan, Hit

@@ -1,5 +1,6 @@
 """Confidence: the signals of a search, the probability they give, and the minimum."""
 
+import math
 from dataclasses import replace
 
 import numpy as np
@@ -32,12 +33,13 @@ async def engine(tmp_path: object) -> Engine:
 def _found(cosine: float, words: float) -> Candidates:
     terms = (TermStatistic("castl", 1, 2.0), TermStatistic("moat", 3, 1.0))
     ids = np.array([1, 2], dtype=np.int64)
-    return Candidates(ids, np.array([words, 0.0]), np.array([cosine, np.nan]), terms, 10, threads=False)
+    scores = np.array([words, 0.0]), np.array([cosine, np.nan])
+    return Candidates(ids, *scores, terms, 10, threads=False, least=0.0)
 
 
 def test_signals_tell_what_the_best_passages_cover() -> None:
     best = [Passage("Bodiam Castle (Sussex)", "Bodiam Castle has a wide moat.")]
-    told = signals("Is the wide moat at Bodiam Castle deep", _found(0.5, 3.0), best, seen=best[0].text)
+    told = signals("Is the wide moat at Bodiam Castle deep", _found(0.5, 3.0), best, seen=[best[0].text])
     assert told["best_cosine"] == 0.5
     assert told["terms_covered"] == pytest.approx(1.0)
     assert told["pairs"] == pytest.approx(2 / 3)
@@ -46,7 +48,7 @@ def test_signals_tell_what_the_best_passages_cover() -> None:
 
 
 def test_a_word_inside_another_is_no_name() -> None:
-    told = signals("about Ann", _found(0.5, 3.0), [Passage("", "An annual meeting")], seen="")
+    told = signals("about Ann", _found(0.5, 3.0), [Passage("", "An annual meeting")], seen=[])
     assert told["names"] == 0.0
 
 
@@ -54,16 +56,16 @@ def test_a_word_that_only_hidden_texts_hold_is_as_one_that_none_holds() -> None:
     best = [Passage("Bodiam", "A castle.")]
     hidden, nowhere = (
         replace(_found(0.5, 3.0), terms=(TermStatistic("castl", 1, 2.0), TermStatistic("moat", *known)))
-        for known in ((3, 1.0), (0, 3.09))
+        for known in ((3, 1.0), (0, math.log(22.0)))
     )
-    told = signals("castle moat", hidden, best, seen="A castle.")
-    assert told == signals("castle moat", nowhere, best, seen="A castle.")
-    assert told != signals("castle moat", hidden, best, seen="A castle without a moat.")
+    told = signals("castle moat", hidden, best, seen=["A castle."])
+    assert told == signals("castle moat", nowhere, best, seen=["A castle."])
+    assert told != signals("castle moat", hidden, best, seen=["A castle", "without a moat."])
 
 
 def test_missing_signals_count_as_their_mean() -> None:
-    nothing = Candidates(np.zeros(0, np.int64), np.zeros(0), np.zeros(0), (), 0, threads=False)
-    told = signals("", nothing, [], seen="")
+    nothing = Candidates(np.zeros(0, np.int64), np.zeros(0), np.zeros(0), (), 0, threads=False, least=0.0)
+    told = signals("", nothing, [], seen=[])
     assert told == {"titles": 0.0}
     typical = {name: each.mean for name, each in WEIGHTS.items()}
     assert probability({}) == pytest.approx(probability(typical))

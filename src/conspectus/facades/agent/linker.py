@@ -2,10 +2,10 @@
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from itertools import combinations, pairwise
 from typing import Any, Final
 
+from conspectus.deferred import dataclass
 from conspectus.errors import require_range
 from conspectus.facades.agent.graph import AsyncContextGraph, Graph
 from conspectus.facades.agent.mapping import node_dict, time_of

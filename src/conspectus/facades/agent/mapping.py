@@ -1,11 +1,12 @@
 """Conversions between the dictionaries of the agent API and the model of the engine."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import field, fields, replace
 from datetime import UTC, datetime
 from functools import partial
 from typing import Any, Final, TypeAlias, TypedDict
 
+from conspectus.deferred import dataclass
 from conspectus.errors import InvalidInput
 from conspectus.graph.name_keys import key_of
 from conspectus.model.graph import (

@@ -7,11 +7,12 @@ import re
 import sys
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from datetime import UTC, datetime
 from functools import partial
 from typing import Any, Final, Self
 
+from conspectus.deferred import dataclass
 from conspectus.errors import InvalidInput
 from conspectus.ingest.captions import span_of
 from conspectus.ingest.prepare import storable

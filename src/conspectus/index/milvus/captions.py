@@ -2,7 +2,6 @@
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, Final
 from uuid import uuid4
@@ -10,6 +9,7 @@ from uuid import uuid4
 from pymilvus import CollectionSchema, DataType, FieldSchema, MilvusClient
 from pymilvus.milvus_client.index import IndexParams
 
+from conspectus.deferred import dataclass
 from conspectus.errors import InvalidInput, TooLarge
 from conspectus.index.milvus.connection import MAX_RESULTS, MAX_TEXT_LENGTH, MilvusServer, Row
 

@@ -4,7 +4,6 @@ import hashlib
 import json
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Final, TypeAlias
 
 import numpy as np
@@ -12,6 +11,7 @@ from numpy.typing import NDArray
 from pymilvus import CollectionSchema, DataType, FieldSchema, MilvusClient
 from pymilvus.milvus_client.index import IndexParams
 
+from conspectus.deferred import dataclass
 from conspectus.index.bm25 import Analyse, Bm25, occurrences
 from conspectus.index.filter_compiler import ColumnValue, FilterCompiler, by_value
 from conspectus.index.filter_terms import (

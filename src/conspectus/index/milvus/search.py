@@ -2,12 +2,13 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import partial
 from typing import TypeAlias
 
 import numpy as np
 
+from conspectus.deferred import dataclass
 from conspectus.errors import IndexReplaced
 from conspectus.index.bm25 import Bm25, Corpus, best, cosines, with_sources
 from conspectus.index.changes import Range, untouched_since
@@ -152,6 +153,7 @@ class MilvusQuery:
             terms=self.terms,
             total=self._corpus.total,
             threads=self._view.state.threads > 0,
+            least=self._view.bm25.least(self.terms, self._corpus.average),
         )
 
     async def _words_arm(self, limit: int) -> Found:

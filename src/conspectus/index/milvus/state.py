@@ -4,12 +4,13 @@ import json
 import secrets
 from base64 import b64decode, b64encode
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from conspectus.deferred import dataclass
 from conspectus.errors import IndexReplaced, StorageBusy, StorageTooNew
 from conspectus.index.milvus.connection import MilvusServer, Row
 from conspectus.index.milvus.rows import EVERY, NOTES, Known, Value, collection_name, either, one_of, path_key

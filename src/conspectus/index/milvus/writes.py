@@ -2,12 +2,13 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Iterable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from uuid import uuid4
 
 import numpy as np
 from numpy.typing import NDArray
 
+from conspectus.deferred import dataclass
 from conspectus.errors import IndexDamaged
 from conspectus.index.bm25 import Analyse, Bm25, occurrences
 from conspectus.index.changes import CHANGES, Range, put_ranges, read, touched_ranges, with_vector_of

@@ -2,12 +2,13 @@
 
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import AbstractAsyncContextManager
-from dataclasses import dataclass, field, fields
+from dataclasses import field, fields
 from typing import Any, Final, Protocol, TypeAlias, TypeVar
 
 from psycopg import Cursor, errors
 from sqlalchemy import Connection
 
+from conspectus.deferred import dataclass
 from conspectus.errors import StorageError, StorageTooNew
 from conspectus.index.bm25 import Bm25
 from conspectus.index.filter_terms import NUMBERS, TEXTS

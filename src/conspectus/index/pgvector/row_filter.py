@@ -2,7 +2,7 @@
 
 from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from datetime import datetime
 from decimal import Decimal
 from functools import cached_property
@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from conspectus.deferred import dataclass
 from conspectus.index.bm25 import Corpus
 from conspectus.index.filter_compiler import ColumnValue, FilterCompiler
 from conspectus.index.filter_terms import TEXTS, encoded, exists

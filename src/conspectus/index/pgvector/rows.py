@@ -6,7 +6,6 @@ import struct
 from array import array
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from decimal import Decimal
 from threading import Lock
 from typing import Any, Final
@@ -14,6 +13,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
+from conspectus.deferred import dataclass
 from conspectus.index.bm25 import Analyse, occurrences
 from conspectus.index.filter_terms import (
     TEXTS,

@@ -1,11 +1,12 @@
 """Searches the pgvector index: BM25 over postings, exact vector search and HNSW."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
 
+from conspectus.deferred import dataclass
 from conspectus.index.bm25 import Bm25, Corpus, best, cosines, shared, with_sources
 from conspectus.index.filter_terms import encoded
 from conspectus.index.pgvector.database import Rows, Tables
@@ -74,6 +75,11 @@ class Words:
 
     def _added(self, term: TermStatistic, counts: Floats, lengths: Floats) -> Floats:
         return self.bm25.contributions(term.weight, counts, lengths, self._corpus.average)
+
+    @property
+    def least(self) -> float:
+        """See `Candidates.least`."""
+        return self.bm25.least(self.terms, self._corpus.average)
 
     @property
     def _corpus(self) -> Corpus:
@@ -158,6 +164,7 @@ class PgvectorQuery:
             terms=self._words.terms,
             total=self._view.state.total,
             threads=self._view.state.threads > 0,
+            least=self._words.least,
         )
 
 

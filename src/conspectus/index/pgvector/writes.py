@@ -4,7 +4,7 @@ import asyncio
 import secrets
 from array import array
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import partial
 from typing import Any, TypeAlias
 
@@ -13,6 +13,7 @@ from psycopg.pq import Format
 from psycopg.types.numeric import Int4, Int8
 from sqlalchemy import Connection
 
+from conspectus.deferred import dataclass
 from conspectus.index.bm25 import Analyse
 from conspectus.index.changes import CHANGES, Range, merged, put_ranges, read, touched_ranges, with_vector_of
 from conspectus.index.pgvector.database import (

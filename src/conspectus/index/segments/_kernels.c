@@ -660,7 +660,40 @@ static PyObject *positions(PyObject *module, PyObject *args)
     return found;
 }
 
+/* How many of some rows each posting has. Both are sorted. */
+static int held(const Py_buffer *given, int64_t *counts)
+{
+    const uint32_t *postings = given[0].buf, *rows = given[3].buf;
+    const int64_t *starts = given[1].buf, *positions = given[2].buf;
+    Py_ssize_t size = given[0].len / 4, known = given[1].len / 8 - 1, wanted = given[3].len / 4;
+    for (Py_ssize_t t = 0; t < given[2].len / 8; t++) {
+        counts[t] = 0;
+        if (positions[t] < 0) continue;
+        if (positions[t] >= known) return OUT_OF_BOUNDS;
+        int64_t at = starts[positions[t]], end = starts[positions[t] + 1];
+        if (at < 0 || at > end || end > size) return OUT_OF_BOUNDS;
+        for (Py_ssize_t i = 0; i < wanted && (at = reached(postings, at, end, rows[i])) < end;) {
+            counts[t] += postings[at] == rows[i];
+            i = reached(rows, i + 1, wanted, postings[at]);
+        }
+    }
+    return DONE;
+}
+
+static PyObject *documents(PyObject *module, PyObject *args)
+{
+    Py_buffer given[4] = {{0}};
+    if (!PyArg_ParseTuple(args, "y*y*y*y*", given, given + 1, given + 2, given + 3)) return NULL;
+    int64_t *counts = malloc(given[2].len + 8);
+    int failed = counts ? held(given, counts) : NO_MEMORY;
+    PyObject *found = failed ? raised(failed) : PyBytes_FromStringAndSize((const char *)counts, given[2].len);
+    free(counts);
+    for (int i = 0; i < 4; i++) PyBuffer_Release(given + i);
+    return found;
+}
+
 static PyMethodDef methods[] = {
+    {"documents", documents, METH_VARARGS, NULL},
     {"positions", positions, METH_VARARGS, NULL},
     {"words", words, METH_VARARGS, NULL},
     {"cosines", cosines, METH_VARARGS, NULL},

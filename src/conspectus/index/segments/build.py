@@ -6,7 +6,7 @@ import os
 from asyncio.subprocess import PIPE, Process
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator, Sequence
 from contextlib import ExitStack, aclosing, asynccontextmanager, closing, contextmanager
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, field
 from io import BytesIO
 from pathlib import Path
 from typing import BinaryIO, Literal, ParamSpec, Protocol, TypeAlias, TypeVar
@@ -14,6 +14,7 @@ from uuid import uuid4
 
 import numpy as np
 
+from conspectus.deferred import dataclass
 from conspectus.errors import IndexDamaged, IndexReplaced, InvalidInput, NotFound, StorageError
 from conspectus.index.bm25 import Analyse, Bm25, identity_of
 from conspectus.index.changes import Range, merged, ranges_of, read
@@ -66,13 +67,15 @@ class Options:
     """Options of an index. At most `tail_chunks` are held in memory before a flush.
 
     Segments with at least `codes_from` vectors get quantized codes to preselect candidates, those with at
-    least `lists_from` have the codes in inverted lists (IVF).
+    least `lists_from` have the codes in inverted lists (IVF). An index of more than `threads_from` chunks is
+    searched in threads: for fewer, starting one takes longer than the search.
     """
 
     bm25: Bm25 = field(default_factory=Bm25)
     tail_chunks: int = 10_000
     codes_from: int = 10_000
     lists_from: int = 200_000
+    threads_from: int = 100_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,7 +149,7 @@ def _with_replaced(directory: Path) -> Iterator[None]:
         yield
     except NotFound as fault:
         raise IndexReplaced(f"{directory}: deleted with its collection meanwhile") from fault
-    except (FileNotFoundError, IndexDamaged) as fault:
+    except (FileExistsError, FileNotFoundError, IndexDamaged) as fault:
         if stamp(directory) is None:
             raise IndexReplaced(f"{directory}: it was deleted while it was built") from fault
         raise

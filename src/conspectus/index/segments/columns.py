@@ -6,7 +6,7 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import datetime
 from functools import cached_property
-from itertools import pairwise
+from itertools import accumulate, chain, pairwise
 from typing import Any, TypeAlias, assert_never, get_args, overload
 
 import numpy as np
@@ -67,7 +67,7 @@ class ValueWriter:
     """Numbers distinct values as they come; `finish` assigns the final codes."""
 
     def __init__(self) -> None:
-        self._known: list[dict[object, int]] = [{} for _ in _TYPES]
+        self._known: list[dict[Any, int]] = [{} for _ in _TYPES]
         self._count = 0
 
     def number(self, value: object) -> int:
@@ -82,21 +82,17 @@ class ValueWriter:
 
     def finish(self) -> tuple[dict[str, NDArray[Any]], NDArray[np.int64]]:
         """Return the tables to store, and the code of each provisional number."""
-        ordered = [sorted(known, key=_sortable) for known in self._known]
-        codes = np.empty(self._count, np.int64)
-        code = 0
-        for known, values in zip(self._known, ordered, strict=True):
-            codes[[known[value] for value in values]] = np.arange(code, code + len(values))
-            code += len(values)
-        whole, number, text, moment, other = ordered
-        texts, text_offsets = pack([encoded(str(value)) for value in text])
-        others, other_offsets = pack([encoded(str(value)) for value in other])
+        whole, number, text, moment, other = ordered = [sorted(known) for known in self._known]
+        places = [map(known.__getitem__, values) for known, values in zip(self._known, ordered, strict=True)]
+        codes = ranks([*chain.from_iterable(places)])
+        texts, text_offsets = pack_texts(text)
+        others, other_offsets = pack_texts(other)
         tables: dict[str, NDArray[Any]] = {
             "values.whole": np.array(whole, np.int64),
             "values.number": np.array(number, np.float64),
             "values.text": texts,
             "values.text_offsets": text_offsets,
-            "values.instant": _instants([str(value) for value in text]),
+            "values.instant": _instants(text),
             "values.moment": np.array(moment, np.int64),
             "values.other": others,
             "values.other_offsets": other_offsets,
@@ -223,10 +219,6 @@ def _span(low: object, high: object, after: int = 0) -> Codes:
     return (0, 0) if first is None or end is None else (first, end + after)
 
 
-def _sortable(value: Any) -> Any:
-    return encoded(value) if isinstance(value, str) else value
-
-
 def _instants(texts: Sequence[str]) -> NDArray[np.int64]:
     """Return the instant that each text spells; empty if none does."""
     moments = [_spelled(text) if text[:1].isdigit() else None for text in texts]
@@ -251,6 +243,22 @@ def pack(strings: Sequence[bytes]) -> tuple[Bytes, NDArray[np.int64]]:
     offsets = np.zeros(len(strings) + 1, np.int64)
     np.cumsum([len(string) for string in strings], out=offsets[1:])
     return np.frombuffer(b"".join(strings), np.uint8), offsets
+
+
+def pack_texts(texts: Sequence[str]) -> tuple[Bytes, NDArray[np.int64]]:
+    """Return what `pack` returns of the encoded texts."""
+    joined = "".join(texts)
+    if not joined.isascii():
+        return pack(list(map(encoded, texts)))
+    offsets = np.fromiter(accumulate(map(len, texts), initial=0), np.int64, len(texts) + 1)
+    return np.frombuffer(joined.encode(), np.uint8), offsets
+
+
+def ranks(places: Sequence[int]) -> NDArray[np.int64]:
+    """Return the position of each place in a permutation."""
+    found = np.empty(len(places), np.int64)
+    found[places] = np.arange(len(places))
+    return found
 
 
 class Strings(Sequence[bytes]):
@@ -329,17 +337,16 @@ class ColumnWriter:
     def finish(self) -> dict[str, NDArray[Any]]:
         """Return the arrays to store."""
         tables, codes = self._values.finish()
-        names = {field: encoded(path_name(field)) for field in self._paths}
-        ordered = sorted(self._paths, key=names.__getitem__)
-        ranks = np.empty(len(ordered), np.uint64)
-        ranks[[self._paths[field] for field in ordered]] = np.arange(len(ordered), dtype=np.uint64)
-        provisional = np.frombuffer(self._keys, np.uint64)
-        keys = ranks[provisional >> 32] << 32 | codes.astype(np.uint64)[provisional & 0xFFFFFFFF]
+        numbers = {path_name(field): number for field, number in self._paths.items()}
+        ordered = sorted(numbers)
+        fields = ranks([*map(numbers.__getitem__, ordered)])
+        provisional = np.frombuffer(self._keys, np.int64)
+        keys = fields[provisional >> 32] << 32 | codes[provisional & 0xFFFFFFFF]
         order = np.argsort(keys, kind="stable")
         keys = keys[order]
         sizes = np.frombuffer(self._rows, np.uint32)
         first = np.flatnonzero(np.diff(keys, prepend=keys[:1] + 1))
-        paths, offsets = pack([names[field] for field in ordered])
+        paths, offsets = pack_texts(ordered)
         return tables | {
             "paths": paths,
             "paths.offsets": offsets,
@@ -347,8 +354,8 @@ class ColumnWriter:
             "runs.code": (keys[first] & 0xFFFFFFFF).astype(np.uint32),
             "runs.start": np.append(first, len(keys)).astype(np.int64),
             "runs.rows": np.repeat(np.arange(len(sizes), dtype=np.uint32), sizes)[order],
-            "occurred.start": np.frombuffer(self._start, np.int64),
-            "occurred.end": np.frombuffer(self._end, np.int64),
+            "occurred.start": np.array(self._start, np.int64),
+            "occurred.end": np.array(self._end, np.int64),
         }
 
 

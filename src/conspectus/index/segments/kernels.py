@@ -11,7 +11,7 @@ from typing import Any, NamedTuple, Protocol, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from conspectus.index.bm25 import best, cosines
+from conspectus.index.bm25 import best, cosines, shared
 from conspectus.ports import Floats, Ids, Vectors
 
 Mask = NDArray[np.bool_]
@@ -40,6 +40,12 @@ class Kernels(Protocol):
 
     def positions(self, blob: NDArray[np.uint8], offsets: Ids, names: tuple[bytes, ...], /) -> bytes:
         """Return the position of each name among the sorted strings of `pack`; -1 if it is missing."""
+        ...
+
+    def documents(
+        self, rows: NDArray[np.uint32], starts: Ids, positions: Ids, chosen: NDArray[np.uint32], /
+    ) -> bytes:
+        """Return as int64 how many of the chosen rows each posting has; 0 at position -1."""
         ...
 
     def words(
@@ -84,6 +90,13 @@ class NumpyKernels:
                     break
                 low, high = (middle + 1, high) if found < name else (low, middle)
         return places.tobytes()
+
+    def documents(
+        self, rows: NDArray[np.uint32], starts: Ids, positions: Ids, chosen: NDArray[np.uint32]
+    ) -> bytes:
+        """See `Kernels.documents`."""
+        postings = [rows[starts[at] : starts[at + 1]] if at >= 0 else rows[:0] for at in positions.tolist()]
+        return np.array([shared(each, chosen) for each in postings], np.int64).tobytes()
 
     def words(
         self,

@@ -9,14 +9,15 @@ import shutil
 import time
 import zlib
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from contextlib import contextmanager, suppress
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from conspectus.deferred import dataclass
 from conspectus.errors import IndexDamaged, StorageTooNew
 from conspectus.index.segments.columns import Mask
 from conspectus.private import FILE, make_file, make_folder, sync
@@ -109,6 +110,12 @@ def write_manifest(directory: Path, manifest: Manifest) -> None:
 def locked(directory: Path) -> Iterator[bool]:
     """Returns whether this process is now the directory's only builder. The lock ends with the process."""
     make_folder(directory)
+    with _lock(directory) as mine:
+        yield mine
+
+
+@contextmanager
+def _lock(directory: Path) -> Iterator[bool]:
     descriptor = os.open(directory / _LOCK, os.O_RDWR | os.O_CREAT, FILE)
     try:
         try:
@@ -142,7 +149,9 @@ def remove_unnamed(directory: Path, manifest: Manifest) -> None:
     named = {entry.name for entry in manifest.entries}
     for path in directory.iterdir():
         if path.name.startswith((_UNFINISHED, _SEGMENT)) and path.name not in named:
-            shutil.rmtree(path) if path.is_dir() else path.unlink()
+            # Another process may delete the same without the lock.
+            with suppress(FileNotFoundError):
+                shutil.rmtree(path) if path.is_dir() else path.unlink()
 
 
 def remove(directory: Path, *, wait_seconds: float = 0.0) -> bool:
@@ -152,7 +161,8 @@ def remove(directory: Path, *, wait_seconds: float = 0.0) -> bool:
     """
     give_up = time.monotonic() + wait_seconds
     while directory.is_dir():
-        with locked(directory) as mine:
+        # Another process may delete the folder first.
+        with suppress(FileNotFoundError), _lock(directory) as mine:
             if mine or time.monotonic() >= give_up:
                 _empty(directory, with_lock=mine)
                 return mine
@@ -162,11 +172,19 @@ def remove(directory: Path, *, wait_seconds: float = 0.0) -> bool:
 
 def _empty(directory: Path, *, with_lock: bool) -> None:
     forget(directory)
-    for path in directory.iterdir():
+    for path in listed(directory):
         if path.name != _LOCK:
             shutil.rmtree(path, ignore_errors=True) if path.is_dir() else path.unlink(missing_ok=True)
     if with_lock:
         shutil.rmtree(directory, ignore_errors=True)
+
+
+def listed(directory: Path) -> list[Path]:
+    """What is in a folder that another process may delete. Empty if it is gone, or is a file."""
+    try:
+        return list(directory.iterdir())
+    except (FileNotFoundError, NotADirectoryError):
+        return []
 
 
 def forget(directory: Path) -> None:

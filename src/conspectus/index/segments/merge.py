@@ -4,13 +4,13 @@ The result equals a segment written from the same rows, byte for byte.
 """
 
 from collections.abc import Iterator, Sequence, Sized
-from dataclasses import dataclass
 from itertools import chain
 from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
+from conspectus.deferred import dataclass
 from conspectus.index.bm25 import Bm25
 from conspectus.index.segments.columns import NO_INSTANT, Arrays, Mask, Strings, pack
 from conspectus.index.segments.postings import MAX_ROWS, stored_postings
@@ -82,7 +82,7 @@ def _postings(parts: Sequence[Part], lengths: NDArray[np.uint32], bm25: Bm25) ->
     found = [_postings_of(part) for part in parts]
     ordered, ranks = _union([terms for terms, _, _, _ in found])
     return stored_postings(
-        ordered,
+        pack(ordered),
         np.concatenate([rank[term] for rank, (_, term, _, _) in zip(ranks, found, strict=True)]),
         np.concatenate([rows for _, _, rows, _ in found]),
         np.concatenate([counts.astype(np.uint16) for _, _, _, counts in found]),

@@ -11,7 +11,7 @@ from array import array
 from collections import defaultdict
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from itertools import count
 from subprocess import DEVNULL, PIPE, Popen
 from threading import Lock
@@ -20,9 +20,9 @@ from typing import IO, Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from conspectus.deferred import dataclass
 from conspectus.index.bm25 import Analyse, Bm25, occurrences
-from conspectus.index.filter_terms import encoded
-from conspectus.index.segments.columns import Allowed, Arrays, pack
+from conspectus.index.segments.columns import Allowed, Arrays, pack_texts, ranks
 from conspectus.index.segments.kernels import KERNELS, PostingArrays, TermArrays, as_arrays
 
 Rows = NDArray[np.uint32]
@@ -63,22 +63,19 @@ class PostingWriter:
 
     def finish(self, bm25: Bm25) -> dict[str, NDArray[Any]]:
         """Return the arrays to store."""
-        names = {encoded(term): number for term, number in self._terms.items()}
-        ordered = sorted(names)
-        ranks = np.empty(len(ordered), np.uint64)
-        ranks[[names[name] for name in ordered]] = np.arange(len(ordered), dtype=np.uint64)
+        ordered = sorted(self._terms)
         return stored_postings(
-            ordered,
-            ranks[np.frombuffer(self._numbers, np.uint32)],
+            pack_texts(ordered),
+            ranks([*map(self._terms.__getitem__, ordered)])[np.frombuffer(self._numbers, np.uint32)],
             np.repeat(np.arange(len(self._distinct)), np.frombuffer(self._distinct, "I")),
             np.frombuffer(self._counts, np.uint16),
-            lengths=np.frombuffer(self._lengths, np.uint32),
+            lengths=np.array(self._lengths, np.uint32),
             bm25=bm25,
         )
 
 
 def stored_postings(
-    terms: Sequence[bytes],
+    terms: tuple[NDArray[np.uint8], NDArray[np.int64]],
     numbers: NDArray[Any],
     rows: NDArray[Any],
     counts: NDArray[np.uint16],
@@ -86,16 +83,16 @@ def stored_postings(
     lengths: NDArray[np.uint32],
     bm25: Bm25,
 ) -> dict[str, NDArray[Any]]:
-    """Return the arrays of postings given in any order. Terms are given by position in the sorted `terms`."""
+    """Return the arrays of postings given in any order. `numbers` are positions in the packed `terms`."""
     packed = numbers.astype(np.uint64)
     packed <<= _ROW_BITS + _COUNT_BITS
     packed |= rows.astype(np.uint64) << _COUNT_BITS
     packed |= counts
     packed.sort()
-    starts = np.searchsorted(packed, np.arange(len(terms) + 1, dtype=np.uint64) << (_ROW_BITS + _COUNT_BITS))
+    blob, offsets = terms
+    starts = np.searchsorted(packed, np.arange(len(offsets), dtype=np.uint64) << (_ROW_BITS + _COUNT_BITS))
     found = (packed >> _COUNT_BITS & (MAX_ROWS - 1)).astype(np.uint32)
     counts = (packed & ((1 << _COUNT_BITS) - 1)).astype(np.uint16)
-    blob, offsets = pack(terms)
     return {
         "terms": blob,
         "terms.offsets": offsets,
@@ -242,6 +239,11 @@ class Postings:
         documents[known] = self._arrays.starts[here + 1] - self._arrays.starts[here]
         bounds[known] = self._bounds[here] * (max(1.0, average / self._mean) * _ROUNDING)
         return SegmentTerms(places, documents, bounds)
+
+    def documents(self, positions: NDArray[np.int64], rows: Rows) -> NDArray[np.int64]:
+        """Return how many of these sorted rows have each term; 0 for a missing one."""
+        arrays = self._arrays
+        return np.frombuffer(KERNELS.documents(arrays.rows, arrays.starts, positions, rows), np.int64)
 
     def rows(self, position: int) -> Rows:
         """Return the rows with the term at a position, sorted."""

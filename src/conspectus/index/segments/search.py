@@ -1,11 +1,13 @@
 """Search over several segments: BM25 with pruning, vectors, and the union of both."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import field
 from pathlib import Path
 
 import numpy as np
 
+from conspectus.deferred import dataclass
 from conspectus.index.bm25 import Bm25, Corpus, best, with_sources
 from conspectus.index.filter_terms import encoded
 from conspectus.index.segments.columns import RowNumbers
@@ -26,6 +28,7 @@ class Snapshot:
     applied: int
     bm25: Bm25
     corpus: Corpus = field(init=False)
+    _last: list["SegmentsQuery"] = field(init=False, repr=False, compare=False, default_factory=list)
 
     def __post_init__(self) -> None:
         total = sum(view.live for view in self.views)
@@ -36,17 +39,30 @@ class Snapshot:
         """The folders of the segments on disk."""
         return [view.segment.path for view in self.views if view.segment.path is not None]
 
-    def search(self, probe: Probe, terms: Mapping[str, int]) -> Candidates:
-        """Return the best hits of each retriever. Approximate for vectors of segments with codes."""
-        question = SegmentsQuery(self, probe, terms)
-        numbers, limit = range(len(self.views)), max(probe.limit, 0)
-        by_words = self._best([question.best_words(number, limit) for number in numbers], limit)
-        by_vector = self._best([question.nearest(number, limit) for number in numbers], limit)
+    def search(self, probe: Probe, terms: Mapping[str, int], *, threads: int = 1) -> Candidates:
+        """Return the best hits of each retriever. Approximate for vectors of segments with codes.
+
+        With several threads, each searches segments of its own: most of the time is spent without the
+        interpreter lock.
+        """
+        question, limit = self._question(probe, terms), max(probe.limit, 0)
+
+        def best_of(number: int) -> tuple[Scored, Scored]:
+            return question.best_words(number, limit), question.nearest(number, limit)
+
+        numbers = range(len(self.views))
+        if min(threads, len(numbers)) > 1:
+            with ThreadPoolExecutor(threads) as pool:
+                found = list(pool.map(best_of, numbers))
+        else:
+            found = [best_of(number) for number in numbers]
+        by_words = self._best([words for words, _ in found], limit)
+        by_vector = self._best([vectors for _, vectors in found], limit)
         return question.candidates([_union(a, b) for a, b in zip(by_words, by_vector, strict=True)])
 
     def score(self, ids: Ids, probe: Probe, terms: Mapping[str, int]) -> Candidates:
         """Return the exact scores of those ids that are live and allowed."""
-        question = SegmentsQuery(self, probe, terms)
+        question = self._question(probe, terms)
         wanted = np.array(sorted({*ids.tolist()}), np.int64)
         found = [view.segment.rows_of(wanted)[0] for view in self.views]
         chosen = [
@@ -54,6 +70,13 @@ class Snapshot:
             for permission, rows in zip(question.permissions, found, strict=True)
         ]
         return question.candidates(chosen)
+
+    def _question(self, probe: Probe, terms: Mapping[str, int]) -> "SegmentsQuery":
+        """Return the query of a probe. The last one is kept: a search scores more chunks with its probe."""
+        last = self._last[:1]
+        if not last or last[0].probe is not probe:
+            last = self._last[:] = [SegmentsQuery(self, probe, terms)]
+        return last[0]
 
     def _best(self, arms: Sequence[Scored], limit: int) -> list[RowNumbers]:
         """Return for each view its rows among the best of all views."""
@@ -80,7 +103,9 @@ class SegmentsQuery:
     """A probe against one snapshot, with its terms and filter resolved in every view."""
 
     def __init__(self, snapshot: Snapshot, probe: Probe, terms: Mapping[str, int]) -> None:
-        self.snapshot = snapshot
+        self.probe = probe
+        # The snapshot keeps its last query: a reference to it would keep files open.
+        self._views, self._total = snapshot.views, snapshot.corpus.total
         self.vector: Vectors | None = None
         if probe.vector is not None:
             self.vector = np.ascontiguousarray(probe.vector, np.float32)
@@ -94,15 +119,17 @@ class SegmentsQuery:
         documents[order] = sum(found.documents for found in self._terms)
         self.terms = tuple(map(snapshot.corpus.statistic, asked, documents.tolist(), terms.values()))
         if probe.sources:
-            self.terms = self._with_sources(probe.sources, order)
+            self.terms = self._with_sources(probe.sources, order, snapshot.bm25.max_source_chunks)
         factor = snapshot.bm25.k1 + 1.0
         self._weights = np.array([self.terms[place].weight * factor for place in order], np.float64)
         self._norm = snapshot.bm25.norm(snapshot.corpus.average)
+        self._least = snapshot.bm25.least(self.terms, snapshot.corpus.average)
 
-    def _with_sources(self, names: tuple[str, ...], order: Sequence[int]) -> tuple[TermStatistic, ...]:
+    def _with_sources(
+        self, names: tuple[str, ...], order: Sequence[int], maximum: int
+    ) -> tuple[TermStatistic, ...]:
         """Return the terms with idf over these sources, if they are small enough."""
-        maximum = self.snapshot.bm25.max_source_chunks
-        sources = [view.sources(names, maximum) for view in self.snapshot.views]
+        sources = [view.sources(names, maximum) for view in self._views]
         total = sum(each.count for each in sources)
         if total > maximum:
             return self.terms
@@ -117,7 +144,7 @@ class SegmentsQuery:
         allowed = self.permissions[number].words
         if not self.terms or not limit or not allowed.count:
             return _NONE
-        postings = self.snapshot.views[number].segment.postings
+        postings = self._views[number].segment.postings
         return postings.scores(self._terms[number], self._weights, self._norm, allowed=allowed, limit=limit)
 
     def nearest(self, number: int, limit: int) -> Scored:
@@ -125,13 +152,12 @@ class SegmentsQuery:
         allowed = self.permissions[number].vectors
         if self.vector is None or not limit or not allowed.count:
             return _NONE
-        return self.snapshot.views[number].segment.nearest(self.vector, limit, allowed)
+        return self._views[number].segment.nearest(self.vector, limit, allowed)
 
     def candidates(self, chosen: Sequence[RowNumbers]) -> Candidates:
         """Return the chosen rows of all views, sorted by id."""
-        views = self.snapshot.views
         ids, words, cosine = [_NO_IDS], [_NO_SCORES], [_NO_SCORES]
-        for view, rows, terms in zip(views, chosen, self._terms, strict=True):
+        for view, rows, terms in zip(self._views, chosen, self._terms, strict=True):
             ids.append(view.segment.ids[rows])
             words.append(view.segment.postings.scores(terms, self._weights, self._norm, chosen=rows)[1])
             cosine.append(view.cosines(rows, self.vector))
@@ -142,6 +168,7 @@ class SegmentsQuery:
             words=np.concatenate(words)[order],
             cosine=np.concatenate(cosine)[order],
             terms=self.terms,
-            total=self.snapshot.corpus.total,
-            threads=any(view.has_threads for view in views),
+            total=self._total,
+            threads=any(view.has_threads for view in self._views),
+            least=self._least,
         )

@@ -3,7 +3,7 @@
 from array import array
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
 from importlib import import_module
 from io import BytesIO
@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO, Final, Generic, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from conspectus.deferred import dataclass
 from conspectus.errors import IndexDamaged
 from conspectus.index.bm25 import Analyse, Bm25, shared
 from conspectus.index.changes import Range
@@ -78,10 +79,13 @@ class SegmentWriter:
                 self._postings.add(each.passage, analyse)
 
     def arrays(self, postings: Arrays | None = None) -> dict[str, NDArray[Any]]:
-        """Return all arrays except the vectors, with these postings if they were made elsewhere."""
+        """Return all arrays except the vectors, with these postings if they were made elsewhere.
+
+        They are copies: further chunks may be added.
+        """
         return {
-            "ids": np.frombuffer(self._ids, np.int64),
-            "checksums": np.frombuffer(self._checksums, np.uint64),
+            "ids": np.array(self._ids, np.int64),
+            "checksums": np.array(self._checksums, np.uint64),
             "present": np.frombuffer(bytes(self._present), np.bool_),
             **self._columns.finish(),
             **(postings or self._postings.finish(self._shape.bm25)),
@@ -102,10 +106,38 @@ def segment_in_memory(
     chunks: Iterable[IndexedChunk], shape: Shape, analyse: Analyse, postings: Arrays | None = None
 ) -> "Segment":
     """Return a segment without files, with these postings if they were made elsewhere."""
-    sink = BytesIO()
-    writer = SegmentWriter(shape, sink)
-    writer.add(chunks, None if postings else analyse)
-    return Segment(writer.arrays(postings), _half(sink.getvalue(), len(writer), shape.dimensions))
+    return NewestRows(shape).extended(chunks, analyse, postings)
+
+
+class NewestRows:
+    """The rows of consecutive small writes, as one segment in memory that each of them replaces.
+
+    Writing a few rows again costs less than merging segments of single rows, and less than searching these.
+    """
+
+    def __init__(self, shape: Shape) -> None:
+        self._shape, self._sink = shape, BytesIO()
+        self._writer = SegmentWriter(shape, self._sink)
+        self.segment: Segment | None = None
+        """The last segment."""
+
+    def __len__(self) -> int:
+        return len(self._writer)
+
+    def extended(
+        self, chunks: Iterable[IndexedChunk], analyse: Analyse, postings: Arrays | None = None
+    ) -> "Segment":
+        """Return a segment that has these chunks, too. Their ids must be greater."""
+        self._writer.add(chunks, None if postings else analyse)
+        vectors = _half(self._sink.getvalue(), len(self), self._shape.dimensions)
+        self.segment = Segment(self._writer.arrays(postings), vectors)
+        return self.segment
+
+    def precede(self, last: Sequence["SegmentView"], id: int) -> bool:
+        """Return whether the last view shows exactly these rows, and the id is greater than theirs."""
+        return any(
+            view.segment is self.segment and view.dead is None and view.segment.ids[-1] < id for view in last
+        )
 
 
 def open_segment(path: Path, shape: Shape) -> "Segment":
@@ -259,7 +291,10 @@ class SegmentView:
 
     def without(self, ranges: Iterable[Range]) -> "SegmentView":
         """Return the segment with all rows of those ids dead."""
-        rows = self.segment.rows_in(ranges)
+        spans = list(ranges)
+        if not self.live or all(first > self.segment.ids[-1] for first, _ in spans):
+            return self
+        rows = self.segment.rows_in(spans)
         if self.dead is not None:
             rows = rows[~self.dead[rows]]
         if not len(rows):
@@ -293,12 +328,8 @@ class SegmentView:
         terms = self.segment.postings.find(names, average)
         if self.dead is None:
             return terms
-        dead = [self._dead_with(position) for position in terms.positions.tolist()]
-        return replace(terms, documents=terms.documents - np.array(dead, np.int64))
-
-    def _dead_with(self, position: int) -> int:
-        """Return how many dead rows have the term at the position."""
-        return shared(self.segment.postings.rows(position), self._dead_rows) if position >= 0 else 0
+        dead = self.segment.postings.documents(terms.positions, self._dead_rows)
+        return replace(terms, documents=terms.documents - dead)
 
     def permission(self, where: Filter) -> Permission:
         """Return the rows that match the filter. Results are cached, because permission filters repeat."""

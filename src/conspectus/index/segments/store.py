@@ -4,11 +4,12 @@ import asyncio
 import os
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 
+from conspectus.deferred import dataclass
 from conspectus.errors import ConspectusError, IndexDamaged, StorageError
 from conspectus.index.bm25 import Analyse, identity_of, question_terms
 from conspectus.index.changes import (
@@ -46,6 +47,7 @@ from conspectus.index.segments.manifest import (
 from conspectus.index.segments.postings import MAX_ROWS
 from conspectus.index.segments.search import Snapshot
 from conspectus.index.segments.segment import (
+    NewestRows,
     Segment,
     SegmentView,
     Shape,
@@ -116,13 +118,16 @@ class SegmentsState:
         """The snapshot that queries read."""
         return Snapshot((*self.disk, *self.tail), self.applied, self.shape.bm25)
 
-    def after(self, sequence: int, ranges: Sequence[Range], added: Sequence[Segment]) -> "SegmentsState":
+    def after(
+        self, sequence: int, ranges: Sequence[Range], added: Sequence[Segment], is_merged: bool = True
+    ) -> "SegmentsState":
         """Return the state with every older row of the ranges dead, and these segments added."""
+        tail = without(self.tail, ranges)
         return replace(
             self,
             applied=max(self.applied, sequence),
             disk=tuple(view.without(ranges) for view in self.disk),
-            tail=extended(without(self.tail, ranges), added, self.shape),
+            tail=extended(tail, added, self.shape) if is_merged else (*tail, *map(SegmentView, added)),
             steps=(*self.steps, TailUpdate(sequence, tuple(ranges))),
         )
 
@@ -160,8 +165,12 @@ def _remaining(tail: Tail, ranges: Sequence[Range], shape: Shape) -> Tail:
 
 _ATTEMPTS = 10
 _MAX_TAILS = 16
-_AT_ONCE = 100_000
-"""For so few chunks a search is faster than starting a thread. Only the first search may read files."""
+_NEWEST = 8
+"""The number of rows that small writes extend, before they are merged with others."""
+_FEW = 4
+"""So many chunks are analyzed faster than they are handed to a thread."""
+_THREADS = min(4, os.cpu_count() or 1)
+"""The number of threads that search the segments of a large index."""
 
 
 class SegmentsIndex:
@@ -184,6 +193,7 @@ class SegmentsIndex:
         self._background: asyncio.Task[None] | None = None
         self._flush_from = request.options.tail_chunks
         self._failure = ""
+        self._newest: NewestRows | None = None
         self._answered: list[Path] | None = None
 
     @classmethod
@@ -232,10 +242,7 @@ class SegmentsIndex:
                 self._publish(await self._completed(await self._applied(self._state, changes)))
                 await self._follow()
             else:
-                state, current = await asyncio.to_thread(self._with, changes, chunks)
-                self._publish(state)
-                if current not in {None, self._stamp}:
-                    await self._follow()
+                await self._append(changes, chunks)
         self._flush_if_due()
         if self._background and self._state.waiting >= _MAX_TAILS * self._flush_from:
             await asyncio.wait([self._background])
@@ -243,7 +250,11 @@ class SegmentsIndex:
     async def search(self, probe: Probe) -> Candidates:
         """Return the best hits of each retriever. Candidates among many vectors are preselected by codes."""
         terms = question_terms(probe, self._analyse, self._request.dimensions)
-        return await self._answer(lambda snapshot: snapshot.search(probe, terms))
+        return await self._answer(
+            lambda snapshot: snapshot.search(
+                probe, terms, threads=1 if self._is_small(snapshot) else _THREADS
+            )
+        )
 
     async def score(self, ids: Ids, probe: Probe) -> Candidates:
         """Exact scores of chosen chunks."""
@@ -310,7 +321,8 @@ class SegmentsIndex:
     async def _answer(self, ask: Callable[[Snapshot], Candidates]) -> Candidates:
         """Query the snapshot. If its files are damaged, rebuild them and query again."""
         snapshot = self._snapshot
-        at_once = snapshot.corpus.total <= _AT_ONCE and snapshot.paths == self._answered
+        # The first search of new segments may read files.
+        at_once = self._is_small(snapshot) and snapshot.paths == self._answered
         try:
             if at_once:
                 found = _run_query(ask, snapshot)
@@ -326,11 +338,34 @@ class SegmentsIndex:
                     await self.rebuild()
         return await asyncio.to_thread(_run_query, ask, self._snapshot)
 
-    def _with(self, changes: Sequence[Change], chunks: PutChunks) -> tuple[SegmentsState, Stamp | None]:
-        """Return the state after changes with the chunks that they added, on the current manifest."""
-        ranges = merged((each.first, each.last) for each in changes)
-        added = self._segments(chunks())
-        return self._state.after(changes[-1].sequence, ranges, added), stamp(self._directory)
+    def _is_small(self, snapshot: Snapshot) -> bool:
+        return snapshot.corpus.total <= self._request.options.threads_from
+
+    async def _append(self, changes: Sequence[Change], chunks: PutChunks) -> None:
+        """Apply changes with the chunks that they added; a few extend the newest rows, without a thread."""
+        # If this is cancelled, the newest rows may have more than the state.
+        newest, self._newest, rest = self._newest, None, self._state.tail
+        size = sum(each.last - each.first + 1 for each in changes)
+        few = chunks() if size <= _NEWEST else ()
+        if newest is not None and few and newest.precede(rest[-1:], min(each.first for each in changes)):
+            rest = rest[:-1]
+        else:
+            newest = NewestRows(self._request.shape) if few else None
+        total = size if newest is None else size + len(newest)
+        is_merged = (total == size or total >= _NEWEST) and bool(rest) and rest[-1].live <= 2 * total
+
+        def after() -> tuple[SegmentsState, Stamp | None]:
+            ranges = merged((each.first, each.last) for each in changes)
+            added = self._segments(chunks()) if newest is None else [newest.extended(few, self._analyse)]
+            state = replace(self._state, tail=rest).after(changes[-1].sequence, ranges, added, is_merged)
+            return state, stamp(self._directory)
+
+        at_once = size <= _FEW and not is_merged
+        state, current = after() if at_once else await asyncio.to_thread(after)
+        self._newest = newest if total < _NEWEST else None
+        self._publish(state)
+        if current not in {None, self._stamp}:
+            await self._follow()
 
     def _segments(self, chunks: Sequence[IndexedChunk]) -> list[Segment]:
         """Return segments of chunks, with the postings that the builder makes of many."""
@@ -373,7 +408,10 @@ class SegmentsIndex:
         return state
 
     async def _follow(self) -> None:
-        """Load the manifest if it was replaced, by this or another process."""
+        """Load the manifest if it was replaced, by this or another process.
+
+        Raises NotFound if the collection was deleted meanwhile, with the segments of the manifest.
+        """
         for attempt in range(_ATTEMPTS):
             current = await asyncio.to_thread(stamp, self._directory)
             if current in (None, self._stamp):
@@ -385,6 +423,7 @@ class SegmentsIndex:
             except IndexDamaged:
                 # A segment may be deleted because a still newer manifest does not list it.
                 if attempt == _ATTEMPTS - 1 or await asyncio.to_thread(stamp, self._directory) == current:
+                    await self._reader.last_sequence()
                     raise
             else:
                 self._stamp = current

@@ -1,7 +1,7 @@
 """The change log that indexes read, and the deletion of summaries that a change outdates."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from types import MappingProxyType
 from typing import Any, Final, Literal
 
@@ -17,6 +17,7 @@ from sqlalchemy import (
     update,
 )
 
+from conspectus.deferred import dataclass
 from conspectus.errors import RecordsDamaged
 from conspectus.model.ids import ChunkId, CollectionId
 from conspectus.model.index import IndexUpdate

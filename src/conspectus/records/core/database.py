@@ -4,7 +4,6 @@ import importlib
 import time
 from collections.abc import Callable, Set
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
 from functools import cache
 from operator import attrgetter
 from pathlib import Path
@@ -26,6 +25,7 @@ from sqlalchemy import (
 )
 from sqlalchemy.schema import CreateIndex, CreateTable, ExecutableDDLElement
 
+from conspectus.deferred import dataclass
 from conspectus.errors import InvalidInput, MissingExtra, StorageError, StorageTooNew
 from conspectus.records.core.inline import InlineReads
 from conspectus.records.core.sqlite import SqliteDatabase

@@ -1,7 +1,6 @@
 """Chunks without vectors, the storage of vectors, and the change of the embedding model."""
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 
 from sqlalchemy import (
     ColumnElement,
@@ -19,6 +18,7 @@ from sqlalchemy import (
     update,
 )
 
+from conspectus.deferred import dataclass
 from conspectus.errors import InvalidInput
 from conspectus.model.ids import ChunkId, CollectionId, DocumentId
 from conspectus.model.index import IndexedChunk

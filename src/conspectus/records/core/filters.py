@@ -7,13 +7,13 @@ apply `matches` to them.
 import json
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from operator import eq, ge, lt
 from typing import Any, TypeGuard, assert_never
 
 from sqlalchemy import Column, ColumnElement, and_, false, not_, or_, true
 
+from conspectus.deferred import dataclass
 from conspectus.model.filter import (
     And,
     Between,

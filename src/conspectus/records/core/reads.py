@@ -116,6 +116,7 @@ _AFTER = _in_thread(_OTHER.c.last_chunk - _OTHER.c.chunks + 1, _OTHER_POSITION >
 _THREADED = documents.c.thread.is_not(None)
 
 _BY_ID = select(*DOCUMENT_COLUMNS).where(documents.c.id.in_(IDS))
+_WITH_ID = select(*DOCUMENT_COLUMNS).where(documents.c.id == bindparam("wanted"))
 _BY_NUMBER = select(*DOCUMENT_COLUMNS).where(documents.c.number.in_(IDS))
 WITH_NEIGHBOURS = select(
     *CHUNK_COLUMNS,
@@ -135,10 +136,11 @@ _TEXTS = (
 )
 
 
-def documents_by_id(connection: Connection, ids: Sequence[DocumentId]) -> list[Document]:
-    """Return the documents that exist, in the given order."""
-    found = {row[1]: to_document(row) for row in rows_in(connection, _BY_ID, ids)}
-    return [found[each] for each in ids if each in found]
+def documents_by_id(connection: Connection, ids: Sequence[DocumentId]) -> dict[DocumentId, Document]:
+    """Return the documents that exist."""
+    if len(ids) == 1:
+        return {row[1]: to_document(row) for row in plain_rows(connection, _WITH_ID, {"wanted": ids[0]})}
+    return {row[1]: to_document(row) for row in rows_in(connection, _BY_ID, ids)}
 
 
 def documents_by_number(connection: Connection, numbers: Iterable[int]) -> dict[int, Document]:

@@ -12,7 +12,7 @@ from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager
 from contextvars import ContextVar
 from copy import copy
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import partial, wraps
 from itertools import chain, groupby
 from threading import Lock
@@ -20,6 +20,7 @@ from typing import Any, Concatenate, Final, ParamSpec, TypeAlias, TypeVar
 
 from sqlalchemy import Connection, Table, select
 
+from conspectus.deferred import dataclass
 from conspectus.errors import ConspectusError, ForkedEngine, StorageError
 from conspectus.model.ids import CollectionId
 from conspectus.ports.jobs import Commits

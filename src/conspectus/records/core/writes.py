@@ -1,12 +1,13 @@
 """Adding and replacing documents: a batch is written completely in one transaction, or not at all."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence, Set
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import islice, repeat
 from typing import Any, Literal
 
 from sqlalchemy import Connection, bindparam, delete, exists, select, update
 
+from conspectus.deferred import dataclass
 from conspectus.errors import Conflict, InvalidInput, NotFound, PreconditionFailed
 from conspectus.model.ids import ChunkId, CollectionId, DocumentId
 from conspectus.model.index import IndexedChunk, IndexUpdate, WriteResult

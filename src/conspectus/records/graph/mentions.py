@@ -25,7 +25,7 @@ from conspectus.model.memory import fact_ends, stored_entities
 from conspectus.model.records import Mention
 from conspectus.ports.graphs import SUBJECT, Mentioned, TextPassage, Unread
 from conspectus.records.core.collections import state
-from conspectus.records.core.dialects import as_list, listed, one_of, parted, rare
+from conspectus.records.core.dialects import as_list, listed, one_of, parted, plain_rows, rare
 from conspectus.records.core.rows import IDS, insert_rows, mention_values, rows_in, run_in
 from conspectus.records.core.transactions import SqlStore, cached, reading, writing
 from conspectus.records.tables.core import chunks, collections, documents
@@ -121,11 +121,11 @@ def _passages(
 ) -> dict[str, Mentioned]:
     wanted = {"of": collection, "maximum": maximum, "few": few}
     if sources is None:
-        rows = connection.execute(_PASSAGES, {**wanted, "ids": as_list(dict.fromkeys(keys))}).all()
+        rows = plain_rows(connection, _PASSAGES, {**wanted, "ids": as_list(dict.fromkeys(keys))})
     else:
         parts = parted(connection, _RARE, keys, sources, of=collection)
         ways = ((_PASSAGES_WITHIN[by_name], {**wanted, **parameters}) for by_name, parameters in parts)
-        rows = [row for chosen, parameters in ways for row in connection.execute(chosen, parameters)]
+        rows = [row for chosen, parameters in ways for row in plain_rows(connection, chosen, parameters)]
     found: dict[str, list[ChunkId]] = {}
     about: dict[str, list[ChunkId]] = {}
     for key, chunk, kind in rows:

@@ -6,7 +6,6 @@ weight, so that of a node with very many edges only the first few are read.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from itertools import product
 from typing import Any, Final
@@ -26,6 +25,7 @@ from sqlalchemy import (
     union,
 )
 
+from conspectus.deferred import dataclass
 from conspectus.errors import NotFound
 from conspectus.model.graph import (
     Edge,

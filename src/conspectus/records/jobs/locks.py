@@ -12,7 +12,6 @@ import socket
 import time
 from collections.abc import AsyncIterator
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from types import TracebackType
@@ -20,6 +19,7 @@ from typing import Any, TextIO
 
 from sqlalchemy import ColumnElement, Connection, and_, delete, exists, insert, or_, select, update
 
+from conspectus.deferred import dataclass
 from conspectus.errors import Conflict, LockLost, StorageError
 from conspectus.ports.jobs import Lock
 from conspectus.private import make_file

@@ -8,7 +8,7 @@ import stat
 import zipfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from datetime import datetime
 from functools import cache
 from itertools import chain
@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import IO, Any
 from urllib.parse import quote
 
+from conspectus.deferred import dataclass
 from conspectus.errors import StorageBusy, StorageError, StorageTooNew, TooLarge, UnreadableFile
 from conspectus.model.jobs import FINISHED
 from conspectus.ports import Progress

@@ -1,7 +1,6 @@
 """Tables read and written in pages, with checksums of their rows."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from hashlib import blake2b
 from typing import Any
 
@@ -17,6 +16,8 @@ from sqlalchemy import (
     select,
     tuple_,
 )
+
+from conspectus.deferred import dataclass
 
 BITS = 128
 PART = 1 << 20

@@ -4,7 +4,6 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 from uuid import uuid4
@@ -29,6 +28,7 @@ from sqlalchemy import (
 )
 from sqlalchemy.schema import AddConstraint, DropConstraint
 
+from conspectus.deferred import dataclass
 from conspectus.errors import Conflict, NotFound, StorageError, StorageTooNew
 from conspectus.ports import Progress
 from conspectus.records.core.database import UNFINISHED, Database, history, make_tables, version_of

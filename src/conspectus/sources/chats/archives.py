@@ -3,9 +3,10 @@
 import codecs
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 
+from conspectus.deferred import dataclass
 from conspectus.errors import UnreadableFile, UnsupportedContent
 from conspectus.model.channels import ARCHIVE_KINDS, ArchiveKind, ChannelArchive, ChatArchive
 from conspectus.settings import Settings

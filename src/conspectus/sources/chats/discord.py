@@ -5,8 +5,9 @@ A public thread becomes a thread of its channel; a private thread becomes a chan
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 
+from conspectus.deferred import dataclass
 from conspectus.model.channels import ChannelArchive, NewMessage
 from conspectus.model.records import Json
 from conspectus.sources.chats.export_files import (

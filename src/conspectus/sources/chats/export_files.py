@@ -5,7 +5,7 @@ import stat
 import zipfile
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
 from io import BytesIO
@@ -13,6 +13,7 @@ from itertools import chain, count
 from pathlib import Path
 from typing import IO
 
+from conspectus.deferred import dataclass
 from conspectus.errors import TooLarge, UnreadableFile
 from conspectus.model.channels import NewMessage
 from conspectus.settings import Settings

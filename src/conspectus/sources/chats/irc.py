@@ -2,9 +2,10 @@
 
 import re
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 from datetime import UTC, date, datetime, time, timedelta, timezone
 
+from conspectus.deferred import dataclass
 from conspectus.model.channels import ChannelArchive, NewMessage
 from conspectus.sources.chats.export_files import (
     NO_TEXT,

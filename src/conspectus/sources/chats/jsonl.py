@@ -3,9 +3,10 @@
 import json
 import math
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from datetime import datetime
 
+from conspectus.deferred import dataclass
 from conspectus.model.channels import ANSWERS, ANSWERS_CONFIDENCE, REPLY_TO, ChannelArchive, NewMessage
 from conspectus.settings import Settings
 from conspectus.sources.chats.export_files import (

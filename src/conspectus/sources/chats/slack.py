@@ -4,9 +4,10 @@ import re
 import unicodedata
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from datetime import UTC, datetime, timedelta
 
+from conspectus.deferred import dataclass
 from conspectus.model.channels import ChannelArchive, NewMessage
 from conspectus.model.records import Json
 from conspectus.sources.chats.export_files import (

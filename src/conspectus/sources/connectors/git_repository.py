@@ -12,11 +12,12 @@ import shutil
 import signal
 from collections.abc import AsyncIterator, Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import field
 from ipaddress import ip_address
 from pathlib import Path, PurePosixPath
 from urllib.parse import unquote, urlsplit
 
+from conspectus.deferred import dataclass
 from conspectus.errors import FetchFailed, ForbiddenAddress, InvalidInput, NotFound, TooLarge, UnreadableFile
 from conspectus.model.jobs import ConnectorEntry, Listing
 from conspectus.model.pages import portions

@@ -13,12 +13,13 @@ import asyncio
 import json
 import re
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path, PurePosixPath
 
 import yaml
 from watchfiles import Change, awatch
 
+from conspectus.deferred import dataclass
 from conspectus.errors import FetchFailed, InvalidInput, NotFound, UnreadableFile
 from conspectus.model.jobs import ConnectorEntry, Listing
 from conspectus.model.records import Json, NewDocument

@@ -19,11 +19,12 @@ from collections.abc import (
     Sequence,
 )
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from datetime import datetime, timedelta
 from typing import Any, TypeAlias
 from urllib.parse import urlencode
 
+from conspectus.deferred import dataclass
 from conspectus.errors import FetchFailed, InvalidInput, NotFound, TooLarge
 from conspectus.model.jobs import ConnectorEntry, Listing
 from conspectus.model.records import NewDocument

@@ -1,9 +1,9 @@
 """Create the connector of a connection from its options."""
 
 from collections.abc import Collection
-from dataclasses import dataclass
 from pathlib import Path
 
+from conspectus.deferred import dataclass
 from conspectus.errors import InvalidInput
 from conspectus.model.jobs import Connection
 from conspectus.model.records import Json, Metadata

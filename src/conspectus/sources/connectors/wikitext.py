@@ -7,7 +7,9 @@ made, also for unclosed or deeply nested markup.
 import html
 import re
 from collections.abc import Collection
-from dataclasses import dataclass, field
+from dataclasses import field
+
+from conspectus.deferred import dataclass
 
 WHOLE = """
 gallery imagemap includeonly math nowiki pre ref references source syntaxhighlight templatestyles timeline

@@ -7,9 +7,10 @@ Page numbers are those of the last rendering in the word processor, else of manu
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, TypeAlias
 
+from conspectus.deferred import dataclass
 from conspectus.sources.files.zip_xml import (
     PAGE_BREAK,
     Archive,

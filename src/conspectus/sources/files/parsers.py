@@ -3,12 +3,13 @@
 import json
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from pathlib import PurePath
 from typing import Any, TypeAlias
 
 from lxml.etree import LxmlError
 
+from conspectus.deferred import dataclass
 from conspectus.errors import UnreadableFile
 from conspectus.model.records import NewDocument, Syntax
 from conspectus.sources.files.html import markdown_title, read_html, rst_title

@@ -3,13 +3,13 @@
 import io
 import posixpath
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from datetime import date, datetime, time, timedelta
 from typing import Any
 from urllib.parse import unquote
 
 from python_calamine import CalamineError, CalamineWorkbook
 
+from conspectus.deferred import dataclass
 from conspectus.sources.files.html import visible
 from conspectus.sources.files.zip_xml import (
     PAGE_BREAK,

@@ -5,11 +5,12 @@ import posixpath
 import re
 import zipfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 from lxml import etree
 
+from conspectus.deferred import dataclass
 from conspectus.model.records import Json, Syntax, TextPosition
 from conspectus.text.zips import DAMAGED
 

@@ -3,7 +3,7 @@
 import re
 from collections import Counter
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from datetime import UTC, datetime, timedelta
 from itertools import pairwise
 from pathlib import PurePath
@@ -11,6 +11,7 @@ from typing import Final, TypeAlias
 
 from lxml.etree import LxmlError
 
+from conspectus.deferred import dataclass
 from conspectus.errors import TooLarge, UnreadableFile, UnsupportedContent
 from conspectus.model.records import NewDocument, Period
 from conspectus.model.streams import CaptionTrack, NewCaption

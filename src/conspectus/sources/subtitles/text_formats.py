@@ -3,9 +3,10 @@
 import html
 import re
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Final, TypeAlias
 
+from conspectus.deferred import dataclass
 from conspectus.sources.subtitles.sentences import (
     NO_CAPTION,
     NO_TIME,

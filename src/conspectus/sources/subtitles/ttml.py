@@ -3,11 +3,12 @@
 import html
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from fractions import Fraction
 
 from lxml import etree
 
+from conspectus.deferred import dataclass
 from conspectus.sources.subtitles.sentences import NO_TIME, Cue, ParsedCues, without_comments
 
 _CLOCK = re.compile(r"(\d{1,20}):(\d{1,9}):(\d{1,9})(?:[.,](\d{1,9})|[:;](\d{1,9})(?:\.\d{1,9})?)?", re.ASCII)

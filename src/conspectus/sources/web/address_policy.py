@@ -9,12 +9,12 @@ import asyncio
 import re
 import socket
 from collections.abc import Awaitable, Callable, Coroutine, Iterable, Sequence
-from dataclasses import dataclass
 from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address, ip_network
 from typing import Any, TypeAlias
 
 import httpcore
 
+from conspectus.deferred import dataclass
 from conspectus.errors import ForbiddenAddress, InvalidInput
 from conspectus.text.urls import Address, parse_url
 

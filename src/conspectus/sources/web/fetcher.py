@@ -13,13 +13,14 @@ import ssl
 import zlib
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import cache
 from typing import Final
 
 import httpcore
 import httpx
 
+from conspectus.deferred import dataclass
 from conspectus.errors import FetchFailed, ForbiddenAddress, InvalidInput, TooLarge
 from conspectus.ports.web import Fetched
 from conspectus.sources.web.address_policy import AddressPolicy, Connections, Resolve, resolve_name

@@ -1,10 +1,10 @@
 """Features of one message: its words, the people it names, and its kind."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from enum import IntEnum
 
+from conspectus.deferred import dataclass
 from conspectus.text.analyzer import STOP_WORDS
 from conspectus.text.late_patterns import re_pattern
 

@@ -1,7 +1,6 @@
 """Memories: the operations of the table, and by hand what they do not cover, JSON lines among it."""
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from functools import partial
 from typing import Annotated, Final, TypedDict
 
@@ -9,6 +8,7 @@ from fastapi import Depends, Path, Query, Request, Response
 from fastapi.dependencies.models import Dependant
 from fastapi.routing import APIRoute
 
+from conspectus.deferred import dataclass
 from conspectus.errors import InvalidInput
 from conspectus.memory.jsonl import renumber
 from conspectus.model.memory import MEMORY, MemoryReceipt, MemorySelection, Scope

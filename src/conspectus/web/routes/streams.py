@@ -1,7 +1,7 @@
 """Streams and alerts: live and imported captions, captions as JSON lines, and matches of alerts."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from functools import partial
 from tempfile import TemporaryDirectory
 from typing import Annotated, Final
@@ -9,6 +9,7 @@ from typing import Annotated, Final
 from fastapi import Depends, File, Form, Query, Request, Response, UploadFile
 from pydantic import ValidationError
 
+from conspectus.deferred import dataclass
 from conspectus.engine import Engine
 from conspectus.errors import InvalidInput, NotFound
 from conspectus.ingest.captions import caption_document

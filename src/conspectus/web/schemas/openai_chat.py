@@ -2,12 +2,13 @@
 
 import base64
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import fields
 from typing import Annotated, Any, Final, Literal
 
 import numpy as np
 from pydantic import BaseModel, ConfigDict, Field
 
+from conspectus.deferred import dataclass
 from conspectus.errors import InvalidInput
 from conspectus.model.chat import (
     Allocation,
@@ -64,21 +65,27 @@ StopText = Annotated[str, Field(min_length=1, max_length=100)]
 AnswerTokens = Annotated[int, Field(ge=1, le=MAX_TOKENS)]
 
 
-class PartBody(BaseModel):
+class OpenAIModel(BaseModel):
+    """A part of what clients of OpenAI send: unknown fields are ignored, other types are not converted."""
+
+    model_config = ConfigDict(strict=True)
+
+
+class PartBody(OpenAIModel):
     """A part of a message's content."""
 
     type: str
     text: Said | None = None
 
 
-class CalledBody(BaseModel):
+class CalledBody(OpenAIModel):
     """The name of a tool, and its arguments as JSON."""
 
     name: Name
     arguments: Said
 
 
-class ToolCallBody(BaseModel):
+class ToolCallBody(OpenAIModel):
     """A call of a tool."""
 
     id: Identifier
@@ -90,7 +97,7 @@ class ToolCallBody(BaseModel):
         return ToolCall(self.id, self.function.name, self.function.arguments)
 
 
-class FunctionBody(BaseModel):
+class FunctionBody(OpenAIModel):
     """A tool that the client has."""
 
     name: Annotated[str, Field(pattern=r"^[a-zA-Z0-9_-]{1,64}$")]
@@ -103,27 +110,27 @@ class FunctionBody(BaseModel):
         return Tool(self.name, self.description, self.parameters or {}, self.strict)
 
 
-class ToolBody(BaseModel):
+class ToolBody(OpenAIModel):
     """A tool; there are functions only."""
 
     type: Literal["function"]
     function: FunctionBody
 
 
-class FunctionNameBody(BaseModel):
+class FunctionNameBody(OpenAIModel):
     """The name of a tool."""
 
     name: Name
 
 
-class OnlyToolBody(BaseModel):
+class OnlyToolBody(OpenAIModel):
     """The tool that the model must call."""
 
     type: Literal["function"]
     function: FunctionNameBody
 
 
-class JsonSchemaBody(BaseModel):
+class JsonSchemaBody(OpenAIModel):
     """A JSON schema with a name."""
 
     name: Name
@@ -132,7 +139,7 @@ class JsonSchemaBody(BaseModel):
     strict: bool | None = None
 
 
-class ResponseFormatBody(BaseModel):
+class ResponseFormatBody(OpenAIModel):
     """The form of the answer: text, any JSON object, or JSON of a schema."""
 
     type: Literal["text", "json_object", "json_schema"]
@@ -148,7 +155,7 @@ class ResponseFormatBody(BaseModel):
         return JsonForm(given.form, given.name, given.description, given.strict)
 
 
-class ChatMessageBody(BaseModel):
+class ChatMessageBody(OpenAIModel):
     """A message; what else clients say of one is ignored, unless it cannot be left out."""
 
     role: Literal["system", "developer", "user", "assistant", "tool"]
@@ -181,7 +188,7 @@ class ChatMessageBody(BaseModel):
         return "\n".join(part.text for part in parts if part.text)
 
 
-class StreamOptionsBody(BaseModel):
+class StreamOptionsBody(OpenAIModel):
     """Extra data of a streamed answer."""
 
     include_usage: bool | None = False
@@ -197,10 +204,10 @@ class ContextOptionsBody(RequestModel):
     session: Name | None = None
 
 
-class CompletionBody(BaseModel):
+class CompletionBody(OpenAIModel):
     """A chat as clients of OpenAI ask for it. `model` may be anything: the server has one."""
 
-    model_config = ConfigDict(extra="allow", strict=True)
+    model_config = ConfigDict(extra="allow")
 
     messages: list[ChatMessageBody] = Field(min_length=1, max_length=MAX_TURNS)
     model: str | None = None
@@ -386,10 +393,8 @@ Input = Annotated[str, Field(min_length=1, max_length=MAX_INPUT_LENGTH)]
 Vector = list[float] | str
 
 
-class EmbeddingsBody(BaseModel):
+class EmbeddingsBody(OpenAIModel):
     """Texts to embed. `model` may be anything: the server has one."""
-
-    model_config = ConfigDict(strict=True)
 
     input: Input | Annotated[list[Input], Field(min_length=1, max_length=MAX_INPUTS)]
     model: str | None = None
