@@ -19,8 +19,8 @@ OPENAPI := clients/typescript/openapi.json
 CONSOLE := src/conspectus/web/console/index.html
 MULTILINGUAL := multilingual/src/conspectus_multilingual/manifest.json
 SITE := src/conspectus/web/docs/index.html.gz
-# Tests that no slow machine hurries.
-PATIENT := tests/property tests/cli tests/congruence tests/migration
+# Tests that no slow machine hurries, or that need the environment of other products.
+PATIENT := tests/property tests/cli tests/congruence tests/migration tests/unit/test_google_adk.py
 # Tests of one module at a time, without a store.
 QUICK := tests/unit/chat tests/unit/graph tests/unit/retrieval
 
@@ -33,16 +33,21 @@ export PYTHONDONTWRITEBYTECODE :=
 demo: $(CONSOLE)  ## ingest real text, ask three questions, show the windows; DATA=dir, QUESTIONS="a? | b?"
 	@$(BIN)/python scripts/demo.py
 
-test: $(CONSOLE)  ## everything CI checks
-	@$(MAKE) --no-print-directory --jobs=3 behaviour types style patient pages
+# What several parts wait for is made first. Then all begin at once: none is left alone at the end. NumPy starts a
+# thread for each core in each of the many programs, and two cores are busy without these.
+test: export OPENBLAS_NUM_THREADS := 1
+test:  ## everything CI checks; with ALSO=wheel, the wheel as well
+	@$(MAKE) --no-print-directory --jobs=3 $(MULTILINGUAL) $(CONSOLE) $(SITE) $(STORES)
+	@$(MAKE) --no-print-directory --jobs=6 behaviour pages types style patient $(ALSO)
 
 check: $(READY)  ## style, types and the quickest tests, in less than a minute
 	@$(MAKE) --no-print-directory --jobs=2 types style quick
 
 lint: types style  ## style, types, imports and the style budget
 
-behaviour: $(READY) $(MULTILINGUAL) $(CLIENT)
-	$(BIN)/python -m pytest -n 2 --dist worksteal -m "not slow" $(PATIENT:%=--ignore=%) --ignore=tests/style --ignore=tests/console
+# Many tests wait for servers: two processes leave a quarter of two cores idle.
+behaviour: $(READY) $(CONSOLE) $(MULTILINGUAL) $(CLIENT)
+	$(BIN)/python -m pytest -n 3 --dist worksteal -m "not slow" $(PATIENT:%=--ignore=%) --ignore=tests/style --ignore=tests/console
 
 # Beside tests that wait for servers and clocks; being nice, these take little more than what is idle.
 types: $(PACKAGES) $(CLIENT)
@@ -60,12 +65,12 @@ style: $(READY)
 quick: $(READY)
 	nice -n 19 $(BIN)/python -m pytest -q -m "not slow" $(QUICK)
 
-patient: $(READY) $(STORES)
+patient: $(READY) $(CONSOLE) $(STORES)
 	nice -n 19 $(BIN)/python -m pytest -q -n 2 --dist worksteal -m "not slow" $(PATIENT)
 
 # Playwright keeps an event loop of its own, which tests of coroutines cannot have beside theirs.
 pages: $(CONSOLE) $(SITE)
-	nice -n 19 $(BIN)/python -m pytest -q tests/console
+	nice -n 5 $(BIN)/python -m pytest -q -n 2 --dist loadfile -m "not slow" tests/console
 
 docs: $(SITE)  ## build the documentation, which the server then has at /console/docs
 
@@ -78,14 +83,15 @@ client: $(CLIENT)  ## build the TypeScript client in clients/typescript
 
 multilingual: $(MULTILINGUAL)  ## build the multilingual embedding model and install it in the environment
 
-wheel: $(CONSOLE) $(SITE)  ## install the built wheel in fresh environments, with pip 23.0 and the newest, and run it
+wheel: $(CONSOLE) $(SITE)  ## install the built wheel in fresh environments, with pip 23.0 and that of the newest Python, and run it
 	$(BIN)/python scripts/try_wheel.py
 
 image:  ## build the container image without root and use it; says so where there is no builder
 	scripts/build_image.sh
 
-bench: $(READY)  ## the slow tests, all examples of those that chance makes, the benchmarks (see docs/benchmarks/index.md)
-	HYPOTHESIS_PROFILE=thorough $(BIN)/python -m pytest -m "slow or hypothesis"
+bench: $(CONSOLE) $(SITE)  ## the slow tests, all examples of those that chance makes, the benchmarks (see docs/benchmarks/index.md)
+	HYPOTHESIS_PROFILE=thorough $(BIN)/python -m pytest -m "slow or hypothesis" --ignore=tests/console
+	$(BIN)/python -m pytest -m slow tests/console
 	$(BIN)/python benchmarks/ingest.py
 	$(BIN)/python benchmarks/latency.py --chunks 100000
 	$(BIN)/python benchmarks/latency.py --chunks 1000000
@@ -123,14 +129,14 @@ $(READY): requirements/dev.txt pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit("Python 3.11 or newer is needed: make PYTHON=python3.12" if sys.version_info < (3, 11) else 0)'
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check pip==$(PIP_VERSION)
-	$(BIN)/python -m pip install --no-compile --quiet --disable-pip-version-check --require-hashes -r requirements/dev.txt
+	$(BIN)/python -m pip install --no-compile --no-deps --quiet --disable-pip-version-check --require-hashes -r requirements/dev.txt
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
 	@touch $@
 
 # The products whose stores can be imported, beside the package itself, which is not installed a second time.
 $(STORES): requirements/stores.txt $(READY)
 	test -x $(VENV)/stores/bin/python || $(PYTHON) -m venv $(VENV)/stores
-	$(VENV)/stores/bin/python -m pip install --no-compile --quiet --disable-pip-version-check --require-hashes -r requirements/stores.txt
+	$(VENV)/stores/bin/python -m pip install --no-compile --no-deps --quiet --disable-pip-version-check --require-hashes -r requirements/stores.txt
 	$(VENV)/stores/bin/python scripts/stores_environment.py
 	@touch $@
 
@@ -161,7 +167,7 @@ $(MULTILINGUAL): scripts/build_multilingual.py scripts/build_embedder.py scripts
 # The reference is made from the code, so any change of it counts.
 $(SITE): $(READY) $(shell find docs scripts/docs src/conspectus -type f ! -path 'src/conspectus/web/docs/*' ! -path '*/__pycache__/*' ! -path 'src/conspectus/web/console/*')
 	$(BIN)/python scripts/settings_page.py
-	nice $(BIN)/python -m scripts.docs 120
+	$(BIN)/python -m scripts.docs 180
 
 $(VENV)/.lock: Makefile
 	$(PYTHON) -m venv $(VENV)/lock

@@ -310,13 +310,14 @@ def calibration_texts(tokenizer: Tokenizer, prose: str) -> list[list[int]]:
     return [[first, *line, last] for line in lines]
 
 
-def mean_cosine(one: onnx.ModelProto, other: onnx.ModelProto, texts: Sequence[Sequence[int]]) -> float:
-    batches = [np.array([text], dtype=np.int64) for text in texts]
-    sessions = [open_session(model) for model in (one, other)]
-    vectors = [
-        np.concatenate([session.run(None, {"ids": ids})[0] for ids in batches]) for session in sessions
-    ]
-    return float((vectors[0] * vectors[1]).sum(axis=1).mean())
+def vectors(model: onnx.ModelProto, texts: Sequence[Sequence[int]]) -> Array:
+    """A row for each text."""
+    session = open_session(model)
+    return np.concatenate([session.run(None, {"ids": np.array([text], dtype=np.int64)})[0] for text in texts])
+
+
+def mean_cosine(one: Array, other: Array) -> float:
+    return float((one * other).sum(axis=1).mean())
 
 
 def whole_text_tokenizer(published: bytes) -> dict[str, Any]:
@@ -380,7 +381,8 @@ def main() -> None:
     small = write_model(moved, Int8(ranges))
     # Every tenth paragraph of the language documentation inside Python.
     paragraphs = [text for topic in topics.values() for text in topic.split("\n\n") if len(text) > 60][::10]
-    cosine = mean_cosine(exact, small, [tokenizer.encode(text).ids[:256] for text in paragraphs])
+    texts = [tokenizer.encode(text).ids[:256] for text in paragraphs]
+    cosine = mean_cosine(vectors(exact, texts), vectors(small, texts))
     print(f"mean cosine to fp32: {cosine:.5f}")
     if cosine < 0.99:
         raise SystemExit("the quantized model is too far from the published one")

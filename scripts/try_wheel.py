@@ -1,6 +1,7 @@
 """Build the wheel, install it in fresh environments, and run what a newcomer runs first.
 
-Python 3.11 gets pip 23.0. The newest Python at hand gets the newest pip, and a wheel made without a compiler.
+Python 3.11 gets pip 23.0. The newest Python at hand keeps its pip, and gets a wheel made without a compiler,
+for which the newest pip, that of this environment, finds all packages.
 """
 
 import os
@@ -13,7 +14,6 @@ import time
 import tomllib
 import urllib.request
 import zipfile
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import client_wheel
@@ -72,7 +72,7 @@ print(len(counted), sum(file.stat().st_size for file in files if file.exists()) 
 
 
 def main() -> None:
-    """Try the wheel in each environment, at once."""
+    """Try the wheel in each environment."""
     with tempfile.TemporaryDirectory() as made:
         folder = Path(made)
         compiled, pure = built(folder / "compiled"), built(folder / "pure", CC="false")
@@ -81,14 +81,10 @@ def main() -> None:
             sys.exit(f"two builds of {compiled.name} differ: {', '.join(differing(compiled, again))}")
         if not pure.name.endswith("-py3-none-any.whl") or compiled.name == pure.name:
             sys.exit(f"wheels with and without the kernels are named {compiled.name} and {pure.name}")
-        trials = [
-            (compiled, python_at(OLD_PYTHON), f"pip=={OLD_PIP}"),
-            (pure, newest_python(), "--upgrade pip"),
-        ]
-        with ThreadPoolExecutor() as pool:
-            results = [pool.submit(tried, folder / f"{n}", *each) for n, each in enumerate(trials)]
-        print(*(each.result() for each in results), sep="\n")
-        print(follow_get_started.followed(compiled, ROOT / "docs"))
+        resolve = [sys.executable, "-m", "pip", "install", "--quiet", "--dry-run", "--ignore-installed"]
+        ran([*resolve, pure], folder)
+        print(tried(folder / "old", compiled, python_at(OLD_PYTHON)))
+        print(follow_get_started.followed(pure, ROOT / "docs", newest_python()))
 
 
 def differing(first: Path, second: Path) -> list[str]:
@@ -138,8 +134,8 @@ def python_at(version: str) -> str | None:
     return None
 
 
-def tried(folder: Path, wheel: Path, python: str | None, pip: str) -> str:
-    """Install the wheel in a fresh environment and run what a newcomer runs."""
+def tried(folder: Path, wheel: Path, python: str | None) -> str:
+    """Install the wheel in a fresh environment and run what a newcomer runs, and a server."""
     if python is None:
         return f"Python {OLD_PYTHON} is not here: pip {OLD_PIP} was not tried"
     started = time.monotonic()
@@ -147,12 +143,13 @@ def tried(folder: Path, wheel: Path, python: str | None, pip: str) -> str:
     ran([python, "-m", "venv", folder / "venv"], folder)
     own = folder / "venv" / "bin" / "python"
     install = [own, "-m", "pip", "install", "--quiet"]
-    ran([*install, *pip.split()], folder)
+    ran([*install, f"pip=={OLD_PIP}"], folder)
     ran([*install, "--no-compile", wheel], folder)
     ran([own, "-m", "pip", "check"], folder)
     version = ran([own, "-m", "pip", "--version"], folder)
     packages, megabytes = sizes(own, folder, MAX_PACKAGES, MAX_MEGABYTES)
     try_programs(own, folder)
+    print(try_server(own, folder))
     took = f"{time.monotonic() - started:.0f} s"
     return f"{version} installed {packages} packages, {megabytes} MB, and the wheel ran: {took}"
 
@@ -195,11 +192,19 @@ def try_programs(python: Path, folder: Path) -> None:
     for arguments, words in expected.items():
         if not (said := ran(list(arguments), folder)) or words not in said:
             sys.exit(f"{arguments}: {words!r} is not in {said!r}")
-    print(try_server([*command, "serve", "--port", "0", "--no-auth"], folder, python))
 
 
-def try_server(command: list[str | Path], folder: Path, python: Path) -> str:
+def try_server(python: Path, folder: Path) -> str:
     """Start a server, ask it with the client, and end it."""
+    command = [
+        python.with_name("conspectus"),
+        "--data-dir",
+        folder / "data",
+        "serve",
+        "--port",
+        "0",
+        "--no-auth",
+    ]
     serving = subprocess.Popen(
         command, cwd=folder, env=environment(), stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True
     )

@@ -1,7 +1,7 @@
 """Build the documentation site into the package for `conspectus serve`: `python -m scripts.docs [SECONDS]`.
 
 Pages made from code are put beside a copy of docs/ in build/docs. Any warning, broken link or anchor fails,
-and a build that takes more than SECONDS of processor time, which other programs do not lengthen.
+and a build that takes more than SECONDS of processor time, which a busy second thread of the core doubles.
 """
 
 import resource

@@ -3,7 +3,7 @@
 import gzip
 import hashlib
 import re
-from html.parser import HTMLParser
+from html import unescape
 from importlib.metadata import distribution
 from pathlib import Path
 from typing import Final
@@ -13,27 +13,17 @@ COMPRESSIBLE: Final = {".css", ".html", ".js", ".json", ".svg", ".txt"}
 UNUSED: Final = {".buildinfo", "objects.inv", "file.png", "plus.png", "minus.png"}
 """Files of Sphinx that no page uses."""
 INLINE: Final = re.compile(r"<(script|style)>(.*?)</\1>", re.DOTALL)
+ATTRIBUTE: Final = re.compile(r'(?<=\s)(href|src|id)="([^"]*)"')
 STYLED: Final = re.compile(r'(?<=\s)style="([^"]*)"')
 
 
-class Page(HTMLParser):
-    """The links and the anchors of a page."""
+class Page:
+    """The links and the anchors of a page; Sphinx writes no other quotes, and escapes those of texts."""
 
     def __init__(self, html: str) -> None:
-        super().__init__()
-        self.links: list[str] = []
-        self.anchors = {"", "top"}
-        self.feed(html)
-
-    def handle_starttag(self, tag: str, attributes: list[tuple[str, str | None]]) -> None:
-        """Note what a tag links to and how it is called."""
-        for name, value in attributes:
-            if value is None:
-                continue
-            if name in {"href", "src"}:
-                self.links.append(value)
-            elif name == "id":
-                self.anchors.add(value)
+        named = [(name, unescape(value)) for name, value in ATTRIBUTE.findall(html)]
+        self.links = [value for name, value in named if name != "id"]
+        self.anchors = {"", "top", *(value for name, value in named if name == "id")}
 
 
 def broken_links(folder: Path) -> list[str]:
