@@ -449,6 +449,8 @@ PLOTS: Mapping[str, Plot] = {
         "Partitions by collection (less is better)", _columns("write", "read in a collection", "read by id")
     ),
     "peers": Plot("The same work in each engine (less is better)", _peers),
+    "peers-second": Plot("The same work in each engine, second run (less is better)", _peers),
+    "peers-third": Plot("The same work in each engine, third run (less is better)", _peers),
     "purge": Plot("A purge beside a writer (less is better)", _columns("purge", "p95 during a purge")),
     "purge-folder": Plot(
         "A purge beside a writer, in a folder (less is better)", _columns("purge", "p95 during a purge")
