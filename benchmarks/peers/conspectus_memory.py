@@ -1,5 +1,6 @@
 """Conspectus as a memory that peers.memories measures."""
 
+import importlib
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from itertools import groupby
@@ -10,8 +11,6 @@ import numpy as np
 
 import conspectus
 from conspectus import Engine
-from conspectus.mcp.server import listed
-from conspectus.mcp.tool import ToolOptions
 from conspectus.model.memory import MEMORY, NewMemory, Scope
 from conspectus.model.records import EmbeddingSpace
 from conspectus.ports import Vectors
@@ -78,9 +77,12 @@ class ConspectusMemory:
 
 def tools() -> list[dict[str, Any]]:
     """Those that `conspectus mcp` lists, documents and graphs included."""
+    # A program that only recalls does not import the MCP server.
+    server = importlib.import_module("conspectus.mcp.server")
+    options = importlib.import_module("conspectus.mcp.tool").ToolOptions(BUDGET)
     return [
         {"name": each.name, "description": each.description, "parameters": each.input_schema}
-        for each in listed(ToolOptions(BUDGET))
+        for each in server.listed(options)
     ]
 
 
