@@ -28,14 +28,14 @@ class ThreadsContract:
     """Whole threads, both ends of long ones, and the newest messages. Part of RecordsContract."""
 
     async def test_a_thread_in_its_order(self, records: Records, stocked: None) -> None:
-        """By sequence, event time and id, within its source; texts that are empty do not count."""
+        """By sequence, event time and order of storing, within its source; empty texts do not count."""
         await records.put_source(notes("other"))
         await records.write(
             [
                 said("d", "5 ", "and more", sequence=7),
                 said("c", "4", sequence=5, minute=2),
-                said("b", "3", sequence=5, minute=1),
-                said("a", "2", sequence=5, minute=1),
+                said("b", "2", sequence=5, minute=1),
+                said("a", "3", sequence=5, minute=1),
                 said("z", "1", minute=None),
                 said("empty", sequence=6),
                 said("elsewhere", "x", source="other"),
@@ -45,11 +45,18 @@ class ThreadsContract:
         )
         found = await records.thread(NOTES, "t", limit=100)
         assert (texts(found.chunks), found.total) == (["1", "2", "3", "4", "5 "], 5)
-        assert found.places == {key: place for place, key in enumerate("zabcd")}
+        assert found.places == {key: place for place, key in enumerate("zbacd")}
         assert list(found.chunks) == await records.hydrate([each.chunk.id for each in found.chunks])
         await records.delete([DocumentId("b")])
         found = await records.thread(NOTES, "t", limit=4)
-        assert (texts(found.chunks), found.total) == (["1", "2", "4", "5 "], 4)
+        assert (texts(found.chunks), found.total) == (["1", "3", "4", "5 "], 4)
+
+    async def test_a_changed_message_keeps_its_place(self, records: Records, stocked: None) -> None:
+        """Of equal times the order is that of storing, however ids and later writes are ordered."""
+        await records.write([said("z", "1"), said("a", "2"), said("m", "3")])
+        await records.write([said("z", "one"), said("b", "4")])
+        assert texts((await records.thread(NOTES, "t", limit=9)).chunks) == ["one", "2", "3", "4"]
+        assert texts(await records.latest(NOTES, limit=9)) == ["4", "3", "2", "one"]
 
     async def test_of_a_long_thread_some(self, records: Records, stocked: None) -> None:
         """Both ends, and what stands around what was named; nothing twice; places in the whole thread."""
@@ -79,13 +86,13 @@ class ThreadsContract:
                 await attempt
 
     async def test_the_newest_of_a_source(self, records: Records, stocked: None) -> None:
-        """By event time, whatever the thread; of equal times the larger id first."""
+        """By event time, whatever the thread; of equal times the one stored later."""
         await records.put_source(notes("other"))
         await records.write(
             [
-                said("b", "3", minute=1),
+                said("b", "2", minute=1),
                 said("old", "4", minute=-90_000_000, sequence=9),
-                said("a", "2", minute=1),
+                said("a", "3", minute=1),
                 said("new", "1 ", "rest", minute=5, thread=None),
                 said("timeless", "x", minute=None),
                 said("empty", minute=9),

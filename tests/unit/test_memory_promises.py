@@ -49,6 +49,20 @@ async def told(engine: Engine, scope: Scope = ANN) -> str:
     )  # fmt: skip
 
 
+async def test_memories_of_one_time_keep_their_order(tmp_path: Path) -> None:
+    """In every store with the same memories, although their ids are made by chance."""
+    said = [f"Ann saw the cat number {place}" for place in range(12)]
+    windows = set()
+    for name in "ab":
+        async with store(tmp_path / name) as engine:
+            for each in said[:6]:
+                await engine.memory.add(NewMemory(each, at=PARIS), scope=ANN)
+            await engine.memory.add([NewMemory(each, at=PARIS) for each in said[6:]], scope=ANN)
+            windows.add((await engine.memory.window(max_tokens=500, **question("cat", ANN))).text)
+    (text,) = windows
+    assert [int(part.split()[0]) for part in text.split("cat number ")[1:]] == list(range(12))
+
+
 async def test_as_of_an_instant_no_edge_is_walked_that_came_later(engine: Engine) -> None:
     await engine.memory.add("Yesterday we met Marta Keller again", scope=ANN)
     await engine.memory.add("The boat of Zoltan Nagy sank in the harbour", scope=ANN)

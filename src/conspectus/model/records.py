@@ -95,7 +95,8 @@ class Document:
 
     `key` is the caller's own name for it, unique in its source; `sequence` its place in a thread or
     stream; `chunks` how many pieces its text was split into; `fingerprint` changes with any field. `origin`
-    says who wrote the text and how, `trust` is its level.
+    says who wrote the text and how, `trust` is its level. `number` is larger for documents of the collection
+    that were first stored later; 0 until it is stored.
     """
 
     id: DocumentId
@@ -122,6 +123,7 @@ class Document:
     characters: int = 0
     origin: Origin = "user"
     trust: Trust = "trusted"
+    number: int = field(default=0, compare=False)
 
     @property
     def assisted(self) -> bool:

@@ -291,8 +291,9 @@ class Records(Timelines, Protocol):
         """The first chunk of each of the newest documents of a source by event time, newest first.
 
         Documents without text are left out, and those without an event time, unless there are no others: then
-        the order is that of sequences. Of equal times, the larger id comes first. With `until` only those of
-        that time or before; with `before`, a document of the source, only those that follow it in this order.
+        the order is that of sequences. Of equal times, the one stored later comes first. With `until` only
+        those of that time or before; with `before`, a document of the source, only those that follow it in
+        this order.
         """
 
     async def beginnings(self, documents: Sequence[DocumentId]) -> Sequence[StoredChunk]:

@@ -234,7 +234,7 @@ def _reading_order(piece: SelectedChunk) -> tuple[object, ...]:
     document, chunk = piece.hit.document, piece.hit.chunk
     sequence = (document.sequence is None, document.sequence or 0)
     occurred = document.occurred.start if document.occurred else _LATEST
-    return (*sequence, occurred, document.id, piece.begins, chunk.position, chunk.id)
+    return (*sequence, occurred, document.number, document.id, piece.begins, chunk.position, chunk.id)
 
 
 def _time_order(piece: SelectedChunk) -> tuple[object, ...]:

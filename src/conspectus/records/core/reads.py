@@ -58,8 +58,8 @@ _OTHER = documents.alias("other")
 
 # For a comparison of two columns, SQLite uses only the first field of the index; with an expression, it uses
 # all.
-_POSITION = tuple_(documents.c.order_sequence + 0, documents.c.order_start + 0, documents.c.id + "")
-_OTHER_POSITION = tuple_(_OTHER.c.order_sequence, _OTHER.c.order_start, _OTHER.c.id)
+_POSITION = tuple_(documents.c.order_sequence + 0, documents.c.order_start + 0, documents.c.number + 0)
+_OTHER_POSITION = tuple_(_OTHER.c.order_sequence, _OTHER.c.order_start, _OTHER.c.number)
 
 
 def _indexed(*, with_vectors: bool) -> Select[*tuple[Any, ...]]:
@@ -100,7 +100,7 @@ def _in_thread(
     condition: ColumnElement[Any], beyond: ColumnElement[bool], *, back: bool
 ) -> ScalarSelect[Any]:
     """Return the end of the next document of the same thread in one direction, by one index lookup."""
-    place = (_OTHER.c.order_sequence, _OTHER.c.order_start, _OTHER.c.id)
+    place = (_OTHER.c.order_sequence, _OTHER.c.order_start, _OTHER.c.number)
     chosen = select(condition).where(
         _OTHER.c.source == documents.c.source,
         _OTHER.c.thread == documents.c.thread,
@@ -335,7 +335,7 @@ def _indexed_chunks(
 
 LARGEST = 2**63 - 1
 
-_ORDER = (documents.c.order_sequence, documents.c.order_start, documents.c.id)
+_ORDER = (documents.c.order_sequence, documents.c.order_start, documents.c.number)
 _FROM_SOURCE = documents.c.source == bindparam("source")
 _IN_THREAD = (_FROM_SOURCE, documents.c.thread == bindparam("thread"), THREADED)
 _FIRST = chunks.c.id == documents.c.last_chunk - documents.c.chunks + 1
@@ -356,20 +356,20 @@ _PLACES = select(_NUMBERED.c.place).where(_NUMBERED.c.id.in_(IDS))
 _AT_PLACES = select(_NUMBERED.c.id, _NUMBERED.c.place).where(_NUMBERED.c.place.in_(IDS))
 _LATEST = (
     _FIRST_CHUNKS.where(_FROM_SOURCE, DATED, documents.c.order_start <= bindparam("until"))
-    .order_by(documents.c.order_start.desc(), documents.c.id.desc())
+    .order_by(documents.c.order_start.desc(), documents.c.number.desc())
     .limit(bindparam("maximum"))
 )
 _LAST = (
     _FIRST_CHUNKS.where(_FROM_SOURCE)
-    .order_by(documents.c.order_sequence.desc(), documents.c.id.desc())
+    .order_by(documents.c.order_sequence.desc(), documents.c.number.desc())
     .limit(bindparam("maximum"))
 )
 _EARLIER = _LATEST.where(
-    or_(documents.c.order_start < bindparam("until"), documents.c.id < bindparam("document"))
+    or_(documents.c.order_start < bindparam("until"), documents.c.number < bindparam("number"))
 )
 _EARLIER_BY_SEQUENCE = _LAST.where(
     documents.c.order_sequence <= bindparam("sequence"),
-    or_(documents.c.order_sequence < bindparam("sequence"), documents.c.id < bindparam("document")),
+    or_(documents.c.order_sequence < bindparam("sequence"), documents.c.number < bindparam("number")),
 )
 
 
@@ -411,7 +411,7 @@ def latest(
     condition: dict[str, str | int] = {"source": source, "maximum": limit}
     if before is not None:
         condition |= {
-            "document": before.id,
+            "number": before.number,
             "sequence": MIN_INT64 if before.sequence is None else before.sequence,
         }
         if before.occurred is None:

@@ -157,7 +157,7 @@ def to_document(row: Sequence[Any]) -> Document:
         row[12],
         row[13],
         None if start is None else Period(from_microseconds(start), from_microseconds(end)),
-        *row[16:26],
+        *(*row[16:26], row[0]),
     )
 
 

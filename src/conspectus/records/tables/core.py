@@ -134,8 +134,8 @@ documents = Table(
 QUARANTINED = documents.c.kind == literal_column("'quarantined'")
 
 for _name, _rows, _columns in (
-    ("thread", THREADED, ("source", "thread", "order_sequence", "order_start", "id")),
-    ("latest", DATED, ("source", "order_start", "id")),
+    ("thread", THREADED, ("source", "thread", "order_sequence", "order_start", "number")),
+    ("latest", DATED, ("source", "order_start", "number")),
     ("pending", PENDING, ("collection", "status", "last_chunk")),
     ("remembered", REMEMBERED, ("source", "order_start", "number")),
     ("notes", NOTES, ("source", "number")),

@@ -287,14 +287,14 @@ CREATE TABLE documents (
 );
 CREATE INDEX ix_documents_collection_last_chunk_embedded_in ON documents (collection, last_chunk, embedded_in);
 CREATE INDEX ix_documents_collection_recorded_id ON documents (collection, recorded, id);
-CREATE INDEX ix_documents_latest ON documents (source, order_start, id) WHERE occurred_start IS NOT NULL AND chunks > 0;
+CREATE INDEX ix_documents_latest ON documents (source, order_start, number) WHERE occurred_start IS NOT NULL AND chunks > 0;
 CREATE INDEX ix_documents_longest ON documents (source, (occurred_end - occurred_start)) WHERE kind IN ('caption', 'event');
 CREATE INDEX ix_documents_notes ON documents (source, number) WHERE kind = 'memory' AND thread IS NULL AND parent IS NULL;
 CREATE INDEX ix_documents_parent ON documents (parent, collection, recorded, id) WHERE parent IS NOT NULL;
 CREATE INDEX ix_documents_pending ON documents (collection, status, last_chunk) WHERE status = 'pending';
 CREATE INDEX ix_documents_quarantined ON documents (collection, recorded, id) WHERE kind = 'quarantined';
 CREATE INDEX ix_documents_remembered ON documents (source, order_start, number) WHERE kind = 'memory';
-CREATE INDEX ix_documents_thread ON documents (source, thread, order_sequence, order_start, id) WHERE thread IS NOT NULL AND chunks > 0;
+CREATE INDEX ix_documents_thread ON documents (source, thread, order_sequence, order_start, number) WHERE thread IS NOT NULL AND chunks > 0;
 CREATE INDEX ix_documents_timeline ON documents (source, occurred_start, occurred_end, order_sequence, key, kind) WHERE kind IN ('caption', 'event');
 CREATE INDEX ix_documents_turns ON documents (source, number) WHERE kind = 'memory' AND thread IS NOT NULL;
 CREATE INDEX ix_documents_versions ON documents (collection, source) WHERE kind = 'version';
