@@ -68,8 +68,8 @@ def build_window(
     """Build a context window: pack, arrange, render, cite and trace. Deterministic.
 
     Args:
-        retrieval: the hits, ranked by score; ties by document and position. Marks state how many messages of
-            known threads are omitted.
+        retrieval: the hits, ranked by score; ties by the order of storing and position. Marks state how many
+            messages of known threads are omitted.
         budget: the window may use the tokens left after `system`, `query` and `reserved_tokens`.
         renderer: from `renderer_by_name`.
         count: counts tokens with `budget.tokenizer`.
@@ -176,8 +176,8 @@ def _surrounding_tokens(budget: Budget, count: Callable[[str], int]) -> int:
     return texts + budget.reserved_tokens
 
 
-def _rank(hit: Hit) -> tuple[float, str, int, int]:
-    return (-hit.score, hit.document.id, hit.chunk.start, hit.chunk.id)
+def _rank(hit: Hit) -> tuple[float, int, str, int, int]:
+    return (-hit.score, hit.document.number, hit.document.id, hit.chunk.start, hit.chunk.id)
 
 
 ARROW = " → "
