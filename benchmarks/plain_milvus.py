@@ -35,21 +35,23 @@ class PlainMilvus:
         self._client.close()
 
     def fill(self, said: Sequence[str], known: Matrix, step: float) -> None:
-        """All captions, one after the other in time."""
+        """All captions, one after the other in time. Flushed, as ours are: Lite scans what is in memory."""
         rows = [
             {"id": n, "text": text, "start": n * step, "stop": (n + 1) * step, "vector": known[n]}
             for n, text in enumerate(said)
         ]
         for first in range(0, len(rows), BATCH):
             self._client.insert(NAME, rows[first : first + BATCH])
+        self._client.flush(NAME)
 
     def between(self, start: float, end: float) -> object:
         """The captions of a range."""
         return self._client.query(NAME, filter=_inside(start, end), output_fields=FIELDS)
 
-    def nearest(self, vector: Sequence[float], start: float, end: float) -> object:
-        """The ten captions nearest to a query, in a range."""
-        return self._client.search(NAME, [vector], filter=_inside(start, end), limit=10, output_fields=FIELDS)
+    def nearest(self, vector: Sequence[float], within: tuple[float, float] | None = None) -> object:
+        """The ten captions nearest to a query, in a range if one is given."""
+        where = "" if within is None else _inside(*within)
+        return self._client.search(NAME, [vector], filter=where, limit=10, output_fields=FIELDS)
 
 
 def _inside(start: float, end: float) -> str:

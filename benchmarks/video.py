@@ -149,7 +149,7 @@ async def plain(uri: str, said: Sequence[str], known: Matrix, questions: int) ->
             ranges.append((time.perf_counter() - begun) * 1_000)
             begun = time.perf_counter()
             vector = await model.embed_query(" ".join(said[place].split()[:8]))
-            milvus.nearest(vector.tolist(), start, start + HOUR)
+            milvus.nearest(vector.tolist(), (start, start + HOUR))
             nearest.append((time.perf_counter() - begun) * 1_000)
     await model.close()
     return {
