@@ -42,7 +42,7 @@ async def test_a_memory_is_written_in_few_statements(place: str) -> None:
             await engine._context.core.open_indexes.followed()
         found = await engine.memory.recall("Rome again", scope=ANN)
         assert found.memories[0].memory.text == "Ann lives in Rome again"
-    maximum = Counted(10, 6) if place.startswith("postgresql") else Counted(10, 1)
+    maximum = Counted(10, 2) if place.startswith("postgresql") else Counted(10, 1)
     assert counted.transactions <= maximum.transactions
     assert counted.statements <= maximum.statements
 
@@ -54,8 +54,8 @@ async def test_a_memory_that_is_waited_for_is_embedded_in_few_statements(place: 
         with counting() as counted:
             await engine.memory.add("Ann lives in Rome again", scope=ANN, wait=True)
         assert (await engine.maintenance.status()).collections[0].pending == 0
-    # The search for near duplicates reads the index in PostgreSQL, and then the rows that it found.
-    maximum = Counted(12, 5) if place.startswith("postgresql") else Counted(12, 1)
+    # All that is read to find near duplicates is read in one transaction.
+    maximum = Counted(12, 2) if place.startswith("postgresql") else Counted(12, 1)
     assert counted.transactions <= maximum.transactions
     assert counted.statements <= maximum.statements
 

@@ -55,13 +55,19 @@ class IndexTransactions:
         """Run the function in a snapshot of the data (repeatable read)."""
         return await self._transactions.read(work)
 
+    def renew(self) -> None:
+        """Have the next read see newer data than the previous one."""
+        self._transactions.snapshots.leave()
+
     async def write(self, work: Callable[[Connection], Result]) -> Result:
         """Run the function in a transaction that may write tables of the index."""
+        self.renew()
         return await _run(self._thread, partial(transact, self._database, self._engine, work))
 
     @asynccontextmanager
     async def lasting(self) -> AsyncIterator["Run"]:
         """A write transaction over several steps, in a thread: other transactions may wait for its locks."""
+        self.renew()
         async with self._lasting, self._connected() as (thread, connection):
             run = partial(self._step, thread, connection)
             await run(Connection.begin)

@@ -93,21 +93,22 @@ class MemoryService(Service):
         batches of at most 500, one transaction each. Raises InvalidInput or TooLarge; the batch at fault is
         not written.
         """
-        source, place = await self._batches.source(checked(scope), collection)
         given = [memories] if isinstance(memories, str | NewMemory) else memories
-        embedder = await self._context.embedder(place.collection)
-        complete = self._context.completion(place.collection, embedder) if wait else None
         done: list[MemoryWritten] = []
-        for batch in batches(NewMemory(each) if isinstance(each, str) else each for each in given):
-            await self._facts.check(source, place, batch)
-            for run in runs(batch):
-                done += await self._batches.write(source, place, scope, run, complete=complete)
-            if not wait:
-                self._context.begin_embedding(place.collection, embedder)
-            if progress is not None:
-                progress("remembering", len(done), 0)
-        if wait:
-            await self._context.embed_in(place, wait=True, progress=progress)
+        with self._parts.records.one_snapshot():
+            source, place = await self._batches.source(checked(scope), collection)
+            embedder = await self._context.embedder(place.collection)
+            complete = self._context.completion(place.collection, embedder) if wait else None
+            for batch in batches(NewMemory(each) if isinstance(each, str) else each for each in given):
+                await self._facts.check(source, place, batch)
+                for run in runs(batch):
+                    done += await self._batches.write(source, place, scope, run, complete=complete)
+                if not wait:
+                    self._context.begin_embedding(place.collection, embedder)
+                if progress is not None:
+                    progress("remembering", len(done), 0)
+            if wait:
+                await self._context.embed_in(place, wait=True, progress=progress)
         return done
 
     async def update(

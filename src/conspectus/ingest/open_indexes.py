@@ -86,8 +86,8 @@ class OpenIndexes:
         opened = self._by_collection.get(collection.id)
         if opened is None or not opened.fits(collection):
             opened = await self._open(collection)
-        if update is not None and update.indexed:
-            opened.indexed = max(opened.indexed, collection.sequence)
+        written = (each.collection for each in at_hand if each.indexed)
+        opened.indexed = max([opened.indexed, *(each.sequence for each in written if opened.fits(each))])
         if max(opened.indexed, opened.index.applied()) < collection.sequence:
             async with opened.lock:
                 await _apply(opened.index, at_hand)

@@ -4,6 +4,7 @@ Imports model.
 """
 
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import field
 from datetime import datetime
 from pathlib import Path
@@ -174,6 +175,12 @@ class Records(Timelines, Protocol):
 
     def visible_to(self, person: UserId) -> "Records":
         """The same records for a person's reads, of which a store with a second wall shows no others."""
+
+    def one_snapshot(self) -> AbstractContextManager[None]:
+        """Save round trips: the reads of this task may be one transaction, until it writes or the block ends.
+
+        Reads of the index are part of it, if it is in the same database. It must be short.
+        """
 
     async def create_collection(self, collection: Collection) -> Collection:
         """Store it, or return the stored one of that name."""

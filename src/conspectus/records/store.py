@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Iterator, Sequence
-from contextlib import ExitStack
+from contextlib import AbstractContextManager, ExitStack
 from datetime import datetime
 from functools import partial
 from pathlib import Path
@@ -197,6 +197,10 @@ class SqlRecords(SqlStore):
         """Return the records with the row security of a person."""
         seen = self.transactions.visible_to(person)
         return self if seen is self.transactions else SqlRecords(seen)
+
+    def one_snapshot(self) -> AbstractContextManager[None]:
+        """Have the reads of a task in one transaction until it writes."""
+        return self.transactions.snapshots.shared()
 
     create_collection = writing(
         collection_rows.create_collection,

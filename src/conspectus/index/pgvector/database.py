@@ -31,8 +31,11 @@ class Database(Protocol):
     """Transactions in threads, on the connection pool of the records."""
 
     async def read(self, work: Callable[[Connection], Result]) -> Result:
-        """Run the function in a snapshot of the data (repeatable read)."""
+        """Run the function in a snapshot of the data (repeatable read), which several reads may share."""
         ...
+
+    def renew(self) -> None:
+        """Have the next read see newer data than the previous one."""
 
     async def write(self, work: Callable[[Connection], Result]) -> Result:
         """Run the function in a write transaction. It does not wait for other writers."""

@@ -191,6 +191,7 @@ class PgvectorIndex:
             if self._state.applied >= promised:
                 self._renewing.look(self._state)
                 return answer
+            self._place.database.renew()
             await catch_up(self, self._reader, promised)
         raise StorageBusy(_TOO_FAST)
 

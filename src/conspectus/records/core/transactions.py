@@ -25,15 +25,9 @@ from conspectus.errors import ConspectusError, ForkedEngine, StorageError
 from conspectus.model.ids import CollectionId
 from conspectus.ports.jobs import Commits
 from conspectus.records.core.database import Database, guarded, transact
-from conspectus.records.core.dialects import (
-    Ready,
-    as_list,
-    given,
-    install_row_security,
-    read_as,
-    run_all,
-)
+from conspectus.records.core.dialects import Ready, as_list, given, install_row_security, read_as, run_all
 from conspectus.records.core.inline import AT_ONCE
+from conspectus.records.core.snapshots import Snapshots
 from conspectus.records.tables.core import collections
 
 Work: TypeAlias = Callable[[Connection], Any]
@@ -287,6 +281,7 @@ class Transactions:
         self.database = database
         self._readers = ThreadPoolExecutor(database.readers, thread_name_prefix="records-read")
         self._writer = WriteQueue(database)
+        self.snapshots = Snapshots(database, self._readers)
         self._beside = ThreadPoolExecutor(1, thread_name_prefix="records-beside")
         self._recorded: ContextVar[Finish | None] = ContextVar("recorded", default=None)
         self._watching: ContextVar[Commits | None] = ContextVar("watching", default=None)
@@ -310,6 +305,10 @@ class Transactions:
 
     async def read(self, work: Callable[[Connection], Result], *, single: bool = False) -> Result:
         """Run a function in a snapshot of the data; of a `single` statement, the snapshot is its own."""
+        if self._person is None and (shared := self.snapshots.current()) is not None:
+            done = await self._answer(partial(self._readers.submit, partial(shared.read, work)))
+            if done is not None:
+                return done[0]
         seen = work if self._person is None else partial(_as_person, self._person, work)
         is_single = single and self._person is None
         engine = self.database.single if is_single else self.database.reading
@@ -405,6 +404,7 @@ class Transactions:
         return await self._write(unit)
 
     async def _write(self, unit: Waiting) -> Any:
+        self.snapshots.leave()
         commits = self._watching.get() or Commits()
         commits.possible += 1
         try:
