@@ -107,8 +107,8 @@ class MemoryService(Service):
                     self._context.begin_embedding(place.collection, embedder)
                 if progress is not None:
                     progress("remembering", len(done), 0)
-            if wait:
-                await self._context.embed_in(place, wait=True, progress=progress)
+        if wait:
+            await self._context.embed_in(place, wait=True, progress=progress)
         return done
 
     async def update(
