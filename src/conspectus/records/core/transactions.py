@@ -27,6 +27,7 @@ from conspectus.ports.jobs import Commits
 from conspectus.records.core.database import Database, guarded, transact
 from conspectus.records.core.dialects import Ready, as_list, given, install_row_security, read_as, run_all
 from conspectus.records.core.inline import AT_ONCE
+from conspectus.records.core.rows import BLOCK
 from conspectus.records.core.snapshots import Snapshots
 from conspectus.records.tables.core import collections
 
@@ -489,11 +490,14 @@ def cached(
 def cached_rows(
     find: Callable[[Connection, Sequence[Key]], Mapping[Key, Result]],
 ) -> Callable[[Any, Sequence[Key]], Coroutine[Any, Any, Sequence[Result]]]:
-    """Make a method that caches rows by key: it returns those that exist, in the given order."""
+    """Make a method that caches rows by key: it returns those that exist, in the given order.
+
+    The function reads each block of keys by one statement.
+    """
 
     @wraps(find)
     async def method(self: SqlStore, keys: Sequence[Key], /) -> Sequence[Result]:
-        found = await self.transactions.lookup(keys, find)
+        found = await self.transactions.lookup(keys, find, single=len(keys) <= BLOCK)
         return [found[each] for each in keys if each in found]
 
     return method
