@@ -11,7 +11,7 @@ import pytest
 
 from conspectus.errors import IndexDamaged, IndexReplaced, StorageError, StorageTooNew
 from conspectus.index.segments.build import Options, SubprocessBuilder
-from conspectus.index.segments.manifest import FORMAT, forget, read_text, write_text
+from conspectus.index.segments.manifest import FORMAT, decoding, forget, read_text, write_text
 from conspectus.index.segments.store import SegmentsIndex
 from conspectus.model.filter import EVERYTHING
 from conspectus.ports import Probe
@@ -161,6 +161,15 @@ async def test_files_damaged_while_open_are_rebuilt(tmp_path: Path, name: str) -
     await asyncio.gather(*(assert_right(index, journal) for _ in range(3)))
     assert await index.check() == []
     await index.close()
+
+
+async def test_an_error_in_files_that_are_replaced_by_now_is_damage(tmp_path: Path) -> None:
+    """Another query found it first, and the rebuild that it began has removed the folder."""
+    segment = await built(tmp_path / "index", history(6, size=60))
+    for gone in ("vectors.bin", "segment.json"):
+        (segment / gone).unlink()
+        with pytest.raises(IndexDamaged, match="is missing"), decoding([segment]):
+            raise ValueError("a number that no file has")
 
 
 def overwrite(file: Path, offset: int, size: int) -> None:

@@ -255,13 +255,19 @@ def damaged_files(path: Path) -> list[str]:
 
 @contextmanager
 def decoding(paths: Iterable[Path]) -> Iterator[None]:
-    """Convert an error in the block to IndexDamaged if a file of these folders has a wrong checksum."""
+    """Convert an error in the block to IndexDamaged if a file of these folders has a wrong checksum.
+
+    So it is if one is gone: another query has found the damage, and the folder was replaced.
+    """
     try:
         yield
     except _FAULTS as error:
-        for path in paths:
-            for name in damaged_files(path):
-                raise IndexDamaged(str(path / name), "its checksum is wrong") from error
+        try:
+            damaged = [path / name for path in paths for name in damaged_files(path)]
+        except FileNotFoundError as gone:
+            raise IndexDamaged(str(gone.filename), "the file is missing") from error
+        if damaged:
+            raise IndexDamaged(str(damaged[0]), "its checksum is wrong") from error
         raise
 
 
