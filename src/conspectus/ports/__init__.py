@@ -179,7 +179,7 @@ class Records(Timelines, Protocol):
     def one_snapshot(self) -> AbstractContextManager[None]:
         """Save round trips: the reads of this task may be one transaction, until it writes or the block ends.
 
-        Reads of the index are part of it, if it is in the same database. It must be short.
+        Reads of the index are part of it, if it is in the same database. It holds a connection.
         """
 
     async def create_collection(self, collection: Collection) -> Collection:

@@ -326,13 +326,14 @@ class Transactions:
         """Return the values of the keys in one consistent snapshot; few keys are read without a thread.
 
         Without commits in between, values come from a cache. They must not be modified, and must depend on
-        nothing but the key and the database.
+        nothing but the key and the database. With `single`, a block of keys is read by one statement.
         """
         self._require_same_process()
         inline = self.database.inline
         version = None if inline is None else inline.version()
         if inline is None or version is None:
-            return await self.read(lambda connection: find(connection, keys), single=single)
+            is_single = single and len(keys) <= BLOCK
+            return await self.read(lambda connection: find(connection, keys), single=is_single)
         held: dict[Key, Result] = inline.cached(version, keys)
         missing = [key for key in keys if key not in held]
         if not missing:
@@ -490,14 +491,14 @@ def cached(
 def cached_rows(
     find: Callable[[Connection, Sequence[Key]], Mapping[Key, Result]],
 ) -> Callable[[Any, Sequence[Key]], Coroutine[Any, Any, Sequence[Result]]]:
-    """Make a method that caches rows by key: it returns those that exist, in the given order.
+    """Make a method that caches rows by key, of which a statement reads a block.
 
-    The function reads each block of keys by one statement.
+    It returns those that exist, in the given order.
     """
 
     @wraps(find)
     async def method(self: SqlStore, keys: Sequence[Key], /) -> Sequence[Result]:
-        found = await self.transactions.lookup(keys, find, single=len(keys) <= BLOCK)
+        found = await self.transactions.lookup(keys, find, single=True)
         return [found[each] for each in keys if each in found]
 
     return method

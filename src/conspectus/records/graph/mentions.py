@@ -26,7 +26,7 @@ from conspectus.model.records import Mention
 from conspectus.ports.graphs import SUBJECT, Mentioned, TextPassage, Unread
 from conspectus.records.core.collections import state
 from conspectus.records.core.dialects import as_list, listed, one_of, parted, plain_rows, rare
-from conspectus.records.core.rows import BLOCK, IDS, insert_rows, mention_values, rows_in, run_in
+from conspectus.records.core.rows import IDS, insert_rows, mention_values, rows_in, run_in
 from conspectus.records.core.transactions import SqlStore, cached, reading, writing
 from conspectus.records.tables.core import chunks, collections, documents
 from conspectus.records.tables.graph import mentions
@@ -240,7 +240,7 @@ class SqlNames(SqlStore):
 
     async def of(self, passages: Sequence[ChunkId]) -> list[TextPassage]:
         keys = [(_of, each) for each in dict.fromkeys(passages)]
-        found = await self.transactions.lookup(keys, _of_keys, single=len(keys) <= BLOCK)
+        found = await self.transactions.lookup(keys, _of_keys, single=True)
         return [names for each in keys if (names := found[each]) is not None]
 
     passages = reading(_passages)
