@@ -2,6 +2,7 @@
 
 import asyncio
 import inspect
+import time
 from collections.abc import Awaitable, Callable
 
 POLL_SECONDS = 0.05
@@ -17,3 +18,12 @@ async def until(holds: Callable[[], bool | Awaitable[object]], *, seconds: float
             if await answer if inspect.isawaitable(answer) else answer:
                 return
             await asyncio.sleep(POLL_SECONDS)
+
+
+def blocking_until(holds: Callable[[], object]) -> None:
+    """Return once a condition holds, without an event loop. Raises TimeoutError if that takes too long."""
+    end = time.monotonic() + PATIENCE
+    while not holds():
+        if time.monotonic() > end:
+            raise TimeoutError
+        time.sleep(POLL_SECONDS)

@@ -7,7 +7,6 @@ import signal
 import subprocess
 import sys
 import threading
-import time
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -34,6 +33,7 @@ from tests.office_samples import (
     zipped,
 )
 from tests.repetitions import tries
+from tests.waiting import blocking_until
 
 LIMITS = Settings(parse_timeout_seconds=20, parse_max_memory_bytes=600_000_000, max_unpacked_bytes=50_000_000)
 FILES = LocalFiles(LIMITS)
@@ -249,9 +249,8 @@ def test_a_child_that_dies_over_a_file_costs_that_file() -> None:
 
     reading = threading.Thread(target=read)
     reading.start()
-    while not (started := children() - before):
-        time.sleep(0.01)
-    os.kill(*started, signal.SIGKILL)
+    blocking_until(lambda: children() - before)
+    os.kill(*children() - before, signal.SIGKILL)
     reading.join()
     assert "SIGKILL" in reasons[0]
     assert files.parse_bytes(SOUND["a.pdf"], "a.pdf").documents

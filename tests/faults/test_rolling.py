@@ -8,21 +8,20 @@ import signal
 import subprocess
 import sys
 import threading
-import time
 from collections import Counter
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager, suppress
 from pathlib import Path
 
 import httpx
 import pytest
 
+from tests.waiting import PATIENCE, blocking_until
 from tests.web.test_serve import PROGRAM, Process, environment, said_in_time, serving
 
 QUIET = {"log_level": "error", "lock_timeout_seconds": 60}
 WORKERS = 2
 CLIENTS = 4
-LONG = 120.0
 
 
 def children(process: int) -> set[int]:
@@ -36,13 +35,6 @@ def children(process: int) -> set[int]:
         if f"\nPPid:\t{process}\n" in text and "\nState:\tZ" not in text:
             found.add(int(status.parent.name))
     return found
-
-
-def until(reached: Callable[[], bool]) -> None:
-    end = time.monotonic() + LONG
-    while not reached():
-        assert time.monotonic() < end, "never came to be"
-        time.sleep(0.05)
 
 
 def number(client: httpx.Client, name: str) -> float:
@@ -94,17 +86,17 @@ async def test_all_are_replaced_without_a_request_that_fails_and_readiness_goes_
         assert len(before) == WORKERS
         async with asking(server) as answers:
             server.process.send_signal(signal.SIGHUP)
-            await asyncio.to_thread(until, lambda: not before & children(server.process.pid))
+            await asyncio.to_thread(blocking_until, lambda: not before & children(server.process.pid))
             reached = answers.total() + 4 * CLIENTS
-            await asyncio.to_thread(until, lambda: answers.total() >= reached)
-        until(lambda: len(children(server.process.pid)) == WORKERS)
+            await asyncio.to_thread(blocking_until, lambda: answers.total() >= reached)
+        blocking_until(lambda: len(children(server.process.pid)) == WORKERS)
         assert set(answers) == {200, 201}
         with asking_anew(server) as anew:
             assert number(anew, "conspectus_requests_total") >= answers.total()
-            until(lambda: number(anew, "conspectus_processes") == WORKERS)
-            until(lambda: anew.get("/readyz").status_code == 200)
+            blocking_until(lambda: number(anew, "conspectus_processes") == WORKERS)
+            blocking_until(lambda: anew.get("/readyz").status_code == 200)
             server.process.send_signal(signal.SIGTERM)
-            until(lambda: anew.get("/readyz").status_code == 503)
+            blocking_until(lambda: anew.get("/readyz").status_code == 503)
             live = anew.get("/healthz")
             assert (live.status_code, live.headers["connection"]) == (200, "close")
             assert anew.get("/api/v1/me").status_code == 200
@@ -131,13 +123,13 @@ def test_a_server_is_ready_while_one_joins_its_processes_and_one_that_was_killed
         said = {client.get("/readyz").text for _ in range(60)}
         index.unlink()
         assert not [each for each in said if "the server is" in each]
-        until(lambda: not before & children(server.process.pid))
-        until(lambda: number(client, "conspectus_processes") == WORKERS)
+        blocking_until(lambda: not before & children(server.process.pid))
+        blocking_until(lambda: number(client, "conspectus_processes") == WORKERS)
         before = children(server.process.pid)
         victim = min(before)
         os.kill(victim, signal.SIGKILL)
-        until(lambda: len(children(server.process.pid) - before) == 1)
-        until(lambda: number(client, "conspectus_processes") == WORKERS)
+        blocking_until(lambda: len(children(server.process.pid) - before) == 1)
+        blocking_until(lambda: number(client, "conspectus_processes") == WORKERS)
         assert f'"worker": {victim}' in server.end()
         assert server.process.returncode == 0
 
@@ -148,7 +140,7 @@ def test_a_process_that_stands_still_is_replaced(tmp_path: Path) -> None:
     with serving(tmp_path, "--no-auth", "--workers", str(WORKERS), **quick) as server:
         before = children(server.process.pid)
         os.kill(min(before), signal.SIGSTOP)
-        until(lambda: len(children(server.process.pid) - before) == 1)
+        blocking_until(lambda: len(children(server.process.pid) - before) == 1)
         assert min(before) not in children(server.process.pid)
         server.end()
         assert server.process.returncode == 0
@@ -162,10 +154,10 @@ def starting(folder: Path, *, python: str = sys.executable) -> Iterator[subproce
     given = {**environment(folder), "TMPDIR": str(temporary), "PYTHONPATH": os.pathsep.join(sys.path)}
     command = [python, *PROGRAM[1:], "--no-auth", "--workers", str(WORKERS)]
     with subprocess.Popen(command, env=given, stderr=subprocess.PIPE, text=True) as process:
-        late = threading.Timer(LONG, process.kill)
+        late = threading.Timer(PATIENCE, process.kill)
         late.start()
         try:
-            until(lambda: len(children(process.pid)) == WORKERS)
+            blocking_until(lambda: len(children(process.pid)) == WORKERS)
             yield process
         finally:
             late.cancel()
@@ -188,7 +180,7 @@ def test_a_server_that_is_still_starting_ends_with_all_its_processes(tmp_path: P
     with starting(tmp_path) as process:
         workers = children(process.pid)
         process.send_signal(number)
-        said = process.communicate(timeout=LONG)[1]
+        said = process.communicate(timeout=PATIENCE)[1]
         assert {json.loads(line)["event"] for line in said.splitlines()} <= {"ready"}
         assert process.returncode == 0
         assert not any(Path(f"/proc/{each}").exists() for each in workers)
@@ -202,10 +194,10 @@ def test_a_process_that_was_killed_while_others_still_start_is_replaced(tmp_path
         os.kill(slow, signal.SIGSTOP)
         assert f'"worker": {quick}' in read_to(process, '"ready"')
         os.kill(quick, signal.SIGKILL)
-        until(lambda: quick not in children(process.pid))
+        blocking_until(lambda: quick not in children(process.pid))
         os.kill(slow, signal.SIGCONT)
         read_to(process, "listening on")
-        until(lambda: len(children(process.pid)) == WORKERS)
+        blocking_until(lambda: len(children(process.pid)) == WORKERS)
 
 
 @pytest.mark.slow
@@ -229,11 +221,11 @@ def test_one_that_cannot_be_started_is_tried_again_and_workers_end_with_their_se
         os.kill(min(before), signal.SIGKILL)
         assert "No such file" in read_to(process, "worker_spawn_failed")
         python.symlink_to(sys.executable)
-        until(lambda: len(children(process.pid)) == WORKERS)
+        blocking_until(lambda: len(children(process.pid)) == WORKERS)
         workers = children(process.pid)
         read_to(process, f'"worker": {max(workers - before)}')
         assert list(temporary.iterdir())
         process.kill()
         process.wait()
-        until(lambda: not any(Path(f"/proc/{each}").exists() for each in workers))
+        blocking_until(lambda: not any(Path(f"/proc/{each}").exists() for each in workers))
         assert not list(temporary.iterdir())

@@ -16,6 +16,7 @@ import pytest
 import conspectus
 from tests.faults.job_taker import SETTINGS
 from tests.faults.test_jobs_killed import pages, verify
+from tests.waiting import until
 
 SERVE = [sys.executable, "-c", "from conspectus.cli.entry import main; main()", "serve", "--port", "0"]
 CLIENTS = 6
@@ -73,8 +74,7 @@ async def one_life(path: Path, key: str, base: str, numbers: range, accepted: di
     before, parts = len(accepted), [numbers[place::CLIENTS] for place in range(CLIENTS)]
     async with serving(path) as address:
         handing = [asyncio.create_task(hand_in(address, key, base, part, accepted)) for part in parts]
-        while len(accepted) == before:
-            await asyncio.wait(handing, timeout=0.05)
+        await until(lambda: len(accepted) > before)
         await asyncio.sleep(random.Random(numbers.start).uniform(0.0, 1.5))
     await asyncio.gather(*handing)
 

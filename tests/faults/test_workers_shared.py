@@ -20,6 +20,7 @@ from conspectus.engine import Engine
 from conspectus.model.jobs import Upload
 from conspectus.settings import Settings
 from tests.support.web_server import Answer, ScriptedServer
+from tests.waiting import until
 
 PROGRAM = [sys.executable, "-c", "from conspectus.cli.entry import main; main()", "worker"]
 SETTINGS = replace(
@@ -82,11 +83,10 @@ async def verify(engine: Engine, jobs: list[str]) -> None:
 
 
 async def begun(engine: Engine, least: int) -> None:
-    async with asyncio.timeout(LONG):
-        while True:
-            if sum(job.state != "queued" for job in (await engine.jobs.list()).jobs) >= least:
-                return
-            await asyncio.sleep(0.05)
+    async def have_begun() -> bool:
+        return sum(job.state != "queued" for job in (await engine.jobs.list()).jobs) >= least
+
+    await until(have_begun)
 
 
 async def asked(server: ScriptedServer, least: int) -> None:

@@ -47,17 +47,17 @@ class Request:
 class Answer:
     """One answer. Times are in seconds.
 
-    `delay` passes before the first byte. With `piece`, the body goes out in pieces of so many bytes, with
-    `pause` after each. `endless` sends the body over and over, without a length, until the client leaves;
-    `broken` ends the connection halfway through the body. `headers` go out as they are and replace those
-    the server would send, a wrong Content-Length included.
+    `delay` passes before the first byte; an event is waited for. With `piece`, the body goes out in pieces
+    of so many bytes, with `pause` after each. `endless` sends the body over and over, without a length,
+    until the client leaves; `broken` ends the connection halfway through the body. `headers` go out as they
+    are and replace those the server would send, a wrong Content-Length included.
     """
 
     body: bytes = b""
     status: int = 200
     type: str | None = "text/plain"
     headers: Mapping[str, str] = field(default_factory=dict)
-    delay: float = 0.0
+    delay: float | asyncio.Event = 0.0
     piece: int = 0
     pause: float = 0.0
     endless: bool = False
@@ -188,7 +188,10 @@ async def _read(reader: asyncio.StreamReader) -> Request:
 
 
 async def _send(answer: Answer, request: Request, writer: asyncio.StreamWriter) -> None:
-    await asyncio.sleep(answer.delay)
+    if isinstance(answer.delay, asyncio.Event):
+        await answer.delay.wait()
+    else:
+        await asyncio.sleep(answer.delay)
     writer.write(answer.head())
     await writer.drain()
     if request.method == "HEAD":

@@ -4,6 +4,7 @@ import asyncio
 import json
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from functools import partial
 from pathlib import Path
 
 import httpx
@@ -84,15 +85,12 @@ async def test_it_is_for_whoever_began_it_and_may_still_see_it(tmp_path: Path) -
             assert (await own.get(f"/chat/{stream}")).status_code == 404
 
 
-async def gone(client: httpx.AsyncClient, stream: str) -> None:
-    while True:
-        if (await client.get(f"/chat/{stream}")).status_code == 404:
-            return
-        await asyncio.sleep(0.1)
+async def is_gone(client: httpx.AsyncClient, stream: str) -> bool:
+    return (await client.get(f"/chat/{stream}")).status_code == 404
 
 
 async def test_after_its_time_it_is_gone_everywhere(tmp_path: Path) -> None:
     async with both(tmp_path, ScriptedChatModel(WORDS), chat_resume_seconds=0) as (here, there):
         stream = (await here.chat())[-1].id.rpartition(":")[0]
         async with there.client() as client, asyncio.timeout(60):
-            await gone(client, stream)
+            await until(partial(is_gone, client, stream))

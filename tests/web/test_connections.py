@@ -15,6 +15,7 @@ import pytest
 
 from conspectus import sync
 from conspectus.web.connections import HEAD_BYTES, network_of
+from tests.waiting import blocking_until
 from tests.web.conftest import SETTINGS, Live
 
 HEAD = b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n"
@@ -97,8 +98,7 @@ def test_of_too_many_connections_of_an_address_the_oldest_without_a_key_is_close
     with Live(tmp_path, settings) as live, live.client() as client, ExitStack() as opened:
         assert client.get("/me").status_code == 200
         silent = [opened.enter_context(connected(live, HEAD)) for _ in range(12)]
-        while any(is_open(each) for each in silent[:7]):
-            pass
+        blocking_until(lambda: not any(is_open(each) for each in silent[:7]))
         assert all(is_open(each) for each in silent[7:])
         kept = str(client.get("/me").extensions["network_stream"].get_extra_info("client_addr"))
         assert client.get("/me").status_code == 200
@@ -113,8 +113,8 @@ def test_what_is_idle_makes_room_and_what_is_in_use_does_not(tmp_path: Path) -> 
         live.client() as two,
         connected(live, BODY) as busy,
     ):
-        while "conspectus_requests_in_flight 2.0" not in httpx.get(f"{live.address}/metrics").text:
-            pass
+        in_flight = "conspectus_requests_in_flight 2.0"
+        blocking_until(lambda: in_flight in httpx.get(f"{live.address}/metrics").text)
         for _ in range(3):
             assert [each.get("/me").status_code for each in (one, two)] == [200, 200]
         busy.sendall(b'"name": "x"' + b" " * 87 + b"}")

@@ -17,6 +17,7 @@ from fastapi import FastAPI, Request
 
 from conspectus.web.bodies import parsed
 from conspectus.web.connections import HEAD_BYTES
+from tests.waiting import blocking_until
 from tests.web.conftest import SETTINGS, Live, OpenSite, Site
 
 JSON = {"Content-Type": "application/json"}
@@ -121,8 +122,7 @@ def crowded(live: Live, gate: Gate, *, places: int, waiting: int) -> Iterator[li
             asked = [threads.submit(client.get, "/wait") for _ in range(places + waiting)]
             for _ in range(places):
                 assert gate.entered.acquire(timeout=30)
-            while metric(live, "conspectus_requests_waiting") < waiting:
-                pass
+            blocking_until(lambda: metric(live, "conspectus_requests_waiting") >= waiting)
             yield asked
         finally:
             gate.open.set()

@@ -12,12 +12,12 @@ import sqlite3
 import subprocess
 import sys
 import threading
-import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import httpx
 import pytest
@@ -27,7 +27,7 @@ from conspectus.model.jobs import Job
 from conspectus.web.logs import forwarded, logger
 from conspectus.web.supervisor import MAX_PROCESSES
 from tests.support.web_server import Answer, ScriptedServer
-from tests.waiting import PATIENCE
+from tests.waiting import PATIENCE, blocking_until
 from tests.web.conftest import SETTINGS
 
 PROGRAM = [sys.executable, "-c", "from conspectus.cli.entry import main; main()", "serve", "--port", "0"]
@@ -194,34 +194,38 @@ def test_what_libraries_say_becomes_a_line_without_content() -> None:
     assert second["event"] == "failed with storage_busy"
 
 
-SLOW = {"/slow": Answer(b"Tides turn twice a day.", delay=3.0), "/never": Answer(b"x", delay=600.0)}
-
-
 def ingest(client: httpx.Client, url: str) -> str:
     """The id of a job that runs."""
     answer = client.post("/collections/wiki/ingest/url", json={"url": url})
     assert answer.status_code == 202, answer.text
     job = str(answer.json()["id"])
-    while client.get(f"/jobs/{job}").json()["state"] != "running":
-        time.sleep(0.05)
+    blocking_until(lambda: client.get(f"/jobs/{job}").json()["state"] == "running")
     return job
 
 
-@contextmanager
-def slow_pages() -> Iterator[str]:
-    """A web server in a thread of its own; its address."""
-    loop = asyncio.new_event_loop()
-    thread = threading.Thread(target=loop.run_forever)
-    thread.start()
-    server = ScriptedServer(SLOW)
-    asyncio.run_coroutine_threadsafe(server.__aenter__(), loop).result()
-    try:
-        yield server.base
-    finally:
-        asyncio.run_coroutine_threadsafe(server.__aexit__(None, None, None), loop).result()
-        loop.call_soon_threadsafe(loop.stop)
-        thread.join()
-        loop.close()
+class SlowPages:
+    """A web server in a thread of its own, which gives its page when it is let go."""
+
+    def __init__(self) -> None:
+        self._loop, self._answer = asyncio.new_event_loop(), asyncio.Event()
+        page = Answer(b"Tides turn twice a day.", delay=self._answer)
+        self._server = ScriptedServer({"/page": page})
+        self._thread = threading.Thread(target=self._loop.run_forever)
+
+    def __enter__(self) -> "SlowPages":
+        self._thread.start()
+        asyncio.run_coroutine_threadsafe(self._server.__aenter__(), self._loop).result()
+        self.page = f"{self._server.base}/page"
+        return self
+
+    def let_go(self) -> None:
+        self._loop.call_soon_threadsafe(self._answer.set)
+
+    def __exit__(self, *fault: Any) -> None:
+        asyncio.run_coroutine_threadsafe(self._server.__aexit__(*fault), self._loop).result()
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._thread.join()
+        self._loop.close()
 
 
 def stored(folder: Path, job: str) -> Job:
@@ -232,15 +236,15 @@ def stored(folder: Path, job: str) -> Job:
 def test_what_is_being_answered_is_finished(tmp_path: Path) -> None:
     allowed = {"fetch_allowed_networks": "127.0.0.1"}
     with (
-        slow_pages() as pages,
+        SlowPages() as pages,
         serving(tmp_path, "--no-auth", **allowed) as server,
         server.client(None) as client,
         ThreadPoolExecutor(1) as threads,
     ):
-        job = ingest(client, f"{pages}/slow")
+        job = ingest(client, pages.page)
         waiting = threads.submit(client.get, f"/jobs/{job}", params={"wait": 30})
-        while b"in_flight 2.0" not in httpx.get(f"{server.address}/metrics").content:
-            time.sleep(0.05)
+        blocking_until(lambda: b"in_flight 2.0" in httpx.get(f"{server.address}/metrics").content)
+        threading.Timer(1.0, pages.let_go).start()
         log = server.end()
         answer = waiting.result()
         assert (answer.status_code, answer.json()["state"]) == (200, "succeeded")
@@ -252,9 +256,9 @@ def test_what_is_being_answered_is_finished(tmp_path: Path) -> None:
 
 def test_what_cannot_be_finished_is_left_for_the_next_start(tmp_path: Path) -> None:
     allowed = {"fetch_allowed_networks": "127.0.0.1", "job_grace_seconds": 1, "fetch_timeout_seconds": 600}
-    with slow_pages() as pages:
+    with SlowPages() as pages:
         with serving(tmp_path, "--no-auth", **allowed) as server, server.client(None) as client:
-            job = ingest(client, f"{pages}/never")
+            job = ingest(client, pages.page)
             log = server.end()
             assert server.process.returncode == 0
             assert "Traceback" not in log
@@ -280,20 +284,23 @@ def test_a_key_and_an_address_as_json_and_work_in_the_background_does_not_end_in
     assert said["error"] == "RecordsDamaged"
 
 
+def is_listening(server: Process) -> bool:
+    try:
+        return httpx.get(f"{server.address}/health/live").is_success
+    except httpx.TransportError:
+        return False
+
+
 def test_a_second_interrupt_ends_it_at_once(tmp_path: Path) -> None:
     allowed = {"fetch_allowed_networks": "127.0.0.1", "job_grace_seconds": 600, "fetch_timeout_seconds": 600}
     with (
-        slow_pages() as pages,
+        SlowPages() as pages,
         serving(tmp_path, "--no-auth", **allowed) as server,
         server.client(None) as client,
     ):
-        job = ingest(client, f"{pages}/never")
+        job = ingest(client, pages.page)
         server.process.send_signal(signal.SIGINT)
-        while True:
-            try:
-                httpx.get(f"{server.address}/health/live")
-            except httpx.TransportError:
-                break
+        blocking_until(lambda: not is_listening(server))
         server.end(signal.SIGINT)
         assert server.process.returncode == -signal.SIGINT
     assert stored(tmp_path, job).state in {"queued", "running"}
