@@ -19,8 +19,9 @@ from conspectus.model.access import Principal
 from conspectus.model.jobs import Upload
 from conspectus.testing.embedders import HashedEmbedder
 
-CONSTANT = SCANS.keys() | {"CONSTANT", "anon_3", "anon_4", "some"}
-"""One row, and lists that were given."""
+CONSTANT = SCANS.keys() | {"CONSTANT", "asked", "counted", "rare"}
+"""One row, lists that were given, and up to so many rows that are counted."""
+LIST = "VIRTUAL TABLE"
 UP_TO_A_LIMIT = re.compile(r"LIMIT %\(maximum\)s")
 """What is read of a thread and of a channel, up to a number of the settings that is above `LARGE`."""
 MOST = 150
@@ -105,7 +106,7 @@ async def test_no_hot_statement_goes_through_a_table_of_a_file(tmp_path: Path) -
     gone = {
         sql: lines
         for sql, lines in plans.items()
-        if {line.split()[1] for line in lines if line.startswith("SCAN")} - CONSTANT
+        if {line.split()[1] for line in lines if line.startswith("SCAN") and LIST not in line} - CONSTANT
     }
     assert gone == {}
 

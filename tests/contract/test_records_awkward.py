@@ -58,7 +58,7 @@ async def test_nobody_is_found_by_a_text_that_no_database_holds(records: SqlReco
     assert await records.sources(SHELF, called=[odd, NOTES]) == [notes()]
     assert await SqlGraphs(records.transactions).nodes_by_name([NOTES], [odd]) == []
     names = SqlNames(records.transactions)
-    assert await names.passages([NOTES], SHELF, [odd], maximum=9, few=9) == {}
+    assert await names.passages([NOTES], SHELF, {odd: 9}, maximum=9) == {}
     assert await records.count(SHELF, In("author", (odd, "x"))) == 0
 
 

@@ -130,17 +130,15 @@ class NamesContract:
     ) -> None:
         """And of one collection only; of no source there is none."""
         first, second, letter, far = read
-        asked = ["bob", "ada", "eve", "ada"]
-        assert await store.passages(None, SHELF, asked, maximum=9, few=9) == {
+        asked = {"bob": 9, "ada": 9, "eve": 9}
+        assert await store.passages(None, SHELF, asked, maximum=9) == {
             "bob": Mentioned((second,)),
             "ada": Mentioned((first, letter), frozenset({first})),
         }
-        assert await store.passages([LETTERS], SHELF, asked, maximum=9, few=9) == {
-            "ada": Mentioned((letter,))
-        }
-        assert await store.passages(None, ELSEWHERE, asked, maximum=9, few=9) == {"ada": Mentioned((far,))}
-        assert await store.passages([], SHELF, asked, maximum=9, few=9) == {}
-        assert await store.passages(None, SHELF, [], maximum=9, few=9) == {}
+        assert await store.passages([LETTERS], SHELF, asked, maximum=9) == {"ada": Mentioned((letter,))}
+        assert await store.passages(None, ELSEWHERE, asked, maximum=9) == {"ada": Mentioned((far,))}
+        assert await store.passages([], SHELF, asked, maximum=9) == {}
+        assert await store.passages(None, SHELF, {}, maximum=9) == {}
 
     async def test_of_very_many_sources_the_same_is_told(
         self, store: MentionStore, records: Records, read: list[ChunkId]
@@ -149,22 +147,22 @@ class NamesContract:
         first, second, letter, _ = read
         asked = [LETTERS, *(SourceId(f"none {number}") for number in range(60))]
         told = {"ada": Mentioned((letter,))}
-        assert await store.passages(asked, SHELF, ["ada", "bob"], maximum=9, few=9) == told
-        assert await store.passages([*asked, NOTES], SHELF, ["ada"], maximum=1, few=9) == {}
+        assert await store.passages(asked, SHELF, {"ada": 9, "bob": 9}, maximum=9) == told
+        assert await store.passages([*asked, NOTES], SHELF, {"ada": 9}, maximum=1) == {}
         await records.write([prepared(f"n{number}", "Ada") for number in range(70)])
         for each in await everything(store):
             await store.put(SHELF, {each.chunk: [name("Ada")]})
-        assert await store.passages(asked, SHELF, ["ada", "bob"], maximum=9, few=9) == told
-        several = await store.passages([*asked, NOTES], SHELF, ["ada", "bob"], maximum=99, few=9)
+        assert await store.passages(asked, SHELF, {"ada": 9, "bob": 9}, maximum=9) == told
+        several = await store.passages([*asked, NOTES], SHELF, {"ada": 9, "bob": 9}, maximum=99)
         assert several == {"ada": Mentioned((first,), frozenset({first})), "bob": Mentioned((second,))}
 
     async def test_names_of_too_many_passages_are_left_out(
         self, store: MentionStore, read: list[ChunkId]
     ) -> None:
         """Counted in the sources that are asked: what others write changes nothing."""
-        assert set(await store.passages(None, SHELF, ["ada", "bob"], maximum=1, few=9)) == {"bob"}
-        assert set(await store.passages([NOTES], SHELF, ["ada", "bob"], maximum=1, few=9)) == {"ada", "bob"}
-        assert set(await store.passages(None, SHELF, ["ada", "bob"], maximum=2, few=9)) == {"ada", "bob"}
+        assert set(await store.passages(None, SHELF, {"ada": 9, "bob": 9}, maximum=1)) == {"bob"}
+        assert set(await store.passages([NOTES], SHELF, {"ada": 9, "bob": 9}, maximum=1)) == {"ada", "bob"}
+        assert set(await store.passages(None, SHELF, {"ada": 9, "bob": 9}, maximum=2)) == {"ada", "bob"}
 
     async def test_of_names_of_many_passages_only_those_about_them_are_told(
         self, store: MentionStore, read: list[ChunkId]
@@ -172,14 +170,15 @@ class NamesContract:
         """Again counted in the sources that are asked."""
         first, second, letter, _ = read
         about = Mentioned((first,), frozenset({first}))
-        assert await store.passages(None, SHELF, ["ada", "bob"], maximum=2, few=1) == {
+        assert await store.passages(None, SHELF, {"ada": 1, "bob": 1}, maximum=2) == {
             "ada": about,
             "bob": Mentioned((second,)),
         }
-        assert await store.passages([LETTERS], SHELF, ["ada"], maximum=2, few=1) == {
-            "ada": Mentioned((letter,))
+        assert await store.passages([LETTERS], SHELF, {"ada": 1}, maximum=2) == {"ada": Mentioned((letter,))}
+        assert await store.passages(None, SHELF, {"ada": 0, "bob": 0}, maximum=2) == {"ada": about}
+        assert await store.passages(None, SHELF, {"ada": 2, "bob": 0}, maximum=2) == {
+            "ada": Mentioned((first, letter), frozenset({first}))
         }
-        assert await store.passages(None, SHELF, ["ada", "bob"], maximum=2, few=0) == {"ada": about}
 
     async def test_names_are_counted(self, store: MentionStore, read: list[ChunkId]) -> None:
         """With how they are mostly spelt; a title has the last word on that."""
@@ -226,7 +225,7 @@ class NamesContract:
     async def test_any_text_can_be_a_name(self, store: MentionStore, read: list[ChunkId], text: str) -> None:
         """And is found under its key."""
         await store.put(SHELF, {read[1]: [name(text, key=text)]})
-        assert await store.passages(None, SHELF, [text], maximum=1, few=9) == {text: Mentioned((read[1],))}
+        assert await store.passages(None, SHELF, {text: 9}, maximum=1) == {text: Mentioned((read[1],))}
         assert [each.name for each in await store.counts(None, SHELF, begins=text, limit=9)] == [text]
 
     async def test_very_many_names_are_kept_and_asked_at_once(
@@ -235,5 +234,5 @@ class NamesContract:
         """More than a statement may name."""
         many: Sequence[str] = [f"name {number}" for number in range(40_000)]
         assert await store.put(SHELF, {read[1]: [name(each) for each in many]}) == len(many)
-        assert len(await store.passages(None, SHELF, many, maximum=1, few=9)) == len(many)
+        assert len(await store.passages(None, SHELF, dict.fromkeys(many, 9), maximum=1)) == len(many)
         assert len((await store.of(read[1:2]))[0].names) == len(many)

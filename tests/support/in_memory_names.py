@@ -38,16 +38,15 @@ class MemoryNames:
         self,
         sources: Sequence[SourceId] | None,
         collection: CollectionId,
-        keys: Sequence[str],
+        keys: Mapping[str, int],
         *,
         maximum: int,
-        few: int,
     ) -> Mapping[str, Mentioned]:
         """For each name the passages that mention it, as far as not too many do."""
         every = await self._within(sources, collection)
         found = {key: {each: names[key] for each, names in every.items() if key in names} for key in keys}
         about = {key: {each for each in where if where[each].type == SUBJECT} for key, where in found.items()}
-        told = {key: where if len(where) <= few else about[key] for key, where in found.items()}
+        told = {key: where if len(where) <= keys[key] else about[key] for key, where in found.items()}
         return {
             key: Mentioned(tuple(sorted(told[key])), frozenset(about[key]))
             for key, where in found.items()

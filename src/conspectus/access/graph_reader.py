@@ -145,10 +145,12 @@ class AuthorizedMentions:
         """Return the mentions of passages that were read before."""
         return await self._names.of(chunks)
 
-    async def passages(self, keys: Sequence[str], *, maximum: int, few: int) -> Mapping[str, Mentioned]:
-        """Return the passages that mention these names, except names with more than `maximum` passages."""
-        collection_id = self._place.collection.id
-        return await self._names.passages(self._sources, collection_id, keys, maximum=maximum, few=few)
+    async def passages(self, keys: Mapping[str, int], *, maximum: int) -> Mapping[str, Mentioned]:
+        """Return the passages that mention these names, except names with more than `maximum` passages.
+
+        Of a name with more passages than its number, only those about it are returned.
+        """
+        return await self._names.passages(self._sources, self._place.collection.id, keys, maximum=maximum)
 
     async def counts(self, *, begins: str, limit: int) -> Sequence[EntityCount]:
         """Return the entities with the most passages among those whose key has a prefix."""

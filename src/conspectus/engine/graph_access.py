@@ -14,7 +14,7 @@ from conspectus.access.reader import SourceRef
 from conspectus.deferred import dataclass
 from conspectus.engine.context import EngineContext, EngineCore, Service
 from conspectus.errors import Conflict, InvalidInput, NotFound, TooLarge, require_range
-from conspectus.graph.expansion import FEW, GraphCandidates
+from conspectus.graph.expansion import GraphCandidates
 from conspectus.graph.name_keys import keys_of
 from conspectus.ingest.prepare import named, refuse_attacks, storable, strings_in
 from conspectus.ingest.sensitive import screen_of
@@ -319,7 +319,7 @@ async def connections(
 
     return GraphCandidates(
         names_of=reader.of,
-        passages=partial(reader.passages, maximum=parts.settings.max_entity_mentions, few=FEW),
+        passages=partial(reader.passages, maximum=parts.settings.max_entity_mentions),
         nodes_by_name=nodes_by_name,
         walk=walk,
         lack=None if collection.names else EXTRACTION_OFF,

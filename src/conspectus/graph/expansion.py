@@ -29,8 +29,6 @@ MENTION: Final = 0.3
 """Factor for a step to a passage that mentions an entity but is not about it."""
 MIN_VALUE: Final = 0.05
 """Paths below this value are dropped."""
-FEW: Final = ceil((MENTION / MIN_VALUE) ** 2)
-"""If more passages mention an entity, only passages about it are reached."""
 MAX_NAMES: Final = 300
 MAX_PASSAGES: Final = 200
 """Maximum numbers of entities and passages that a step continues from."""
@@ -145,6 +143,11 @@ def passages_with(names: Mapping[str, Way], mentioned: Mapping[str, Mentioned]) 
     return best(found.items(), MAX_PASSAGES)
 
 
+def few(value: float) -> int:
+    """Return how many passages may mention an entity of a value without being too many to be reached."""
+    return ceil((value * MENTION / MIN_VALUE) ** 2) if value * MENTION >= MIN_VALUE else 0
+
+
 def starts(names: Mapping[str, Way], called: Sequence[tuple[str, Node]]) -> dict[str, Way]:
     """Return the nodes that have a reached name, each with its best path."""
     return best(((node.id, names[key]) for key, node in called), MAX_NAMES)
@@ -201,7 +204,7 @@ class GraphCandidates:
     """
 
     names_of: Callable[[Sequence[ChunkId]], Awaitable[Sequence[TextPassage]]]
-    passages: Callable[[Sequence[str]], Awaitable[Mapping[str, Mentioned]]]
+    passages: Callable[[Mapping[str, int]], Awaitable[Mapping[str, Mentioned]]]
     nodes_by_name: Callable[[Sequence[str]], Awaitable[Sequence[tuple[str, Node]]]]
     walk: Callable[[Sequence[str], Traversal], Awaitable[Sequence[Neighbor]]]
     lack: str | None = None
@@ -233,7 +236,7 @@ async def reached(
     Passages that do not match the filter are not reached, and no path leads through them.
     """
     said = phrases(question)
-    mentioned = await over.passages([phrase.key for phrase in said]) if said else {}
+    mentioned = await over.passages({phrase.key: few(1.0) for phrase in said}) if said else {}
     nodes = await over.nodes_by_name([phrase.key for phrase in said]) if said else ()
     asked_for = named(said, [*mentioned, *(key for key, _ in nodes)])
     ways: dict[int, Way] = seeds(scores)
@@ -248,7 +251,8 @@ async def reached(
         if not hop:
             more = await _beyond(names, ask.hops, over)
             names = best([*names.items(), *more.items()], len(names) + len(more)) if more else names
-        found = passages_with(names, await over.passages(list(names))) if names else {}
+        near = {key: few(way.value) for key, way in names.items()}
+        found = passages_with(names, await over.passages(near)) if names else {}
         fresh = await _into(ways, found, allowed)
         frontier, names = dict(list(fresh.items())[:FRONTIER]), {}
         if not fresh:

@@ -173,15 +173,14 @@ class MentionStore(Protocol):
         self,
         sources: Sequence[SourceId] | None,
         collection: CollectionId,
-        keys: Sequence[str],
+        keys: Mapping[str, int],
         *,
         maximum: int,
-        few: int,
     ) -> Mapping[str, Mentioned]:
         """For each name the passages of these sources (None: of the whole collection) that mention it.
 
-        A name that more than `most` mention is left out, since it tells nothing apart; of one that more than
-        `few` mention there are only those that have it as their title.
+        A name that more than `maximum` mention is left out, since it tells nothing apart; of one that more
+        mention than its number there are only those that have it as their title.
         """
 
     async def counts(

@@ -3,7 +3,7 @@
 import hashlib
 import json
 import sqlite3
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from functools import cache
 from typing import Any, ClassVar, Final, NamedTuple
@@ -16,6 +16,7 @@ from sqlalchemy import (
     Dialect,
     Select,
     String,
+    Subquery,
     TableValuedAlias,
     bindparam,
     cast,
@@ -47,6 +48,11 @@ def as_list(values: Iterable[str]) -> str:
     return json.dumps([each for each in values if is_storable(each)])
 
 
+def as_pairs(values: Mapping[str, int]) -> str:
+    """Return texts with a number each as a parameter for `listed_with_numbers`."""
+    return json.dumps([each for each in values.items() if is_storable(each[0])])
+
+
 def total(column: ColumnElement[int]) -> ColumnElement[int]:
     """Return a sum as an integer; PostgreSQL's type for sums is numeric."""
     return cast(func.sum(column), BigInteger)
@@ -55,6 +61,12 @@ def total(column: ColumnElement[int]) -> ColumnElement[int]:
 def listed(name: str) -> TableValuedAlias:
     """Return the texts of a parameter of `as_list` as rows with a `value`, in any number."""
     return _Listed(bindparam(name)).table_valued(column("value", String))
+
+
+def listed_with_numbers(name: str) -> Subquery:
+    """Return the items of a parameter of `as_pairs` as rows with a `value` and its `number`."""
+    pair = _Pairs(bindparam(name)).table_valued(column("value", String)).c.value
+    return select(_First(pair).label("value"), _Second(pair).label("number")).subquery("pairs")
 
 
 def kind_of(text: ColumnElement[str], key: str) -> ColumnElement[str]:
@@ -74,7 +86,7 @@ def text_of(member: TableValuedAlias) -> ColumnElement[str]:
     return _TextOf(member.c.value, member.c.type)
 
 
-class _Construct(FunctionElement[str]):
+class _Construct(FunctionElement[Any]):
     """SQL for each database. The arguments replace the numbers."""
 
     sqlite: ClassVar[str]
@@ -95,6 +107,26 @@ class _Listed(_Construct):
     inherit_cache = True
     sqlite = "json_each({0})"
     postgresql = "json_array_elements_text(CAST({0} AS json))"
+
+
+class _Pairs(_Construct):
+    inherit_cache = True
+    sqlite = "json_each({0})"
+    postgresql = "json_array_elements(CAST({0} AS json))"
+
+
+class _First(_Construct):
+    type = String()
+    inherit_cache = True
+    sqlite = "json_extract({0}, '$[0]')"
+    postgresql = "({0} ->> 0)"
+
+
+class _Second(_Construct):
+    type = BigInteger()
+    inherit_cache = True
+    sqlite = "json_extract({0}, '$[1]')"
+    postgresql = "CAST({0} ->> 1 AS bigint)"
 
 
 class _Kind(_Construct):
@@ -150,11 +182,14 @@ def rare(column: ColumnElement[str], *conditions: ColumnElement[bool]) -> Select
 def parted(
     connection: Connection,
     few_rows: Select[Any],
-    names: Sequence[str],
+    names: Iterable[str],
     sources: Sequence[str],
+    written: Callable[[Sequence[str]], str] = as_list,
     **more: str,
 ) -> Iterator[tuple[bool, Mapping[str, Any]]]:
     """Split the names in up to two parts, `ids` and `sources`, by the cheaper way to read them.
+
+    `written` makes the parameter `ids` of names.
 
     Either the rows of a name are read, or the sources. One lookup per name and source is slow for thousands
     of conversations, and so is reading all rows of a frequent name.
@@ -168,7 +203,7 @@ def parted(
     for by_name in (True, False):
         part = [each for each in asked if (each in short) is by_name]
         if part:
-            yield by_name, {"ids": as_list(part), **of}
+            yield by_name, {"ids": written(part), **of}
 
 
 MICROSECONDS = 1_000_000

@@ -99,6 +99,11 @@ class InlineReads:
                 return (result,) if self._current() == version else None
         return None
 
+    def read_now(self, work: Callable[[Connection], Result]) -> tuple[Result] | None:
+        """Return the result of a read; None if it fails, or would wait, or the version changes meanwhile."""
+        version = self.version()
+        return None if version is None else self.read(version, work)
+
     def close(self) -> None:
         """Close the file."""
         with self._lock:

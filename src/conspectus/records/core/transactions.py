@@ -270,6 +270,8 @@ P = ParamSpec("P")
 Key = TypeVar("Key", bound=Hashable)
 Result = TypeVar("Result")
 Item = TypeVar("Item")
+_Function: TypeAlias = Callable[Concatenate[Connection, P], Result]
+_Method: TypeAlias = Callable[Concatenate[Any, P], Coroutine[Any, Any, Result]]
 
 FEW: Final = 50
 """A unit with more rows than this is long."""
@@ -304,8 +306,16 @@ class Transactions:
         view._person = person
         return view
 
-    async def read(self, work: Callable[[Connection], Result], *, single: bool = False) -> Result:
-        """Run a function in a snapshot of the data; of a `single` statement, the snapshot is its own."""
+    async def read(
+        self, work: Callable[[Connection], Result], *, single: bool = False, rows: int = AT_ONCE + 1
+    ) -> Result:
+        """Run a function in a snapshot of the data; of a `single` statement, the snapshot is its own.
+
+        One that reads few `rows` needs no thread where the database is a file.
+        """
+        inline = self.database.inline
+        if rows <= AT_ONCE and inline is not None and (read := inline.read_now(work)) is not None:
+            return read[0]
         if self._person is None and (shared := self.snapshots.current()) is not None:
             done = await self._answer(partial(self._readers.submit, partial(shared.read, work)))
             if done is not None:
@@ -455,9 +465,7 @@ class SqlStore:
         self.transactions = transactions
 
 
-def reading(
-    work: Callable[Concatenate[Connection, P], Result],
-) -> Callable[Concatenate[Any, P], Coroutine[Any, Any, Result]]:
+def reading(work: _Function[P, Result]) -> _Method[P, Result]:
     """Make a method of a function that reads in a snapshot."""
 
     @wraps(work)
@@ -467,15 +475,8 @@ def reading(
     return method
 
 
-def cached(
-    work: Callable[Concatenate[Connection, P], Result],
-    *,
-    single: bool = False,
-) -> Callable[Concatenate[Any, P], Coroutine[Any, Any, Result]]:
-    """Make a method that caches a few frequently requested rows by key; see `Transactions.lookup`.
-
-    With `single`, they are read by one statement.
-    """
+def cached(work: _Function[P, Result], *, single: bool = False) -> _Method[P, Result]:
+    """Make a method that caches a few frequently requested rows by key; see `Transactions.lookup`."""
 
     @wraps(work)
     async def method(self: SqlStore, /, *args: P.args, **kwargs: P.kwargs) -> Result:
@@ -515,12 +516,12 @@ def _if_locked(
 
 
 def writing(
-    work: Callable[Concatenate[Connection, P], Result],
+    work: _Function[P, Result],
     *,
     locks: Callable[P, Locks] | None = None,
     rows: Table | None = None,
     long: bool = False,
-) -> Callable[Concatenate[Any, P], Coroutine[Any, Any, Result]]:
+) -> _Method[P, Result]:
     """Make a method of a function that writes, also with many rows.
 
     `locks` returns locks from the arguments. With `rows`, the first argument is the id of a row of that
@@ -578,9 +579,7 @@ def joining(
     return method
 
 
-def autocommitted(
-    work: Callable[Concatenate[Connection, P], Result],
-) -> Callable[Concatenate[Any, P], Coroutine[Any, Any, Result]]:
+def autocommitted(work: _Function[P, Result]) -> _Method[P, Result]:
     """Make a method of statements in autocommit mode, concurrently with other writes."""
 
     @wraps(work)

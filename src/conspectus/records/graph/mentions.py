@@ -6,16 +6,20 @@ from typing import Any
 
 from sqlalchemy import (
     ColumnElement,
+    CompoundSelect,
     Connection,
+    FromClause,
+    ScalarSelect,
     Select,
     and_,
     bindparam,
     case,
     delete,
+    exists,
     func,
     literal_column,
-    or_,
     select,
+    union,
     update,
 )
 
@@ -25,11 +29,19 @@ from conspectus.model.memory import fact_ends, stored_entities
 from conspectus.model.records import Mention
 from conspectus.ports.graphs import SUBJECT, Mentioned, TextPassage, Unread
 from conspectus.records.core.collections import state
-from conspectus.records.core.dialects import as_list, listed, one_of, parted, plain_rows, rare
+from conspectus.records.core.dialects import (
+    as_list,
+    as_pairs,
+    listed_with_numbers,
+    one_of,
+    parted,
+    plain_rows,
+    rare,
+)
 from conspectus.records.core.rows import IDS, insert_rows, mention_values, rows_in, run_in
 from conspectus.records.core.transactions import SqlStore, cached, reading, writing
 from conspectus.records.tables.core import chunks, collections, documents
-from conspectus.records.tables.graph import mentions
+from conspectus.records.tables.graph import IS_ABOUT, mentions
 
 BEYOND = chr(0x10FFFF)
 
@@ -65,22 +77,35 @@ _COLLECTION = collections.c.id == bindparam("of")
 _FURTHER = update(collections).where(_COLLECTION, collections.c.names_to < bindparam("up_to"))
 
 
-def _mentioning(*, within: bool, by_name: bool = False) -> Select[Any]:
-    """Return the passages that mention names. Names with too many are detected before reading."""
-    wanted = listed("ids")
-    there = mentions.alias("there")
-    here = select(there.c.chunk).where(there.c.collection == bindparam("of"), there.c.key == wanted.c.value)
-    here = here.where(*([one_of(there.c.source, "sources", by_name=by_name)] if within else []))
-    here = here.limit(literal_column("1"))
-    too_many, many = (here.offset(bindparam(name)).scalar_subquery() for name in ("maximum", "few"))
-    some = select(wanted.c.value.label("key"), many.label("many")).where(too_many.is_(None))
-    keys = some.cte("some").prefix_with("MATERIALIZED")
-    joined = select(mentions.c.key, mentions.c.chunk, mentions.c.type).join(
-        keys, keys.c.key == mentions.c.key
+def _mentioning(*, within: bool, by_name: bool = False) -> CompoundSelect[Any]:
+    """Return all passages that mention rare names, and those about names that are not too frequent.
+
+    Mentions are counted up to the first that is one too many.
+    """
+
+    def own(table: FromClause) -> list[ColumnElement[bool]]:
+        inside = [one_of(table.c.source, "sources", by_name=by_name)] if within else []
+        return [table.c.collection == bindparam("of"), *inside]
+
+    def number_of(key: ColumnElement[str], of: FromClause, most: str) -> ScalarSelect[int]:
+        there = mentions.alias()
+        first = select(there.c.chunk).where(there.c.key == key, *own(there)).limit(bindparam(most))
+        return select(func.count()).select_from(first.correlate(of).subquery("counted")).scalar_subquery()
+
+    wanted = listed_with_numbers("ids")
+    few = and_(wanted.c.number > 0, number_of(wanted.c.value, wanted, "many") <= wanted.c.number)
+    is_about_any = exists().where(IS_ABOUT, *own(mentions)).correlate(None)
+    asked = select(wanted.c.value.label("key"))
+    # Otherwise SQLite might read the whole collection first.
+    rare, every = (
+        asked.where(condition).cte(called).prefix_with("MATERIALIZED")
+        for called, condition in (("rare", few), ("asked", is_about_any))
     )
-    countable = or_(keys.c.many.is_(None), mentions.c.type == SUBJECT)
-    own = [one_of(mentions.c.source, "sources", by_name=by_name)] if within else []
-    return joined.where(_IN_COLLECTION, countable, *own)
+    columns = select(mentions.c.key, mentions.c.chunk, mentions.c.type).where(*own(mentions))
+    about = columns.join(every, every.c.key == mentions.c.key).where(
+        IS_ABOUT, number_of(mentions.c.key, mentions, "too_many") < bindparam("too_many")
+    )
+    return union(columns.join(rare, rare.c.key == mentions.c.key), about)
 
 
 _PASSAGES = _mentioning(within=False)
@@ -114,16 +139,20 @@ def _passages(
     connection: Connection,
     sources: Sequence[SourceId] | None,
     collection: CollectionId,
-    keys: Sequence[str],
+    keys: Mapping[str, int],
     *,
     maximum: int,
-    few: int,
 ) -> dict[str, Mentioned]:
-    wanted = {"of": collection, "maximum": maximum, "few": few}
+    # One more than may be.
+    wanted = {"of": collection, "too_many": maximum + 1, "many": max(keys.values(), default=0) + 1}
+
+    def written(part: Iterable[str]) -> str:
+        return as_pairs({each: min(keys[each], maximum) for each in part})
+
     if sources is None:
-        rows = plain_rows(connection, _PASSAGES, {**wanted, "ids": as_list(dict.fromkeys(keys))})
+        rows = plain_rows(connection, _PASSAGES, {**wanted, "ids": written(keys)})
     else:
-        parts = parted(connection, _RARE, keys, sources, of=collection)
+        parts = parted(connection, _RARE, keys, sources, written, of=collection)
         ways = ((_PASSAGES_WITHIN[by_name], {**wanted, **parameters}) for by_name, parameters in parts)
         rows = [row for chosen, parameters in ways for row in plain_rows(connection, chosen, parameters)]
     found: dict[str, list[ChunkId]] = {}
@@ -134,7 +163,7 @@ def _passages(
             about.setdefault(key, []).append(ChunkId(chunk))
     return {
         key: Mentioned(tuple(sorted(found[key])), frozenset(about.get(key, ())))
-        for key in dict.fromkeys(keys)
+        for key in keys
         if key in found
     }
 
@@ -243,7 +272,19 @@ class SqlNames(SqlStore):
         found = await self.transactions.lookup(keys, _of_keys, single=True)
         return [names for each in keys if (names := found[each]) is not None]
 
-    passages = reading(_passages)
+    async def passages(
+        self,
+        sources: Sequence[SourceId] | None,
+        collection: CollectionId,
+        keys: Mapping[str, int],
+        *,
+        maximum: int,
+    ) -> dict[str, Mentioned]:
+        def work(connection: Connection) -> dict[str, Mentioned]:
+            return _passages(connection, sources, collection, keys, maximum=maximum)
+
+        return await self.transactions.read(work, rows=sum(few > 0 for few in keys.values()))
+
     counts = reading(_counts)
     put = writing(_put, locks=lambda collection, found: {collection})
     unread = reading(_unread)

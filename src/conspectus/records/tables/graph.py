@@ -6,8 +6,21 @@ merge as `aside`; all others have 0. An edge also has the ids of its ends, so th
 cover all columns that a hop needs, heaviest first.
 """
 
-from sqlalchemy import Column, Float, ForeignKey, Index, Integer, Table, UniqueConstraint, text
+from typing import Final
 
+from sqlalchemy import (
+    Column,
+    Float,
+    ForeignKey,
+    Index,
+    Integer,
+    Table,
+    UniqueConstraint,
+    literal_column,
+    text,
+)
+
+from conspectus.ports.graphs import SUBJECT
 from conspectus.records.tables.core import Number, String, Text, metadata
 
 ENDED = text("closed_by IS NOT NULL")
@@ -155,3 +168,10 @@ mentions = Table(
 """`start` and `end` are those of the first mention. Collection and source, which never change, are repeated
 here, so that one index finds the passages of some sources that mention a name, and its type.
 """
+IS_ABOUT: Final = mentions.c.type == literal_column(f"'{SUBJECT}'")
+Index(
+    "ix_mentions_about",
+    *(mentions.c.collection, mentions.c.key, mentions.c.source, mentions.c.chunk),
+    sqlite_where=IS_ABOUT,
+    postgresql_where=IS_ABOUT,
+)

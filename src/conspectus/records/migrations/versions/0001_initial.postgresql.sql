@@ -531,6 +531,7 @@ CREATE TABLE mentions (
 	CONSTRAINT pk_mentions PRIMARY KEY (chunk, key), 
 	CONSTRAINT fk_mentions_chunk_chunks FOREIGN KEY(chunk) REFERENCES chunks (id) ON DELETE CASCADE
 );
+CREATE INDEX ix_mentions_about ON mentions (collection, key, source, chunk) WHERE type = 'subject';
 CREATE INDEX ix_mentions_collection_key_source_chunk_type ON mentions (collection, key, source, chunk, type);
 CREATE TABLE vectors (
 	chunk BIGINT NOT NULL, 
