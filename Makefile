@@ -34,8 +34,10 @@ demo: $(CONSOLE)  ## ingest real text, ask three questions, show the windows; DA
 	@$(BIN)/python scripts/demo.py
 
 # What several parts wait for is made first. Then all begin at once: none is left alone at the end. NumPy starts a
-# thread for each core in each of the many programs, and two cores are busy without these.
+# thread for each core in each of the many programs, and two cores are busy without these. A test that hangs fails
+# after so many seconds; before that, all of its threads are shown.
 test: export OPENBLAS_NUM_THREADS := 1
+test: export PYTEST_TIMEOUT := 300
 test:  ## everything CI checks; with ALSO=wheel, the wheel as well
 	@$(MAKE) --no-print-directory --jobs=3 $(MULTILINGUAL) $(CONSOLE) $(SITE) $(STORES)
 	@$(MAKE) --no-print-directory --jobs=6 behaviour pages types style patient $(ALSO)

@@ -5,8 +5,9 @@ import shutil
 import sqlite3
 import subprocess
 import sys
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Coroutine, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -17,6 +18,7 @@ from conspectus.model.access import Person
 from conspectus.model.ids import ChunkId, DocumentId
 from conspectus.model.records import Collection
 from conspectus.records.core.inline import MAX_BYTES, InlineReads
+from conspectus.records.graph.mentions import SqlNames
 from conspectus.records.store import SqlRecords, open_records
 from conspectus.testing.embedders import HashedEmbedder
 from tests.stores import SETTINGS
@@ -209,21 +211,24 @@ async def test_a_closed_store_says_so(records: SqlRecords) -> None:
     assert inline_of(records).version() is None
 
 
-def refused_in_a_child(records: SqlRecords) -> bool:
+def refused_in_a_child(read: Coroutine[Any, Any, object]) -> bool:
     child = os.fork()
     if not child:
         try:
-            records.collection(SHELF).send(None)
+            read.send(None)
         except ForkedEngine:
             os._exit(0)
         finally:
             os._exit(1)
+    read.close()
     return os.waitpid(child, 0)[1] == 0
 
 
 async def test_a_store_of_the_process_that_this_was_forked_from_is_refused(records: SqlRecords) -> None:
     assert await records.collection(SHELF) == await records.collection(SHELF)
-    assert refused_in_a_child(records)
+    assert refused_in_a_child(records.collection(SHELF))
+    names = SqlNames(records.transactions).passages(None, SHELF, {"ada": 1}, maximum=1)
+    assert refused_in_a_child(names)
 
 
 async def test_no_more_is_kept_than_may_be(records: SqlRecords) -> None:

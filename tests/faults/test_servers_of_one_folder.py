@@ -9,7 +9,8 @@ from pathlib import Path
 
 import httpx
 
-from tests.faults.test_rolling import LONG, asking_anew, children, until
+from tests.faults.test_rolling import asking_anew, children
+from tests.waiting import PATIENCE, blocking_until
 from tests.web.test_serve import Process, serving
 
 CLIENTS = "ghjk"
@@ -22,7 +23,7 @@ def sent(anew: httpx.Client, path: str, body: object, name: str) -> httpx.Respon
     """Send a request by a connection of its own, again if the process died that had it."""
     for _ in range(20):
         try:
-            return anew.post(f"/api/v1{path}", json=body, headers={"X-Request-Id": name}, timeout=LONG)
+            return anew.post(f"/api/v1{path}", json=body, headers={"X-Request-Id": name}, timeout=PATIENCE)
         except httpx.TransportError:
             continue
     raise TimeoutError(name)
@@ -67,7 +68,7 @@ def test_all_is_found_at_once_and_goes_on_whichever_process_dies(tmp_path: Path)
             writing = clients.map(partial(kept, anew, letters), CLIENTS)
             os.kill(victim, signal.SIGKILL)
             list(writing)
-            until(lambda: len(children(server.process.pid)) == 2)
+            blocking_until(lambda: len(children(server.process.pid)) == 2)
             assert ingested(server, f"after{victim}") == "succeeded"
         answered = told(server.end(signal.SIGINT))
         assert server.process.returncode == 0

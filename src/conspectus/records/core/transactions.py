@@ -307,14 +307,15 @@ class Transactions:
         return view
 
     async def read(
-        self, work: Callable[[Connection], Result], *, single: bool = False, rows: int = AT_ONCE + 1
+        self, work: Callable[[Connection], Result], *, single: bool = False, few: bool = False
     ) -> Result:
         """Run a function in a snapshot of the data; of a `single` statement, the snapshot is its own.
 
-        One that reads few `rows` needs no thread where the database is a file.
+        A `few` rows are read without a thread where the database is a file.
         """
-        inline = self.database.inline
-        if rows <= AT_ONCE and inline is not None and (read := inline.read_now(work)) is not None:
+        self._require_same_process()
+        inline = self.database.inline if few else None
+        if inline is not None and (read := inline.read_now(work)) is not None:
             return read[0]
         if self._person is None and (shared := self.snapshots.current()) is not None:
             done = await self._answer(partial(self._readers.submit, partial(shared.read, work)))

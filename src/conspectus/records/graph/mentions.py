@@ -38,6 +38,7 @@ from conspectus.records.core.dialects import (
     plain_rows,
     rare,
 )
+from conspectus.records.core.inline import AT_ONCE
 from conspectus.records.core.rows import IDS, insert_rows, mention_values, rows_in, run_in
 from conspectus.records.core.transactions import SqlStore, cached, reading, writing
 from conspectus.records.tables.core import chunks, collections, documents
@@ -283,7 +284,7 @@ class SqlNames(SqlStore):
         def work(connection: Connection) -> dict[str, Mentioned]:
             return _passages(connection, sources, collection, keys, maximum=maximum)
 
-        return await self.transactions.read(work, rows=sum(few > 0 for few in keys.values()))
+        return await self.transactions.read(work, few=sum(few > 0 for few in keys.values()) <= AT_ONCE)
 
     counts = reading(_counts)
     put = writing(_put, locks=lambda collection, found: {collection})

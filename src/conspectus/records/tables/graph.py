@@ -173,5 +173,4 @@ Index(
     "ix_mentions_about",
     *(mentions.c.collection, mentions.c.key, mentions.c.source, mentions.c.chunk),
     sqlite_where=IS_ABOUT,
-    postgresql_where=IS_ABOUT,
 )
