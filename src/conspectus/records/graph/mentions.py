@@ -98,7 +98,7 @@ def _mentioning(*, within: bool, by_name: bool = False) -> CompoundSelect[Any]:
     is_about_any = exists().where(IS_ABOUT, *own(mentions)).correlate(None)
     asked = select(wanted.c.value.label("key"))
     # Otherwise SQLite might read the whole collection first.
-    rare, every = (
+    seldom, every = (
         asked.where(condition).cte(called).prefix_with("MATERIALIZED")
         for called, condition in (("rare", few), ("asked", is_about_any))
     )
@@ -106,7 +106,7 @@ def _mentioning(*, within: bool, by_name: bool = False) -> CompoundSelect[Any]:
     about = columns.join(every, every.c.key == mentions.c.key).where(
         IS_ABOUT, number_of(mentions.c.key, mentions, "too_many") < bindparam("too_many")
     )
-    return union(columns.join(rare, rare.c.key == mentions.c.key), about)
+    return union(columns.join(seldom, seldom.c.key == mentions.c.key), about)
 
 
 _PASSAGES = _mentioning(within=False)
