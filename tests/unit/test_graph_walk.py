@@ -17,7 +17,7 @@ from conspectus.graph.expansion import (
     STEP,
     Way,
     best,
-    few,
+    max_mentions,
     named,
     names_beyond,
     names_in,
@@ -82,7 +82,7 @@ def test_a_passage_about_a_name_is_nearer_than_one_that_mentions_it() -> None:
 def test_a_name_that_many_mention_is_worth_less_and_at_last_nothing() -> None:
     worth = [
         passages_with({"ada": Way(1.0)}, {"ada": mentioned(*range(1, number + 1))}).get(1, Way(0.0)).value
-        for number in (1, 4, few(1.0) - 1, few(1.0) + 1)
+        for number in (1, 4, max_mentions(1.0) - 1, max_mentions(1.0) + 1)
     ]
     assert worth == sorted(worth, reverse=True)
     assert worth[2] >= MIN_VALUE > worth[3]
@@ -90,7 +90,7 @@ def test_a_name_that_many_mention_is_worth_less_and_at_last_nothing() -> None:
 
 @given(st.floats(MIN_VALUE, 1.0), st.integers(0, 9))
 def test_more_passages_than_are_read_would_not_be_reached(value: float, more: int) -> None:
-    many = mentioned(*range(1, few(value) + 2 + more))
+    many = mentioned(*range(1, max_mentions(value) + 2 + more))
     assert passages_with({"ada": Way(value)}, {"ada": many}) == {}
 
 

@@ -143,8 +143,8 @@ def passages_with(names: Mapping[str, Way], mentioned: Mapping[str, Mentioned]) 
     return best(found.items(), MAX_PASSAGES)
 
 
-def few(value: float) -> int:
-    """Return how many passages may mention an entity of a value without being too many to be reached."""
+def max_mentions(value: float) -> int:
+    """Return the number of passages beyond which none that mentions an entity of this value is reached."""
     return ceil((value * MENTION / MIN_VALUE) ** 2) if value * MENTION >= MIN_VALUE else 0
 
 
@@ -236,7 +236,7 @@ async def reached(
     Passages that do not match the filter are not reached, and no path leads through them.
     """
     said = phrases(question)
-    mentioned = await over.passages({phrase.key: few(1.0) for phrase in said}) if said else {}
+    mentioned = await over.passages({phrase.key: max_mentions(1.0) for phrase in said}) if said else {}
     nodes = await over.nodes_by_name([phrase.key for phrase in said]) if said else ()
     asked_for = named(said, [*mentioned, *(key for key, _ in nodes)])
     ways: dict[int, Way] = seeds(scores)
@@ -251,7 +251,7 @@ async def reached(
         if not hop:
             more = await _beyond(names, ask.hops, over)
             names = best([*names.items(), *more.items()], len(names) + len(more)) if more else names
-        near = {key: few(way.value) for key, way in names.items()}
+        near = {key: max_mentions(way.value) for key, way in names.items()}
         found = passages_with(names, await over.passages(near)) if names else {}
         fresh = await _into(ways, found, allowed)
         frontier, names = dict(list(fresh.items())[:FRONTIER]), {}

@@ -179,8 +179,8 @@ class MentionStore(Protocol):
     ) -> Mapping[str, Mentioned]:
         """For each name the passages of these sources (None: of the whole collection) that mention it.
 
-        A name that more than `maximum` mention is left out, since it tells nothing apart; of one that more
-        mention than its number there are only those that have it as their title.
+        `keys` gives each name a number of passages. A name with more than `maximum` passages is left out; for
+        one with more than its number, only the passages that have it as their title are returned.
         """
 
     async def counts(

@@ -311,7 +311,7 @@ class Transactions:
     ) -> Result:
         """Run a function in a snapshot of the data; of a `single` statement, the snapshot is its own.
 
-        A `few` rows are read without a thread where the database is a file.
+        With `few`, it reads few rows and needs no thread where the database is a file.
         """
         self._require_same_process()
         inline = self.database.inline if few else None

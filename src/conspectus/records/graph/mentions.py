@@ -98,15 +98,15 @@ def _mentioning(*, within: bool, by_name: bool = False) -> CompoundSelect[Any]:
     is_about_any = exists().where(IS_ABOUT, *own(mentions)).correlate(None)
     asked = select(wanted.c.value.label("key"))
     # Otherwise SQLite might read the whole collection first.
-    seldom, every = (
+    rare_names, all_names = (
         asked.where(condition).cte(called).prefix_with("MATERIALIZED")
         for called, condition in (("rare", few), ("asked", is_about_any))
     )
     columns = select(mentions.c.key, mentions.c.chunk, mentions.c.type).where(*own(mentions))
-    about = columns.join(every, every.c.key == mentions.c.key).where(
+    about = columns.join(all_names, all_names.c.key == mentions.c.key).where(
         IS_ABOUT, number_of(mentions.c.key, mentions, "too_many") < bindparam("too_many")
     )
-    return union(columns.join(seldom, seldom.c.key == mentions.c.key), about)
+    return union(columns.join(rare_names, rare_names.c.key == mentions.c.key), about)
 
 
 _PASSAGES = _mentioning(within=False)
@@ -144,7 +144,7 @@ def _passages(
     *,
     maximum: int,
 ) -> dict[str, Mentioned]:
-    # One more than may be.
+    # Counting stops at one more than is allowed.
     wanted = {"of": collection, "too_many": maximum + 1, "many": max(keys.values(), default=0) + 1}
 
     def written(part: Iterable[str]) -> str:
@@ -284,7 +284,7 @@ class SqlNames(SqlStore):
         def work(connection: Connection) -> dict[str, Mentioned]:
             return _passages(connection, sources, collection, keys, maximum=maximum)
 
-        return await self.transactions.read(work, few=sum(few > 0 for few in keys.values()) <= AT_ONCE)
+        return await self.transactions.read(work, few=sum(map(bool, keys.values())) <= AT_ONCE)
 
     counts = reading(_counts)
     put = writing(_put, locks=lambda collection, found: {collection})
