@@ -1,19 +1,14 @@
-"""The size budget that ruff does not check: lines of files and functions, and the share of comments."""
+"""The size budget that ruff does not check: lines of files and functions."""
 
 import ast
 import functools
-import io
-import statistics
-import tokenize
 from collections.abc import Iterable
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 FILE_LINES = 600
-FUNCTION_LINES = 40
-FUNCTION_LINES_P90 = 25
-TEST_FUNCTION_LINES = 30
-COMMENT_SHARE = 0.03
+FUNCTION_LINES = 60
+TEST_FUNCTION_LINES = 40
 
 SOURCES = sorted(
     path for folder in ("src", "scripts", "benchmarks") for path in (ROOT / folder).rglob("*.py")
@@ -37,24 +32,6 @@ def function_lines(source: str) -> dict[str, int]:
 
 def too_long(source: str, limit: int) -> list[str]:
     return [f"{name} has {lines} lines" for name, lines in function_lines(source).items() if lines > limit]
-
-
-def ninetieth_percentile(sources: Iterable[str]) -> float:
-    lines = [count for source in sources for count in function_lines(source).values()]
-    return statistics.quantiles(lines, n=10)[-1] if len(lines) > 1 else 0.0
-
-
-def comment_share(sources: Iterable[str]) -> float:
-    comments = total = 0
-    for source in sources:
-        tokens = tokenize.generate_tokens(io.StringIO(source).readline)
-        comments += sum(token.type == tokenize.COMMENT for token in tokens)
-        total += source.count("\n")
-    return comments / total if total else 0.0
-
-
-def read(paths: Iterable[Path]) -> list[str]:
-    return [path.read_text(encoding="utf-8") for path in paths]
 
 
 def function_of(lines: int) -> str:
@@ -81,17 +58,9 @@ def test_test_functions_are_short() -> None:
     assert offending(set(TESTS) - set(suites), TEST_FUNCTION_LINES) == {}
 
 
-def test_most_functions_are_shorter() -> None:
-    assert ninetieth_percentile(read(PACKAGE)) <= FUNCTION_LINES_P90
-
-
-def test_comments_are_rare() -> None:
-    assert comment_share(read(PACKAGE)) <= COMMENT_SHARE
-
-
 def test_a_long_function_is_found() -> None:
     assert too_long(function_of(FUNCTION_LINES), FUNCTION_LINES) == []
-    assert too_long(function_of(FUNCTION_LINES + 1), FUNCTION_LINES) == ["planted:1 has 41 lines"]
+    assert too_long(function_of(FUNCTION_LINES + 1), FUNCTION_LINES) == ["planted:1 has 61 lines"]
     assert too_long("class A:\n    async def f(self):\n        a = 1\n        b = 2\n", 2) == [
         "f:2 has 3 lines"
     ]
@@ -99,12 +68,3 @@ def test_a_long_function_is_found() -> None:
 
 def test_a_docstring_costs_nothing() -> None:
     assert function_lines('def f():\n    """One\n\n    two."""\n    return 1\n') == {"f:1": 2}
-
-
-def test_many_long_functions_are_found() -> None:
-    assert ninetieth_percentile([function_of(4)] * 9 + [function_of(40)]) > FUNCTION_LINES_P90
-    assert ninetieth_percentile([function_of(4)] * 10) == 4
-
-
-def test_comments_are_counted_by_token() -> None:
-    assert comment_share(["x = 1  # why\ny = '# no comment'\n"]) == 0.5
