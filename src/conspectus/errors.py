@@ -25,6 +25,7 @@ ConspectusError
 │       ChatRateLimited, ChatUnreachable, ChatTimedOut, ChatModelUnknown, ChatTooLong, ChatBadAnswer
 └── StorageError            a store failed
     ├── StorageTooNew       the data have a version unknown to this program
+    ├── StorageTooOld       the data were written before versions were numbered
     ├── StorageBusy         another process holds the store
     │   ├── WriteOutcomeUnknown the write may or may not be stored
     │   └── LockLost        another process holds the lease now
@@ -404,6 +405,20 @@ class StorageTooNew(StorageError):
         )
         self.path = path
         self.version = version
+
+
+class StorageTooOld(StorageError):
+    """The store at `path` was written before the schema had numbered versions."""
+
+    code = "storage_too_old"
+
+    def __init__(self, path: str) -> None:
+        super().__init__(
+            f"{path} was written before 29 November 2026, and this version cannot read its tables."
+            " It is unchanged. Export its memories and graphs with the version that wrote it, import them"
+            " into a new store, and add documents and messages again; see Upgrade in the documentation"
+        )
+        self.path = path
 
 
 class StorageBusy(StorageError):

@@ -22,6 +22,7 @@ from conspectus.records.tables.core import VERSION, metadata
 from conspectus.records.transfer.backup import checked
 
 MIGRATIONS = Path(migrations.__file__).parent
+INDEXES = "SELECT name, tbl_name, trim(sql, char(10)) FROM sqlite_master WHERE type = 'index'"
 OPEN = "import asyncio, sys; from conspectus.records.store import open_records; from pathlib import Path\n\
 async def main():\n    await (await open_records(Path(sys.argv[1]))).close()\n\
 asyncio.run(main()); print('alembic' in sys.modules)"
@@ -40,11 +41,27 @@ def run_sql(path: Path, script: str) -> None:
     database.close()
 
 
-def contents(path: Path) -> tuple[set[tuple[str, ...]], list[tuple[str, int]]]:
-    """Every table and index as SQLite stores its text, and the first rows."""
+def contents(path: Path) -> tuple[dict[str, set[object]], list[tuple[str, int]]]:
+    """The columns, keys and indexes of each table, and the first rows.
+
+    A column that a migration adds stands last in the text of its table, so that texts are not compared.
+    """
     with closing(sqlite3.connect(path)) as database:
-        schema = set(database.execute("SELECT type, name, tbl_name, trim(sql, char(10)) FROM sqlite_master"))
-        return schema, sorted(database.execute("SELECT name, value FROM counters"))
+        tables = [name for (name,) in database.execute("SELECT name FROM sqlite_master WHERE type = 'table'")]
+        schema: dict[str, set[object]] = {
+            table: {
+                row[1:]
+                for pragma in ("table_xinfo", "foreign_key_list")
+                for row in database.execute(f'PRAGMA {pragma}("{table}")')
+            }
+            for table in tables
+        }
+        indexes = database.execute(
+            "SELECT name, tbl_name, trim(sql, char(10)) FROM sqlite_master WHERE type = 'index'"
+        )
+        return schema | {"indexes": set(indexes)}, sorted(
+            database.execute("SELECT name, value FROM counters")
+        )
 
 
 @pytest.mark.filterwarnings("ignore:autogenerate skipping metadata-specified expression-based index")

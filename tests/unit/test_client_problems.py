@@ -41,7 +41,15 @@ def test_an_error_comes_back_as_itself(error: ConspectusError) -> None:
 
 
 def test_every_error_is_tried_but_those_of_which_a_server_says_nothing() -> None:
-    hidden = {"StorageError", "StorageTooNew", "RecordsDamaged", "IndexDamaged", "IndexReplaced", "LockLost"}
+    hidden = {
+        "StorageError",
+        "StorageTooNew",
+        "StorageTooOld",
+        "RecordsDamaged",
+        "IndexDamaged",
+        "IndexReplaced",
+        "LockLost",
+    }
     hidden |= {kind.__name__ for kind in (errors.ChatError, *errors.ChatError.__subclasses__())}
     named = {
         name

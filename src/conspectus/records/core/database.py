@@ -26,7 +26,7 @@ from sqlalchemy import (
 from sqlalchemy.schema import CreateIndex, CreateTable, ExecutableDDLElement
 
 from conspectus.deferred import dataclass
-from conspectus.errors import InvalidInput, MissingExtra, StorageError, StorageTooNew
+from conspectus.errors import InvalidInput, MissingExtra, StorageError, StorageTooNew, StorageTooOld
 from conspectus.records.core.inline import InlineReads
 from conspectus.records.core.sqlite import SqliteDatabase
 from conspectus.records.tables.core import VERSION, counters, metadata
@@ -156,7 +156,10 @@ def database_at(address: str, access: DatabaseAccess) -> Database:
 
 
 def bring_up_to_date(database: Database) -> None:
-    """Migrate to the newest version, unless another process has done so. Raises StorageTooNew."""
+    """Migrate to the newest version, unless another process has done so.
+
+    Raises StorageTooNew or StorageTooOld.
+    """
     guarded(database, database.prepare)
     if transact(database, database.reading, version_of) != VERSION:
         guarded(database, lambda: _migrate(database))
@@ -195,6 +198,8 @@ def _migrate(database: Database) -> None:
             return
         # Alembic is slow to import, and needed once per version.
         migrations = importlib.import_module("conspectus.records.migrations")
+        if stored == migrations.FIRST_VERSION and not migrations.has_first_schema(connection):
+            raise StorageTooOld(database.name)
         migrations.upgrade(connection, version=VERSION)
 
 

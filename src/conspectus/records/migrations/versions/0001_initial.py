@@ -1,4 +1,4 @@
-"""Every table of the first version, from one SQL script for each database."""
+"""Every table of the first version, from one SQL script for each database; frozen since 29 November 2026."""
 
 from pathlib import Path
 
@@ -11,7 +11,7 @@ depends_on = None
 
 
 def upgrade() -> None:
-    """Run the script, which `scripts/initial_migration.py` writes until the first release."""
+    """Run the script of the database."""
     connection = op.get_bind()
     script = Path(__file__).with_suffix(f".{connection.dialect.name}.sql")
     for statement in script.read_text("utf-8").split(";\n")[:-1]:

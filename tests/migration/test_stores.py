@@ -1,0 +1,132 @@
+"""A store of each schema that was ever on main is opened, upgraded and searched; 0001 stays as it was."""
+
+import hashlib
+import sqlite3
+import zipfile
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+
+import psycopg
+import pytest
+from alembic.script import ScriptDirectory
+
+import conspectus
+from conspectus.errors import StorageTooOld
+from conspectus.model.memory import Scope
+from conspectus.records import migrations
+from conspectus.records.core.database import DatabaseAccess, database_at, version_of
+from conspectus.records.tables.core import VERSION
+from conspectus.sync import BlockingEngine
+from tests.support.postgres_server import PostgresProcess
+
+STORES = Path(__file__).with_name("stores")
+VERSIONS = Path(migrations.__file__).with_name("versions")
+SCHEMAS = sorted(path.stem for path in STORES.glob("*.zip"))
+FROZEN = {
+    "sqlite": "4d22e18f8b4e17338a4531efd0ba519131820cd3e43af0d61053c309ac887800",
+    "postgresql": "7d99253ac1a0403ac73780c7845878dde15c384ac0c2d81f2ec185f8bec3dbe2",
+}
+LEFT_OUT = {
+    "no column": 'ALTER TABLE "keys" DROP COLUMN label',
+    "another column": 'ALTER TABLE "groups" ADD COLUMN color VARCHAR',
+    "no index": "DROP INDEX ix_documents_longest",
+    "no table": "DROP TABLE purges",
+}
+
+
+@pytest.fixture
+def empty_url(postgres: PostgresProcess) -> Iterator[str]:
+    with postgres.fresh(empty=True) as url:
+        yield url
+
+
+def unpack(schema: str, folder: Path) -> Path:
+    with zipfile.ZipFile(STORES / f"{schema}.zip") as archive:
+        archive.extractall(folder)
+    return folder
+
+
+def copy_to_postgres(folder: Path, url: str) -> None:
+    """Make the tables of 0001 in an empty database, and give them the rows of a folder of that schema."""
+    with closing(sqlite3.connect(folder / "records.sqlite")) as rows, psycopg.connect(url) as server:
+        script = (VERSIONS / "0001_initial.postgresql.sql").read_text("utf-8")
+        server.execute(script.encode())
+        server.execute("DELETE FROM counters")
+        server.execute(
+            rows.execute("SELECT sql FROM sqlite_master WHERE name = 'alembic_version'").fetchone()[0]
+        )
+        server.execute("SET session_replication_role = replica")
+        for (table,) in rows.execute("SELECT name FROM sqlite_master WHERE type = 'table'").fetchall():
+            cursor = rows.execute(f'SELECT * FROM "{table}"')
+            columns = ", ".join(f'"{column[0]}"' for column in cursor.description)
+            blanks = ", ".join(["%s"] * len(cursor.description))
+            for row in cursor:
+                server.execute(f'INSERT INTO "{table}" ({columns}) VALUES ({blanks})'.encode(), row)
+
+
+def check_upgraded(engine: BlockingEngine) -> None:
+    """Read what the fixture holds, and write beside it."""
+    report = engine.maintenance.check()
+    assert [report.records, *report.index.values()] == [()] * (1 + len(report.index))
+    hits = engine.search.retrieve("when is the lamp lit?", collection="lighthouse").hits
+    assert hits[0].document.key == "lamp"
+    assert "dusk" in engine.window("when is the lamp lit?", 100, collection="lighthouse").text
+    quarantined = engine.documents.list_quarantined(collection="lighthouse")
+    assert [document.key for document in quarantined.documents] == ["attack"]
+    recalled = engine.memory.recall("where is the key?", scope=Scope("ann", "helper", "first talk"))
+    assert "lantern room" in recalled.memories[0].memory.text
+    assert engine.tasks.get("t1").title == "Polish the lens"
+    assert engine.streams.search("who climbs?").moments
+    assert engine.graph.get_node("keeper").name == "Ann Quill"
+    assert {user.name for user in engine.people.list_users()} >= {"ann"}
+    engine.documents.add(
+        "The lens is cleaned in spring.", collection="lighthouse", source="handbook", wait=True
+    )
+    assert engine.search.retrieve("lens in spring", collection="lighthouse").hits[0].score > 0
+
+
+def test_every_schema_has_a_store() -> None:
+    revisions = {step.revision for step in ScriptDirectory(str(VERSIONS.parent)).walk_revisions()}
+    assert set(SCHEMAS) >= revisions - {VERSION}, (
+        "make it with scripts/store_fixture.py before the tables change"
+    )
+
+
+@pytest.mark.parametrize("dialect", FROZEN)
+def test_the_first_migration_is_frozen(dialect: str) -> None:
+    script = (VERSIONS / f"0001_initial.{dialect}.sql").read_bytes()
+    assert hashlib.sha256(script).hexdigest() == FROZEN[dialect], "change the tables by a new migration"
+
+
+@pytest.mark.parametrize("schema", SCHEMAS)
+def test_a_store_of_each_schema_is_upgraded_and_searched(schema: str, tmp_path: Path) -> None:
+    store = unpack(schema, tmp_path)
+    for _ in range(2):
+        with conspectus.open(store) as engine:
+            check_upgraded(engine)
+
+
+@pytest.mark.parametrize("schema", SCHEMAS[:1])
+def test_a_database_of_the_first_schema_is_upgraded_and_searched(
+    schema: str, tmp_path: Path, empty_url: str
+) -> None:
+    copy_to_postgres(unpack(schema, tmp_path), empty_url)
+    with conspectus.open(empty_url) as engine:
+        check_upgraded(engine)
+    database = database_at(empty_url, DatabaseAccess())
+    with database.reading.connect() as connection:
+        assert version_of(connection) == VERSION
+    database.close()
+
+
+@pytest.mark.skipif(VERSION == "0001", reason="nothing is upgraded yet")
+@pytest.mark.parametrize("change", LEFT_OUT.values(), ids=LEFT_OUT)
+def test_a_store_from_before_versions_is_refused_unchanged(change: str, tmp_path: Path) -> None:
+    path = unpack("0001", tmp_path) / "records.sqlite"
+    with closing(sqlite3.connect(path)) as database:
+        database.executescript(change)
+    before = path.read_bytes()
+    with pytest.raises(StorageTooOld, match="Export its memories"), conspectus.open(tmp_path):
+        pass
+    assert path.read_bytes() == before
