@@ -99,13 +99,15 @@ def _text(fields: Mapping[str, Any], name: str) -> str:
 def branch_of(folder: str) -> str:
     """Return the branch that is checked out at a folder, or an empty string."""
     path = Path(folder)
-    for each in (path, *path.parents):
-        git = each / ".git"
-        with suppress(OSError, UnicodeDecodeError):
-            if git.is_file():
-                git = each / git.read_text(encoding="utf-8").removeprefix("gitdir:").strip()
-            header = (git / "HEAD").read_text(encoding="utf-8")[:500]
-            return on_one_line(header.removeprefix("ref: refs/heads/")) if header.startswith("ref:") else ""
+    for parent in (path, *path.parents):
+        git = parent / ".git"
+        if git.is_file():
+            git = Path(hook.linked_directory(str(git)))
+        head = git / "HEAD"
+        if head.is_file():
+            reference = hook.read_path(str(head))[:500]
+            is_branch = reference.startswith("ref:")
+            return clean(on_one_line(reference.removeprefix("ref: refs/heads/"))) if is_branch else ""
     return ""
 
 
@@ -296,7 +298,7 @@ def main(folder: Path, idle: float = IDLE) -> int:
     """Run the helper, unless another one is running for this folder."""
     os.chdir(folder)
     os.umask(0o077)
-    with Path(LOCK).open("a", encoding="utf-8") as lock:
+    with os.fdopen(hook.open_own_file(LOCK), "a", encoding="utf-8") as lock:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:

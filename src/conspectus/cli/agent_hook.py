@@ -99,13 +99,14 @@ def ask_helper(header: bytes, payload: bytes) -> bytes | None:
 def start_helper() -> None:
     """Start the helper in a session of its own, unless that was tried a moment ago."""
     try:
-        tried = os.stat(STARTED).st_mtime
+        tried = os.lstat(STARTED).st_mtime
     except FileNotFoundError:
         tried = 0.0
     if time.time() - tried < START_INTERVAL:
         return
-    os.close(os.open(STARTED, os.O_CREAT | os.O_WRONLY, 0o600))
-    os.utime(STARTED)
+    descriptor = open_own_file(STARTED)
+    os.utime(descriptor)
+    os.close(descriptor)
     null = [(os.POSIX_SPAWN_OPEN, number, os.devnull, os.O_RDWR, 0) for number in range(3)]
     command = [sys.executable, "-P", "-m", "conspectus.cli.agent_helper", os.getcwd()]
     os.posix_spawn(sys.executable, command, os.environ, file_actions=null, setsid=True)
@@ -131,7 +132,7 @@ def answer_without_helper(client: str, payload: bytes, max_tokens: int) -> bytes
 
 def spool(client: str, event: str) -> None:
     """Append an event to the spool."""
-    descriptor = os.open(SPOOL, os.O_CREAT | os.O_WRONLY | os.O_APPEND, 0o600)
+    descriptor = open_own_file(SPOOL)
     if os.fstat(descriptor).st_size < MAX_SPOOL_BYTES:
         os.write(descriptor, f"{client}\t{event}\n".encode(errors="replace"))
     os.close(descriptor)
@@ -175,6 +176,9 @@ def fit_lines(lines: list[str], characters: int) -> str:
 def project_root(folder: str) -> str:
     """Return the root of the Git repository of a folder, or the folder. Worktrees share the main root.
 
+    A worktree counts only if its repository names it and both belong to one user. Any other folder with a
+    `.git` file, such as a submodule, is a root of its own.
+
     Raises ValueError for a path that no file can have.
     """
     if len(folder) > MAX_PATH or "\0" in folder:
@@ -185,22 +189,48 @@ def project_root(folder: str) -> str:
         if os.path.isdir(git):
             return folder_path
         if os.path.isfile(git):
-            return main_worktree(folder_path, git)
+            common = common_directory(git)
+            if common is None:
+                return folder_path
+            return os.path.dirname(common) if os.path.basename(common) == ".git" else common
         above = os.path.dirname(folder_path)
         if above == folder_path:
             return os.path.abspath(folder)
         folder_path = above
 
 
-def main_worktree(folder_path: str, git: str) -> str:
-    """Return the main worktree of a linked one; a submodule is its own root."""
-    with open(git, encoding="utf-8", errors="replace") as pointer:
-        own = os.path.join(folder_path, pointer.read(4_096).removeprefix("gitdir:").strip())
-    common = os.path.join(own, "commondir")
-    if not os.path.isfile(common):
-        return folder_path
-    with open(common, encoding="utf-8", errors="replace") as pointer:
-        return os.path.dirname(os.path.normpath(os.path.join(own, pointer.read(4_096).strip())))
+def common_directory(git: str) -> str | None:
+    """Return the directory of the repository of which a `.git` file proves a linked worktree; else None.
+
+    The repository is asked, not the file: it has the worktree's directory below its own `worktrees`, and
+    that names the `.git` file.
+    """
+    linked = linked_directory(git)
+    pointer = os.path.join(linked, "commondir")
+    if not os.path.isfile(pointer):
+        return None
+    common = os.path.realpath(os.path.join(linked, read_path(pointer)))
+    way_back = os.path.join(linked, "gitdir")
+    if os.path.dirname(linked) != os.path.join(common, "worktrees") or not os.path.isfile(way_back):
+        return None
+    folder_path = os.path.realpath(os.path.dirname(git))
+    named = os.path.join(linked, read_path(way_back))
+    if os.path.islink(git) or os.path.normpath(named) != os.path.join(folder_path, ".git"):
+        return None
+    owners = {os.lstat(path).st_uid for path in (folder_path, git, linked, common)}
+    return common if len(owners) == 1 else None
+
+
+def linked_directory(git: str) -> str:
+    """Return the directory that a `.git` file names."""
+    named = read_path(git).removeprefix("gitdir:").strip()
+    return os.path.realpath(os.path.join(os.path.dirname(git), named))
+
+
+def read_path(file: str) -> str:
+    """Return the path that is the text of a file."""
+    with open(file, encoding="utf-8", errors="surrogateescape") as pointer:
+        return pointer.read(MAX_PATH).strip()
 
 
 def agent_name(root: str) -> str:
@@ -219,9 +249,18 @@ def percent_encoded(name: str) -> str:
     )
 
 
+def open_own_file(path: str) -> int:
+    """Open a file of this folder to append to it, and make it if it is missing.
+
+    Raises OSError for a symbolic link, and for a pipe that nobody reads.
+    """
+    flags = os.O_CREAT | os.O_WRONLY | os.O_APPEND | os.O_NOFOLLOW | os.O_NONBLOCK
+    return os.open(path, flags, 0o600)
+
+
 def log(folder: str, text: str) -> None:
     """Append a line to the log, which is truncated when it is too long."""
-    descriptor = os.open(os.path.join(folder, LOG), os.O_CREAT | os.O_WRONLY | os.O_APPEND, 0o600)
+    descriptor = open_own_file(os.path.join(folder, LOG))
     if os.fstat(descriptor).st_size > MAX_LOG_BYTES:
         os.ftruncate(descriptor, 0)
     os.write(descriptor, f"{' '.join(text.split())[:500]}\n".encode(errors="replace"))
