@@ -20,6 +20,7 @@ from conspectus.model.memory import NewMemory, Scope
 from conspectus.model.records import NewDocument
 from conspectus.ports.imports import ForeignPlace, ForeignReader, ForeignRecord, LeftOut
 from conspectus.settings import vendor_variable
+from conspectus.sources.folder_ownership import require_own_folder
 from conspectus.sources.json_values import mapping, moment_in, moment_of, text_in
 
 PAGE: Final = 500
@@ -324,6 +325,7 @@ def _chroma_collections(place: str, names: Sequence[str] = ()) -> Iterator[list[
     """Yield collections of a copy of the folder, as Chroma changes what it opens."""
     if not (Path(place) / "chroma.sqlite3").is_file():
         raise UnreadableFile(place, "is no folder of Chroma: it has no chroma.sqlite3")
+    require_own_folder(place)
     chroma = optional("chromadb", "", "chromadb")
     chosen = optional("chromadb.config", "", "chromadb").Settings(anonymized_telemetry=False)
     with TemporaryDirectory(prefix="conspectus-", ignore_cleanup_errors=True) as copy:
@@ -367,6 +369,8 @@ def _qdrant_client(place: str) -> Any:
     is_server = place.startswith(("http://", "https://"))
     if not is_server and not (Path(place) / "meta.json").is_file():
         raise UnreadableFile(place, "is no local folder of Qdrant: it has no meta.json")
+    if not is_server:
+        require_own_folder(place)
     qdrant = optional("qdrant_client", "", "qdrant-client")
     if is_server:
         return qdrant.QdrantClient(url=place, api_key=vendor_variable("QDRANT_API_KEY"))
