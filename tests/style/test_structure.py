@@ -6,6 +6,7 @@ import re
 import sys
 import tomllib
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -26,7 +27,14 @@ CORE = {
     "time_expressions",
     "window",
 }
-PURE = ("window/", "retrieval/fusion", "retrieval/query_plan", "retrieval/boosts", "retrieval/neighbors")
+PURE = (
+    "window/",
+    "retrieval/chains.py",
+    "retrieval/dates.py",
+    "retrieval/moments.py",
+    "retrieval/scoring.py",
+)
+"""What ranks or packs without a port; `pipeline.py`, `ranking.py` and `feedback.py` of `retrieval` have one."""
 LOCKS = ("base.txt", "server.txt", "server-full.txt", "dev.txt")
 FULLY_DOCUMENTED = ("engine/", "errors.py", "model/", "ports/", "settings.py", "sync/")
 
@@ -91,8 +99,65 @@ def test_what_callers_see_is_documented(path: Path) -> None:
     assert undocumented(path.read_text(encoding="utf-8")) == []
 
 
+def names_in_rules(source: str) -> set[str]:
+    """Names of files and folders in the constants of a module with rules."""
+    constants = [
+        node.value
+        for node in ast.parse(source).body
+        if isinstance(node, ast.Assign | ast.AnnAssign) and node.value is not None
+    ]
+    texts = {
+        node.value
+        for constant in constants
+        for node in ast.walk(constant)
+        if isinstance(node, ast.Constant) and isinstance(node.value, str)
+    }
+    return {text for text in texts if re.fullmatch(r"/?[a-z_]+/[a-z_/]*(\.py)?|[a-z_]+\.py", text)}
+
+
+def is_named(name: str) -> bool:
+    """Whether a name in a rule is that of a file or folder of the package or of the repository."""
+    place = name.strip("/")
+    return any((folder / place).exists() for folder in (PACKAGE, ROOT, ROOT / "docs"))
+
+
+def module_exists(name: str) -> bool:
+    path = ROOT.joinpath("src", *name.split("."))
+    return path.is_dir() or path.with_suffix(".py").is_file()
+
+
+def project_settings() -> dict[str, Any]:
+    return tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+
+
+@pytest.mark.parametrize("path", sorted((ROOT / "tests/style").glob("test_*.py")), ids=lambda path: path.stem)
+def test_rules_name_files_that_exist(path: Path) -> None:
+    names = names_in_rules(path.read_text(encoding="utf-8"))
+    assert sorted(name for name in names if not is_named(name)) == []
+
+
+def test_import_contracts_name_modules_that_exist() -> None:
+    lists = ("source_modules", "forbidden_modules", "protected_modules", "allowed_importers", "modules")
+    contracts = project_settings()["tool"]["importlinter"]["contracts"]
+    names = {name for contract in contracts for key in lists for name in contract.get(key, ())}
+    for contract in contracts:
+        for layer in contract.get("layers", ()):
+            names |= {f"conspectus.{name.strip()}" for name in layer.split("|") if "(" not in name}
+    ours = {name for name in names if name.startswith("conspectus.")}
+    assert sorted(name for name in ours if not module_exists(name)) == [] and ours
+
+
+def test_exceptions_of_the_linters_name_files_that_exist() -> None:
+    tools = project_settings()["tool"]
+    patterns = tools["ruff"]["lint"]["per-file-ignores"]
+    assert [pattern for pattern in patterns if not any(ROOT.glob(pattern))] == []
+    modules = {name for override in tools["mypy"]["overrides"] for name in override["module"]}
+    ours = {name for name in modules if name.startswith("conspectus.")}
+    assert sorted(name for name in ours if not module_exists(name)) == []
+
+
 def test_every_part_of_the_core_is_in_its_contract() -> None:
-    settings = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+    settings = project_settings()
     contracts = {contract["name"]: contract for contract in settings["tool"]["importlinter"]["contracts"]}
     present = {f"conspectus.{name_of(path).split('/')[0].removesuffix('.py')}" for path in MODULES}
     core = {f"conspectus.{name}" for name in CORE}
@@ -132,4 +197,11 @@ def test_planted_offences_are_found() -> None:
     assert foreign("import numpy as np\nfrom datetime import UTC\n") == {"numpy"}
     assert ports_used("from conspectus.ports.web import Reranker\n") == {"conspectus.ports.web.Reranker"}
     assert ports_used("import conspectus.ports\n") == {"conspectus.ports"}
+    assert names_in_rules('A = {"retrieval/fusion": ("window/", "a b")}\nB: str = "x.py"\n') == {
+        "retrieval/fusion",
+        "window/",
+        "x.py",
+    }
+    assert not is_named("retrieval/fusion") and is_named("retrieval/scoring.py") and is_named("/window/")
+    assert not module_exists("conspectus.retrieval.fusion") and module_exists("conspectus.window")
     assert undocumented('class A:\n    """A."""\n    def f(self): ...\n    def _g(self): ...\n') == ["f"]
