@@ -1,4 +1,7 @@
-"""Folders and files that no other account can read, whatever the umask, and that outlast a crash."""
+"""Folders and files that no other account can read, whatever the umask, and that outlast a crash.
+
+No file is opened for writing through a symbolic link.
+"""
 
 import os
 from collections.abc import Iterator
@@ -14,9 +17,9 @@ FILE = 0o600
 
 def make_folder(path: Path) -> None:
     """Make a folder, and those above it, where they are missing. Raises OSError."""
-    for each in (*reversed(path.parents), path):
-        if not each.is_dir():
-            each.mkdir(mode=FOLDER, exist_ok=True)
+    for folder in (*reversed(path.parents), path):
+        if not folder.is_dir():
+            folder.mkdir(mode=FOLDER, exist_ok=True)
 
 
 def can_write(folder: Path) -> bool:
@@ -30,11 +33,22 @@ def make_file(path: Path) -> None:
         os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, FILE))
 
 
+def open_lock(path: Path) -> int:
+    """Return a descriptor of a lock file, which is made if it is missing.
+
+    Raises OSError, for a symbolic link too.
+    """
+    return os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, FILE)
+
+
 @contextmanager
 def written(path: Path, *, new: bool = True) -> Iterator[IO[bytes]]:
-    """A file to write, on disk after the block. Raises OSError, for `new` where there is one, too."""
+    """A file to write, on disk after the block.
+
+    Raises OSError, also for a symbolic link, and with `new` for a file that exists.
+    """
     how = os.O_EXCL if new else os.O_TRUNC
-    with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | how, FILE), "wb") as file:
+    with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_NOFOLLOW | how, FILE), "wb") as file:
         yield file
         file.flush()
         os.fsync(file.fileno())

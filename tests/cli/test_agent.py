@@ -1,6 +1,8 @@
 """agent install, status and uninstall: the files of each client, and what stands in them already."""
 
 import json
+import os
+import stat
 import subprocess
 import tomllib
 from pathlib import Path
@@ -134,3 +136,40 @@ def test_memories_of_a_project_are_shown_and_edited(shell: Shell, tmp_path: Path
     assert "spaces" not in shell("memory", "list", *place).out
     with pytest.raises(InvalidInput, match="project"):
         agent_of("a", tmp_path)
+
+
+@pytest.mark.usefixtures("home")
+def test_the_data_folder_is_private_before_the_first_write(shell: Shell) -> None:
+    before = os.umask(0)
+    try:
+        assert shell("agent", "install", "codex").code == 0
+    finally:
+        os.umask(before)
+    made = (shell.folder / "data", shell.folder / "data" / agent.STATE)
+    assert [stat.filemode(path.stat().st_mode) for path in made] == ["drwx------"] * 2
+
+
+@pytest.mark.parametrize("command", ["install", "uninstall"])
+@pytest.mark.parametrize("client", agent.PLUGINS)
+def test_links_out_of_a_repository_are_refused(
+    home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, shell: Shell, client: str, command: str
+) -> None:
+    plugin = next(plugin for name, plugin in agent.PLUGINS.items() if name == client)
+    for number, name in enumerate((plugin.hooks[1], plugin.servers[1], plugin.skill)):
+        target, repository = tmp_path / f"target{number}", tmp_path / f"repository{number}"
+        target.write_text("")
+        (repository / ".git").mkdir(parents=True)
+        (repository / name).parent.mkdir(parents=True, exist_ok=True)
+        (repository / name).symlink_to(target)
+        monkeypatch.chdir(repository)
+        refused = shell("agent", command, client, "--project")
+        assert refused.code != 0 and "is a link to a file outside of the repository" in refused.err
+        assert target.read_text() == "" and (repository / name).is_symlink()
+
+
+def test_links_in_the_home_folder_are_kept(home: Path, tmp_path: Path, shell: Shell) -> None:
+    target = tmp_path / "dotfiles.json"
+    (home / ".claude/settings.json").rename(target)
+    (home / ".claude/settings.json").symlink_to(target)
+    assert shell("agent", "install", "claude-code").code == 0
+    assert (home / ".claude/settings.json").is_symlink() and "SessionStart" in target.read_text()

@@ -34,7 +34,7 @@ PURE = (
     "retrieval/moments.py",
     "retrieval/scoring.py",
 )
-"""What ranks or packs without a port; `pipeline.py`, `ranking.py` and `feedback.py` of `retrieval` have one."""
+"""What ranks or packs without a port; `pipeline`, `ranking` and `feedback` of `retrieval` have one."""
 LOCKS = ("base.txt", "server.txt", "server-full.txt", "dev.txt")
 FULLY_DOCUMENTED = ("engine/", "errors.py", "model/", "ports/", "settings.py", "sync/")
 

@@ -16,6 +16,7 @@ from conspectus.cli.output import rows_table
 from conspectus.cli.session import Session
 from conspectus.deferred import dataclass
 from conspectus.errors import InvalidInput
+from conspectus.private import FOLDER, make_folder, written
 
 NAME: Final = "conspectus"
 MODULE: Final = Path(hook.__file__).stem
@@ -98,15 +99,16 @@ def install(
     """Install the hooks, the MCP server and the skill."""
     data, plugin, base = _data(session), PLUGINS[client], _base(project=project)
     state = data / STATE
-    state.mkdir(parents=True, exist_ok=True)
-    state.chmod(0o700)
+    make_folder(state)
+    state.chmod(FOLDER)
     command = f"{shlex.join(hook_command(client, state, max_tokens))} 2>/dev/null || true"
     serve = ["mcp", "--data-dir", str(data), "--project", plugin.folder]
     program = Path(sys.executable).with_name(NAME)
     server = {"command": str(program) if program.exists() else NAME, "args": serve}
-    _change(base / plugin.hooks[project], lambda held: _with_hooks(held, plugin, command))
-    _change_servers(base / plugin.servers[project], server)
-    _write(base / plugin.skill, SKILL)
+    files = _files(plugin, base, project=project)
+    _change(files.hooks, lambda settings: _with_hooks(settings, plugin, command))
+    _change_servers(files.servers, server)
+    _write(files.skill, SKILL)
     _show(session, [_state(client, base, project=project)])
     session.note(f"memories are in {data}; set CONSPECTUS_PATH to it for other commands")
 
@@ -114,12 +116,13 @@ def install(
 def uninstall(client: Client, session: Session, *, project: Project = False) -> None:
     """Remove the hooks, the MCP server and the skill. Memories are kept."""
     plugin, base = PLUGINS[client], _base(project=project)
-    _change(base / plugin.hooks[project], lambda held: _without_hooks(held))
-    _change_servers(base / plugin.servers[project], None)
-    skill = base / plugin.skill
-    skill.unlink(missing_ok=True)
-    if skill.parent.is_dir() and not any(skill.parent.iterdir()):
-        skill.parent.rmdir()
+    files = _files(plugin, base, project=project)
+    _change(files.hooks, lambda settings: _without_hooks(settings))
+    _change_servers(files.servers, None)
+    folder = files.skill.parent
+    files.skill.unlink(missing_ok=True)
+    if folder.is_dir() and not any(folder.iterdir()):
+        folder.rmdir()
     _show(session, [_state(client, base, project=project)])
 
 
@@ -161,6 +164,28 @@ def _data(session: Session) -> Path:
 
 def _base(*, project: bool) -> Path:
     return Path(hook.project_root(str(Path.cwd()))) if project else Path.home()
+
+
+@dataclass(frozen=True, slots=True)
+class PluginFiles:
+    """The files of a client's plugin."""
+
+    hooks: Path
+    servers: Path
+    skill: Path
+
+
+def _files(plugin: Plugin, base: Path, *, project: bool) -> PluginFiles:
+    """Return the files of a plugin. Raises InvalidInput for one that is a link out of a repository.
+
+    Links in the home folder are of its owner; a repository may have been written by somebody else.
+    """
+    names = (plugin.hooks[project], plugin.servers[project], plugin.skill)
+    for name in names if project else ():
+        if not (base / name).resolve().is_relative_to(base.resolve()):
+            message = f"{base / name} is a link to a file outside of the repository; remove the link first"
+            raise InvalidInput("project", message)
+    return PluginFiles(*(base / name for name in names))
 
 
 def _state(client: ClientName, base: Path, *, project: bool) -> Installed:
@@ -263,6 +288,7 @@ def _write(path: Path, text: str) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     mode = path.stat().st_mode & 0o777 if path.exists() else 0o600
     new = path.with_name(f".{path.name}.{os.getpid()}")
-    new.write_text(text, encoding="utf-8")
+    with written(new) as file:
+        file.write(text.encode())
     new.chmod(mode)
     new.replace(path)

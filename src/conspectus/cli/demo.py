@@ -19,6 +19,7 @@ from conspectus.model.graph import NewEdge, NewNode
 from conspectus.model.memory import MEMORY, MemorySelection, Scope
 from conspectus.model.records import NewDocument
 from conspectus.model.streams import NewCaption, NewEvent, NewStream
+from conspectus.private import make_folder
 from conspectus.web.warmup import for_good
 
 if TYPE_CHECKING:
@@ -69,7 +70,7 @@ def demo(
     if not mark.exists():
         if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
             raise InvalidInput("folder", f"{folder} is neither empty nor a demo; choose another one")
-        folder.mkdir(parents=True, exist_ok=True)
+        make_folder(folder)
         mark.touch()
     keys: dict[str, str] = {}
     if mark.read_text(encoding="utf-8") != COMPLETE:

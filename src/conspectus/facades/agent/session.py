@@ -13,6 +13,7 @@ from conspectus.engine.memory import MemoryService
 from conspectus.errors import InvalidInput, NotFound
 from conspectus.integrations.event_loop import Blocking, Calls, calls_to, temporary_calls
 from conspectus.model.memory import MEMORY
+from conspectus.private import written
 
 T = TypeVar("T")
 Work: TypeAlias = Callable[[AnyEngine], Awaitable[T]]
@@ -200,9 +201,9 @@ async def write_lines(path: Path, lines: AsyncIterator[str]) -> int:
     beside = path.with_name(f"{path.name}.{os.getpid()}.part")
     count = 0
     try:
-        with beside.open("w", encoding="utf-8", newline="\n") as file:
+        with written(beside, new=False) as file:
             async for line in lines:
-                file.write(line + "\n")
+                file.write(f"{line}\n".encode())
                 count += 1
         beside.replace(path)
     finally:

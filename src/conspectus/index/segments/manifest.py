@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from conspectus.deferred import dataclass
 from conspectus.errors import IndexDamaged, StorageTooNew
 from conspectus.index.segments.columns import Mask
-from conspectus.private import FILE, make_file, make_folder, sync
+from conspectus.private import make_file, make_folder, open_lock, sync
 
 FORMAT = 2
 _MANIFEST = "manifest.json"
@@ -116,7 +116,7 @@ def locked(directory: Path) -> Iterator[bool]:
 
 @contextmanager
 def _lock(directory: Path) -> Iterator[bool]:
-    descriptor = os.open(directory / _LOCK, os.O_RDWR | os.O_CREAT, FILE)
+    descriptor = open_lock(directory / _LOCK)
     try:
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -22,7 +22,7 @@ from sqlalchemy import ColumnElement, Connection, and_, delete, exists, insert, 
 from conspectus.deferred import dataclass
 from conspectus.errors import Conflict, LockLost, StorageError
 from conspectus.ports.jobs import Lock
-from conspectus.private import make_file
+from conspectus.private import open_lock
 from conspectus.records.core.dialects import DatabaseTime, time_in
 from conspectus.records.core.transactions import Transactions
 from conspectus.records.tables.jobs import leases
@@ -171,8 +171,7 @@ async def turn(lock: Path) -> AsyncIterator[Lock]:
 def _opened(lock: Path) -> TextIO | None:
     """Return the lock file; None in a folder that this process cannot write to, where it has no work."""
     try:
-        make_file(lock)
-        return lock.open("a")
+        return os.fdopen(open_lock(lock), "w")
     except OSError as fault:
         if fault.errno in {errno.EROFS, errno.EACCES}:
             return None

@@ -18,7 +18,7 @@ from conspectus.errors import StorageError, UnreadableFile
 from conspectus.model.ids import JobId
 from conspectus.model.jobs import Upload
 from conspectus.model.records import Metadata
-from conspectus.private import sync, written
+from conspectus.private import make_folder, sync, written
 
 BLOCK = 1 << 20
 P = ParamSpec("P")
@@ -48,7 +48,7 @@ class LocalJobFiles:
     def store_secret(self, job: JobId, secret: Metadata) -> None:
         """Store a secret in a file for the current account only. Raises StorageError."""
         try:
-            self._private(self._secrets)
+            make_folder(self._secrets)
             with written(self._secrets / job, new=False) as file:
                 file.write(json.dumps(dict(secret)).encode())
             sync(self._secrets)
@@ -71,8 +71,8 @@ class LocalJobFiles:
         with ExitStack() as unless_kept:
             unless_kept.callback(self._drop, job)
             try:
-                self._private(self._uploads)
-                self._private(folder)
+                make_folder(self._uploads)
+                make_folder(folder)
                 for number, upload in enumerate(uploads):
                     _copy(upload, folder / str(number))
                 sync(folder, self._uploads)
@@ -104,9 +104,6 @@ class LocalJobFiles:
                 changed = max((_changed(each) for each in (path, *path.glob("*"))), default=0.0)
                 found[JobId(path.name)] = datetime.fromtimestamp(changed, UTC)
         return found
-
-    def _private(self, folder: Path) -> None:
-        folder.mkdir(mode=0o700, exist_ok=True)
 
 
 def _copy(upload: Upload, target: Path) -> None:
