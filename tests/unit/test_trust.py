@@ -22,6 +22,7 @@ from conspectus.model.graph import Fact, NewNode
 from conspectus.model.memory import MemorySelection, NewMemory, Retention, Scope
 from conspectus.model.query import Budget
 from conspectus.model.streams import CaptionRange, NewCaption
+from conspectus.model.tasks import Attachment, Task
 from conspectus.model.trust import HIGHEST, ORIGINS, TRUST, Origin, Trust, least, least_trusted
 from conspectus.text.attack_patterns import NAMES, attack_pattern
 from conspectus.text.tokens import TOKENS_PER_MESSAGE
@@ -224,6 +225,85 @@ async def test_a_quarantined_text_is_in_no_result_until_it_is_released(engine: E
     assert (entry.action, entry.query, entry.actor) == ("release", written.id, entry.viewed_as)
     assert (await engine.add(replace(new, text=f"{ATTACK} Now.")))[0].quarantined == "override"
     assert await found(engine) == []
+
+
+async def test_no_writer_raises_a_level_of_a_task(engine: Engine) -> None:
+    """By a status, an attachment that comes or goes, the same text again, or another text."""
+    crawler = engine.with_origin("web")
+    await crawler.tasks.put(Task(id="t", title="Quinces", description="Cut the quinces."))
+    await crawler.tasks.attach("t", Attachment(id="a", text="A list of quinces."))
+    await engine.tasks.update("t", status="completed")
+    await engine.tasks.attach("t", Attachment(id="b", text="Another list."))
+    await engine.tasks.detach("t", "b")
+    await engine.tasks.put(Task(id="t", title="Quinces", description="Cut the quinces."))
+    await engine.tasks.attach("t", Attachment(id="a", text="A list of all quinces."))
+    stored = (await engine.documents.list(collection="tasks")).documents
+    assert {(each.origin, each.trust) for each in stored} == {("web", "untrusted")}
+
+
+async def test_a_text_that_is_written_again_keeps_the_lower_level(engine: Engine) -> None:
+    crawler = engine.with_origin("web")
+    message, caption = NewMessage("quinces", key="m", author="bo"), NewCaption("quinces", start=0, key="c")
+    fact = NewMemory("quinces", key="r", role="user")
+    for writer in (crawler, engine):
+        await writer.add(NewDocument("quinces", key="d"))
+        await writer.memory.add(fact, scope=ANN)
+        await writer.channels.add_messages(message, channel="garden")
+        await writer.streams.add_captions(caption, stream="film")
+    for text in ("ripe quinces", "quinces"):
+        await engine.add(NewDocument(text, key="d"))
+        await engine.memory.add(replace(fact, text=text), scope=ANN)
+        await engine.channels.add_messages(replace(message, text=text), channel="garden")
+    hits = (await engine.retrieve("quinces", collection="*")).hits
+    assert {(hit.document.origin, hit.document.trust) for hit in hits} == {("web", "untrusted")}
+    assert len(hits) == 4
+
+
+async def test_a_person_writes_no_attack_over_a_quarantined_text(engine: Engine) -> None:
+    """In whatever way it is written again, and also twice in one batch; a harmless text stays untrusted."""
+    crawler = engine.with_origin("web")
+    await crawler.add(NewDocument(ATTACK, key="d"))
+    await crawler.memory.add(NewMemory(ATTACK, key="r"), scope=ANN)
+    (held,) = await engine.add(NewDocument(ATTACK, key="d"))
+    (memory,) = await engine.memory.add(NewMemory(f"{ATTACK} Now.", key="r"), scope=ANN)
+    both = [NewDocument("quinces", key="two", origin="web"), NewDocument(ATTACK, key="two")]
+    twice = await engine.add(both)
+    line = {"format": 1, "key": "r", "user": "ann", "text": ATTACK, "kind": "turn", "origin": "user"}
+    line |= {"trust": "trusted", "known_from": "2026-01-01T00:00:00Z"}
+    (imported,) = await engine.memory.import_lines([json.dumps(line)])
+    assert {each.quarantined for each in (held, memory, twice[1], imported)} == {"override"}
+    assert await found(engine) == []
+    await engine.add(NewDocument("Ripe quinces.", key="d"))
+    assert await found(engine, min_trust="standard") == []
+    assert await found(engine) == ["Ripe quinces."]
+
+
+@pytest.mark.parametrize("origin", [each for each in ORIGINS if each != "user"])
+@pytest.mark.parametrize("by_key", [True, False])
+async def test_only_a_person_reviews_judges_and_grants(engine: Engine, origin: Origin, by_key: bool) -> None:
+    """Not a key with an origin, nor a request that names one, whatever the role of its account."""
+    await engine.add([NewDocument(ATTACK, key="k", origin="web"), NewDocument("quinces")])
+    (hit,) = (await engine.retrieve("quinces")).hits
+    (held,) = (await engine.documents.list_quarantined()).documents
+    user = Principal("user", (await engine.people.create_user("bo")).id)
+    agent = engine.with_origin(origin)
+    if by_key:
+        made = await engine.people.create_key("local", origin=origin)
+        agent = engine.as_person(await engine.people.authenticate(made.secret))
+    for work in (
+        agent.documents.release_quarantined(held.id),
+        agent.documents.list_quarantined(),
+        agent.search.add_feedback("quinces", used=[hit.chunk.id]),
+        agent.search.revoke_feedback("any"),
+        agent.search.explain_as("quinces", 500, user="bo"),
+        agent.people.grant("default", user, "viewer"),
+        agent.people.revoke("default", user),
+    ):
+        with pytest.raises(PermissionDenied, match="without an origin"):
+            await work
+    assert await found(engine) == ["quinces"]
+    await engine.with_origin("user").documents.release_quarantined(held.id)
+    assert await found(engine) == [ATTACK, "quinces"]
 
 
 async def test_only_managers_review(engine: Engine) -> None:

@@ -161,6 +161,12 @@ def require_account(person: Person, collection: Collection, action: str) -> None
         raise PermissionDenied(action, "the account that it belongs to")
 
 
+def require_own_origin(person: Person, action: str) -> None:
+    """Raise PermissionDenied unless a person acts: a key or request with a lower origin acts for none."""
+    if person.origin not in {None, "user"}:
+        raise PermissionDenied(action, "a person: a key and request without an origin")
+
+
 def require_owner(person: Person, action: str) -> None:
     """Raise PermissionDenied unless the person is the owner of the store."""
     require_scope(person, "admin", action)

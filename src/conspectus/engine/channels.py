@@ -82,7 +82,7 @@ class ChannelService(Service):
             guesses = not written and threading.guesses(batch, stored)
             said = await self._earlier_messages(place, target, batch) if guesses else ()
             documents = await asyncio.to_thread(threading.documents, batch, stored, said)
-            written += await self._context.write(documents, target, stored=list(stored.values()))
+            written += await self._context.write(documents, target)
             self._context.begin_embedding(place.collection, embedder)
             if progress is not None:
                 progress("writing", len(written), 0)

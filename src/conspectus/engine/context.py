@@ -284,7 +284,6 @@ class EngineContext:
         source: Source,
         *,
         if_match: str | None = None,
-        stored: Sequence[Document] | None = None,
         index: When = "now",
         complete: Complete | None = None,
     ) -> Sequence[Written]:
@@ -293,7 +292,7 @@ class EngineContext:
         If the index is updated `after` others, the caller calls `catch_up` at the end.
         """
         by = self.preparation(source)
-        done = await write(self.core.records, batch, by, if_match=if_match, stored=stored, complete=complete)
+        done = await write(self.core.records, batch, by, if_match=if_match, complete=complete)
         self._wrote(source, done)
         collection = await self.core.open_indexes.catch_up(source.collection, done.update, index)
         has_names = collection is not None and collection.names and not done.has_mentions

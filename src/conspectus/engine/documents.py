@@ -5,7 +5,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Unpack
 
-from conspectus.access.policy import require_scope
+from conspectus.access.policy import require_own_origin, require_scope
 from conspectus.engine.context import Service
 from conspectus.errors import (
     NotFound,
@@ -37,7 +37,6 @@ from conspectus.model.records import (
     Written,
 )
 from conspectus.model.reports import FilesReport, Page, QuarantinePage
-from conspectus.model.trust import least, least_trusted
 from conspectus.ports import Progress
 
 LIST_LIMIT = 1_000
@@ -205,7 +204,7 @@ class DocumentService(Service):
             if if_match not in {None, stored.fingerprint}:
                 raise PreconditionFailed("document", document)
             source = Source(stored.source, stored.collection, name="")
-            current = replace(await self._as_input(stored, source, changes), **_lowered(stored, changes))
+            current = replace(await self._as_input(stored, source, changes), **changes)
             try:
                 written = await self._context.write([current], source, if_match=stored.fingerprint)
             except PreconditionFailed:
@@ -266,6 +265,7 @@ class DocumentService(Service):
     ) -> QuarantinePage:
         """List the quarantined documents of a collection with their texts, for its managers."""
         require_range("limit", limit, 1, LIST_LIMIT)
+        require_own_origin(self._person, REVIEW)
         place = await self._authorized.place(collection)
         place.require("manager", REVIEW)
         found, cursor = await self._authorized.quarantined(place, after=after, limit=limit)
@@ -274,10 +274,11 @@ class DocumentService(Service):
     async def release_quarantined(self, document: str) -> Written:
         """Release a quarantined document after review: from now on it is in results, at its own level.
 
-        Only managers may. It is noted in the audit log. The fact of a memory is not added to a graph. Raises
-        NotFound or PermissionDenied.
+        Only managers may, and no key or request with an origin. It is noted in the audit log. The fact of a
+        memory is not added to a graph. Raises NotFound or PermissionDenied.
         """
         require_scope(self._person, "write", REVIEW)
+        require_own_origin(self._person, REVIEW)
         found = await self._authorized.documents([document], quarantined=True)
         if not found or found[0][0].kind != "quarantined":
             raise NotFound("quarantined document", document)
@@ -299,15 +300,6 @@ class DocumentService(Service):
         has_places = stored.syntax not in {"markdown", "rst"} or any(each.page is not None for each in chunks)
         spans = own_spans(chunks, new, self._context.preparation(source))
         return replace(new, places=_places(chunks) if has_places else (), spans=spans)
-
-
-def _lowered(stored: Document, changes: DocumentChanges) -> DocumentChanges:
-    """Return changes that leave a document at most at its level."""
-    lower: DocumentChanges = {
-        "origin": least_trusted(stored.origin, changes.get("origin")),
-        "trust": least(stored.trust, changes.get("trust")),
-    }
-    return {**changes, **lower}
 
 
 def _places(chunks: Sequence[Chunk]) -> tuple[TextPosition, ...]:

@@ -259,13 +259,21 @@ class GraphAccess(Service, checked=False):
         return Entries(source, self._parts.settings, terms, self._parts.clock(), self._person.origin)
 
     async def proved(self, place: SourceRef, adding: Adding) -> Adding:
-        """Check that all evidence is readable and in the same collection. Raises NotFound."""
-        named = list(dict.fromkeys(each.evidence for each in adding.edges if each.evidence is not None))
-        shown = {document.id for document in await self._authorized.inside(place, named)} if named else set()
-        for each in named:
-            if each not in shown:
-                raise NotFound("document", each)
-        return adding
+        """Check that all evidence is readable and in the same collection. Raises NotFound.
+
+        An edge that an untrusted document states ends no other.
+        """
+        ids = list(dict.fromkeys(edge.evidence for edge in adding.edges if edge.evidence is not None))
+        documents = {str(document.id): document for document in await self._authorized.inside(place, ids)}
+        for document in ids:
+            if document not in documents:
+                raise NotFound("document", document)
+        untrusted = {
+            edge.id
+            for edge in adding.edges
+            if edge.evidence is not None and documents[edge.evidence].trust == "untrusted"
+        }
+        return replace(adding, single=adding.single - untrusted)
 
     async def store(self, adding: Adding) -> list[GraphWritten]:
         """Store validated nodes and edges."""

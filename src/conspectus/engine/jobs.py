@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, Unpack
 from uuid import uuid4
 
-from conspectus.access.policy import require_owner, require_scope
+from conspectus.access.policy import require_own_origin, require_owner, require_scope
 from conspectus.access.reader import AuthorizedJobs, SourceRef
 from conspectus.engine.collections import CollectionService
 from conspectus.engine.context import EngineContext, Service
@@ -20,7 +20,6 @@ from conspectus.engine.job_handlers import may_follow
 from conspectus.errors import (
     Conflict,
     InvalidInput,
-    PermissionDenied,
     TooLarge,
     UnreadableFile,
     require_range,
@@ -384,8 +383,7 @@ class ConnectionService(Service):
         require_scope(self._person, "write", "write")
         place = await self._authorized.place_of((await self._collections.get_or_create(collection)).id)
         place.require("manager", "connect a collection")
-        if self._person.origin is not None:
-            raise PermissionDenied("connect a collection", "a key without an origin")
+        require_own_origin(self._person, "connect a collection")
         if "/" in name:
             raise InvalidInput("name", "has no slash")
         options = options or {}

@@ -3,7 +3,8 @@
 import asyncio
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Unpack
+from functools import partial
+from typing import TYPE_CHECKING, TypeAlias, Unpack
 
 from conspectus.access.memory_reader import MemorySources
 from conspectus.access.policy import require_scope
@@ -46,8 +47,7 @@ from conspectus.model.memory import (
     Scope,
 )
 from conspectus.model.query import Budget
-from conspectus.model.records import Source, Written
-from conspectus.model.trust import least, least_trusted
+from conspectus.model.records import PreparedDocument, Source, Written
 from conspectus.ports import Progress
 from conspectus.text.hashing import stable_id
 from conspectus.window.build import window_form
@@ -132,9 +132,7 @@ class MemoryService(Service):
                 raise PreconditionFailed("memory", memory)
             if before.cites is not None and "kind" in changes:
                 raise InvalidInput("kind", "of an extracted fact cannot be changed")
-            new, document = replace(as_input(before), **changes), before.document
-            levels = (least_trusted(document.origin, new.origin), least(document.trust, new.trust))
-            new = replace(new, origin=levels[0], trust=levels[1])
+            new = replace(as_input(before), **changes)
             if before.closed_by is not None and new.fact != before.fact and "valid_until" not in changes:
                 new = replace(new, valid_until=None)
             source = memory_sources.by_id[before.document.source]
@@ -337,6 +335,7 @@ class MemoryService(Service):
 NOWHERE = Source(SourceId(""), CollectionId(""), "")
 """The limits that a memory is checked against before its source exists."""
 Stored = Mapping[str, Sequence[Memory]]
+ImportPlan: TypeAlias = tuple[list[PreparedDocument], list[MemoryWritten]]
 
 
 class MemoryTransfer(Service, checked=False):
@@ -417,7 +416,7 @@ class MemoryTransfer(Service, checked=False):
         while True:
             stored = await self._histories_of(batch, place, ids)
             try:
-                ready, done = await asyncio.to_thread(plan_import, batch, stored, ids, preparations)
+                ready, done = await self._planned(partial(plan_import, batch, stored, ids, preparations))
                 if ready:
                     written = (await self._core.records.write(ready)).written
                     # What was quarantined before is not in `stored`.
@@ -437,6 +436,15 @@ class MemoryTransfer(Service, checked=False):
             ]
             await self._state_facts(facts, place, memory_sources, ids)
             return done
+
+    async def _planned(self, plan: Callable[..., ImportPlan]) -> ImportPlan:
+        """Return the plan of an import, made again at the levels of the documents that are stored already."""
+        ready, done = await asyncio.to_thread(plan, {})
+        ids = [prepared.document.id for prepared in ready]
+        stored = await self._authorized.documents(ids, quarantined=True) if ids else ()
+        if not stored:
+            return ready, done
+        return await asyncio.to_thread(plan, {document.id: document for document, _ in stored})
 
     async def _referenced_ids(
         self, batch: Sequence[Line], place: SourceRef, ids: Mapping[Reference, str]

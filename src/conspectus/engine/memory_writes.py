@@ -268,7 +268,7 @@ class MemoryWriter(Service, checked=False):
         index: When = "later" if len(fresh) <= MAX_COMPARED else "now"
         put: Sequence[Written] = ()
         if fresh:
-            put = await self._context.write(fresh, source, stored=(), index=index, complete=complete)
+            put = await self._context.write(fresh, source, index=index, complete=complete)
         for number, written in zip(places, put, strict=True):
             done[number] = MemoryWritten(
                 written.id, written.outcome, near[number], quarantined=written.quarantined

@@ -12,6 +12,7 @@ from conspectus.access.policy import (
     highest,
     origins_of,
     require_grantor,
+    require_own_origin,
     require_owner,
     require_scope,
     require_scopes,
@@ -358,6 +359,7 @@ class PeopleService(Service):
 
         The error does not reveal whether a name exists to users who may not grant roles.
         """
+        require_own_origin(self._person, "grant or revoke roles")
         own = role_on(place.access, part)
         require_grantor(own, role)
         found = await (self._group if grantee.kind == "group" else self._user)(grantee.id)

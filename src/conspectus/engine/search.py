@@ -11,7 +11,7 @@ from uuid import uuid4
 import numpy as np
 
 from conspectus.access.graph_reader import visible_graphs
-from conspectus.access.policy import at_least, require_scope
+from conspectus.access.policy import at_least, require_own_origin, require_scope
 from conspectus.access.reader import SourceRef
 from conspectus.deferred import dataclass
 from conspectus.engine.context import STOPPED, EngineContext, Service
@@ -422,6 +422,7 @@ class SearchService(Service):
         asked = self._max_query(query, options)
         place = await self._authorized.place(asked.collection)
         require_scope(self._person, "admin", SEE_AS)
+        require_own_origin(self._person, SEE_AS)
         place.require("manager", SEE_AS)
         whom = await self._other(user)
         asked = replace(asked, collection=place.collection.id)
@@ -466,6 +467,7 @@ class SearchService(Service):
         a chunk.
         """
         require_scope(self._person, "write", "give feedback")
+        require_own_origin(self._person, "give feedback")
         asked = checked_query(query, {}, self._parts.settings).query.strip()
         if not asked:
             raise InvalidInput("query", "has no text")
@@ -499,6 +501,7 @@ class SearchService(Service):
     async def revoke_feedback(self, feedback: str) -> None:
         """Delete your feedback; managers of the whole collection may delete anyone's. Raises NotFound."""
         require_scope(self._person, "write", "revoke feedback")
+        require_own_origin(self._person, "revoke feedback")
         found = await self._parts.feedback.get(feedback)
         place = None if found is None else await self._authorized.find(found.collection)
         own = found is not None and found.user == self._person.id

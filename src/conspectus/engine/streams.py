@@ -359,7 +359,7 @@ class StreamService(Service):
             str(each.id): each for each in await self._authorized.inside(place, list(dict.fromkeys(names)))
         }
         chosen = checked_against(documents, stored, stream, replacing=replacing)
-        written = await self._context.write(chosen, stream, stored=list(stored.values()))
+        written = await self._context.write(chosen, stream)
         by_id = {str(each.id): each for each in written}
         again = {name: changed(each, outcome="unchanged") for name, each in by_id.items()}
         return [(by_id if name not in names[:at] else again)[name] for at, name in enumerate(names)]

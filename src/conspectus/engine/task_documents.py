@@ -102,8 +102,6 @@ def restated(attachment: Document, text: str, task: Task) -> NewDocument:
         metadata={**kept, **_state(task)},
         parent=attachment.parent,
         if_match=attachment.fingerprint,
-        origin=attachment.origin,
-        trust=attachment.trust,
     )
 
 

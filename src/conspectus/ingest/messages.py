@@ -24,7 +24,6 @@ from conspectus.model.channels import (
 )
 from conspectus.model.jobs import Upload
 from conspectus.model.records import Document, NewDocument, Period, StoredChunk, Written
-from conspectus.model.trust import least, least_trusted
 from conspectus.ports import Progress
 from conspectus.text.clean import clean
 from conspectus.text.replies import Linker, Utterance
@@ -174,8 +173,6 @@ def _completed(new: NewMessage, before: Document | NewDocument) -> NewMessage:
         reply_to=new.reply_to or (None if answered is None else str(answered)),
         metadata=new.metadata or plain,
         sequence=before.sequence if dated else new.sequence,
-        origin=least_trusted(before.origin, new.origin),
-        trust=least(before.trust, new.trust),
     )
 
 

@@ -387,26 +387,24 @@ async def write(
     by: Preparation,
     *,
     if_match: str | None = None,
-    stored: Sequence[Document] | None = None,
     complete: Complete | None = None,
 ) -> WriteResult:
     """Write a batch in one transaction; documents that are stored just so already cost nothing.
 
-    `stored` are those of them that were just read, if they were. With `if_match`, every document must be
-    stored with that fingerprint. A few short texts are made `complete`. Raises InvalidInput, TooLarge,
-    NotFound or PreconditionFailed, with the document's place as a note; then nothing is written.
+    With `if_match`, every document must be stored with that fingerprint. A few short texts are made
+    `complete`. Raises InvalidInput, TooLarge, NotFound or PreconditionFailed, with the document's place as a
+    note; then nothing is written.
     """
     screen = by.screen
     if screen is not None:
         batch = await asyncio.to_thread(screen.all, batch)
     is_short = sum(len(each.text) for each in batch) <= SHORT
     described = _describe_all(batch, by) if is_short else await asyncio.to_thread(_describe_all, batch, by)
-    if stored is None:
-        # One without a key has a new id.
-        keyed = [each.id for new, (each, _) in zip(batch, described, strict=True) if new.key is not None]
-        stored = await records.documents(keyed) if keyed else ()
+    # One without a key has a new id.
+    keyed = [document.id for new, (document, _) in zip(batch, described, strict=True) if new.key is not None]
+    stored = await records.documents(keyed) if keyed else ()
     before = {document.id: document for document in stored}
-    described = [_unless_seen(*each, before, by) for each in zip(batch, described, strict=True)]
+    described = _beside_stored(batch, described, before, by)
     fresh = [
         (new, document, vector)
         for new, (document, vector) in zip(batch, described, strict=True)
@@ -429,19 +427,49 @@ async def write(
     return replace(result, written=done)
 
 
-def _unless_seen(
-    new: NewDocument,
-    described: tuple[Document, bytes | None],
-    before: Mapping[DocumentId, Document],
+def _beside_stored(
+    batch: Sequence[NewDocument],
+    described: Sequence[tuple[Document, bytes | None]],
+    stored: Mapping[DocumentId, Document],
     by: Preparation,
+) -> list[tuple[Document, bytes | None]]:
+    """Describe a batch at most at the levels of the stored documents, and of earlier ones of the batch."""
+    latest = dict(stored)
+    lowered = []
+    for new, description in zip(batch, described, strict=True):
+        lowered.append(beside_stored(new, description, latest.get(description[0].id), by))
+        latest[description[0].id] = lowered[-1][0]
+    return lowered
+
+
+def beside_stored(
+    new: NewDocument, described: tuple[Document, bytes | None], stored: Document | None, by: Preparation
 ) -> tuple[Document, bytes | None]:
-    """Describe a document anew, without looking for attacks, if results have the same text of it already."""
-    document, known = described[0], before.get(described[0].id)
-    if document.kind != "quarantined" or known is None or known.kind == "quarantined":
+    """Describe a document at most at the level of the stored one of its key.
+
+    It is not quarantined for a text of the stored one that is in results already, and only a review raises
+    the level of the stored one or ends its quarantine for the same text.
+    """
+    if stored is None or by.reviewed:
         return described
-    fresh = set(_shown(as_given(document))) - set(_shown(known))
-    seen = known.content_hash == document.content_hash and attack_pattern(*fresh) is None
-    return describe(new, replace(by, reviewed=True)) if seen and new.trust != "quarantined" else described
+    level = as_given(stored).trust
+    if is_above(described[0], stored):
+        lowest = new.trust if new.trust == "quarantined" else least(new.trust, level)
+        new = replace(new, origin=least_trusted(new.origin, stored.origin), trust=lowest)
+        described = describe(new, by)
+    document = described[0]
+    if document.kind != "quarantined" or stored.kind == "quarantined" or new.trust == "quarantined":
+        return described
+    fresh = set(_shown(as_given(document))) - set(_shown(stored))
+    seen = stored.content_hash == document.content_hash and attack_pattern(*fresh) is None
+    return describe(new, replace(by, reviewed=True)) if seen else described
+
+
+def is_above(document: Document, stored: Document) -> bool:
+    """Return whether a document would raise the level or the origin of the stored one."""
+    levels = (as_given(document).trust, as_given(stored).trust)
+    origins = (HIGHEST[document.origin], HIGHEST[stored.origin])
+    return any(least(new, old) != new for new, old in (levels, origins))
 
 
 def _describe_all(batch: Sequence[NewDocument], by: Preparation) -> list[tuple[Document, bytes | None]]:

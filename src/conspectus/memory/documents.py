@@ -42,7 +42,6 @@ from conspectus.model.memory import (
 )
 from conspectus.model.records import Document, Json, NewDocument
 from conspectus.model.streams import ENTITIES
-from conspectus.model.trust import HIGHEST, Trust, least, least_trusted, origin_in
 from conspectus.ports import Candidates, CountTokens
 from conspectus.text.analyzer import analyzer_for
 from conspectus.text.clean import graphemes_prefix, sentence_end_before
@@ -313,10 +312,7 @@ def ends_of_fact(new: NewMemory) -> list[NewNode]:
 
 
 def edge_of_fact(new: NewMemory, memory: str | None, now: datetime) -> NewEdge:
-    """Return the fact of a memory as an edge. Its validity defaults to the time of the memory.
-
-    The fact of an untrusted memory ends no other.
-    """
+    """Return the fact of a memory as an edge. Its validity defaults to the time of the memory."""
     fact, said = _stated(new), period(new.at, field="at")
     with as_field("valid_from", was="time"):
         begins = (said.start if said else now) if new.valid_from is None else parse_instant(new.valid_from)
@@ -326,14 +322,9 @@ def edge_of_fact(new: NewMemory, memory: str | None, now: datetime) -> NewEdge:
         fact.predicate,
         valid_from=begins,
         valid_until=new.valid_until,
-        single=fact.single and level_of(new) != "untrusted",
+        single=fact.single,
         evidence=memory,
     )
-
-
-def level_of(new: NewMemory) -> Trust:
-    """Return the level that a memory gets when it is written."""
-    return least(HIGHEST[least_trusted(new.origin, origin_in("memory", new.role))], new.trust)
 
 
 def same_edge(one: NewEdge, other: NewEdge) -> bool:

@@ -8,10 +8,11 @@ from typing import Literal
 from conspectus.deferred import dataclass
 from conspectus.errors import InvalidInput
 from conspectus.graph.name_keys import key_of
-from conspectus.ingest.prepare import Preparation, describe, prepare
-from conspectus.memory.documents import as_input, document_of, level_of, store_metadata
+from conspectus.ingest.prepare import Preparation, beside_stored, describe, prepare
+from conspectus.memory.documents import as_input, document_of, store_metadata
 from conspectus.memory.jsonl import Line, MemoryVersionLine, Reference
 from conspectus.model.graph import Fact, NewEdge, NewNode
+from conspectus.model.ids import DocumentId
 from conspectus.model.memory import (
     CLOSED_BY,
     CLOSES,
@@ -23,7 +24,7 @@ from conspectus.model.memory import (
     NewMemory,
     Scope,
 )
-from conspectus.model.records import Json, NewDocument, PreparedDocument
+from conspectus.model.records import Document, Json, NewDocument, PreparedDocument
 from conspectus.model.reports import quarantine_pattern
 from conspectus.text.hashing import stable_id
 from conspectus.text.times import canonical, parse_instant
@@ -45,6 +46,14 @@ class VersionStep:
     def text(self) -> str:
         """The exact text of the memory in this state."""
         return _new(self).text
+
+
+@dataclass(frozen=True, slots=True)
+class StoredLevels:
+    """How the documents of a scope are prepared, and stored ones by id."""
+
+    by: Preparation
+    documents: Mapping[DocumentId, Document]
 
 
 def merged(stored: Sequence[Memory], line: Line) -> list[VersionStep]:
@@ -105,15 +114,20 @@ def plan_import(
     stored: Mapping[str, Sequence[Memory]],
     ids: Mapping[Reference, str],
     preparations: Mapping[Scope, Preparation],
+    documents: Mapping[DocumentId, Document],
 ) -> tuple[list[PreparedDocument], list[MemoryWritten]]:
-    """Return the documents to write and the outcomes of lines. `stored` has stored states by id."""
+    """Return the documents to write and the outcomes of lines. `stored` has stored states by id.
+
+    `documents` are stored ones, quarantined ones too, whose levels the written ones do not raise.
+    """
     ready: list[PreparedDocument] = []
     done: list[MemoryWritten] = []
     for line in batch:
         name = ids[Reference(line.scope, line.key)]
         before = stored.get(name, ())
         steps = merged(before, line)
-        made = _prepared(line, steps, before, ids, preparations[line.scope]) if steps else []
+        levels = StoredLevels(preparations[line.scope], documents)
+        made = _prepared(line, steps, before, ids, levels) if steps else []
         ready += made
         pattern = next((quarantine_pattern(each.document) for each in made if each.document.id == name), None)
         done.append(MemoryWritten(name, _outcome_of(steps, before), quarantined=pattern))
@@ -141,7 +155,7 @@ def edge_of(line: Line, memory: str) -> NewEdge:
         fact.predicate,
         valid_from=state.new.valid_from or said,
         valid_until=state.new.valid_until,
-        single=fact.single and level_of(state.new) != "untrusted",
+        single=fact.single,
         evidence=memory,
     )
 
@@ -151,7 +165,7 @@ def _prepared(
     steps: Sequence[VersionStep],
     before: Sequence[Memory],
     ids: Mapping[Reference, str],
-    by: Preparation,
+    levels: StoredLevels,
 ) -> list[PreparedDocument]:
     """Prepare the documents to write for a memory: the memory itself, then its versions."""
     memory, ready = ids[Reference(line.scope, line.key)], []
@@ -161,11 +175,11 @@ def _prepared(
         since = newest.known.known_from
         new = current_of(newest, line.scope, ids, first=since == recorded)
         if_match = before[-1].document.fingerprint if before else None
-        ready.append(_ready(new, by, (recorded, since), if_match))
+        ready.append(_ready(new, levels, (recorded, since), if_match))
     for step in earlier:
         if not step.stays and step.until is not None:
             new = earlier_of(step, memory, line.scope, ids)
-            ready.append(_ready(new, by, (step.until, step.until)))
+            ready.append(_ready(new, levels, (step.until, step.until)))
     return ready
 
 
@@ -188,12 +202,14 @@ def _fact_of(line: Line) -> Fact:
 
 
 def _ready(
-    new: NewDocument, by: Preparation, times: tuple[datetime, datetime], if_match: str | None = None
+    new: NewDocument, levels: StoredLevels, times: tuple[datetime, datetime], if_match: str | None = None
 ) -> PreparedDocument:
     """Prepare a document with given times of recording and update."""
     recorded, updated = times
+    by = levels.by
     screen = by.screen
     new = new if screen is None else screen.screened(new)
-    described, vector = describe(new, by)
+    description = describe(new, by)
+    described, vector = beside_stored(new, description, levels.documents.get(description[0].id), by)
     dated = replace(described, recorded=recorded, updated=updated)
     return prepare(new, dated, by, vector=vector, if_match=if_match)

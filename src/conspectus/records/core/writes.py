@@ -5,7 +5,7 @@ from dataclasses import replace
 from itertools import islice, repeat
 from typing import Any, Literal
 
-from sqlalchemy import Connection, bindparam, delete, exists, select, update
+from sqlalchemy import Connection, bindparam, case, delete, exists, select, update
 
 from conspectus.deferred import dataclass
 from conspectus.errors import Conflict, InvalidInput, NotFound, PreconditionFailed
@@ -20,6 +20,8 @@ from conspectus.model.records import (
     PreparedDocument,
     Written,
 )
+from conspectus.model.reports import QUARANTINE
+from conspectus.model.trust import Origin, Trust
 from conspectus.records.core.changes import (
     ChangeRange,
     allocate_written,
@@ -30,6 +32,7 @@ from conspectus.records.core.changes import (
 )
 from conspectus.records.core.dialects import Ready, as_list, given, plain_rows, ready, run_all
 from conspectus.records.core.embeddings import ClientVector, check_vector, store_vectors_with_chunks
+from conspectus.records.core.levels import level_below, lowered_origin, lowered_trust
 from conspectus.records.core.rows import (
     BLOCK,
     COLLECTION_COLUMNS,
@@ -44,6 +47,7 @@ from conspectus.records.core.rows import (
     run_in,
     to_collection,
     to_document,
+    to_metadata,
 )
 from conspectus.records.tables.core import PENDING, chunks, collections, documents, sources, vectors
 from conspectus.records.tables.graph import mentions
@@ -62,6 +66,8 @@ _STORED = select(
     documents.c.kind,
     documents.c.recorded,
     documents.c.trust,
+    documents.c.origin,
+    case((documents.c.kind == "quarantined", documents.c.metadata)),
 ).where(documents.c.id.in_(given("ids")))
 _SPANS = (
     select(
@@ -87,7 +93,11 @@ _OWNERS = (
 )
 """Collections by source, and whether a chunk of theirs lacks a vector."""
 _PARENTS = select(documents.c.id, documents.c.source).where(documents.c.id.in_(given("ids")))
-_CHANGE = update(documents).where(documents.c.number == bindparam("at"))
+_CHANGE = (
+    update(documents)
+    .where(documents.c.number == bindparam("at"))
+    .values(trust=lowered_trust(documents.c.trust), origin=lowered_origin(documents.c.origin))
+)
 _DROP = delete(chunks).where(chunks.c.document.in_(IDS))
 
 Span = tuple[int, int, str, int | None, str | None]
@@ -111,7 +121,19 @@ class Stored:
     author: str | None
     kind: str
     recorded: int
-    trust: str
+    stored_trust: Trust
+    origin: Origin
+    quarantine: str | None
+    """The metadata of a quarantined document."""
+
+    @property
+    def trust(self) -> Trust:
+        """The level, of a quarantined document the one that it has once it is released."""
+        if self.quarantine is None:
+            return self.stored_trust
+        held: Any = to_metadata(self.quarantine)[QUARANTINE]
+        level: Trust = held["given"]["trust"]
+        return level
 
     def same_search_context(self, document: Document) -> bool:
         """Return whether the document's metadata that affects search is unchanged."""
@@ -154,7 +176,7 @@ class Planned:
         stored = self.stored
         if stored is None or stored.kind != "memory":
             return False
-        return self.outcome == "replaced" or stored.trust != self.prepared.document.trust
+        return self.outcome == "replaced" or stored.stored_trust != self.prepared.document.trust
 
     def given(self, space: EmbeddingSpace | None) -> ClientVector | None:
         """Return the vector that an update gave for unchanged chunks."""
@@ -359,11 +381,21 @@ def _planned(
 ) -> Planned:
     if stored is None:
         return Planned(prepared, stored, "added")
+    prepared = _lowered(prepared, stored)
     fresh = [(each.start, each.end, each.content_hash, each.page, each.heading) for each in prepared.chunks]
     if spans.get(stored.number, []) != fresh or not stored.same_search_context(prepared.document):
         return Planned(prepared, stored, "replaced")
     same = stored.fingerprint == prepared.document.fingerprint
     return Planned(prepared, stored, "unchanged" if same else "updated")
+
+
+def _lowered(prepared: PreparedDocument, stored: Stored) -> PreparedDocument:
+    """Return the document at most at the level of the stored one."""
+    document = prepared.document
+    origin, trust = level_below((document.origin, document.trust), (stored.origin, stored.trust))
+    if (origin, trust) == (document.origin, document.trust):
+        return prepared
+    return replace(prepared, document=replace(document, origin=origin, trust=trust))
 
 
 def _spans(
@@ -510,7 +542,10 @@ def _update_fields(connection: Connection, updated: Sequence[Planned], collectio
 
 
 def _changeable(values: Mapping[str, object]) -> dict[str, object]:
-    return {name: value for name, value in values.items() if name not in {"id", "recorded"}}
+    """Return the columns of a stored document that change, with its new level apart, which only lowers it."""
+    apart = {"id", "recorded", "trust", "origin"}
+    levels = {"new_trust": values["trust"], "new_origin": values["origin"]}
+    return {name: value for name, value in values.items() if name not in apart} | levels
 
 
 def _check_references(

@@ -1,0 +1,36 @@
+"""Trust levels in SQL: an update never raises the level or the origin of a row."""
+
+from typing import Any
+
+from sqlalchemy import BindParameter, Case, Column, ColumnElement, bindparam, case
+
+from conspectus.model.trust import HIGHEST, TRUST, Origin, Trust, least, least_trusted
+
+NEW_TRUST: BindParameter[str] = bindparam("new_trust")
+NEW_ORIGIN: BindParameter[str] = bindparam("new_origin")
+_RANK_OF_TRUST = {level: TRUST.index(level) for level in TRUST}
+_RANK_OF_ORIGIN = {origin: TRUST.index(level) for origin, level in HIGHEST.items()}
+
+
+def lowered_trust(trust: Column[Any], new: ColumnElement[Any] = NEW_TRUST) -> Case[Any]:
+    """Return the lower one of a stored level and a new one.
+
+    The level of a quarantined row is in its metadata, so the writer lowers the new one with `level_below`.
+    """
+    is_lower = _rank(new, _RANK_OF_TRUST) < _rank(trust, _RANK_OF_TRUST)
+    return case((trust == "quarantined", new), (is_lower, trust), else_=new)
+
+
+def lowered_origin(origin: Column[Any], new: ColumnElement[Any] = NEW_ORIGIN) -> Case[Any]:
+    """Return the one with the lower level of a stored origin and a new one; of equal ones the new one."""
+    is_lower = _rank(new, _RANK_OF_ORIGIN) < _rank(origin, _RANK_OF_ORIGIN)
+    return case((is_lower, origin), else_=new)
+
+
+def level_below(new: tuple[Origin, Trust], stored: tuple[Origin, Trust]) -> tuple[Origin, Trust]:
+    """Return origin and level of a row that is written again: `lowered_origin` and `lowered_trust`."""
+    return least_trusted(new[0], stored[0]), least(new[1], stored[1])
+
+
+def _rank(level: ColumnElement[Any], ranks: dict[Any, int]) -> Case[Any]:
+    return case(ranks, value=level)
