@@ -3,11 +3,13 @@
 import asyncio
 import io
 import os
+import re
 import signal
 import socket
 import sqlite3
 import subprocess
 import sys
+from collections.abc import Mapping
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
@@ -19,12 +21,18 @@ from fastapi import FastAPI
 
 from conspectus import bootstrap
 from conspectus.errors import ProviderUnavailable
+from conspectus.model.ids import is_uuid
+from conspectus.operations import OPERATIONS
+from conspectus.testing.chat_models import ScriptedChatModel
 from conspectus.testing.embedders import HashedEmbedder
 from conspectus.web.app import application
 from conspectus.web.logs import logger
+from conspectus.web.openapi import DeferredRoute
+from conspectus.web.route_table import WRITING_METHODS, RouteTable
 from tests.files import holding
 from tests.support.embedders import LockedEmbedder
-from tests.web.conftest import SETTINGS, Live, OpenSite, People, Site, filled
+from tests.web.conftest import SETTINGS, Live, OpenSite, People, Site, filled, peopled
+from tests.web.operations import PREFIX, WRITES, Request, World
 
 KEY = {"Idempotency-Key": "one"}
 
@@ -241,3 +249,143 @@ async def test_a_server_starts_although_others_hold_its_store(
             other.execute("BEGIN IMMEDIATE")
             async with app.router.lifespan_context(app):
                 assert "idempotency_cleanup_failed code=storage_busy" in caplog.text
+
+
+REPLAYED = "idempotent-replayed"
+PLACEHOLDER = re.compile(r"\{\w+(:path)?\}")
+
+
+def strings_in(document: Any) -> list[str]:
+    """Every text of a response, names of fields not among them."""
+    match document:
+        case str():
+            return [document]
+        case list():
+            return [text for element in document for text in strings_in(element)]
+        case dict():
+            return [text for element in document.values() for text in strings_in(element)]
+    return []
+
+
+def shows_text(answer: httpx.Response) -> bool:
+    """Whether more than ids, numbers and the like is in a response."""
+    texts = strings_in(answer.json()) if answer.is_success and answer.content else []
+    return not all(map(is_uuid, texts))
+
+
+async def replay_after_changes(
+    request: Request, world: World, actor: httpx.AsyncClient, people: People
+) -> Mapping[str, httpx.Response]:
+    """The responses to a keyed request: the first, again, without the grant, with it, and after deletion."""
+    keyed = replace(request, parts={**request.parts, "headers": KEY_OF[request.method, request.path]})
+    bob = (await people.bob.get("/me")).json()["id"]
+    access = f"/collections/{world.known.get('collection', 'none')}/grants"
+    answers = {"first": await keyed.sent(actor), "again": await keyed.sent(actor)}
+    await people.owner.request("DELETE", access, params={"kind": "user", "id": bob})
+    answers["revoked"] = await keyed.sent(actor)
+    await people.owner.put(access, json={"grantee": {"kind": "user", "id": bob}, "role": "owner"})
+    answers["granted"] = await keyed.sent(actor)
+    things = [
+        f"/{name}s/{world.known[name]}" for name in ("collection", "user", "group") if name in world.known
+    ]
+    if request.path in {"/collections", "/users", "/groups"}:
+        things.append(f"{request.path}/{answers['first'].json().get('id')}")
+    for thing in things:
+        await people.owner.delete(thing)
+    answers["deleted"] = await keyed.sent(actor)
+    return answers
+
+
+class Keys(dict[tuple[str, str], dict[str, str]]):
+    """A key of its own for each request."""
+
+    def __missing__(self, request: tuple[str, str]) -> dict[str, str]:
+        return self.setdefault(request, {"Idempotency-Key": f"k{len(self)}"})
+
+
+KEY_OF = Keys()
+
+
+async def test_every_keyed_response_is_repeated_only_to_whoever_may_see_it(
+    open_site: OpenSite, openapi: dict[str, Any]
+) -> None:
+    """Each operation is done, and sent again: as it was, without its grant, and when its things are gone."""
+    keyed = keyed_operations(openapi)
+    labels = [label for label in WRITES if PLACEHOLDER.sub("{}", label) in keyed]
+    assert len(labels) == len(keyed)
+    async with open_site(chat_model=ScriptedChatModel()) as site, peopled(site) as people:
+        walked = {label: await walk(label, people) for label in labels}
+    wrong = {label: faults(answers, is_owner=is_owner) for label, (answers, is_owner) in walked.items()}
+    assert {label: names for label, names in wrong.items() if names} == {}
+    assert sum(not is_owner for _, is_owner in walked.values()) > 55
+
+
+async def walk(label: str, people: People) -> tuple[Mapping[str, httpx.Response], bool]:
+    """The responses to an operation of a user with a grant, or of the store's owner where only they may."""
+    bob = (await people.bob.get("/me")).json()["id"]
+    answers: Mapping[str, httpx.Response] = {}
+    for actor in (people.bob, people.owner):
+        world = World(people.owner)
+        await world.make("collection")
+        access = f"/collections/{world.known['collection']}/grants"
+        await people.owner.put(access, json={"grantee": {"kind": "user", "id": bob}, "role": "owner"})
+        request = await world.request(label, WRITES[label])
+        answers = await replay_after_changes(request, world, actor, people)
+        if answers["first"].is_success:
+            return answers, actor is people.owner
+    return answers, True
+
+
+def keyed_operations(openapi: dict[str, Any]) -> list[str]:
+    """The operations whose entry in the document has the header."""
+    return [
+        PLACEHOLDER.sub("{}", f"{method.upper()} {path.removeprefix(PREFIX)}")
+        for path, methods in openapi["paths"].items()
+        for method, operation in methods.items()
+        if any(parameter["name"] == "Idempotency-Key" for parameter in operation.get("parameters", ()))
+    ]
+
+
+def faults(answers: Mapping[str, httpx.Response], *, is_owner: bool) -> list[str]:
+    """What is wrong with the responses; those that show a secret are refused each time."""
+    first, secret = answers["first"], answers["again"].status_code == 409
+    same = secret or (answers["again"].content == first.content and REPLAYED in answers["again"].headers)
+    shown = {name for name in ("revoked", "deleted") if shows_text(answers[name])}
+    is_refused = answers["revoked"].status_code in {403, 404, 409}
+    is_gone = answers["revoked"].request.method == "DELETE" and answers["granted"].is_success
+    checks = {
+        f"done: {first.text}": first.is_success,
+        f"repeated: {answers['again'].text}": same,
+        "not shown after a deletion": "deleted" not in shown,
+        "refused without the grant": is_owner or is_refused or is_gone,
+        "not shown without the grant": is_owner or "revoked" not in shown,
+    }
+    return [name for name, holds in checks.items() if not holds]
+
+
+async def test_no_read_is_keyed(site: Site, api: httpx.AsyncClient, openapi: dict[str, Any]) -> None:
+    """Whatever the operations table calls a read has neither the header in the document nor a replay."""
+    keyed = keyed_operations(openapi)
+    reads = [operation for operation in OPERATIONS.values() if operation.reads]
+    assert reads
+    assert not {PLACEHOLDER.sub("{}", f"{each.verb} {each.path}") for each in reads} & set(keyed)
+    table = RouteTable(site.app.router.routes)
+    requests = [
+        (route, {"method": method, "path": PLACEHOLDER.sub("x", route.path)})
+        for route in site.app.router.routes
+        if isinstance(route, DeferredRoute)
+        for method in route.methods & WRITING_METHODS
+    ]
+    assert [scope for route, scope in requests if table.is_read_only(scope) is not route.is_read_only] == []
+
+
+async def test_a_revoked_reader_of_files_gets_nothing_back_by_a_key(people: People) -> None:
+    await filled(people.owner, "wiki", "The secret code is 1234.")
+    bob = {"kind": "user", "id": (await people.bob.get("/me")).json()["id"]}
+    await people.owner.put("/collections/wiki/grants", json={"grantee": bob, "role": "viewer"})
+    body = {"pattern": "secret code", "path": "/wiki"}
+    first = await people.bob.post("/files/grep", json=body, headers=KEY)
+    assert "1234" in first.text and REPLAYED not in first.headers
+    await people.owner.request("DELETE", "/collections/wiki/grants", params=bob)
+    again = await people.bob.post("/files/grep", json=body, headers=KEY)
+    assert (again.status_code, REPLAYED in again.headers) == (404, False)

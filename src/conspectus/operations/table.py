@@ -303,7 +303,6 @@ STREAM_OPERATIONS: Final = (
         fields_of=SummaryRequest,
         reads=True,
         unhurried=True,
-        secret=True,
         asks_model=True,
         problems=(429,),
     ),

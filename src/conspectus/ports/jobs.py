@@ -188,8 +188,10 @@ class IdempotencyStore(Protocol):
     ) -> Mapping[str, Any] | None:
         """Claim a key (None) for as long as `renew` is called in time, or return the answer kept for it.
 
-        Raises Conflict if the key was used for another request, or if its first request is still running;
-        WriteOutcomeUnknown if that ended without an answer to keep, and something of it was stored.
+        An answer is returned only while the person has every role of then, and while all rows that it names
+        are as they were. Raises Conflict if they are not, if the key was used for another request, or if its
+        first request is still running; WriteOutcomeUnknown if that ended without an answer to keep, and
+        something of it was stored.
         """
 
     async def renew(self) -> None:

@@ -15,7 +15,6 @@ from fastapi.exceptions import RequestValidationError
 from fastapi.middleware.cors import CORSMiddleware
 from starlette.datastructures import MutableHeaders
 from starlette.exceptions import HTTPException
-from starlette.routing import Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from structlog.typing import FilteringBoundLogger
 
@@ -35,6 +34,7 @@ from conspectus.web.metrics import Metrics
 from conspectus.web.openapi import Application, operation
 from conspectus.web.problem_details import Problem, Refused, answer_error, internal, problem_of, shown
 from conspectus.web.questions import Questions
+from conspectus.web.route_table import ReadOnlyRoute, RouteTable
 from conspectus.web.routes import (
     chat,
     collections,
@@ -124,19 +124,20 @@ def application(
 
 def _surround(app: Application, engine: Engine, settings: Settings, log: FilteringBoundLogger) -> None:
     """The middleware of each request, the innermost first."""
-    metrics = app.state.metrics
+    metrics, table = app.state.metrics, RouteTable(app.router.routes)
     app.add_middleware(Questions, routes=app.router.routes)
     app.add_middleware(
         Idempotency,
         idempotency=engine.idempotency,
         endings=app.state.endings,
         routes=app.router.routes,
+        table=table,
         clock=now,
     )
     app.add_middleware(Rates, rate_counters=engine.rate_counters, maximum=settings.key_requests_per_minute)
     app.add_middleware(Shares, settings=settings, metrics=metrics)
     app.add_middleware(Authentication, engine=engine, settings=settings)
-    app.add_middleware(ConcurrencyLimits, settings=settings)
+    app.add_middleware(ConcurrencyLimits, settings=settings, table=table)
     app.add_middleware(ErrorMiddleware, log=log)
     _allow_origins(app, settings)
     app.add_middleware(RequestLog, log=log, metrics=metrics)
@@ -200,7 +201,7 @@ def _include(app: FastAPI, models: "ModelsEndpoint", *, api: bool) -> None:
     own = (server, pages)
     for group in (*GROUPS, *own) if api else own:
         app.router.routes.extend(group.router.routes)
-    app.router.routes.append(Route(MODELS, models))
+    app.router.routes.append(ReadOnlyRoute(MODELS, models))
 
 
 def _allow_origins(app: FastAPI, settings: Settings) -> None:

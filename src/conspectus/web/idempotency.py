@@ -16,8 +16,8 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from conspectus.errors import Conflict, InvalidInput, StorageError
 from conspectus.ports import Clock
 from conspectus.ports.jobs import IdempotencyStore
-from conspectus.web.auth import SESSION
 from conspectus.web.problem_details import MEDIA_TYPE, answers, may_be_done, problem_of, refuse
+from conspectus.web.route_table import RouteTable
 
 logger = logging.getLogger(__name__)
 
@@ -80,12 +80,6 @@ class IdempotencyOutbox:
 HEADER = "Idempotency-Key"
 REPLAYED = "Idempotent-Replayed"
 GOOD_KEY = re.compile(r"[\x21-\x7e]{1,255}", re.ASCII)
-WRITES = frozenset({"POST", "PUT", "PATCH", "DELETE"})
-READ_ONLY_POSTS = re.compile(
-    r"^/mcp$|^/api/v1/(chat(/completions)?|embeddings)$|/(search|search-and-rerank|rerank|context|explain(/as/[^/]+)?|augment|count|texts"
-    r"|streams/search|memories/recall|entities/extract|graphs/.+/(find|link))$"
-)
-"""Searches by POST change nothing, and their answers depend on what the caller may read at that moment."""
 IN_MEMORY = 1 << 20
 PIECE = 1 << 16
 MAX_STORED_BYTES = 1_000_000
@@ -97,7 +91,10 @@ STORED_HEADERS = frozenset({"content-type", "etag", "location", "www-authenticat
 
 
 class Idempotency:
-    """Keeps the answers of writes, and gives them again."""
+    """Stores and replays responses of writes by idempotency key.
+
+    A response of a request that only reads is never stored: it depends on what its user may read at the time.
+    """
 
     def __init__(
         self,
@@ -106,10 +103,12 @@ class Idempotency:
         endings: IdempotencyOutbox,
         *,
         routes: Sequence[BaseRoute],
+        table: RouteTable,
         clock: Clock,
     ) -> None:
         self._app = app
         self._routes = routes
+        self._table = table
         self._idempotency = idempotency
         self._clock = clock
         self._endings = endings
@@ -117,7 +116,7 @@ class Idempotency:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Pass on a request without a kept answer. Raises Conflict, InvalidInput or WriteOutcomeUnknown."""
         person = scope.get("state", {}).get("person")
-        if person is None or not changes_something(scope):
+        if person is None or self._table.is_read_only(scope):
             await self._app(scope, receive, send)
             return
         key = Headers(scope=scope).get(HEADER)
@@ -148,16 +147,6 @@ class Idempotency:
         with self._idempotency.watching() as commits:
             scope["state"]["commits"] = commits
             await self._app(scope, receive, send)
-
-
-def changes_something(scope: Scope) -> bool:
-    """Whether a request is a write to the store: it may be one by its method and yet only ask or log in."""
-    return scope["method"] in WRITES and scope["path"] != SESSION and not asks(scope)
-
-
-def asks(scope: Scope) -> bool:
-    """Whether a request asks by POST, and changes nothing."""
-    return scope["method"] == "POST" and READ_ONLY_POSTS.search(scope["path"]) is not None
 
 
 class Spooled:

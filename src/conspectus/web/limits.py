@@ -16,9 +16,9 @@ from conspectus.mcp.tool import PATH as MODELS
 from conspectus.model.access import Person
 from conspectus.ports.jobs import RateCounters
 from conspectus.settings import Settings
-from conspectus.web.idempotency import asks
 from conspectus.web.metrics import Metrics
 from conspectus.web.problem_details import may_be_done, refuse
+from conspectus.web.route_table import RouteTable
 
 LIMITED = "/api/"
 
@@ -32,9 +32,10 @@ def is_limited(scope: Scope) -> bool:
 class ConcurrencyLimits:
     """Turns away what is too large, and ends what takes too long."""
 
-    def __init__(self, app: ASGIApp, settings: Settings) -> None:
+    def __init__(self, app: ASGIApp, settings: Settings, table: RouteTable) -> None:
         self._app = app
         self._settings = settings
+        self._table = table
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Pass the request on within its limits. Raises TooLarge or Refused."""
@@ -42,7 +43,7 @@ class ConcurrencyLimits:
             await self._app(scope, receive, send)
             return
         maximum = self._settings.max_request_bytes
-        if asks(scope):
+        if self._table.is_read_only(scope):
             maximum = min(maximum, self._settings.max_question_bytes)
         body = LimitedBody(receive, Headers(scope=scope), maximum)
         answer = Started(send)

@@ -6,7 +6,7 @@ from http import HTTPStatus
 from inspect import isclass
 from typing import Any, Final
 
-from fastapi import APIRouter, FastAPI, Response
+from fastapi import APIRouter, Depends, FastAPI, Response
 from fastapi.datastructures import DefaultPlaceholder
 from fastapi.openapi.utils import get_openapi
 from fastapi.routing import APIRoute
@@ -17,10 +17,10 @@ from starlette.types import Receive, Scope, Send
 from conspectus.model.checks import hints
 from conspectus.web.bodies import BodyRoute
 from conspectus.web.examples import add_examples
-from conspectus.web.idempotency import changes_something
 from conspectus.web.logs import API
 from conspectus.web.operation_schemas import answered
 from conspectus.web.problem_details import MEDIA_TYPE
+from conspectus.web.route_table import WRITING_METHODS
 
 PROBLEM = "Problem"
 OPEN: Final[dict[str, Any]] = {"security": []}
@@ -63,6 +63,13 @@ def accepted(*statuses: int) -> Responses:
     return {202: {"headers": {"Location": place}}, **problems(*statuses)}
 
 
+async def read_only() -> None:
+    """Declare, as a dependency of a route by hand, that its requests change no content of the store."""
+
+
+ReadOnly: Final = Depends(read_only)
+
+
 class DeferredRoute(Route):
     """A route that matches at once, and whose schemas are made when it is first used."""
 
@@ -73,10 +80,13 @@ class DeferredRoute(Route):
         *,
         methods: Sequence[str],
         make: Callable[[], APIRoute],
+        is_read_only: bool,
         is_question: bool,
     ) -> None:
         super().__init__(path, endpoint, methods=methods)
         self.methods = set(methods)
+        self.is_read_only = is_read_only
+        """Whether its requests change no content of the store."""
         self.is_question = is_question
         """Whether it needs nothing of a request but the engine of who asks and a JSON body."""
         self._make = make
@@ -117,7 +127,8 @@ class Section(APIRouter):
                 model = answered(returns)
             return {**options, "response_model": model}
 
-        self.defer(path, endpoint, methods=options["methods"], make=made)
+        declares = [each.dependency for each in options.get("dependencies") or ()]
+        self.defer(path, endpoint, methods=options["methods"], make=made, is_read_only=read_only in declares)
 
     def defer(
         self,
@@ -126,6 +137,7 @@ class Section(APIRouter):
         *,
         methods: Sequence[str],
         make: Callable[[], Mapping[str, Any]],
+        is_read_only: bool = False,
         is_question: bool = False,
     ) -> None:
         """Add a route, whose options are made when it is first used."""
@@ -138,7 +150,14 @@ class Section(APIRouter):
             return made
 
         self.routes.append(
-            DeferredRoute(self.prefix + path, endpoint, methods=methods, make=whole, is_question=is_question)
+            DeferredRoute(
+                self.prefix + path,
+                endpoint,
+                methods=methods,
+                make=whole,
+                is_read_only=is_read_only,
+                is_question=is_question,
+            )
         )
 
 
@@ -172,13 +191,13 @@ class Application(FastAPI):
                 "key": {"type": "http", "scheme": "bearer", "bearerFormat": "csp_..."}
             }
             made["security"] = [{"key": []}]
-            _name_write_keys(made["paths"])
+            _name_write_keys(made["paths"], self.routes)
             self.openapi_schema = whole = _with_whole_numbers(made)
             add_examples(whole)
         return self.openapi_schema
 
 
-def _name_write_keys(paths: Mapping[str, Mapping[str, Any]]) -> None:
+def _name_write_keys(paths: Mapping[str, Mapping[str, Any]], routes: Iterable[BaseRoute]) -> None:
     header = {
         "name": "Idempotency-Key",
         "in": "header",
@@ -186,11 +205,11 @@ def _name_write_keys(paths: Mapping[str, Mapping[str, Any]]) -> None:
         "description": "A write that is sent again with the same key is done once.",
         "schema": {"type": "string", "minLength": 1, "maxLength": 255, "pattern": "^[!-~]+$"},
     }
-    writes: Sequence[str] = ("post", "put", "patch", "delete")
-    for path, operations in paths.items():
-        for method in writes:
-            if method in operations and changes_something({"method": method.upper(), "path": path}):
-                operations[method].setdefault("parameters", []).append(header)
+    for route in routes:
+        if isinstance(route, DeferredRoute) and not route.is_read_only and route.made.include_in_schema:
+            for method in WRITING_METHODS.intersection(route.methods or ()):
+                operation = paths[route.made.path_format][method.lower()]
+                operation.setdefault("parameters", []).append(header)
 
 
 def _with_whole_numbers(part: Any) -> Any:

@@ -72,7 +72,14 @@ def _add_route(section: Section, operation: Operation) -> None:
         return _options(operation)
 
     asks = _is_question(operation) and not section.dependencies
-    section.defer(_path(operation.path), call, methods=[operation.verb], make=options, is_question=asks)
+    section.defer(
+        _path(operation.path),
+        call,
+        methods=[operation.verb],
+        make=options,
+        is_read_only=operation.reads,
+        is_question=asks,
+    )
 
 
 def _signature(operation: Operation) -> inspect.Signature:

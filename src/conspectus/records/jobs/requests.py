@@ -39,6 +39,7 @@ from conspectus.ports.jobs import RateCount
 from conspectus.records.core.dialects import MICROSECONDS, DatabaseTime, time_in, total
 from conspectus.records.core.rows import columns_of, to_model
 from conspectus.records.core.transactions import SqlStore, Transactions, autocommitted, reading, writing
+from conspectus.records.jobs.replay_conditions import RoleHeld, conditions_hold, conditions_of, roles_of
 from conspectus.records.tables.jobs import allowances, chat_answers, chat_frames, replays
 from conspectus.records.tables.jobs import embedding_requests as requests
 from conspectus.text.times import to_microseconds
@@ -145,6 +146,8 @@ class SqlIdempotencyStore(SqlStore):
         self._alone = alone
         self._claims: dict[tuple[str, str], int] = {}
         """The open claims of this process, each with its time."""
+        self._roles: dict[tuple[str, str], Sequence[RoleHeld]] = {}
+        """What the users of open claims might do when they began."""
 
     async def begin(
         self, person: str, key: str, fingerprint: str, *, at: datetime
@@ -152,23 +155,27 @@ class SqlIdempotencyStore(SqlStore):
         created = to_microseconds(at)
         row = {"person": person, "key": key, "fingerprint": fingerprint, "created": created}
         begin = partial(_begin, row=row, seconds=self._seconds)
-        kept = await self._write(begin, locks={_lock(person, key)})
-        if kept is None:
-            self._claims[person, key] = created
-        return kept
+        stored, roles = await self._write(begin, locks={_lock(person, key)})
+        if stored is None:
+            self._claims[person, key], self._roles[person, key] = created, roles
+        return stored
 
     def recording(self, person: str, key: str, *, at: datetime) -> AbstractContextManager[None]:
         return self._recording(partial(self._note, claim=(person, key), created=to_microseconds(at)))
 
     async def finish(self, person: str, key: str, answer: Mapping[str, Any] | None) -> None:
-        created = self._claims.pop((person, key), None)
+        claim = (person, key)
+        created, roles = self._claims.pop(claim, None), self._roles.pop(claim, ())
         if created is None:
             return
         try:
-            finish = partial(_finish, claim=_is(person, key, created), answer=answer)
+            finish = partial(
+                _finish, person=person, claim=_is(person, key, created), answer=answer, roles=roles
+            )
             await self._write(finish, locks={_lock(person, key)})
         except StorageError:
-            self._claims.setdefault((person, key), created)
+            self._claims.setdefault(claim, created)
+            self._roles.setdefault(claim, roles)
             raise
 
     async def renew(self) -> None:
@@ -208,13 +215,16 @@ def _has_ended() -> ColumnElement[bool]:
     return or_(replays.c.until <= DatabaseTime(), replays.c.until > time_in(MAX_LEASE_SECONDS))
 
 
-def _begin(connection: Connection, row: Mapping[str, Any], seconds: float) -> Mapping[str, Any] | None:
+def _begin(
+    connection: Connection, row: Mapping[str, Any], seconds: float
+) -> tuple[Mapping[str, Any] | None, Sequence[RoleHeld]]:
+    """The response stored for a key; without one, its claim, and the roles of its user."""
     same = and_(replays.c.person == row["person"], replays.c.key == row["key"])
     _unanswered(connection, and_(same, replays.c.answer.is_(None), _has_ended()))
     found = connection.execute(select(replays).where(same)).one_or_none()
     if found is None:
         connection.execute(insert(replays).values(**row, until=time_in(seconds)))
-        return None
+        return None, roles_of(connection, row["person"])
     key = row["key"]
     if found.fingerprint != row["fingerprint"]:
         raise Conflict("idempotency key", key, "was used for another request")
@@ -225,15 +235,31 @@ def _begin(connection: Connection, row: Mapping[str, Any], seconds: float) -> Ma
             "the request was stored in part or in full, but its answer was not; check what is stored before"
             " you send it again with another idempotency key"
         )
-    answer: Mapping[str, Any] = json.loads(found.answer)
-    return answer
+    answer = json.loads(found.answer)
+    conditions = answer.pop("conditions", None)
+    if not conditions_hold(connection, row["person"], answer.get("body", ""), conditions):
+        raise Conflict(
+            "idempotency key",
+            key,
+            "belongs to a request that is done; its response is not repeated, as your roles or what it shows"
+            " have changed since; read what is stored now",
+        )
+    return answer, ()
 
 
-def _finish(connection: Connection, claim: ColumnElement[bool], answer: Mapping[str, Any] | None) -> None:
+def _finish(
+    connection: Connection,
+    person: str,
+    claim: ColumnElement[bool],
+    answer: Mapping[str, Any] | None,
+    roles: Sequence[RoleHeld],
+) -> None:
     if answer is None:
         _unanswered(connection, claim)
         return
-    body, kept = json.dumps(answer, ensure_ascii=False, allow_nan=False), update(replays).where(claim)
+    conditions = conditions_of(connection, person, answer.get("body", ""), roles)
+    body = json.dumps({**answer, "conditions": conditions}, ensure_ascii=False, allow_nan=False)
+    kept = update(replays).where(claim)
     if answer.get("plain"):
         connection.execute(kept.values(answer=body, stored=PLAIN))
     else:

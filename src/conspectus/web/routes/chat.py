@@ -13,7 +13,7 @@ from conspectus.model.chat import ChatRequest
 from conspectus.web.chat_handover import CHAT, ChatStreams, ReadRemote, RemoteAnswer, remote_answer
 from conspectus.web.chat_stream import ChatStream
 from conspectus.web.openai_chat import Chunks, CompletionRequest, completion, whole
-from conspectus.web.openapi import Responses, Section
+from conspectus.web.openapi import ReadOnly, Responses, Section
 from conspectus.web.operation_routes import EngineOf, IdInPath, of_app, without_limits
 from conspectus.web.operation_schemas import answered
 from conspectus.web.problem_details import failed, shown
@@ -41,7 +41,12 @@ StreamsOf = Annotated[ChatStreams, of_app("streams")]
 NAMED = {STREAM: {"description": "The stream's name, to go on with it.", "schema": {"type": "string"}}}
 
 
-@router.post("/chat", response_model=answered(ChatAnswer), responses=streamed(429, headers=NAMED))
+@router.post(
+    "/chat",
+    response_model=answered(ChatAnswer),
+    responses=streamed(429, headers=NAMED),
+    dependencies=[ReadOnly],
+)
 async def chat(
     body: ChatBody, request: Request, engine: EngineOf, streams: StreamsOf
 ) -> Response | ChatAnswer:
@@ -93,7 +98,7 @@ async def _from_other_process(stream: str, first: int, request: Request, engine:
     return ReadRemote(RemoteAnswer(registry, stream, person.id, patience), listeners, first=first)
 
 
-@openai.post("/chat/completions", response_model=answered(CompletionAnswer))
+@openai.post("/chat/completions", response_model=answered(CompletionAnswer), dependencies=[ReadOnly])
 async def complete(
     body: CompletionBody, request: Request, engine: EngineOf, streams: StreamsOf
 ) -> Response | CompletionAnswer:
@@ -114,7 +119,7 @@ async def complete(
     return await completion(stream, wanted, request.receive)
 
 
-@openai.post("/embeddings")
+@openai.post("/embeddings", dependencies=[ReadOnly])
 async def embed(body: EmbeddingsBody, request: Request, engine: EngineOf) -> EmbeddingsAnswer:
     """Vectors of texts by the embedding model of the server, for clients of OpenAI."""
     require_scope(request.state.person, "read", "embed texts")

@@ -6,7 +6,7 @@ from pydantic import Field
 from conspectus.model.access import Person
 from conspectus.operations.table import GRANT_OPERATIONS, PEOPLE_OPERATIONS
 from conspectus.web.auth import set_session
-from conspectus.web.openapi import OPEN, Section
+from conspectus.web.openapi import OPEN, ReadOnly, Section
 from conspectus.web.operation_routes import EngineOf, add_routes
 from conspectus.web.schemas.base import IDENTIFIER, RequestModel
 
@@ -23,7 +23,7 @@ class SessionBody(RequestModel):
     key: str = Field(min_length=1, max_length=IDENTIFIER, examples=["csp_..."])
 
 
-@router.post("/session", openapi_extra=OPEN)
+@router.post("/session", openapi_extra=OPEN, dependencies=[ReadOnly])
 async def create_session(body: SessionBody, request: Request, response: Response, engine: EngineOf) -> Person:
     """Log a browser in: set a cookie with the API key, which pages of this server then need not send."""
     person = await engine.people.whoami()
@@ -32,7 +32,7 @@ async def create_session(body: SessionBody, request: Request, response: Response
     return person
 
 
-@router.delete("/session", status_code=204, openapi_extra=OPEN)
+@router.delete("/session", status_code=204, openapi_extra=OPEN, dependencies=[ReadOnly])
 async def delete_session(request: Request) -> Response:
     """Log a browser out: delete its cookie."""
     answer = Response(status_code=204)

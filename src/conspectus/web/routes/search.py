@@ -2,14 +2,14 @@
 
 from conspectus.model.results import Reranking
 from conspectus.operations.table import SEARCH_OPERATIONS
-from conspectus.web.openapi import Section
+from conspectus.web.openapi import ReadOnly, Section
 from conspectus.web.operation_routes import EngineOf, add_routes
 from conspectus.web.schemas.base import RerankBody
 
 router = Section("questions")
 
 
-@router.post("/rerank")
+@router.post("/rerank", dependencies=[ReadOnly])
 async def rerank(body: RerankBody, engine: EngineOf) -> Reranking:
     """Passages found before, in the order of the reranker."""
     hits = await engine.search.get_hits(body.chunks)

@@ -20,7 +20,7 @@ from conspectus.model.tasks import (
     TaskStatus,
     TaskWritten,
 )
-from conspectus.web.openapi import Section, problems, with_tag
+from conspectus.web.openapi import ReadOnly, Section, problems, with_tag
 from conspectus.web.operation_routes import (
     After,
     EngineOf,
@@ -109,7 +109,7 @@ async def post_tasks(body: TasksBody, tasks: TasksOf, *, wait: Wait = True) -> S
     return await tasks.put_many([each.task() for each in body.tasks], wait=wait)
 
 
-@router.post("/tasks/context")
+@router.post("/tasks/context", dependencies=[ReadOnly])
 async def task_context(body: TaskContextBody, engine: EngineOf) -> TaskContext:
     """The nearest tasks as numbered lines for a prompt, never over the budget."""
     fields = body.model_dump(exclude={"collection", "n_results"})

@@ -1,0 +1,152 @@
+"""The conditions on which a stored response is repeated to its user.
+
+A response shows what its user could read when it was made. It is repeated while the user has every role of
+then, and while all rows that the response names are as they were. Names of rows are kept as digests only.
+"""
+
+import hashlib
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, Final, TypeAlias
+
+from sqlalchemy import ColumnElement, Connection, Select, String, cast, literal, or_, select, union_all
+
+from conspectus.model.access import ROLES, Role
+from conspectus.records.core.rows import BLOCK, IDS
+from conspectus.records.tables.core import (
+    collections,
+    documents,
+    feedback,
+    grants,
+    groups,
+    keys,
+    members,
+    retentions,
+    sources,
+    users,
+)
+from conspectus.records.tables.graph import edges, nodes
+from conspectus.records.tables.jobs import connections, jobs
+from conspectus.records.tables.streams import alerts
+
+RoleHeld: TypeAlias = tuple[str, str, Role]
+"""A collection, one of its sources or `""` for all of them, and the role of a user there."""
+MAX_NAME_LENGTH: Final = 1_000
+"""Longer strings of a response are texts, and not ids."""
+DIGEST_LENGTH: Final = 16
+_SHOWN: Final = (
+    (documents.c.id, (documents.c.source, documents.c.kind, documents.c.fingerprint)),
+    (nodes.c.id, (nodes.c.graph, nodes.c.aside, nodes.c.updated)),
+    (edges.c.id, (edges.c.graph, edges.c.aside, edges.c.updated)),
+    (sources.c.id, (sources.c.collection, sources.c.name, sources.c.metadata)),
+    (collections.c.id, (collections.c.owner, collections.c.name, collections.c.description)),
+    *(
+        (table.c.id, ())
+        for table in (alerts, connections, feedback, grants, groups, jobs, keys, retentions, users)
+    ),
+)
+"""The id of each kind of row, and the columns that change when the row shows something else."""
+
+
+def conditions_of(
+    connection: Connection, person: str, body: str, roles: Sequence[RoleHeld]
+) -> Mapping[str, Any]:
+    """The conditions for repeating a response: the user's roles before and after it, and the named rows."""
+    held = {*roles, *roles_of(connection, person)}
+    return {"roles": sorted(held), "rows": sorted(_rows_named(connection, body))}
+
+
+def conditions_hold(
+    connection: Connection, person: str, body: str, conditions: Mapping[str, Any] | None
+) -> bool:
+    """Whether a response may be repeated now; one of an older version, without conditions, may not."""
+    if conditions is None:
+        return False
+    roles = roles_of(connection, person)
+    lost = [(*place, role) for *place, role in conditions["roles"] if not _covers(roles, place, role)]
+    if any(_exists(connection, collection, source) for collection, source, _ in lost):
+        return False
+    return set(conditions["rows"]) <= _rows_named(connection, body)
+
+
+def roles_of(connection: Connection, person: str) -> list[RoleHeld]:
+    """The roles of a user by ownership, grants and groups; of the store's owner, that on everything."""
+    owner = select(users.c.owner).where(users.c.id == person)
+    if connection.execute(owner).scalar():
+        return [("", "", "owner")]
+    owned = select(collections.c.id).where(collections.c.owner == person)
+    through = select(members.c.group).where(members.c.user == person)
+    own = or_(grants.c.user == person, grants.c.group.in_(through))
+    granted = select(grants.c.collection, grants.c.source, grants.c.role).where(own)
+    return [
+        *((collection, "", "owner") for collection in connection.execute(owned).scalars()),
+        *((row.collection, row.source or "", row.role) for row in connection.execute(granted)),
+    ]
+
+
+def _covers(roles: Iterable[RoleHeld], place: Sequence[str], role: Role) -> bool:
+    """Whether the roles of now include a role of then."""
+    collection, source = place
+    return any(
+        current_collection in {"", collection}
+        and current_source in {"", source}
+        and ROLES.index(current) >= ROLES.index(role)
+        for current_collection, current_source, current in roles
+    )
+
+
+def _exists(connection: Connection, collection: str, source: str) -> bool:
+    """Whether a role is missing on something that is still there."""
+    if not collection:
+        return True
+    row = select(sources.c.id).where(sources.c.id == source)
+    if not source:
+        row = select(collections.c.id).where(collections.c.id == collection)
+    return connection.execute(row).first() is not None
+
+
+def _rows_named(connection: Connection, body: str) -> set[str]:
+    """Digests of the rows whose ids stand in a response."""
+    try:
+        document = json.loads(body)
+    except ValueError:
+        return set()
+    names = sorted({text for text in _strings(document) if _is_storable(text)})
+    return {
+        hashlib.sha256(repr(tuple(row)).encode()).hexdigest()[:DIGEST_LENGTH]
+        for start in range(0, len(names), _NAMES_AT_ONCE)
+        for row in connection.execute(_NAMED, {"ids": names[start : start + _NAMES_AT_ONCE]})
+    }
+
+
+def _is_storable(text: str) -> bool:
+    """Whether a string can be an id: databases refuse the NUL, and what UTF-8 cannot carry."""
+    return (
+        len(text) <= MAX_NAME_LENGTH and "\0" not in text and text.encode("utf-8", "ignore").decode() == text
+    )
+
+
+def _strings(document: Any) -> Iterator[str]:
+    match document:
+        case str():
+            yield document
+        case list():
+            for element in document:
+                yield from _strings(element)
+        case dict():
+            for element in document.values():
+                yield from _strings(element)
+
+
+def _selected(
+    identifier: ColumnElement[str], state: Sequence[ColumnElement[Any]]
+) -> Select[*tuple[Any, ...]]:
+    columns = [cast(column, String) for column in state]
+    padded = [*columns, *(literal("") for _ in range(_WIDTH - len(columns)))]
+    return select(literal(str(identifier)), identifier, *padded).where(identifier.in_(IDS))
+
+
+_NAMES_AT_ONCE: Final = BLOCK // len(_SHOWN)
+"""The statement has its parameters once for each kind of row."""
+_WIDTH: Final = max(len(state) for _, state in _SHOWN)
+_NAMED: Final = union_all(*(_selected(identifier, state) for identifier, state in _SHOWN))
