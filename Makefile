@@ -169,6 +169,7 @@ $(MULTILINGUAL): scripts/build_multilingual.py scripts/build_embedder.py scripts
 # The reference is made from the code, so any change of it counts.
 $(SITE): $(READY) $(shell find docs scripts/docs src/conspectus -type f ! -path 'src/conspectus/web/docs/*' ! -path '*/__pycache__/*' ! -path 'src/conspectus/web/console/*')
 	$(BIN)/python scripts/settings_page.py
+	$(BIN)/python scripts/texts_page.py
 	$(BIN)/python -m scripts.docs 180
 
 $(VENV)/.lock: Makefile

@@ -13,8 +13,8 @@ from conspectus.errors import InvalidInput
 from conspectus.ingest.sensitive import find_sensitive, screen_of, screens
 from conspectus.model.channels import NewMessage
 from conspectus.model.filter import Eq
-from conspectus.model.graph import NewNode
-from conspectus.model.memory import Scope
+from conspectus.model.graph import Fact, NewEdge, NewNode
+from conspectus.model.memory import NewMemory, Scope
 from conspectus.model.records import NewDocument, TextPosition
 from conspectus.model.reports import CATEGORIES
 from conspectus.model.streams import NewCaption
@@ -154,6 +154,83 @@ async def test_masks_are_stored_everywhere_and_positions_follow(tmp_path: Path) 
     stored_bytes = [each.read_bytes() for each in tmp_path.rglob("*") if each.is_file()]
     assert any(b"call [phone]" in each for each in stored_bytes)
     assert not any(TOKEN.encode() in each for each in stored_bytes)
+
+
+async def test_thread_and_role_are_masked_and_threads_stay_apart(tmp_path: Path) -> None:
+    async with opened(tmp_path, "emails=mask") as engine:
+        texts = [
+            NewMessage("the tide is high", thread=EMAIL, role=f"bot {EMAIL}", key="1"),
+            NewMessage("the moon is full", thread=EMAIL, key="2"),
+            NewMessage("the wind is weak", thread=f"b{EMAIL}", key="3"),
+        ]
+        written = await engine.channels.add_messages(texts, channel="c", link=False)
+        one, two, three = [await engine.documents.get(message.id) for message in written]
+        assert one.role == "bot [email]"
+        assert one.thread == two.thread != three.thread
+        assert one.thread.startswith("[email ") and len(one.thread) == len("[email ") + 7
+        window = await engine.channels.window("tide", 500, channel="c", thread=EMAIL)
+        assert {one.id, two.id} <= {message.id for message in window.messages}
+        await engine.channels.add_messages([NewMessage("so it is", thread=EMAIL, key="4")], channel="c")
+        assert (await engine.documents.get_by_key("4", source="c")).thread == one.thread
+
+
+async def test_facts_are_nodes_without_what_is_masked(tmp_path: Path) -> None:
+    async with opened(tmp_path, "emails=mask") as engine:
+        facts = [Fact("Ann", "has address", address, single=True) for address in (EMAIL, f"b{EMAIL}")]
+        memories = [NewMemory(f"Mail {fact.object}.", key=fact.object[0], fact=fact) for fact in facts]
+        await engine.memory.add(memories, scope=Scope("ann"))
+        collection = "memory"
+        graphs = await engine.graph.list(collection=collection)
+        graph = graphs[0].source.name
+        nodes = (await engine.graph.list_nodes(graph=graph, collection=collection)).nodes
+        assert len(nodes) == 3
+        assert sum(node.id.startswith("[email ") for node in nodes) == 2
+        first, second = (await engine.graph.list_edges(graph=graph, collection=collection)).edges
+        assert (first.closed_by, second.closed_by) == (second.id, None)
+        stored = (await engine.memory.list(scope=Scope("ann"))).memories[0]
+        await engine.memory.update(stored.id, scope=Scope("ann"), fact=None)
+        exported = await engine.memory.export(scope=Scope("ann"))
+        assert "[email" in exported.lines[0]
+        await engine.graph.add_nodes([NewNode(EMAIL, type=EMAIL), NewNode("b")])
+        await engine.graph.add_edges([NewEdge("b", EMAIL, f"knows {EMAIL}")])
+        (edge,) = (await engine.graph.list_edges()).edges
+        assert edge.type == "knows [email]" and edge.target.startswith("[email ")
+        await engine.graph.merge_nodes("b", [edge.target], reason=f"both are {EMAIL}")
+        (merge,) = await engine.graph.list_merges()
+        await engine.graph.undo_merge(merge.number, reason=f"{EMAIL} is another")
+        reasons = [event.reason for event in await engine.graph.list_merges()]
+        assert reasons == ["both are [email]", "[email] is another"]
+    assert no_file_has(tmp_path, EMAIL)
+
+
+def no_file_has(folder: Path, text: str) -> bool:
+    """Whether no file has a text, in any case."""
+    contents = [path.read_bytes().lower() for path in folder.rglob("*") if path.is_file()]
+    return not any(text.lower().encode() in content for content in contents)
+
+
+async def test_names_are_refused_where_they_cannot_be_masked(tmp_path: Path) -> None:
+    async with opened(tmp_path, f"secrets={'mask'}, emails=mask") as engine:
+        for create in (
+            lambda: engine.collections.create(f"a {EMAIL}"),
+            lambda: engine.collections.get_or_create_source(f"a {EMAIL}"),
+            lambda: engine.add("a", source=f"a {EMAIL}"),
+            lambda: engine.people.create_user(f"a {TOKEN}"),
+            lambda: engine.memory.add("a", scope=Scope(f"a {TOKEN}")),
+            lambda: engine.add(NewDocument("a", key=f"a {TOKEN}")),
+        ):
+            with pytest.raises(InvalidInput, match="a name cannot be masked") as caught:
+                await create()
+            assert TOKEN not in str(caught.value) and EMAIL not in str(caught.value)
+        await engine.people.create_user(EMAIL)
+        await engine.memory.add("a", scope=Scope(EMAIL))
+        source = await engine.collections.get_or_create_source("s", metadata={EMAIL: f"of {EMAIL}"})
+        assert source.metadata == {"[email]": "of [email]"}
+        await engine.collections.create("c", description=f"of {EMAIL}")
+        await engine.collections.update("c", description=f"now of {EMAIL}")
+        assert (await engine.collections.get("c")).description == "now of [email]"
+        key = await engine.people.create_key(label=f"for {EMAIL}")
+        assert key.key.label == "for [email]"
 
 
 async def test_chunks_given_by_the_caller_follow_the_mask(tmp_path: Path) -> None:

@@ -1,6 +1,7 @@
 """Looking for what was planted: in every file of a folder and in every table of a database."""
 
 import json
+import re
 import sqlite3
 import subprocess
 import sys
@@ -43,6 +44,22 @@ def in_tables(folder: Path) -> dict[str, set[str]]:
             found[table] = told(repr(database.execute(f'SELECT * FROM "{table}"').fetchall()).encode())
         database.close()
     return {table: each for table, each in found.items() if each}
+
+
+def tables_with(folder: Path, pattern: re.Pattern[bytes]) -> dict[str, set[str]]:
+    """Return the tables of SQLite with the pattern in a row, each with its columns that have it."""
+    matches: dict[str, set[str]] = {}
+    for path in folder.rglob("*.sqlite"):
+        database = sqlite3.connect(path)
+        database.row_factory = sqlite3.Row
+        tables = database.execute("SELECT name FROM sqlite_master WHERE type = 'table'").fetchall()
+        for (table,) in tables:
+            rows = [dict(row) for row in database.execute(f'SELECT * FROM "{table}"')]
+            cells = (cell for row in rows for cell in row.items())
+            columns = {name for name, value in cells if pattern.search(repr(value).encode())}
+            matches |= {table: columns} if columns else {}
+        database.close()
+    return matches
 
 
 def in_store(folder: Path) -> tuple[dict[str, set[str]], set[str]]:

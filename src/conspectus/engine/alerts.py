@@ -58,12 +58,15 @@ class AlertService(Service):
         if alert.webhook is not None:
             with as_field("webhook", was="url"):
                 self._core.poster().check(alert.webhook)
+        self._context.screened("alerts.name", name, collection_id)
+        self._context.screened("alerts.filter", as_json, collection_id)
+        self._context.screened("alerts.webhook", alert.webhook, collection_id)
         kept = Alert(
             id=stable_id("alert", self._person.id, collection_id, name),
             owner=self._person.id,
             collection=collection_id,
             name=name,
-            query=clean(alert.query),
+            query=self._context.screened("alerts.query", clean(alert.query), collection_id),
             streams=tuple(dict.fromkeys(streams)),
             filter=filter_from_json(as_json),
             min_similarity=alert.min_similarity,

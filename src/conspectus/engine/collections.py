@@ -5,7 +5,8 @@ from typing import Any, Final
 
 from conspectus.access.policy import require_account, require_scope
 from conspectus.access.reader import SourceRef
-from conspectus.engine.context import NO_ID, Service, require_same_connection
+from conspectus.engine.context import Service
+from conspectus.engine.source_writer import NO_ID, require_same_connection
 from conspectus.errors import Conflict, InvalidInput, NotFound, as_field
 from conspectus.ingest.prepare import named, refuse_attacks, strings_in
 from conspectus.model.ids import is_stable_id, is_uuid
@@ -79,8 +80,10 @@ class CollectionService(Service):
         if name is not None:
             require_account(self._person, place.collection, "rename a collection")
             new = await self._writer.free_name(name, place.collection)
+        here = place.collection.id
+        self._context.screened("collections.name", name, here)
         return await self._core.records.change_collection(
-            place.collection.id, name=new, description=description
+            here, name=new, description=self._context.screened("collections.description", description, here)
         )
 
     async def delete(self, collection: str, *, purge: bool = False) -> Receipt:
@@ -146,6 +149,8 @@ class CollectionService(Service):
             if is_stable_id(new):
                 raise InvalidInput("source", NO_ID)
         stored = None if metadata is None else self._writer.storable(metadata)
+        self._context.screened("sources.name", name, found.collection)
+        stored = self._context.screened("sources.metadata", stored, found.collection)
         refuse_attacks(self._person.origin, "source", name or "", *strings_in(stored or {}))
         require_same_connection(place, found, stored)
         return await self._core.records.change_source(found.id, name=new, metadata=stored)

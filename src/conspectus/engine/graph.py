@@ -302,6 +302,7 @@ class GraphService(Service):
         if not gone:
             raise InvalidInput("nodes", "names no other node")
         before = (into, *gone)
+        reason = self._context.screened("graph_events.reason", reason, source.collection)
         event = NodeEvent(0, "merge", self._parts.clock(), self._person.name, before, (into,), reason)
         return await self._parts.graphs.merge(source.id, into, gone, event)
 
@@ -318,6 +319,7 @@ class GraphService(Service):
         merged = next((each for each in events if each.number == merge and each.kind == "merge"), None)
         if merged is None:
             raise NotFound("merge", str(merge))
+        reason = self._context.screened("graph_events.reason", reason, source.collection)
         by = self._person.name
         event = NodeEvent(0, "split", self._parts.clock(), by, merged.after, merged.before, reason)
         return list(await self._parts.graphs.split(source.id, merge, event))

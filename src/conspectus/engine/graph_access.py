@@ -72,16 +72,14 @@ class Entries:
         if isinstance(new.aliases, str) or len(new.aliases) > MAX_ALIASES:
             raise InvalidInput("aliases", f"must be at most {MAX_ALIASES} names")
         begins, ends = validity(new.valid_from, new.valid_until)
-        name = named("node", new.id)
-        self._screened("node", name)
+        name = named("node", self._screened("graph_nodes.id", new.id, "node"))
+        aliases = self._screened("graph_nodes.aliases", list(new.aliases))
         node = Node(
             id=name,
             graph=self.graph,
-            type=named("type", new.type),
-            name=name if new.name is None else named("name", self._screened("name", new.name)),
-            aliases=tuple(
-                dict.fromkeys(named("alias", each) for each in self._screened("aliases", list(new.aliases)))
-            ),
+            type=named("type", self._screened("graph_nodes.type", new.type)),
+            name=name if new.name is None else named("name", self._screened("graph_nodes.name", new.name)),
+            aliases=tuple(dict.fromkeys(named("alias", alias) for alias in aliases)),
             properties=self._properties(new.properties),
             recorded=self.now,
             updated=self.now,
@@ -95,11 +93,9 @@ class Entries:
 
     def _edge(self, new: NewEdge) -> Edge:
         begins, ends = validity(new.valid_from, new.valid_until)
-        source, target, type = (
-            named("source", new.source),
-            named("target", new.target),
-            named("type", new.type),
-        )
+        source = named("source", self._screened("graph_edges.source_id", new.source, "source"))
+        target = named("target", self._screened("graph_edges.target_id", new.target, "target"))
+        type = named("type", self._screened("graph_edges.type", new.type))
         edge = Edge(
             id=edge_id(self.graph.id, source, target, type, begins),
             graph=self.graph,
@@ -117,13 +113,13 @@ class Entries:
         refuse_attacks(self.origin, "edge", source, target, type, *strings_in(edge.properties))
         return edge
 
-    def _screened(self, field: str, value: Any) -> Any:
+    def _screened(self, column: str, value: Any, field: str = "") -> Any:
         screen = screen_of(self.settings.sensitive, self.graph.collection)
-        return value if screen is None else screen.masked(field, value)
+        return value if screen is None else screen.column(column, value, field=field)
 
     def _properties(self, values: Mapping[str, object]) -> Metadata:
         try:
-            return storable(self._screened("properties", values), self.settings)
+            return storable(self._screened("graph_nodes.properties", values), self.settings)
         except TooLarge as error:
             raise TooLarge("properties", size=error.size, limit=error.limit) from error
         except InvalidInput as error:

@@ -87,14 +87,15 @@ class JobQueue(Service, checked=False):
         arguments: Mapping[str, Json],
     ) -> Job:
         """Return a job that is not stored yet."""
-        origin = self._person.origin
+        origin, here = self._person.origin, place.collection.id
+        self._context.screened("jobs.arguments", arguments, here)
         return Job(
             id=JobId(str(uuid4())),
             kind=kind,
             owner=self._person.id,
-            collection=place.collection.id,
+            collection=here,
             source=source,
-            title=title,
+            title=self._context.screened("jobs.title", title, here),
             created=self._parts.clock(),
             arguments={**arguments, **({} if origin is None else {ORIGIN: origin})},
         )
@@ -390,6 +391,8 @@ class ConnectionService(Service):
         _refuse_secrets(options)
         if any(each.name == name for each in await self._authorized_jobs.connections(place)):
             raise Conflict("connection", name, "exists already")
+        self._context.screened("connections.name", name, place.collection.id)
+        self._context.screened("connections.options", options, place.collection.id)
         wiki = Connection(
             id=str(uuid4()),
             collection=place.collection.id,

@@ -136,6 +136,7 @@ class MemoryService(Service):
             if before.closed_by is not None and new.fact != before.fact and "valid_until" not in changes:
                 new = replace(new, valid_until=None)
             source = memory_sources.by_id[before.document.source]
+            new = self._facts.screened(new, source)
             if changes.keys() & OF_FACTS:
                 await self._facts.check(source, memory_sources.place, [new])
             try:
@@ -373,6 +374,7 @@ class MemoryTransfer(Service, checked=False):
         for batch in reader.batches(lines, maximum=BATCH_DOCUMENTS, characters=BATCH_CHARACTERS):
             for each in dict.fromkeys(line.scope for line in batch if line.scope not in memory_sources):
                 memory_sources[each], _ = await self._batches.source(each, collection)
+            batch = [self._screened(line, memory_sources[line.scope]) for line in batch]
             place = await self._authorized.place_of(memory_sources[batch[0].scope].collection)
             for each in {line.scope for line in batch}:
                 place.require("editor", "import memories", source=memory_sources[each].id)
@@ -381,6 +383,10 @@ class MemoryTransfer(Service, checked=False):
             if progress is not None:
                 progress("importing", len(done), 0)
         return done
+
+    def _screened(self, line: Line, source: Source) -> Line:
+        states = (replace(state, new=self._facts.screened(state.new, source)) for state in line.states)
+        return replace(line, states=tuple(states))
 
     def _check_line(self, line: Line) -> None:
         """Raise InvalidInput or TooLarge for a memory that cannot be stored."""

@@ -3,6 +3,7 @@
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from dataclasses import replace
 from datetime import timedelta
+from typing import Final
 
 from conspectus.access.memory_reader import MemorySources
 from conspectus.access.policy import require_scope
@@ -38,6 +39,11 @@ from conspectus.text.clean import clean
 from conspectus.text.hashing import edge_id
 from conspectus.text.times import canonical, parse_instant
 
+COLUMNS_OF_FACT: Final = {
+    "subject": "graph_nodes.id",
+    "predicate": "graph_edges.type",
+    "object": "graph_nodes.id",
+}
 MemoryChange = Callable[[Memory], Awaitable[Memory]]
 """Computes the new state of a memory from its current one."""
 
@@ -63,6 +69,16 @@ class MemoryFacts(Service, checked=False):
             with as_field("fact", was="node"):
                 entries.adding(ends_of_fact(each), [edge_of_fact(each, None, now)])
         await self.graphs.writable(graph_name(scope_of(source.name)), place.collection.id)
+
+    def screened(self, new: NewMemory, source: Source) -> NewMemory:
+        """Return a memory whose fact has the masks of the graph that it will be stored in."""
+        if new.fact is None:
+            return new
+        names = {
+            field: self._context.screened(column, getattr(new.fact, field), source.collection, field="fact")
+            for field, column in COLUMNS_OF_FACT.items()
+        }
+        return replace(new, fact=replace(new.fact, **names))
 
     async def stated(
         self,
@@ -249,6 +265,7 @@ class MemoryWriter(Service, checked=False):
         complete: Complete | None = None,
     ) -> list[MemoryWritten]:
         """Write a batch without duplicate keys; a few are made `complete`."""
+        batch = [self.facts.screened(new, source) for new in batch]
         stored = await self._stored_before(source, place, scope, batch)
         near = await self._near_duplicates(source, place, batch, stored)
         now = self._parts.clock()

@@ -59,7 +59,7 @@ class PeopleService(Service):
     async def create_user(self, name: str) -> User:
         """Create a user. Only the owner account may do this. Raises InvalidInput or Conflict."""
         require_owner(self._person, "make accounts")
-        account_name(name)
+        self._context.screened("users.name", account_name(name))
         if await self._authorized.has_prefix(f"{name}/"):
             raise Conflict("user", name, "is the prefix of names of collections; rename those first")
         await self._owner_account()
@@ -99,7 +99,7 @@ class PeopleService(Service):
     async def create_group(self, name: str) -> Group:
         """Create a group. Only the owner account may do this. Raises InvalidInput or Conflict."""
         require_owner(self._person, "make groups")
-        account_name(name)
+        self._context.screened("groups.name", account_name(name))
         group = Group(GroupId(str(uuid4())), name, self._parts.clock())
         await self._parts.accounts.add_group(group)
         return group
@@ -155,7 +155,8 @@ class PeopleService(Service):
         require_scopes(self._person, chosen, "make a key for that")
         if expires is not None and (expires.tzinfo is None or expires <= self._parts.clock()):
             raise InvalidInput("expires", "must be an instant in the future, with a time zone")
-        key = Key(KeyId(""), holder, label_text(label), chosen, self._parts.clock(), expires, origin=origin)
+        text = self._context.screened("keys.label", label_text(label))
+        key = Key(KeyId(""), holder, text, chosen, self._parts.clock(), expires, origin=origin)
         return await self._new_key(key)
 
     async def list_keys(self, user: str | None = None) -> Sequence[Key]:

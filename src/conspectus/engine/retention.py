@@ -5,6 +5,7 @@ from collections.abc import Callable, Sequence
 from datetime import timedelta
 from functools import partial
 from itertools import groupby
+from urllib.parse import unquote
 
 from conspectus.access.policy import require_scope
 from conspectus.access.reader import SourceRef
@@ -133,6 +134,7 @@ class RetentionService(Service):
             await self._context.extract_entities(made.id)
         collection_id = await self._changeable(scope, collection)
         begins = rule_address(scope)
+        self._context.screened("retentions.begins", unquote(begins), collection_id, field="scope")
         name = stable_id("retention", collection_id, begins)
         await self._parts.memories.put_retention(
             StoredRetention(name, collection_id, begins, rule, self._person.id)

@@ -18,6 +18,7 @@ from conspectus.engine.context import STOPPED, EngineContext, Service
 from conspectus.engine.graph_access import connections
 from conspectus.errors import Conflict, InvalidInput, NotFound, ProviderError, require_range
 from conspectus.graph.expansion import GraphCandidates
+from conspectus.ingest.sensitive import stored_form
 from conspectus.memory.documents import as_of_filter
 from conspectus.model.access import AuditEntry, User
 from conspectus.model.filter import EVERYTHING, And, Filter, Not, document_row, matches, with_min_trust
@@ -294,7 +295,12 @@ class Searcher:
         channel = frozenset(source.id for source in sources if source is not None)
         if not channel:
             raise NotFound("channel", query_context.channel)
-        return RankingContext(profile, at, channel, query_context.thread)
+        thread = query_context.thread
+        for place in places:
+            thread = stored_form(
+                self._parts.settings.sensitive, "documents.thread", thread, place.collection.id
+            )
+        return RankingContext(profile, at, channel, thread)
 
     async def _embedder(self, space: EmbeddingSpace | None) -> Embedder | None:
         return None if space is None else await self._parts.embedder_for(space)
@@ -426,10 +432,10 @@ class SearchService(Service):
         place.require("manager", SEE_AS)
         whom = await self._other(user)
         asked = replace(asked, collection=place.collection.id)
+        here, now = place.collection.id, self._parts.clock()
+        text = self._context.screened("audit.query", asked.query, here)
         await self._parts.accounts.add_audit(
-            AuditEntry(
-                str(uuid4()), self._person.id, whom.id, place.collection.id, asked.query, self._parts.clock()
-            )
+            AuditEntry(str(uuid4()), self._person.id, whom.id, here, text, now)
         )
         own = self._explained(await self._searcher.search(asked), max_tokens)
         theirs = self._context.as_person(whom.person)
@@ -480,7 +486,8 @@ class SearchService(Service):
         given = [feedback_on(row, asked, user, used=row.chunk.id in used, now=now) for row in rows]
         for collection in dict.fromkeys(each.collection for each in given):
             space, vector = await self._query_vector(asked, collection)
-            mine = [each for each in given if each.collection == collection]
+            text = self._context.screened("feedback.query", asked, collection)
+            mine = [replace(row, query=text) for row in given if row.collection == collection]
             await self._parts.feedback.add(mine, space=space, vector=vector)
         return given
 

@@ -268,6 +268,12 @@ class SummaryPipeline(Service, checked=False):
         ready = checked(request, max_characters=settings.max_chat_characters)
         form = None if ready.schema is None else JsonSchemaOutput(ready.schema)
         place, source = await self._reader.source(ready.stream, ready.collection)
+        column, here = "standing_summaries.request", source.collection
+        ready = replace(
+            ready,
+            instructions=self._context.screened(column, ready.instructions, here, field="instructions"),
+            schema=self._context.screened(column, ready.schema, here, field="schema"),
+        )
         span = span_of(ready.range, clock_of(source))
         return ResolvedSummaryRequest(ready, source, place, span, form)
 

@@ -1,26 +1,30 @@
 """Secrets and personal data in what is written: found, and then refused, masked or tagged."""
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import replace
-from functools import cache
-from itertools import accumulate
+from functools import cache, partial
+from itertools import accumulate, chain
 from types import MappingProxyType
-from typing import Any, Final, Literal, NamedTuple, get_args
+from typing import Any, Final, Literal, NamedTuple, TypeAlias, TypeVar, cast, get_args
 
 from conspectus.deferred import dataclass
 from conspectus.errors import InvalidInput, optional
 from conspectus.model.ids import CollectionId
 from conspectus.model.records import NewDocument
 from conspectus.model.reports import CATEGORIES, SensitiveCategory
+from conspectus.model.text_columns import Screening, rule_of
 from conspectus.text.hashing import stable_id
 
+Screened = TypeVar("Screened")
 Action = Literal["off", "tag", "mask", "refuse"]
 ACTIONS: Final[tuple[Action, ...]] = get_args(Action)
 TAG: Final = "sensitive"
 """The metadata field that names the categories found in a document."""
 EXTRA: Final = "secrets"
 MAX_DEPTH: Final = 32
+ALIAS_DIGITS: Final = 6
+"""Digits of the hash in an alias: enough to tell 1,000 texts apart, too few to find a phone number."""
 _NAMES: Final = {
     "secrets": "secret",
     "cards": "card",
@@ -160,27 +164,61 @@ class Screen:
 
     def screened(self, new: NewDocument) -> NewDocument:
         """Return a document with masks and tags. Raises InvalidInput for a refused one, without its text."""
-        seen: set[str] = set()
-        text, moved = self._text("text", new.text, seen)
-        title, _ = self._text("title", new.title, seen)
-        author = None if new.author is None else self._text("author", new.author, seen)[0]
-        # A masked key could be that of another document: it is tagged instead.
-        masked = self._text("key", new.key or "", seen)[0] != (new.key or "")
-        seen.update(each.category for each in find_sensitive(new.key or "", self.actions) if masked)
-        metadata = self._value("metadata", new.metadata, seen, 0)
-        if seen:
+        tags: set[str] = set()
+        text, moved = self._text("text", new.text, tags)
+        self._refuse_name("key", new.key or "", "key")
+        tags.update(span.category for span in find_sensitive(new.key or "", self.actions))
+        metadata = self._value("metadata", new.metadata, tags)
+        author, title, role = (
+            self._value(field, getattr(new, field), tags) for field in ("author", "title", "role")
+        )
+        thread = self._value("thread", new.thread, tags, label=_alias)
+        if tags:
             known = metadata.get(TAG, ())
-            metadata |= {TAG: sorted(seen.union(known if isinstance(known, list | tuple) else ()))}
-        places = tuple(replace(each, start=moved(each.start)) for each in new.places)
-        spans = tuple((moved(start), moved(end)) for start, end in new.spans)
-        spans = tuple(each for each in spans if each[0] < each[1])
+            metadata |= {TAG: sorted(tags.union(known if isinstance(known, list | tuple) else ()))}
+        places = tuple(replace(place, start=moved(place.start)) for place in new.places)
+        spans = ((moved(start), moved(end)) for start, end in new.spans)
         return replace(
-            new, text=text, title=title, author=author, metadata=metadata, places=places, spans=spans
+            new,
+            text=text,
+            title=title,
+            author=author,
+            role=role,
+            thread=thread,
+            metadata=metadata,
+            places=places,
+            spans=tuple(span for span in spans if span[0] < span[1]),
         )
 
-    def masked(self, field: str, value: Any) -> Any:
-        """Return JSON with masks in its texts. Raises InvalidInput for what is refused."""
-        return self._value(field, value, set(), 0)
+    def column(self, column: str, value: Any, *, field: str = "") -> Any:
+        """Return what is stored in `table.column`, by the rules of the column; `field` names it in errors.
+
+        Raises InvalidInput for what is refused, and for a name that would have to be masked.
+        """
+        screening, field = rule_of(column).screening, field or column.partition(".")[2]
+        if screening in {"text", "alias"}:
+            return self._value(field, value, set(), label=_LABELS[screening])
+        for text in _strings_in(value):
+            self._refuse_name(field, text, screening)
+        return value
+
+    def as_stored(self, column: str, value: Any) -> Any:
+        """Return a text as the column has it, to look it up; nothing is refused."""
+        masks = {name: action for name, action in self.actions.items() if action == "mask"}
+        return Screen(masks)._value(column, value, set(), label=_LABELS[rule_of(column).screening])
+
+    def _refuse_name(self, field: str, text: str, screening: Screening) -> None:
+        """Raise InvalidInput for a name with what is refused, or would have to be masked."""
+        for span in find_sensitive(text, self.actions):
+            action = self.actions[span.category]
+            if action == "tag" or span.category in _ALLOWED.get((screening, action), ()):
+                continue
+            reason = "refused" if action == "refuse" else "masked"
+            raise InvalidInput(
+                field,
+                f"characters {span.start} to {span.end} are {reason} here ({span.name}), and a name cannot be"
+                " masked; remove them",
+            )
 
     def all(self, batch: Sequence[NewDocument]) -> list[NewDocument]:
         """Return documents with masks and tags. Raises InvalidInput with the place of a refused one."""
@@ -193,41 +231,83 @@ class Screen:
                 raise
         return done
 
-    def _text(self, field: str, text: str, seen: set[str]) -> tuple[str, Callable[[int], int]]:
+    def _text(
+        self, field: str, text: str, tags: set[str], label: "Label | None" = None
+    ) -> tuple[str, Callable[[int], int]]:
         """Return a text with masks, and where its characters went; note what is tagged."""
-        found = find_sensitive(text, self.actions)
-        for each in found:
-            if self.actions[each.category] == "refuse":
-                place = f"characters {each.start} to {each.end}"
-                raise InvalidInput(field, f"{place} are refused here ({each.name}); remove them")
-        seen.update(each.category for each in found if self.actions[each.category] == "tag")
-        masked = [each for each in found if self.actions[each.category] == "mask"]
-        return _masked(text, masked)
+        spans = find_sensitive(text, self.actions)
+        for span in spans:
+            if self.actions[span.category] == "refuse":
+                characters = f"characters {span.start} to {span.end}"
+                raise InvalidInput(field, f"{characters} are refused here ({span.name}); remove them")
+        tags.update(span.category for span in spans if self.actions[span.category] == "tag")
+        masks = [
+            (span, (label or _mask)(span, text)) for span in spans if self.actions[span.category] == "mask"
+        ]
+        return _with_masks(text, masks)
 
-    def _value(self, field: str, value: Any, seen: set[str], depth: int) -> Any:
-        """Return metadata with masks in its texts; deeper metadata than can be stored stay as they are."""
+    def _value(
+        self, field: str, value: Any, tags: set[str], *, label: "Label | None" = None, depth: int = 0
+    ) -> Any:
+        """Return JSON with masks in its texts; what is deeper than can be stored stays as it is."""
         if isinstance(value, str):
-            return self._text(field, value, seen)[0]
+            return self._text(field, value, tags, label)[0]
+        inner = partial(self._value, field, tags=tags, label=label, depth=depth + 1)
         if depth < MAX_DEPTH and isinstance(value, Mapping):
-            return {name: self._value(field, each, seen, depth + 1) for name, each in value.items()}
+            return {inner(name) if isinstance(name, str) else name: inner(value[name]) for name in value}
         if depth < MAX_DEPTH and isinstance(value, list | tuple):
-            return [self._value(field, each, seen, depth + 1) for each in value]
+            return [inner(element) for element in value]
         return value
 
 
-def _masked(text: str, found: Sequence[SensitiveSpan]) -> tuple[str, Callable[[int], int]]:
-    pieces, last = [], 0
-    for each in found:
-        pieces += [text[last : each.start], f"[{each.name}]"]
-        last = each.end
+Label: TypeAlias = Callable[[SensitiveSpan, str], str]
+"""Gives what stands in the place of a span of a text."""
 
-    def moved(place: int) -> int:
+
+def _mask(span: SensitiveSpan, text: str) -> str:
+    return f"[{span.name}]"
+
+
+def _alias(span: SensitiveSpan, text: str) -> str:
+    digits = stable_id("alias", text[span.start : span.end].casefold())[:ALIAS_DIGITS]
+    return f"[{span.name} {digits}]"
+
+
+_LABELS: Final[Mapping[str, Label]] = MappingProxyType({"text": _mask, "alias": _alias})
+_CONTACTS: Final = frozenset({"emails", "phones"})
+_ALLOWED: Final[Mapping[tuple[Screening, Action], Set[str]]] = MappingProxyType(
+    {
+        ("key", "mask"): frozenset(CATEGORIES) - {"secrets"},
+        ("account", "mask"): _CONTACTS,
+        ("account", "refuse"): _CONTACTS,
+    }
+)
+"""What names may contain although texts may not. Ids in keys may look like card numbers."""
+
+
+def _strings_in(value: Any) -> Iterator[str]:
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, Mapping):
+        yield from chain.from_iterable(map(_strings_in, chain(value, value.values())))
+    elif isinstance(value, list | tuple):
+        yield from chain.from_iterable(map(_strings_in, value))
+
+
+def _with_masks(text: str, masks: Sequence[tuple[SensitiveSpan, str]]) -> tuple[str, Callable[[int], int]]:
+    """Return a text with masks, and a function from old positions to new ones."""
+    pieces, last = [], 0
+    for span, mask in masks:
+        pieces += [text[last : span.start], mask]
+        last = span.end
+
+    def moved(position: int) -> int:
         shift = 0
-        for each in found:
-            if place < each.end:
-                return min(place, each.start) + shift
-            shift += len(f"[{each.name}]") - (each.end - each.start)
-        return place + shift
+        for span, mask in masks:
+            if position < span.end:
+                return min(position, span.start) + shift
+            shift += len(mask) - (span.end - span.start)
+        return position + shift
 
     return "".join([*pieces, text[last:]]), moved
 
@@ -261,3 +341,20 @@ def screen_of(setting: str, collection: CollectionId) -> Screen | None:
     known = screens(setting)
     found = known.get(collection, known[""])
     return found if found.actions else None
+
+
+def screened(
+    setting: str, column: str, value: Screened, collection: CollectionId | None, *, field: str = ""
+) -> Screened:
+    """Return what is stored in `table.column` of a collection; None: by the general rules.
+
+    Raises InvalidInput for what is refused.
+    """
+    screen = screen_of(setting, collection or CollectionId(""))
+    return value if screen is None else cast(Screened, screen.column(column, value, field=field))
+
+
+def stored_form(setting: str, column: str, value: Screened, collection: CollectionId) -> Screened:
+    """Return a text as `table.column` of a collection has it, to look it up. Nothing is refused."""
+    screen = screen_of(setting, collection)
+    return value if screen is None else cast(Screened, screen.as_stored(column, value))

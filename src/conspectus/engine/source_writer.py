@@ -1,0 +1,172 @@
+"""Creation of collections and sources, and the sources that a user may write to."""
+
+from collections.abc import Mapping
+from typing import Any, Final, TypeVar
+from urllib.parse import unquote
+
+from conspectus.access.policy import require_embedder, require_scope
+from conspectus.access.reader import AuthorizedReader, SourceRef
+from conspectus.engine.components import EngineComponents
+from conspectus.errors import Conflict, InvalidInput, NotFound
+from conspectus.ingest.prepare import named, refuse_attacks, storable, strings_in
+from conspectus.ingest.sensitive import screened
+from conspectus.model.access import Person
+from conspectus.model.ids import LOCAL, CollectionId, SourceId, is_stable_id, is_uuid
+from conspectus.model.query import EVERYWHERE
+from conspectus.model.records import SOURCE_KINDS, Collection, Metadata, Source, SourceKind
+from conspectus.text.hashing import stable_id
+
+T = TypeVar("T")
+KNOWN_BY = ("wiki", "space")
+"""Metadata by which a connection identifies the sources that it writes to."""
+
+OF_ACCOUNTS: Final = frozenset[SourceKind]({"memory", "graph"})
+"""Kinds of sources whose names may contain the name of an account."""
+NO_ID: Final = "has the form of an id; choose another name"
+
+
+class SourceWriter:
+    """Creates collections and sources, and finds those that the user may write to."""
+
+    def __init__(self, parts: EngineComponents, person: Person, authorized: AuthorizedReader) -> None:
+        self._parts = parts
+        self._person = person
+        self._authorized = authorized
+
+    async def collection(
+        self, name: str, *, words_only: bool = False, language: str | None = None
+    ) -> Collection:
+        """Return the collection of that name; create it with the embedder of the settings if it is new.
+
+        Raises NotFound for an unknown name that has the form of an id, which cannot be a name.
+        """
+        found = await self._authorized.find(name)
+        if found is not None:
+            return found.redacted
+        if is_uuid(name):
+            raise NotFound("collection", name)
+        embedder = "none" if words_only else None
+        return await self.make_collection(name, embedder=embedder, language=language, description="")
+
+    async def writable(
+        self, source: str, collection: str, kind: SourceKind = "manual"
+    ) -> tuple[Source, SourceRef]:
+        """Return a source to write to. It is created if the user may do so."""
+        found, place = await self.source(source, collection, None, kind)
+        require_scope(self._person, "write", "write")
+        place.require("editor", "add documents", source=found.id)
+        return found, place
+
+    async def source(
+        self, name: str, collection: str, metadata: Mapping[str, Any] | None, kind: SourceKind
+    ) -> tuple[Source, SourceRef]:
+        """Return the source of that name with its collection. Both are created if they are new."""
+        if kind not in SOURCE_KINDS:
+            raise InvalidInput("kind", f"must be one of {', '.join(SOURCE_KINDS)}")
+        place, found = await self._authorized.find_with_source(collection, name)
+        if place is None:
+            collection_id = await self.collection(collection)
+            place = await self._authorized.place(collection_id.id)
+            found = await self._authorized.source(place, name)
+        if found is not None and metadata is None:
+            return found, place
+        return await self._put_source(place, found, name, metadata=metadata or {}, kind=kind), place
+
+    async def _put_source(
+        self,
+        place: SourceRef,
+        found: Source | None,
+        name: str,
+        *,
+        metadata: Mapping[str, Any],
+        kind: SourceKind,
+    ) -> Source:
+        """Create a source, or update the metadata of an existing one."""
+        require_scope(self._person, "write", "write")
+        stored = self._screened("sources.metadata", self.storable(metadata), place.collection.id)
+        refuse_attacks(self._person.origin, "source", unquote(name), *strings_in(stored))
+        if found is not None and found.metadata == stored:
+            return found
+        if found is not None:
+            place.require("manager", "change a source", source=found.id)
+            require_same_connection(place, found, stored)
+            return await self._parts.records.change_source(found.id, metadata=stored)
+        if is_stable_id(name):
+            raise NotFound("source", name)
+        place.require("manager", "make a source")
+        collection_id = place.collection.id
+        column = "users.name" if kind in OF_ACCOUNTS else "sources.name"
+        self._screened(column, unquote(name), collection_id, field="source")
+        source_id = stable_id("source", collection_id, name)
+        if await self._authorized.source(place, source_id) is not None:
+            source_id = stable_id("source", collection_id, name, self._parts.clock().isoformat())
+        return await self._parts.records.put_source(
+            Source(SourceId(source_id), collection_id, named("source", name), stored, kind)
+        )
+
+    async def make_collection(
+        self, name: str, *, embedder: str | None, language: str | None, description: str
+    ) -> Collection:
+        """Create a collection. Raises InvalidInput, Conflict or PermissionDenied."""
+        require_scope(self._person, "write", "write")
+        refuse_attacks(self._person.origin, "collection", name, description)
+        usual = self._parts.settings.embedder
+        require_embedder(self._person, embedder or usual, usual)
+        made = await self._parts.load_embedder(embedder or usual)
+        chosen = self._parts.settings.default_language if language is None else language
+        whole = self._authorized.qualified_name(named("collection", name))
+        now, plain = self._parts.clock(), stable_id("collection", whole)
+        # A collection that was renamed may have the id that follows from the name.
+        taken = await self._authorized.exists(plain)
+        collection_id = CollectionId(stable_id("collection", whole, now.isoformat()) if taken else plain)
+        self._screened("collections.name", name, collection_id, field="collection")
+        new = Collection(
+            id=collection_id,
+            name=await self.free_name(whole),
+            space=made.space if made else None,
+            language=None if chosen == "none" else chosen,
+            created=now,
+            owner=self._person.id,
+            description=self._screened("collections.description", description, collection_id),
+        )
+        return await self._parts.records.create_collection(new)
+
+    async def free_name(self, name: str, renamed: Collection | None = None) -> str:
+        """Return a collection's full name, unless it is reserved. Raises InvalidInput or Conflict."""
+        if name == EVERYWHERE:
+            raise InvalidInput("collection", f"{name!r} is reserved for all collections")
+        if is_uuid(name):
+            raise InvalidInput("collection", NO_ID)
+        whole = named("collection", name)
+        if renamed is not None and renamed.owner != LOCAL:
+            prefix = renamed.name.partition("/")[0]
+            whole = whole if whole.startswith(f"{prefix}/") else f"{prefix}/{whole}"
+        elif self._person.owner:
+            await self._not_anothers(whole)
+        return whole
+
+    async def _not_anothers(self, name: str) -> None:
+        """Check that a name of the owner account's collections is not the prefix or id of another's."""
+        prefix, slash, _ = name.partition("/")
+        user = await self._parts.accounts.user(prefix) if slash else None
+        if user is not None and user.name == prefix and not user.owner:
+            raise Conflict(
+                "collection", name, "begins with the name of another account; only that account can create it"
+            )
+        found = await self._authorized.find(name)
+        if found is not None and found.collection.id == name:
+            raise Conflict("collection", name, "is the id of another collection; choose another name")
+
+    def _screened(self, column: str, value: T, collection: CollectionId, *, field: str = "") -> T:
+        return screened(self._parts.settings.sensitive, column, value, collection, field=field)
+
+    def storable(self, metadata: Mapping[str, Any]) -> Metadata:
+        """Return storable metadata. Raises InvalidInput or TooLarge."""
+        return storable(metadata, self._parts.settings)
+
+
+def require_same_connection(place: SourceRef, source: Source, new: Metadata | None) -> None:
+    """Raise PermissionDenied if a source manager would change metadata that a connection uses."""
+    changed = new is not None and any(new.get(key) != source.metadata.get(key) for key in KNOWN_BY)
+    if changed:
+        place.require("manager", "change metadata that a connection uses")

@@ -1,0 +1,196 @@
+"""Rules for every text column of the tables: secrets and personal data, purge, export and trust."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from types import MappingProxyType
+from typing import Final, Literal
+
+from conspectus.deferred import dataclass
+
+Screening = Literal["text", "alias", "name", "key", "account", "derived", "program", "exempt"]
+"""How `CONSPECTUS_SENSITIVE` treats a column.
+
+- text: refused, masked or tagged
+- alias: as a text, but a mask ends with digits of a hash, so that different texts stay different
+- name: refused also where masks are set, because a masked name could be that of another row
+- key: as a name, but where masks are set, only secrets are refused, and the rest is tagged
+- account: as a name, but email addresses and phone numbers are allowed
+- derived: made from columns that were screened
+- program: an id, a hash or a word of the program, where nobody writes text
+- exempt: the reason says why
+"""
+Purging = Literal["row", "erased", "stays"]
+"""A purge deletes a text with its row, erases it from a row that stays, or leaves it for the reason named."""
+Exporting = Literal["memories", "graph", "backup", "never"]
+"""The export that contains a column, beside backups and moves, which contain all but `never`."""
+Trusting = Literal["level", "checked", "people"]
+"""Who vouches for a text: the level of its row or document; a check that refuses attack patterns of programs;
+or nobody, because it is shown to people alone and reaches no prompt."""
+
+
+@dataclass(frozen=True, slots=True)
+class TextColumn:
+    """The rules of a text column. `reason` is required for what is exempt, stays or is never exported."""
+
+    screening: Screening
+    purging: Purging = "row"
+    exporting: Exporting = "backup"
+    trusting: Trusting = "people"
+    reason: str = ""
+
+
+PROGRAM: Final = TextColumn("program")
+DOCUMENT: Final = TextColumn("text", exporting="memories", trusting="level")
+GRAPH: Final = TextColumn("text", exporting="graph", trusting="checked")
+NODE: Final = replace(GRAPH, screening="alias")
+DERIVED: Final = TextColumn("derived", exporting="never", reason="made again from the documents")
+SETTING: Final = TextColumn(
+    "name", "stays", trusting="checked", reason="a name that people gave; deleted with what it names"
+)
+ACCOUNT: Final = TextColumn("account", "stays", reason="the name of an account; deleted with the account")
+FAULT: Final = TextColumn("exempt", reason="the program's words about a failure")
+
+_PROGRAM_COLUMNS: Final[Mapping[str, str]] = {
+    "alert_events": "alert document source delivery",
+    "alerts": "id owner collection streams",
+    "allowances": "name",
+    "audit": "id actor viewed_as collection action",
+    "changes": "collection operation space",
+    "chat_answers": "stream person documents",
+    "chat_frames": "stream",
+    "collections": "id model version language owner",
+    "connections": "id collection owner connector state",
+    "counters": "name collection",
+    "deleted_memories": "document source",
+    "documents": "id collection source kind content_hash fingerprint parent syntax status origin trust"
+    " embedded_in",
+    "embedding_requests": "kind status model error user_id",
+    "feedback": "id collection user space",
+    "grants": "id collection source user group role",
+    "graph_edges": "graph id",
+    "graph_events": "graph kind",
+    "graph_evidence": "document",
+    "graph_names": "graph",
+    "graph_nodes": "graph",
+    "graph_terms": "graph",
+    "groups": "id",
+    "job_files": "job",
+    "job_secrets": "job",
+    "jobs": "id kind owner collection source state code",
+    "keys": "id user hash scopes origin",
+    "leases": "name holder",
+    "members": "group user",
+    "mentions": "type collection source",
+    "purges": "id collection",
+    "replays": "person key fingerprint",
+    "retentions": "id collection owner",
+    "sources": "id collection kind",
+    "standing_summaries": "source owner",
+    "summaries": "id source recipe",
+    "summary_borders": "source recipe first_id last_id",
+    "summary_captions": "summary",
+    "summary_parts": "summary part",
+    "users": "id",
+    "vectors": "space",
+}
+
+
+def _program_columns() -> Iterator[tuple[str, TextColumn]]:
+    for table, names in _PROGRAM_COLUMNS.items():
+        for name in names.split():
+            yield f"{table}.{name}", PROGRAM
+
+
+TEXT_COLUMNS: Final[Mapping[str, TextColumn]] = MappingProxyType(
+    {
+        **dict(_program_columns()),
+        "alert_events.error": FAULT,
+        "alert_events.reason": replace(DERIVED, reason="made from the query and the caption"),
+        "alerts.filter": TextColumn("key", "stays", reason="a saved query; deleted with the alert"),
+        "alerts.name": SETTING,
+        "alerts.query": TextColumn("text", "stays", reason="a saved query; deleted with the alert"),
+        "alerts.webhook": TextColumn("account", "stays", reason="an address; deleted with the alert"),
+        "audit.query": TextColumn("text", "erased"),
+        "chat_frames.frame": TextColumn(
+            "exempt", "erased", "never", "level", "an answer on its way to its user; deleted when it is read"
+        ),
+        "chunks.heading": replace(DERIVED, trusting="level"),
+        "chunks.content_hash": PROGRAM,
+        "chunks.text": TextColumn("derived", exporting="memories", trusting="level"),
+        "collections.description": replace(SETTING, screening="text"),
+        "collections.name": SETTING,
+        "connections.cursor": replace(
+            FAULT, purging="stays", reason="the position of a sync, as its system gave it"
+        ),
+        "connections.error": replace(FAULT, purging="erased"),
+        "connections.name": SETTING,
+        "connections.options": replace(
+            SETTING, screening="account", reason="addresses that a sync needs; deleted with the connection"
+        ),
+        "documents.author": DOCUMENT,
+        "documents.error": FAULT,
+        "documents.key": replace(DOCUMENT, screening="key"),
+        "documents.metadata": DOCUMENT,
+        "documents.role": DOCUMENT,
+        "documents.thread": replace(DOCUMENT, screening="alias"),
+        "documents.title": DOCUMENT,
+        "feedback.query": TextColumn("text"),
+        "feedback.vector": DERIVED,
+        "graph_edges.properties": GRAPH,
+        "graph_edges.source_id": NODE,
+        "graph_edges.target_id": NODE,
+        "graph_edges.type": GRAPH,
+        "graph_events.after": replace(GRAPH, screening="derived"),
+        "graph_events.before": replace(GRAPH, screening="derived"),
+        "graph_events.by": replace(ACCOUNT, reason="who merged nodes"),
+        "graph_events.reason": replace(GRAPH, exporting="backup"),
+        "graph_names.key": DERIVED,
+        "graph_nodes.aliases": GRAPH,
+        "graph_nodes.id": NODE,
+        "graph_nodes.merged": replace(GRAPH, screening="derived"),
+        "graph_nodes.name": GRAPH,
+        "graph_nodes.properties": GRAPH,
+        "graph_nodes.type": GRAPH,
+        "graph_terms.term": DERIVED,
+        "groups.name": ACCOUNT,
+        "job_files.data": TextColumn(
+            "exempt", "row", "never", reason="uploads until they are read; deleted when the job ends"
+        ),
+        "job_secrets.secret": TextColumn(
+            "exempt", "row", "never", reason="headers of a request; deleted when the job ends"
+        ),
+        "jobs.arguments": TextColumn("key", "erased"),
+        "jobs.error": replace(FAULT, purging="erased"),
+        "jobs.result": replace(FAULT, purging="erased", reason="counts, and the names of files that failed"),
+        "jobs.title": TextColumn("text", "erased"),
+        "keys.label": TextColumn("text", "stays", reason="deleted with the account"),
+        "mentions.key": DERIVED,
+        "mentions.surface": DERIVED,
+        "replays.answer": TextColumn(
+            "exempt", "erased", "never", "level", "an answer that is kept for a repeated request"
+        ),
+        "retentions.begins": replace(ACCOUNT, reason="the user a rule is for; deleted with the rule"),
+        "sources.metadata": TextColumn("text", trusting="checked"),
+        "sources.name": replace(
+            SETTING, reason="a name that people gave; that of memories is purged with the last of them"
+        ),
+        "standing_summaries.request": TextColumn("text"),
+        "summaries.text": TextColumn(
+            "derived", exporting="never", trusting="level", reason="made again from the captions"
+        ),
+        "users.name": ACCOUNT,
+        "vectors.vector": DERIVED,
+    }
+)
+"""The rules of each column, by `table.column`."""
+
+
+def rule_of(column: str) -> TextColumn:
+    """Return the rules of `table.column`. Raises KeyError for a column that has none."""
+    return TEXT_COLUMNS[column]
+
+
+def erased_columns(table: str) -> tuple[str, ...]:
+    """Return the columns of a table that a purge erases, though their row stays."""
+    names = (name.split(".") for name, rule in TEXT_COLUMNS.items() if rule.purging == "erased")
+    return tuple(column for owner, column in names if owner == table)
