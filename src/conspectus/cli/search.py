@@ -16,7 +16,15 @@ from conspectus.deferred import dataclass
 from conspectus.errors import InvalidInput
 from conspectus.model.ids import is_uuid
 from conspectus.model.query import EVERYWHERE, Budget
-from conspectus.model.results import ContextWindow, Feedback, Hit, QueryTerms, Retrieval, WindowPart
+from conspectus.model.results import (
+    ContextWindow,
+    Feedback,
+    Hit,
+    QueryTerms,
+    Retrieval,
+    TraceEntry,
+    WindowPart,
+)
 
 if TYPE_CHECKING:
     from conspectus.window.cost_estimate import Focus
@@ -268,10 +276,17 @@ def trace_table(window: ContextWindow, limit: int) -> RenderableType:
             f"{entry.score:.3f}",
             cell(" ".join(f"{name} {value:+.3f}" for name, value in entry.parts.items())),
             cell(entry.title or entry.document, limit=60),
-            cell(entry.reason + (f"; fits from {entry.fits_from} on" if entry.fits_from else "")),
+            cell(entry.reason + _fitting(entry)),
         )
     used = f"{window.tokens} of {window.max_tokens} tokens ({window.tokenizer})"
     return Group(table, Text(used), Text(budget_sum(window.parts)))
+
+
+def _fitting(entry: TraceEntry) -> str:
+    """Return which budget holds the candidate, as far as that is known."""
+    if entry.fits_from is not None:
+        return f"; fits from {entry.fits_from} on"
+    return "" if entry.fits_above is None else f"; fits only above {entry.fits_above}"
 
 
 def budget_sum(parts: Sequence[WindowPart]) -> str:

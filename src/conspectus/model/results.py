@@ -140,9 +140,10 @@ class TraceEntry:
 
     `tokens` is about what it adds to the window: 0 if it is not included, or replaces a mark of omitted
     messages of the same size. `fits_from`, set by `explain` on request, is a larger `max_tokens` with which
-    the whole candidate is in the window, while with one token less it is not. It is found by doubling steps
-    and bisection: what is in a window of some size need not be in every larger one, nor in none between.
-    `origin` and `trust` are those of the document.
+    the whole candidate is in the window, while with one token less it is not. It is found by trying: what is
+    in a window of some size need not be in every larger one, nor in none between. If the time for that is
+    over, or the largest window does not hold it, `fits_above` is a `max_tokens` with which it is not whole,
+    and larger ones were not tried. `origin` and `trust` are those of the document.
     """
 
     rank: int
@@ -160,6 +161,7 @@ class TraceEntry:
     start: int = 0
     end: int = 0
     fits_from: int | None = None
+    fits_above: int | None = None
     origin: Origin = "user"
     trust: Trust = "trusted"
 

@@ -21,10 +21,13 @@ from conspectus.model.results import (
     WindowPart,
 )
 from conspectus.text.clean import clean
+from conspectus.window.checkpoints import Checkpoint, proceed
 from conspectus.window.cost_estimate import Estimator, Focus
-from conspectus.window.counting import BORDER, DIVISIBLE, RenderingCounter
-from conspectus.window.packer import Beginning, Made, Packed, Packing, Refusal, WindowPlan, fits_from
-from conspectus.window.passages import Layout, Threads
+from conspectus.window.counting import BORDER, DIVISIBLE, RenderingCounter, counting_in_parts
+from conspectus.window.duplicates import Refusal
+from conspectus.window.fitting import BudgetSearch, FittingTime
+from conspectus.window.packer import Beginning, Made, Packed, Packing
+from conspectus.window.passages import Layout, Threads, WindowPassage
 from conspectus.window.render import Renderer
 from conspectus.window.stable import Previous, after
 
@@ -46,14 +49,17 @@ class WindowOptions:
     `labels` are names of streams by source id, shown for captions and events without a title; `zones` are
     time zones of streams by source id (default: UTC). With `parts`, the window is counted once more for the
     parts of the whole budget. `fits_from` is the number of candidates, of those left out or cut, for which a
-    budget is found that holds them, best first; with `document`, only its candidates count. The window begins
-    with those passages of the `previous` one that may be shown.
+    budget of up to `max_fitting_tokens` is looked for that holds them, best first, until `is_over`; with
+    `document`, only its candidates count. The window begins with those passages of the `previous` one that
+    may be shown.
     """
 
     labels: Mapping[str, str] = field(default_factory=dict)
     zones: Mapping[str, tzinfo] = field(default_factory=dict)
     parts: bool = False
     fits_from: int = 0
+    max_fitting_tokens: int = 1_000_000
+    is_over: Callable[[], bool] = bool
     document: str | None = None
     previous: Previous | None = None
 
@@ -64,8 +70,9 @@ def build_window(
     renderer: Renderer,
     count: Callable[[str], int],
     options: WindowOptions | None = None,
+    checkpoint: Checkpoint = proceed,
 ) -> ContextWindow:
-    """Build a context window: pack, arrange, render, cite and trace. Deterministic.
+    """Build a context window: pack, arrange, render, cite and trace. Deterministic, unless time ends it.
 
     Args:
         retrieval: the hits, ranked by score; ties by the order of storing and position. Marks state how many
@@ -73,18 +80,21 @@ def build_window(
         budget: the window may use the tokens left after `system`, `query` and `reserved_tokens`.
         renderer: from `renderer_by_name`.
         count: counts tokens with `budget.tokenizer`.
+        checkpoint: is called every few milliseconds, and raises an error to end the work.
 
     Raises:
         InvalidInput: a number of the budget is negative.
     """
     options = options or WindowOptions()
+    time = FittingTime(checkpoint, options.is_over)
+    count = counting_in_parts(count, budget.tokenizer, time)
     allowed = _allowed(budget, count)
     form = renderer.within(allowed)
     hits = sorted(retrieval.hits, key=_rank)
 
     @cache
     def packing(form: Renderer) -> Packing:
-        return _packing(retrieval, form, RenderingCounter(form, count, budget.tokenizer), options)
+        return _packing(retrieval, RenderingCounter(form, count, budget.tokenizer), options, time)
 
     @cache
     def pack(form: Renderer) -> Callable[[int], Packed]:
@@ -101,46 +111,47 @@ def build_window(
     if options.parts:
         window = replace(window, parts=parts_of(made.packed, budget, form, count))
     if options.fits_from:
+        time.is_fitting = True
         beside = _surrounding_tokens(budget, count)
-        window = replace(window, trace=_fitted(window, packed_in, beside, options))
+        search = BudgetSearch(packed_in, allowed, options.max_fitting_tokens - beside)
+        window = replace(window, trace=_with_budgets(window, search, beside, options))
     return window
 
 
 def _packing(
-    retrieval: Retrieval, renderer: Renderer, exact: RenderingCounter, options: WindowOptions
+    retrieval: Retrieval, exact: RenderingCounter, options: WindowOptions, checkpoint: Checkpoint
 ) -> Packing:
     """How the hits are packed."""
     threads = Threads(retrieval.threads, options.labels, options.zones)
     estimator = partial(
         Estimator,
-        renderer=renderer,
+        renderer=exact.renderer,
         exact=exact,
         threads=threads,
         focus=Focus(retrieval.terms, retrieval.nearest),
     )
-    return Packing(renderer, exact, estimator, threads)
+    return Packing(exact.renderer, exact, estimator, threads, checkpoint)
 
 
-def _fitted(
-    window: ContextWindow, packed_in: Callable[[int], Packed], beside: int, options: WindowOptions
+def _with_budgets(
+    window: ContextWindow, search: BudgetSearch, beside: int, options: WindowOptions
 ) -> tuple[TraceEntry, ...]:
     """The trace with budgets that hold the first of the candidates that were left out or cut."""
     missing = [
-        each
-        for each in window.trace
-        if each.status in {"over_budget", "truncated"} and options.document in {None, each.document}
+        entry.rank
+        for entry in window.trace
+        if entry.status in {"over_budget", "truncated"} and options.document in {None, entry.document}
     ]
+    budgets = search.budgets(rank - 1 for rank in missing[: options.fits_from])
 
-    @cache
-    def plan(tokens: int) -> WindowPlan:
-        return packed_in(tokens).plan
+    def with_budget(entry: TraceEntry) -> TraceEntry:
+        budget = budgets.get(entry.rank - 1)
+        if budget is None:
+            return entry
+        tokens, above = (None if part is None else part + beside for part in (budget.tokens, budget.above))
+        return replace(entry, fits_from=tokens, fits_above=above)
 
-    found: dict[int, int] = {}
-    for each in missing[: options.fits_from]:
-        tokens = fits_from(each.rank - 1, window.max_tokens, plan)
-        if tokens is not None:
-            found[each.rank] = tokens + beside
-    return tuple(replace(each, fits_from=found.get(each.rank)) for each in window.trace)
+    return tuple(map(with_budget, window.trace))
 
 
 def _window(retrieval: Retrieval, budget: Budget, made: Made, allowed: int) -> ContextWindow:
@@ -181,6 +192,7 @@ def _rank(hit: Hit) -> tuple[float, int, str, int, int]:
 
 
 ARROW = " → "
+MAX_COUNTED_AGAIN = 100_000
 
 
 def citations(layout: Layout) -> tuple[Citation, ...]:
@@ -338,13 +350,26 @@ def _inside(
 
 
 def _reached(text: str, ends: list[int], count: Callable[[str], int], divisible: bool) -> Iterator[int]:
-    """The tokens of the text up to each end; nothing before a border is counted twice."""
+    """The tokens of the text up to each end; nothing before a border is counted twice.
+
+    Without borders, nothing is counted again that is MAX_COUNTED_AGAIN characters before an end.
+    """
     before, border = 0, 0
     for end in ends:
         reached = before + count(text[border:end])
         yield reached
-        if divisible and BORDER.match(text, end):
+        is_border = divisible and BORDER.match(text, end)
+        if is_border or end - border > MAX_COUNTED_AGAIN:
             before, border = reached, end
+
+
+def _begins(group: Sequence[WindowPassage], renderer: Renderer) -> Iterator[int]:
+    """The characters of a rendered group before each passage, and of all; each depends on the one before."""
+    length = len(renderer.group(group[:1]))
+    yield from (0, length)
+    for before, passage in pairwise(group):
+        length += len(renderer.group([before, passage])) - len(renderer.group([before]))
+        yield length
 
 
 def _pieces(layout: Layout, renderer: Renderer, length: int) -> Iterator[Piece]:
@@ -353,7 +378,7 @@ def _pieces(layout: Layout, renderer: Renderer, length: int) -> Iterator[Piece]:
     at = len(renderer.before)
     for group in layout:
         cuts.append(("frame", None, at))
-        begins = [0, *(len(renderer.group(group[:end])) for end in range(1, len(group) + 1))]
+        begins = list(_begins(group, renderer))
         whole = renderer.group(group)
         for passage, (first, last) in zip(group, pairwise(begins), strict=True):
             shown = renderer.shown(passage)

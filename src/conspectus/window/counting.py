@@ -2,10 +2,11 @@
 
 import re
 from collections.abc import Callable, Sequence
-from typing import Final
+from typing import Final, TypeAlias
 
 from conspectus.deferred import dataclass
 from conspectus.model.records import Chunk
+from conspectus.window.checkpoints import Checkpoint
 from conspectus.window.render import Rendered, Renderer
 
 CHUNKS_COUNTED_WITH: Final = "o200k_base"
@@ -18,6 +19,26 @@ BORDER: Final = re.compile(
 """Positions where these encodings always start a token: none of their patterns matches across them."""
 _LAST_BORDER: Final = re.compile(f"(?s:.*)(?:{BORDER.pattern})")
 _TAIL: Final = 40
+LONG: Final = 20_000
+"""Characters that are counted without a checkpoint, if there is a border after them."""
+Count: TypeAlias = Callable[[str], int]
+
+
+def counting_in_parts(count: Count, tokenizer: str, checkpoint: Checkpoint) -> Count:
+    """Return the same counter with a checkpoint before each call, and between the parts of a long text."""
+
+    def tokens(text: str) -> int:
+        checkpoint()
+        if len(text) <= LONG or tokenizer not in DIVISIBLE:
+            return count(text)
+        total, start = 0, 0
+        while border := BORDER.search(text, start + LONG):
+            total += count(text[start : border.start()])
+            start = border.start()
+            checkpoint()
+        return total + count(text[start:])
+
+    return tokens
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,8 +56,8 @@ class RenderingCounter:
     the whole rendering is counted.
     """
 
-    def __init__(self, renderer: Renderer, count: Callable[[str], int], tokenizer: str) -> None:
-        self._renderer = renderer
+    def __init__(self, renderer: Renderer, count: Count, tokenizer: str) -> None:
+        self.renderer = renderer
         self.count = count
         self.divisible = tokenizer in DIVISIBLE and renderer.between.endswith("\n")
         self.counted = tokenizer == CHUNKS_COUNTED_WITH
@@ -46,8 +67,8 @@ class RenderingCounter:
         """Return the tokens of the rendered groups."""
         if not self.divisible or not groups:
             return rendered.tokens(self.count)
-        ends = (*[self._renderer.between] * (len(groups) - 1), self._renderer.after)
-        text = self.count(self._renderer.before) + sum(map(self._part, groups, ends))
+        ends = (*[self.renderer.between] * (len(groups) - 1), self.renderer.after)
+        text = self.count(self.renderer.before) + sum(map(self._part, groups, ends))
         return rendered.tokens(lambda part: text if part == rendered.text else self.count(part))
 
     def _part(self, group: Part, end: str) -> int:

@@ -1,95 +1,31 @@
 """Select the chunks that fit into the budget: plan with estimates, render, count and plan again."""
 
 from bisect import bisect_left
-from collections import defaultdict
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import field
-from functools import cached_property
 
 from conspectus.deferred import dataclass
 from conspectus.model.results import CachePlan, Hit
 from conspectus.text.hashing import content_hash
+from conspectus.window.checkpoints import Checkpoint, proceed
 from conspectus.window.cost_estimate import MIN_TEXT, Estimator
 from conspectus.window.counting import Part, RenderingCounter
+from conspectus.window.duplicates import Candidate, Refusal, SeenTexts
 from conspectus.window.passages import (
     Gaps,
     Layout,
     SelectedChunk,
     Threads,
     WindowPassage,
-    group_key,
     grouped,
     in_reading_order,
-    is_streamed,
     joined,
-    stretch,
     worth,
 )
 from conspectus.window.render import Rendered, Renderer
 
 WORTH_FILLING = 24
-FIRST_STEP = 16
-"""Tokens by which a budget is made larger at first to find one that holds a candidate."""
 _MAX_CUTS_TRIED = 16
-
-
-@dataclass(slots=True)
-class Refusal:
-    """The reason why a candidate is not in the window.
-
-    It is blank, has the same text as rank `same_as`, or a `share` of its text is that of the document of rank
-    `near`; it was `swapped` for other candidates, is not `needed` beside the previous window, or needs more
-    tokens than were left.
-    """
-
-    same_as: int | None = None
-    near: int | None = None
-    share: float = 0.0
-    blank: bool = False
-    swapped: bool = False
-    needed: bool = True
-    needs: int = 0
-    left: int = 0
-
-    @property
-    def for_want_of_room(self) -> bool:
-        """Whether a larger budget would include the candidate."""
-        return self.same_as is None and self.near is None and not self.blank
-
-
-class Candidate:
-    """A hit by rank, with cached values that every plan uses."""
-
-    def __init__(self, rank: int, hit: Hit) -> None:
-        document = hit.document
-        self.rank = rank
-        self.hit = hit
-        self.blank = not hit.chunk.text.strip()
-        self.voice = _voice(hit)
-        self.same = (hit.chunk.content_hash, self.voice)
-        day = document.occurred.start.date() if document.occurred else None
-        self.line = (group_key(document), document.title, day)
-
-    @cached_property
-    def words(self) -> Sequence[str]:
-        """The words of its text, in order."""
-        return self.hit.chunk.text.split()
-
-    @cached_property
-    def runs(self) -> Sequence[tuple[str, ...]]:
-        """The runs of four words in its text."""
-        words = self.words
-        return list(zip(words, words[1:], words[2:], words[3:], strict=False))
-
-    @cached_property
-    def distinct_runs(self) -> frozenset[tuple[str, ...]]:
-        """The same runs, each once; comparing two such sets computes no hash again."""
-        return frozenset(self.runs)
-
-    @cached_property
-    def spaced(self) -> str:
-        """The words of its text, joined by single spaces."""
-        return f" {' '.join(self.words)} "
 
 
 @dataclass(slots=True)
@@ -145,12 +81,15 @@ class Planner:
         self._beside: set[tuple[object, ...]] = set()
         self._shown = SeenTexts()
 
-    def plan(self, candidates: Sequence[Candidate], swap: Swap | None = None) -> WindowPlan:
+    def plan(
+        self, candidates: Sequence[Candidate], swap: Swap | None = None, checkpoint: Checkpoint = proceed
+    ) -> WindowPlan:
         """Select each hit that fits, then truncate one of the others to the tokens left."""
-        others = sorted(candidates[1:], key=lambda each: -worth(each.hit, self._room))
+        others = sorted(candidates[1:], key=lambda candidate: -worth(candidate.hit, self._room))
         reserved = self._reserve(candidates[0])
         self._room -= reserved
         for candidate in [candidates[0], *others]:
+            checkpoint()
             rank = candidate.rank
             if rank == 0 and reserved:
                 self._plan.refused[rank] = Refusal(needs=self._price(candidate), left=self._room + reserved)
@@ -332,6 +271,7 @@ class Packing:
     count: RenderingCounter
     estimator: Callable[[Hit], Estimator]
     threads: Threads
+    checkpoint: Checkpoint = proceed
 
     def pack(self, hits: Sequence[Hit], beginning: Beginning) -> Callable[[int], Packed]:
         """Return a function that packs the best hits into so many tokens of rendered text, at most.
@@ -344,8 +284,8 @@ class Packing:
         if not hits:
             return lambda _: _nothing(hits, beginning, self.renderer)
         candidates = [Candidate(rank, hit) for rank, hit in enumerate(hits)]
-        how = self.renderer, self.count, self.estimator(hits[0]), self.threads, beginning
-        return lambda allowed: _pack(_Packer(candidates, allowed, *how))
+        estimator = self.estimator(hits[0])
+        return lambda allowed: _pack(_Packer(candidates, allowed, self, estimator, beginning))
 
 
 def _pack(packer: "_Packer") -> Packed:
@@ -361,28 +301,12 @@ def _pack(packer: "_Packer") -> Packed:
     return next((packed for packed in full if packed.worth > best.worth), best)
 
 
-def fits_from(rank: int, allowed: int, plan: Callable[[int], WindowPlan]) -> int | None:
-    """Find tokens above `allowed` with which the whole candidate is in the plan, and with one less is not.
-
-    None if it is in no plan, for instance because it has the same text as a better one. Needs a plan in which
-    it is not whole for `allowed` tokens, and looks at no more than 2 log2 of the tokens that all take.
-    """
-    low, step = allowed, FIRST_STEP
-    while not plan(low + step).holds(rank):
-        if plan(low + step).complete:
-            return None
-        low, step = low + step, 2 * step
-    return bisect_left(range(low + step), True, lo=low + 1, key=lambda tokens: plan(tokens).holds(rank))
-
-
 @dataclass(frozen=True, slots=True)
 class _Packer:
     candidates: Sequence[Candidate]
     allowed: int
-    renderer: Renderer
-    count: RenderingCounter
+    packing: Packing
     costs: Estimator
-    threads: Threads
     begins: Beginning
     groups: dict[tuple[object, ...], tuple[tuple[WindowPassage, ...], Part]] = field(default_factory=dict)
 
@@ -412,7 +336,7 @@ class _Packer:
     @property
     def nothing(self) -> Packed:
         """A window without any of the candidates."""
-        return _nothing(self.candidates, self.begins, self.renderer)
+        return _nothing(self.candidates, self.begins, self.packing.renderer)
 
     def is_full(self, packed: Packed) -> bool:
         """Return whether the plan uses enough of the budget."""
@@ -425,19 +349,20 @@ class _Packer:
     def _packed(self, room: int, swap: Swap | None) -> Packed:
         worth = min(WORTH_FILLING, 1 + self.allowed // 20)
         spare = self.allowed // (40 if self.allowed >= _MIN_FILL else 8)
-        gaps = Gaps(self.threads)
+        gaps = Gaps(self.packing.threads)
         planner = Planner(self.costs, max(room, 0), gaps=gaps, worth=worth, spare=spare)
-        plan = planner.plan(self.candidates, swap)
+        plan = planner.plan(self.candidates, swap, self.packing.checkpoint)
         begins = self.begins
         layout, groups, number = [*begins.layout], [*begins.parts], begins.next_number
         grouping = tuple(grouped(plan.pieces.values()))
         for pieces in grouping:
+            self.packing.checkpoint()
             passages, group = self._group(pieces, number)
             layout.append(passages)
             groups.append(group)
             number += len(passages)
-        rendered = self.renderer.whole([group.text for group in groups])
-        tokens = self.count.tokens(rendered, groups)
+        rendered = self.packing.renderer.whole([group.text for group in groups])
+        tokens = self.packing.count.tokens(rendered, groups)
         return Packed(
             plan, tuple(layout), rendered, tokens, pieces=(*begins.pieces, *grouping), parts=tuple(groups)
         )
@@ -446,9 +371,9 @@ class _Packer:
         """Return the rendering of a group, cached for plans that have the group at the same position."""
         key = (number, *((piece.rank, piece.start, piece.stop) for piece in pieces))
         if key not in self.groups:
-            passages = joined(pieces, number, self.threads)
+            passages = joined(pieces, number, self.packing.threads)
             chunks = tuple(piece.hit.chunk for piece in pieces)
-            self.groups[key] = passages, Part(self.renderer.group(passages), chunks)
+            self.groups[key] = passages, Part(self.packing.renderer.group(passages), chunks)
         return self.groups[key]
 
 
@@ -456,99 +381,6 @@ def _nothing(hits: Sequence[object], begins: Beginning, renderer: Renderer) -> P
     plan = WindowPlan(refused=dict.fromkeys(range(len(hits)), Refusal()))
     rendered = renderer.whole([part.text for part in begins.parts])
     return Packed(plan, begins.layout, rendered, begins.tokens, pieces=begins.pieces, parts=begins.parts)
-
-
-NEAR = 0.9
-"""The least share of the runs of a text in another document with which it is nearly the same."""
-_NEAR_WORDS = 20
-_EVERY = 8
-
-
-@dataclass(slots=True)
-class _Voice:
-    """The shown texts of one author or moment by rank, all their words, and all texts in one."""
-
-    shown: dict[int, Candidate] = field(default_factory=dict)
-    words: set[str] = field(default_factory=set)
-    text: str = ""
-
-    def may_have_nearly(self, candidate: Candidate) -> bool:
-        """Return whether nearly all runs of a text may be in one of these, looking at few of them."""
-        some = candidate.words[::_EVERY]
-        if sum(map(self.words.__contains__, some)) < NEAR * len(some):
-            return False
-        runs = candidate.runs
-        more_than_may_lack = runs[: int((1.0 - NEAR) * len(runs)) + 2]
-        return any(f" {' '.join(run)} " in self.text for run in more_than_may_lack)
-
-
-class SeenTexts:
-    """Finds texts that the window already contains.
-
-    A text is a duplicate if it equals a shown text, or if a shown text contains its words without
-    interruption. A page is nearly one if nearly all runs of its words are in another page. Messages are
-    compared only with messages of the same author, captions and events only with those of the same time.
-    """
-
-    def __init__(self) -> None:
-        self._hashes: dict[tuple[str, str], int] = {}
-        self._voices: dict[str, _Voice] = defaultdict(_Voice)
-
-    def rank_of(self, candidate: Candidate) -> int | None:
-        """Return the rank of the shown text that contains the text of a hit."""
-        same = self._hashes.get(candidate.same)
-        if same is not None or candidate.blank:
-            return same
-        voice = self._voices[candidate.voice]
-        if not voice.words.issuperset(candidate.words):
-            return None
-        return next((rank for rank, each in voice.shown.items() if candidate.spaced in each.spaced), None)
-
-    def near(self, candidate: Candidate) -> Refusal | None:
-        """Return a refusal if nearly all runs of a page are in the shown texts of one other page.
-
-        Words with digits must all be there, and short texts are never nearly the same.
-        """
-        words, voice = candidate.words, self._voices[candidate.voice]
-        if candidate.hit.document.kind != "page" or len(words) < _NEAR_WORDS:
-            return None
-        if not voice.may_have_nearly(candidate):
-            return None
-        copies: dict[str, list[Candidate]] = defaultdict(list)
-        for each in voice.shown.values():
-            other = each.hit.document
-            if other.kind == "page" and other.id != candidate.hit.document.id:
-                copies[other.id].append(each)
-        own, every = candidate.distinct_runs, len(candidate.runs)
-        for shown in copies.values():
-            missing = own.difference(*(each.distinct_runs for each in shown))
-            if every - len(missing) < NEAR * every:
-                continue
-            share = (every - sum(map(missing.__contains__, candidate.runs))) / every
-            if share >= NEAR and not _numbers(set(words).difference(*(each.words for each in shown))):
-                best = max(shown, key=lambda each: len(own & each.distinct_runs))
-                return Refusal(near=best.rank, share=share)
-        return None
-
-    def add(self, candidate: Candidate, *, whole: bool = True) -> None:
-        """Add a shown text. Of a truncated text, only the hash is added."""
-        self._hashes.setdefault(candidate.same, candidate.rank)
-        if whole:
-            voice = self._voices[candidate.voice]
-            voice.shown[candidate.rank] = candidate
-            voice.words.update(candidate.words)
-            voice.text += candidate.spaced
-
-
-def _numbers(words: Iterable[str]) -> bool:
-    return any(any(map(str.isdigit, word)) for word in words)
-
-
-def _voice(hit: Hit) -> str:
-    document = hit.document
-    if is_streamed(document):
-        return " ".join((document.source, stretch(document), document.author or ""))
-    return "" if document.kind in {"page", "task"} else document.author or document.role or ""
 
 
 @dataclass(slots=True)

@@ -14,18 +14,8 @@ from conspectus.errors import InvalidInput
 from conspectus.model.records import StoredChunk
 from conspectus.model.results import BreakReason, CacheBreak, CachePlan, Hit
 from conspectus.window.counting import Part
-from conspectus.window.packer import (
-    DIGEST,
-    Beginning,
-    Candidate,
-    Made,
-    Packed,
-    Packing,
-    Refusal,
-    SeenTexts,
-    WindowPlan,
-    digest,
-)
+from conspectus.window.duplicates import Candidate, Refusal, SeenTexts
+from conspectus.window.packer import DIGEST, Beginning, Made, Packed, Packing, WindowPlan, digest
 from conspectus.window.passages import SelectedChunk, WindowPassage, in_reading_order, joined
 
 NEEDED: Final = 0.2

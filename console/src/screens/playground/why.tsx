@@ -85,7 +85,7 @@ export function Why({
           What you may not see is answered as if it did not exist.
         </p>
       ) : (
-        <Answer settings={settings} document={document} onBudget={onBudget} />
+        <Answer key={document} settings={settings} document={document} onBudget={onBudget} />
       )}
     </section>
   );
@@ -101,7 +101,7 @@ function Answer({
   onBudget: (tokens: number) => void;
 }) {
   const explained = useLoad(
-    (signal) => api.explain({ ...bodyOf(settings), document, fits_from: true }, { signal }),
+    (signal) => api.explain({ ...bodyOf(settings), document }, { signal }),
     [settings, document],
   );
   if (explained.error !== undefined) {
@@ -123,16 +123,51 @@ function Answer({
         {own.length > 1 && `${counted(own.length, "passage")} of it were compared.`}
       </p>
       <Strip trace={window.trace} own={own} />
-      {best.fits_from !== null && best.fits_from !== undefined && (
-        <p>
-          It is in the window whole with {whole(best.fits_from)} tokens.{" "}
-          <button class="link" type="button" onClick={() => onBudget(best.fits_from ?? settings.maxTokens)}>
-            Use {whole(best.fits_from)} tokens
-          </button>
-        </p>
+      {(best.status === "over_budget" || best.status === "truncated") && (
+        <FittingBudget
+          key={`${best.chunk} ${JSON.stringify(bodyOf(settings))}`}
+          settings={settings}
+          document={document}
+          chunk={best.chunk}
+          onBudget={onBudget}
+        />
       )}
     </div>
   );
+}
+
+/** The budget that holds a passage, which is looked for after its rank and reason are shown. */
+function FittingBudget({
+  settings,
+  document,
+  chunk,
+  onBudget,
+}: {
+  settings: Settings;
+  document: string;
+  chunk: number;
+  onBudget: (tokens: number) => void;
+}) {
+  const explained = useLoad(
+    (signal) => api.explain({ ...bodyOf(settings), document, fits_from: true }, { signal }),
+    [settings, document],
+  );
+  if (explained.error !== undefined) return null;
+  const entry = explained.data?.trace.find((each) => each.chunk === chunk);
+  if (entry === undefined) return <p class="idle" aria-busy="true">Looking for a budget that holds it …</p>;
+  const { fits_from: tokens, fits_above: above } = entry;
+  if (tokens !== null && tokens !== undefined) {
+    return (
+      <p>
+        It is in the window whole with {whole(tokens)} tokens.{" "}
+        <button class="link" type="button" onClick={() => onBudget(tokens)}>
+          Use {whole(tokens)} tokens
+        </button>
+      </p>
+    );
+  }
+  if (above === null || above === undefined) return null;
+  return <p>It needs more than {whole(above)} tokens to be in the window whole.</p>;
 }
 
 /** All scores on one line, with the passages of the document marked. */

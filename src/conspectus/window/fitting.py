@@ -1,0 +1,120 @@
+"""The budgets from which on candidates are in the window that leaves them out or cuts them."""
+
+from bisect import insort
+from collections.abc import Callable, Iterable, Mapping
+from typing import Final
+
+from conspectus.deferred import dataclass
+from conspectus.errors import ConspectusError
+from conspectus.window.checkpoints import Checkpoint
+from conspectus.window.packer import Packed
+
+FIRST_STEP: Final = 16
+STEP_SHARE: Final = 64
+"""A guess is changed by this part of it at first, and by FIRST_STEP tokens at least."""
+
+
+class FittingEnded(ConspectusError):
+    """The time for the search is over."""
+
+
+class FittingTime:
+    """A checkpoint that also ends the search for budgets, once that has begun."""
+
+    def __init__(self, checkpoint: Checkpoint, is_over: Callable[[], bool]) -> None:
+        self.is_fitting = False
+        self._checkpoint = checkpoint
+        self._is_over = is_over
+
+    def __call__(self) -> None:
+        """Raise what the checkpoint raises, or FittingEnded."""
+        self._checkpoint()
+        if self.is_fitting and self._is_over():
+            raise FittingEnded
+
+
+@dataclass(frozen=True, slots=True)
+class FittingBudget:
+    """The tokens with which a whole candidate is in the window and with one less is not, if they are known.
+
+    Else it is not in a window of `above` tokens, and more were not tried; without both it is in none, for
+    instance because it has the same text as a better one.
+    """
+
+    tokens: int | None = None
+    above: int | None = None
+
+
+class BudgetSearch:
+    """Finds budgets of candidates by packing; what one candidate shows serves the others.
+
+    The costs of the largest plan, added up in its order, are the first guess.
+    """
+
+    def __init__(self, pack: Callable[[int], Packed], allowed: int, maximum: int) -> None:
+        self._pack = pack
+        self._allowed = allowed
+        self._maximum = maximum
+        self._tried = [allowed]
+        self._whole: dict[int, frozenset[int]] = {allowed: frozenset()}
+        self._off = 0
+
+    def budgets(self, ranks: Iterable[int]) -> Mapping[int, FittingBudget]:
+        """Return the budgets of ranks that are not whole with the tokens allowed, as far as time allows."""
+        wanted, budgets = list(ranks), dict[int, FittingBudget]()
+        try:
+            largest = self._pack(max(self._maximum, self._allowed))
+            self._note(self._maximum, largest)
+            guesses = _guesses(largest)
+            for rank in wanted:
+                refusal = largest.plan.refused.get(rank)
+                if any(rank in whole for whole in self._whole.values()):
+                    budgets[rank] = FittingBudget(self._boundary(rank, guesses.get(rank, self._allowed)))
+                elif refusal is not None and not refusal.for_want_of_room:
+                    budgets[rank] = FittingBudget()
+        except FittingEnded:
+            pass
+        return {rank: budgets.get(rank) or FittingBudget(above=self._bounds(rank)[0]) for rank in wanted}
+
+    def _boundary(self, rank: int, guess: int) -> int:
+        """Return tokens with which the rank is whole, and with one less is not."""
+        low, high = self._bounds(rank)
+        step, tokens = max(FIRST_STEP, guess // STEP_SHARE), guess + self._off
+        while high - low > 1:
+            tokens = min(max(tokens, low + 1), high - 1)
+            if self._holds(rank, tokens):
+                high, tokens = tokens, tokens - step
+            else:
+                low, tokens = tokens, tokens + step
+            step *= 2
+            if high - low < 2 * step:
+                tokens = (low + high) // 2
+        self._off = high - guess
+        return high
+
+    def _bounds(self, rank: int) -> tuple[int, int]:
+        """Return the most tokens tried with which a rank is not whole, below the least with which it is."""
+        high = next((at for at, tokens in enumerate(self._tried) if rank in self._whole[tokens]), None)
+        if high is None:
+            return self._tried[-1], self._maximum
+        return self._tried[high - 1], self._tried[high]
+
+    def _holds(self, rank: int, tokens: int) -> bool:
+        if tokens not in self._whole:
+            self._note(tokens, self._pack(tokens))
+        return rank in self._whole[tokens]
+
+    def _note(self, tokens: int, packed: Packed) -> None:
+        if tokens > self._allowed:
+            insort(self._tried, tokens)
+            self._whole[tokens] = frozenset(filter(packed.plan.holds, packed.plan.pieces))
+
+
+def _guesses(packed: Packed) -> dict[int, int]:
+    """Return the tokens up to each rank of a plan, by its estimates, in the order of selection."""
+    total = sum(packed.plan.costs.values())
+    tokens, guesses = max(packed.tokens - total, 0), dict[int, int]()
+    for rank, cost in packed.plan.costs.items():
+        tokens += cost
+        guesses[rank] = tokens
+    return guesses

@@ -1,0 +1,84 @@
+"""Budgets that hold what a window leaves out: the search for them ends when its time is over."""
+
+import random
+
+import pytest
+from tests.property.test_window_properties import Corpus, count
+
+from conspectus.errors import InvalidInput
+from conspectus.model.query import Budget
+from conspectus.model.results import ContextWindow, Hit, Retrieval, TraceEntry
+from conspectus.window.build import WindowOptions, build_window
+from conspectus.window.checkpoints import proceed
+from conspectus.window.render import renderer_by_name
+
+
+class Ended(InvalidInput):
+    """What a checkpoint raises in these tests."""
+
+
+class Countdown:
+    """Is over after so many calls."""
+
+    def __init__(self, calls: int) -> None:
+        self.left = calls
+
+    def is_over(self) -> bool:
+        self.left -= 1
+        return self.left < 0
+
+    def __call__(self) -> None:
+        if self.is_over():
+            raise Ended("time", "is over")
+
+
+def explained(hits: list[Hit], tokens: int, checkpoint=proceed, **options) -> ContextWindow:
+    found = Retrieval("found", tuple(hits))
+    shown = WindowOptions(parts=True, **options)
+    return build_window(found, Budget(tokens), renderer_by_name("text"), count, shown, checkpoint)
+
+
+def by_rank(window: ContextWindow) -> dict[int, TraceEntry]:
+    return {entry.rank: entry for entry in window.trace}
+
+
+@pytest.fixture(scope="module")
+def hits() -> list[Hit]:
+    return Corpus(random.Random(7), longest=600).hits(25)
+
+
+@pytest.mark.parametrize("calls", [0, 1, 60, 400, 1500])
+def test_what_was_found_in_time_is_exact_and_the_rest_is_more_than_was_tried(hits, calls):
+    window = explained(hits, 300, fits_from=20, is_over=Countdown(calls).is_over)
+    missing = [entry for entry in window.trace if entry.status in {"over_budget", "truncated"}][:20]
+    assert missing and {entry.fits_from is None or entry.fits_above is None for entry in missing} == {True}
+    if not calls:
+        assert {entry.fits_above for entry in missing} == {300}
+    for entry in missing:
+        if entry.fits_from is not None:
+            assert by_rank(explained(hits, entry.fits_from))[entry.rank].status == "included"
+            assert by_rank(explained(hits, entry.fits_from - 1))[entry.rank].status != "included"
+        elif entry.fits_above is not None:
+            assert by_rank(explained(hits, entry.fits_above))[entry.rank].status != "included"
+
+
+def test_no_budget_above_the_maximum_is_tried(hits):
+    window = explained(hits, 300, fits_from=99, max_fitting_tokens=400)
+    assert {400, None} == {entry.fits_above for entry in window.trace}
+    assert max(entry.fits_from or 0 for entry in window.trace) <= 400
+
+
+@pytest.mark.parametrize("form", ["text", "xml", "json", "messages", "guarded"])
+def test_a_checkpoint_ends_a_window_wherever_it_is(hits, form):
+    found, chosen = Retrieval("found", tuple(hits)), renderer_by_name(form)
+    calls = 0
+    while True:
+        try:
+            build_window(
+                found, Budget(3_000), chosen, count, WindowOptions(parts=True, fits_from=3), Countdown(calls)
+            )
+        except Ended:
+            calls += 1 + calls // 3
+        else:
+            break
+    assert calls > 4 * len(hits)
