@@ -39,6 +39,7 @@ from contextlib import contextmanager
 from importlib import import_module
 from typing import Any, ClassVar, Final
 
+REFUSAL_STATUSES: Final = frozenset({401, 403, 404})
 MAX_SHOWN: Final = 20
 """A message names at most so many things."""
 
@@ -192,17 +193,27 @@ class UnsupportedContent(UnreadableFile):
 class FetchFailed(ConspectusError):
     """A web server gave no usable response; `status` is its HTTP status, if there was one.
 
-    `passing` says that trying again later may help.
+    `passing` says that trying again later may help, `refused` that the server itself withholds the content:
+    with 401, 403 or 404, or in the words of its protocol.
     """
 
     code = "fetch_failed"
 
-    def __init__(self, url: str, reason: str, *, status: int | None = None, passing: bool = False) -> None:
+    def __init__(
+        self,
+        url: str,
+        reason: str,
+        *,
+        status: int | None = None,
+        passing: bool = False,
+        refused: bool | None = None,
+    ) -> None:
         super().__init__(f"{url}: {reason}")
         self.url = url
         self.reason = reason
         self.status = status
         self.passing = passing
+        self.refused = status in REFUSAL_STATUSES if refused is None else refused
 
 
 class ForbiddenAddress(FetchFailed):

@@ -207,6 +207,13 @@ class Settings:
         "by commas",
     ] = ""
 
+    access_lost_keep_hours: Annotated[
+        int, "hours that documents stay readable after their connection was refused access; 0: none"
+    ] = 0
+    unreachable_hide_hours: Annotated[
+        int, "hours without an answer after which documents of a connection are hidden; 0: never"
+    ] = 0
+
     host: Annotated[str, "address to listen on; `0.0.0.0` in the image"] = "127.0.0.1"
     port: Annotated[int, "port to listen on"] = 8_642
     workers: Annotated[int, "processes of `serve`, at most 256"] = 1

@@ -197,6 +197,17 @@ class AccountsContract:
         await accounts.delete_group(TEAM)
         assert not [*await accounts.grants_of(BEN), *await accounts.grants(WIKI), *await accounts.groups()]
 
+    async def test_sources_are_hidden_from_an_instant_on(self, accounts: Accounts, peopled: None) -> None:
+        """And shown again; a source that does not exist changes nothing."""
+        assert await accounts.hidden_sources(WIKI) == {}
+        await accounts.hide_sources([PAGES, SourceId("missing")], since=NOON)
+        assert await accounts.hidden_sources(WIKI) == {PAGES: NOON}
+        assert await accounts.hidden_sources(DIARY) == {}
+        await accounts.hide_sources([PAGES], since=NOON + MINUTE)
+        assert await accounts.hidden_sources(WIKI) == {PAGES: NOON + MINUTE}
+        await accounts.hide_sources([PAGES], since=None)
+        assert await accounts.hidden_sources(WIKI) == {}
+
     async def test_what_is_deleted_takes_its_grants_along(
         self, accounts: Accounts, catalog: Catalog, peopled: None
     ) -> None:

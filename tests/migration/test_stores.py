@@ -120,7 +120,6 @@ def test_a_database_of_the_first_schema_is_upgraded_and_searched(
     database.close()
 
 
-@pytest.mark.skipif(VERSION == "0001", reason="nothing is upgraded yet")
 @pytest.mark.parametrize("change", LEFT_OUT.values(), ids=LEFT_OUT)
 def test_a_store_from_before_versions_is_refused_unchanged(change: str, tmp_path: Path) -> None:
     path = unpack("0001", tmp_path) / "records.sqlite"

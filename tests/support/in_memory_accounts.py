@@ -1,6 +1,6 @@
 """People and grants in dictionaries: what every other store of them has to agree with."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 
@@ -54,6 +54,7 @@ class MemoryAccounts:
         self._keys: dict[KeyId, tuple[Key, str]] = {}
         self._grants: list[Grant] = []
         self._audit: list[AuditEntry] = []
+        self._hidden: dict[SourceId, datetime] = {}
 
     async def add_user(self, user: User) -> None:
         """Store it. Raises Conflict if the name is taken."""
@@ -187,6 +188,18 @@ class MemoryAccounts:
         """All grants that a user has, directly or through groups."""
         own = {Principal("group", group) for group, member in self._members if member == user}
         return [each for each in self._standing() if each.grantee in own | {Principal("user", user)}]
+
+    async def hidden_sources(self, collection: CollectionId) -> Mapping[SourceId, datetime]:
+        """The sources of a collection that only managers read, and from when on."""
+        stored = {source.id for source in self._catalog.sources.values() if source.collection == collection}
+        return {source: since for source, since in self._hidden.items() if source in stored}
+
+    async def hide_sources(self, sources: Sequence[SourceId], *, since: datetime | None) -> None:
+        """Hide these sources from all but managers, from an instant on; with None, show them again."""
+        for source in self._catalog.sources.keys() & set(sources):
+            self._hidden.pop(source, None)
+            if since is not None:
+                self._hidden[source] = since
 
     async def add_audit(self, entry: AuditEntry) -> None:
         """Store it. Raises NotFound."""

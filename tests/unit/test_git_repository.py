@@ -9,11 +9,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+from tests.support.web_server import Answer, ScriptedServer
 
 from conspectus.errors import FetchFailed, ForbiddenAddress, InvalidInput, TooLarge
 from conspectus.model.jobs import ConnectorEntry, Listing
 from conspectus.settings import Settings
-from conspectus.sources.connectors.git_repository import Git, GitRepository, Repository, checked
+from conspectus.sources.connectors.git_repository import Git, GitRepository, Remote, Repository, checked
 from conspectus.sources.files.local_files import LocalFiles
 from conspectus.sources.web.address_policy import AddressPolicy
 
@@ -23,6 +24,23 @@ pytestmark = pytest.mark.skipif(
 ALONE = {"PATH": os.environ["PATH"], "GIT_CONFIG_GLOBAL": os.devnull, "GIT_CONFIG_NOSYSTEM": "1"}
 NAME = ("-c", "user.name=Someone", "-c", "user.email=someone@example.org", "-c", "protocol.file.allow=always")
 PUBLIC = "93.184.215.14"
+
+
+@pytest.mark.parametrize(
+    ("status", "refused"), [(401, True), (403, True), (404, True), (500, False), (418, False)]
+)
+async def test_only_an_answer_of_the_server_is_a_refusal(status: int, refused: bool, tmp_path: Path) -> None:
+    git = Git(tmp_path / "copy.git", "the repository")
+    await git.run("init", "--bare", "--quiet")
+    headers = {"www-authenticate": 'Basic realm="git"'} if status == 401 else {}
+    async with ScriptedServer({"/team.git/info/refs": Answer(status=status, headers=headers)}) as server:
+        address = f"http://127.0.0.1:{server.port}/team.git"
+        with pytest.raises(FetchFailed) as answered:
+            await git.run("fetch", address, "main", remote=Remote(address, "http"))
+    with pytest.raises(FetchFailed) as unanswered:
+        await git.run("fetch", address, "main", remote=Remote(address, "http"))
+    assert (answered.value.refused, answered.value.passing) == (refused, not refused)
+    assert (unanswered.value.refused, unanswered.value.passing) == (False, True)
 
 
 @dataclass

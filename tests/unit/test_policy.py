@@ -29,6 +29,7 @@ from conspectus.access.policy import (
     shows_job,
     visible,
     visible_jobs,
+    without_hidden,
 )
 from conspectus.errors import InvalidInput, PermissionDenied
 from conspectus.model.access import ROLES, Access, Grant, Person, Principal, Role, RoleOrigin, User
@@ -104,6 +105,22 @@ def test_terms_count_only_in_sources_that_are_named_and_readable(held: list[Gran
         return
     named = {SourceId(str(each)) for each in where.values}
     assert set(counted) == {each for each in named if role_on(access, each) is not None}
+
+
+@given(GRANTS, FILTERS, st.sets(st.sampled_from((A, B, C))))
+def test_hidden_sources_are_read_by_their_managers_only(
+    held: list[Grant], where: Filter, hidden: set[SourceId]
+) -> None:
+    before = access_of(PERSON, COLLECTION, held)
+    access = without_hidden(before, (A, B, C), hidden)
+    assert role_on(access, None) == role_on(before, None)
+    for source in (A, B, C):
+        role = role_on(before, source)
+        is_readable = at_least(role, "viewer") and (source not in hidden or at_least(role, "manager"))
+        assert role_on(access, source) == (role if is_readable else None)
+        assert matches(visible(access), {"source": source, "kind": "page"}) is is_readable
+        assert shows_job(access, PERSON, job(UserId("other"), source)) is is_readable
+    assert all(role_on(access, source) is not None for source in counted_sources(access, where))
 
 
 def test_an_owner_has_all_of_the_collection_whatever_was_granted() -> None:

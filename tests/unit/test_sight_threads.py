@@ -38,7 +38,7 @@ async def sight_of(records: SqlRecords, person: Person) -> AuthorizedReader:
     if await accounts.user("bob") is None:
         await accounts.add_user(User(BOB.id, "bob", NOON))
     await accounts.put_grant(Grant(SHELF, NOTES, Principal("user", "bob"), "viewer", NOON))
-    return AuthorizedReader(person, records, accounts)
+    return AuthorizedReader(person, records, accounts, lambda: NOON)
 
 
 async def test_a_thread_is_that_of_the_channel_of_the_document(records: SqlRecords) -> None:

@@ -37,6 +37,16 @@ def access_of(person: Person, collection: Collection, held: Sequence[Grant]) -> 
     return Access(highest(whole) if whole else None, sources)
 
 
+def without_hidden(access: Access, sources: Iterable[SourceId], hidden: Iterable[SourceId]) -> Access:
+    """Return access to these sources of a collection but for the hidden ones, which only managers read."""
+    barred = frozenset(source for source in hidden if not at_least(role_on(access, source), "manager"))
+    if not barred:
+        return access
+    roles = {source: role_on(access, source) for source in sources if source not in barred}
+    readable = {source: role for source, role in roles.items() if role is not None}
+    return Access(access.collection, readable, barred)
+
+
 def origins_of(
     user: User, collection: Collection, held: Sequence[Grant], groups: Mapping[str, str]
 ) -> dict[SourceId | None, list[RoleOrigin]]:
@@ -67,7 +77,7 @@ def visible(access: Access) -> Filter:
 
     It matches nothing without grants.
     """
-    if access.collection is not None:
+    if access.is_whole:
         return EVERYTHING
     return In("source", tuple(sorted(access.sources))) if access.sources else Or()
 
@@ -109,20 +119,20 @@ def bound(where: Filter) -> frozenset[SourceId] | None:
 
 def visible_jobs(access: Access, person: Person, collection: CollectionId) -> JobPlace:
     """Return the filter for a person's visible jobs: all, or those of readable sources and their own."""
-    if access.collection is not None:
+    if access.is_whole:
         return JobPlace(collection)
     return JobPlace(collection, tuple(sorted(access.sources)), person.id if sees(access) else None)
 
 
 def shows_job(access: Access, person: Person, job: Job) -> bool:
     """Return whether the person may read a job of that collection."""
-    return access.collection is not None or (
-        sees(access) and (job.owner == person.id or job.source in access.sources)
-    )
+    return access.is_whole or (sees(access) and (job.owner == person.id or job.source in access.sources))
 
 
 def role_on(access: Access, source: SourceId | None) -> Role | None:
     """Return the highest role on a source, or with None on the whole collection; None without a role."""
+    if source in access.hidden:
+        return None
     roles = [*_roles(access.collection), *_roles(None if source is None else access.sources.get(source))]
     return highest(roles) if roles else None
 

@@ -10,6 +10,7 @@ from datetime import datetime
 from conspectus.access.policy import (
     access_of,
     among,
+    at_least,
     bound,
     counted_sources,
     narrowed,
@@ -19,6 +20,7 @@ from conspectus.access.policy import (
     sees,
     shows_job,
     visible_jobs,
+    without_hidden,
 )
 from conspectus.deferred import dataclass
 from conspectus.errors import NotFound
@@ -37,7 +39,7 @@ from conspectus.model.records import (
     StoredThread,
 )
 from conspectus.model.reports import as_given
-from conspectus.ports import Records
+from conspectus.ports import Clock, Records
 from conspectus.ports.accounts import Accounts
 from conspectus.ports.jobs import JobScope, JobStore
 from conspectus.ports.streams import EntityOccurrence, Extent, Span, Spot, TimelinePage
@@ -57,7 +59,7 @@ class SourceRef:
     @property
     def sees_all(self) -> bool:
         """Whether the person may read all sources of the collection."""
-        return self.access.collection is not None
+        return self.access.is_whole
 
     @property
     def redacted(self) -> Collection:
@@ -92,11 +94,12 @@ class SourceRef:
 class AuthorizedReader:
     """Everything that one person may read."""
 
-    def __init__(self, person: Person, records: Records, accounts: Accounts) -> None:
+    def __init__(self, person: Person, records: Records, accounts: Accounts, clock: Clock) -> None:
         self.person = person
         self._everything = records
         self._records = records.visible_to(person.id)
         self._accounts = accounts
+        self._clock = clock
 
     def qualified_name(self, name: str) -> str:
         """Return the full name of a collection that this person creates."""
@@ -112,8 +115,9 @@ class AuthorizedReader:
             return [await self.place(collection)]
         require_scope(self.person, "read", "read")
         held = await self._grants()
-        everything = [SourceRef(each, self._access(each, held)) for each in await self._records.collections()]
-        return [place for place in everything if sees(place.access)]
+        collections = await self._records.collections()
+        places = [SourceRef(collection, await self._access(collection, held)) for collection in collections]
+        return [place for place in places if sees(place.access)]
 
     async def find(self, name: str) -> SourceRef | None:
         """Return the collection with that id or name, the person's own first; None if none is readable.
@@ -126,7 +130,7 @@ class AuthorizedReader:
         given = await self._records.collection(name)
         own = given if whole == name else await self._records.collection(whole)
         for each in (given, own) if given is not None and given.id == name else (own, given):
-            if each is not None and sees(access := self._access(each, held)):
+            if each is not None and sees(access := await self._access(each, held)):
                 return SourceRef(each, access)
         return None
 
@@ -137,7 +141,7 @@ class AuthorizedReader:
         whole = self.qualified_name(name)
         found = await self._records.find_with_sources(tuple(dict.fromkeys((name, whole))), source)
         for each, called in sorted(found, key=lambda pair: (pair[0].id != name, pair[0].name != whole)):
-            if sees(access := self._access(each, held)):
+            if sees(access := await self._access(each, held)):
                 place = SourceRef(each, access)
                 return place, max(place.visible(called), key=lambda one: one.id == source, default=None)
         return None, None
@@ -166,6 +170,11 @@ class AuthorizedReader:
         """Return the readable sources of a collection, by name."""
         return place.visible(await self._records.sources(place.collection.id))
 
+    async def connection_sources(self, connection: Connection) -> list[SourceId]:
+        """Return the ids of the sources of a connection, hidden ones included, for a sync that shows them."""
+        sources = await self._everything.sources(connection.collection)
+        return [source.id for source in sources if source.metadata.get("wiki") == connection.id]
+
     async def source(self, place: SourceRef, name: str) -> Source | None:
         """Return the source with that id or name; None if none is readable."""
         found = await self.sources_by_name(place, [name])
@@ -192,7 +201,7 @@ class AuthorizedReader:
         of = {each.collection for each in found}
         collections = {each.id: each for each in await self._records.collections() if each.id in of}
         places = {
-            name: SourceRef(collection, self._access(collection, held))
+            name: SourceRef(collection, await self._access(collection, held))
             for name, collection in collections.items()
         }
         pairs = [(each, places[each.collection]) for each in found if each.collection in places]
@@ -434,8 +443,17 @@ class AuthorizedReader:
         """Read grants for each request, so that a revoked one ends with the next request."""
         return () if self.person.owner else await self._accounts.grants_of(self.person.id)
 
-    def _access(self, collection: Collection, held: Sequence[Grant]) -> Access:
-        return access_of(self.person, collection, held)
+    async def _access(self, collection: Collection, held: Sequence[Grant]) -> Access:
+        access = access_of(self.person, collection, held)
+        if at_least(access.collection, "manager"):
+            return access
+        hidden = await self._accounts.hidden_sources(collection.id)
+        now = self._clock()
+        barred = [source for source, hidden_from in hidden.items() if hidden_from <= now]
+        if not barred:
+            return access
+        sources = await self._everything.sources(collection.id)
+        return without_hidden(access, [source.id for source in sources], barred)
 
 
 class AuthorizedJobs:

@@ -170,12 +170,12 @@ def delete_connection(
 def _connections_table(found: Iterable[Connection]) -> RenderableType:
     rows = (
         (
-            each.name, each.connector, each.state, moment(each.last_run),
+            each.name, each.connector, each.state, each.access, moment(each.last_run),
             json.dumps(dict(each.options), ensure_ascii=False), each.error,
         )
         for each in found
     )  # fmt: skip
-    return rows_table(("name", "connector", "state", "last run", "options", "error"), rows)
+    return rows_table(("name", "connector", "state", "access", "last run", "options", "error"), rows)
 
 
 def _options(values: Sequence[str]) -> dict[str, Any]:

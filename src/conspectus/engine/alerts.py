@@ -171,7 +171,7 @@ class AlertService(Service):
         """Return the reader with the current rights of an alert's owner."""
         try:
             person = await self._context.person_of(UserId(alert.owner))
-            authorized = AuthorizedReader(person, self._core.records, self._parts.accounts)
+            authorized = self._context.as_person(person).authorized
             return (await authorized.place_of(CollectionId(alert.collection))).shows
         except NotFound:
             return None

@@ -215,7 +215,7 @@ class EngineContext:
         self.core = core
         self.parts = core.parts
         self.person = person
-        self.authorized = AuthorizedReader(person, core.records, core.parts.accounts)
+        self.authorized = AuthorizedReader(person, core.records, core.parts.accounts, core.parts.clock)
         self.writer = SourceWriter(core.parts, person, self.authorized)
 
     def as_person(self, person: Person) -> "EngineContext":

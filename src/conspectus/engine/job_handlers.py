@@ -4,6 +4,7 @@ import asyncio
 from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from dataclasses import asdict, replace
+from datetime import datetime, timedelta
 from functools import partial
 from pathlib import Path, PurePath
 from typing import Any
@@ -13,7 +14,16 @@ from conspectus.access.reader import AuthorizedJobs
 from conspectus.engine.collections import CollectionService
 from conspectus.engine.context import EngineContext, Service
 from conspectus.engine.documents import DocumentService
-from conspectus.errors import Conflict, ConspectusError, LockLost, NotFound, PermissionDenied, UnreadableFile
+from conspectus.errors import (
+    Conflict,
+    ConspectusError,
+    FetchFailed,
+    ForbiddenAddress,
+    LockLost,
+    NotFound,
+    PermissionDenied,
+    UnreadableFile,
+)
 from conspectus.ingest.connection_sync import synchronise
 from conspectus.ingest.files import checked, file_name, page_key, title_of
 from conspectus.ingest.job_execution import MESSAGE_LENGTH, Outcome, Tell, fate
@@ -21,7 +31,7 @@ from conspectus.ingest.prepare import batches, write
 from conspectus.model.access import Person
 from conspectus.model.filter import And, Eq, Filter, In
 from conspectus.model.ids import DocumentId
-from conspectus.model.jobs import Connection, Job, SyncReport, SyncState
+from conspectus.model.jobs import Connection, Job, RemoteAccess, SyncReport, SyncState
 from conspectus.model.records import Document, Json, Metadata, NewDocument, Source, SourceKind, Written
 from conspectus.model.reports import as_given
 from conspectus.ports import FoundFile, ParsedFile
@@ -132,10 +142,13 @@ class JobHandlers(Service, checked=False):
             report = await synchronise(
                 connection, connector, store, progress=lambda _, done, total: tell(done, total)
             )
+            await store.show_again()
             await self._finish_embedding(job)
             state = "complete"
         except ConspectusError as fault:
             state, error = "error", str(fault)[:MESSAGE_LENGTH]
+            if isinstance(fault, FetchFailed) and not isinstance(fault, ForbiddenAddress):
+                await store.hide("lost" if fault.refused else "unreachable")
             raise
         finally:
             await connector.close()
@@ -258,6 +271,7 @@ class ConnectionSources:
         make: Make,
         write: Write,
     ) -> None:
+        self._context = context
         self._authorized = context.authorized
         self._collections = collections
         self._documents = documents
@@ -320,6 +334,33 @@ class ConnectionSources:
                 if child.id not in gone and child.kind != "quarantined":
                     await self._documents.update(child.id, parent=None)
         await self._documents.delete(documents)
+
+    async def show_again(self) -> None:
+        """Show the pages that were hidden while the connection had no access."""
+        if self._connection.access != "granted":
+            await self._set_access("granted", None)
+
+    async def hide(self, access: RemoteAccess) -> None:
+        """Record that the remote refused or did not answer, and hide the pages when the settings say so."""
+        settings = self._context.parts.settings
+        wiki = self._connection
+        since = self._context.parts.clock()
+        if wiki.access == access and wiki.access_since is not None:
+            since = wiki.access_since
+        if access == "lost":
+            hidden_from = since + timedelta(hours=settings.access_lost_keep_hours)
+        elif settings.unreachable_hide_hours:
+            hidden_from = since + timedelta(hours=settings.unreachable_hide_hours)
+        else:
+            hidden_from = None
+        await self._set_access(access, hidden_from, since=since)
+
+    async def _set_access(
+        self, access: RemoteAccess, hidden_from: datetime | None, *, since: datetime | None = None
+    ) -> None:
+        sources = await self._authorized.connection_sources(self._connection)
+        await self._context.parts.accounts.hide_sources(sources, since=hidden_from)
+        await self.update(access=access, access_since=since)
 
     async def save_cursor(self, cursor: str) -> None:
         """Store the cursor of the connection."""

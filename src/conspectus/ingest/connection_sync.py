@@ -4,7 +4,7 @@ Each space is a source, each page a document of it. Pages that are stored with t
 fetched. All others are fetched and written, and only changed text is embedded. The cursor is kept when all of
 its batch is written, and every step may be repeated, so a run that is killed anywhere is simply run again. A
 page that fails keeps its old text, is named in the report and is tried again by the next run: its entry is
-stored with the connector's cursor.
+stored with the connector's cursor. A page that the remote refuses is deleted, and tried again likewise.
 
 A document's id is made from its source and key. So a page that moves inside its space keeps its id; one that
 moves to another space is added there and then deleted here, in the same run.
@@ -31,7 +31,7 @@ PAGE_FAULTS = (InvalidInput, UnreadableFile, FetchFailed, Conflict)
 """Errors of one page that must not stop the others."""
 MESSAGE_LENGTH = 500
 IN_VAIN = 10
-"""After so many temporary failures in a row, the store is taken to be unreachable."""
+"""After so many temporary failures or refusals in a row, they are taken to concern all pages."""
 
 
 class ConnectionStore(Protocol):
@@ -57,6 +57,9 @@ class ConnectionStore(Protocol):
 
     async def delete(self, documents: Sequence[DocumentId]) -> None:
         """Delete these pages. The pages below them stay: those only lose their parent."""
+
+    async def show_again(self) -> None:
+        """Show the pages that were hidden while the connection had no access."""
 
     async def save_cursor(self, cursor: str) -> None:
         """Store the cursor of the connection."""
@@ -104,8 +107,14 @@ class _Run:
         Where pages are stored but the cursor is lost, only a listing to its end tells which of them are
         gone, so no cursor is kept before that.
         """
-        waits = cursor is None and bool(await self.store.spaces())
+        begins = cursor is None
+        waits = False
+        is_first = True
         async for listing in self.connector.changes(cursor):
+            if is_first:
+                await self.store.show_again()
+                waits = begins and bool(await self.store.spaces())
+                is_first = False
             await self._take(listing)
             cursor = listing.cursor
             if listing.complete:
@@ -169,11 +178,14 @@ class _Run:
             await self._remove([entry.key])
             return None
         except PAGE_FAULTS as fault:
-            self._fail(entry, fault)
+            refused = isinstance(fault, FetchFailed) and fault.refused
             passing = isinstance(fault, FetchFailed) and fault.passing
-            self.in_vain = self.in_vain + 1 if passing else 0
+            self.in_vain = self.in_vain + 1 if passing or refused else 0
             if self.in_vain >= IN_VAIN:
                 raise
+            if refused:
+                await self._remove([entry.key])
+            self._fail(entry, fault)
             return None
         self.in_vain = 0
         return page

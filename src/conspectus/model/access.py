@@ -175,7 +175,16 @@ class AuditPage:
 
 @dataclass(frozen=True, slots=True)
 class Access:
-    """The roles of a person in a collection: on all of it, and on single sources."""
+    """The roles of a person in a collection: on all of it, and on single sources.
+
+    `hidden` sources cannot be read, whatever the role on the collection; `sources` names all others then.
+    """
 
     collection: Role | None
     sources: Mapping[SourceId, Role] = field(default_factory=dict)
+    hidden: frozenset[SourceId] = frozenset()
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether every source of the collection can be read."""
+        return self.collection is not None and not self.hidden

@@ -150,6 +150,8 @@ class RequestTotals:
 
 
 SyncState = Literal["idle", "running", "complete", "error"]
+RemoteAccess = Literal["granted", "lost", "unreachable"]
+"""Whether the last sync could read the remote: `lost` if it refused, `unreachable` without an answer."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,7 +187,11 @@ class Listing:
 
 @dataclass(frozen=True, slots=True)
 class Connection:
-    """A link between a collection and a store of documents. `options` hold no secret."""
+    """A link between a collection and a store of documents. `options` hold no secret.
+
+    `access` tells whether the last syncs could read, since `access_since`. Documents of a connection that has
+    lost access are hidden from all but managers until a sync succeeds.
+    """
 
     id: str
     collection: CollectionId
@@ -197,6 +203,8 @@ class Connection:
     state: SyncState = "idle"
     error: str | None = None
     last_run: datetime | None = None
+    access: RemoteAccess = "granted"
+    access_since: datetime | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,6 +1,6 @@
 """The port of people, groups, keys and grants; every method is one transaction."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Protocol
 
@@ -75,6 +75,12 @@ class Accounts(Protocol):
 
     async def grants_of(self, user: UserId) -> Sequence[Grant]:
         """All grants that a user has, directly or through groups."""
+
+    async def hidden_sources(self, collection: CollectionId) -> Mapping[SourceId, datetime]:
+        """The sources of a collection that only managers read, and from when on."""
+
+    async def hide_sources(self, sources: Sequence[SourceId], *, since: datetime | None) -> None:
+        """Hide these sources from all but managers, from an instant on; with None, show them again."""
 
     async def add_audit(self, entry: AuditEntry) -> None:
         """Store it until its collection, or one of its users, is deleted. Raises NotFound."""

@@ -1,6 +1,6 @@
 """Users, groups, API keys and grants."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from functools import partial
 from typing import Any
@@ -76,6 +76,17 @@ def grants_of(connection: Connection, user: UserId) -> Sequence[Grant]:
     own = select(members.c.group).where(members.c.user == user)
     chosen = select(grants).where(or_(grants.c.user == user, grants.c.group.in_(own)))
     return [_to_grant(row) for row in connection.execute(chosen.order_by(grants.c.created, grants.c.id))]
+
+
+def hidden_sources(connection: Connection, collection: CollectionId) -> Mapping[SourceId, datetime]:
+    hidden = sources.c.collection == collection, sources.c.hidden_from.is_not(None)
+    rows = connection.execute(select(sources.c.id, sources.c.hidden_from).where(*hidden))
+    return {SourceId(source): from_microseconds(instant) for source, instant in rows}
+
+
+def hide_sources(connection: Connection, names: Sequence[SourceId], *, since: datetime | None) -> None:
+    instant = None if since is None else to_microseconds(since)
+    connection.execute(update(sources).where(sources.c.id.in_(names)).values(hidden_from=instant))
 
 
 def _to_grant(row: Row[*tuple[Any, ...]]) -> Grant:
@@ -310,6 +321,8 @@ class SqlAccounts(SqlStore):
     revoke = writing(revoke, locks=lambda collection, *_: {row_of(collections, collection)})
     grants = reading(grants_on)
     grants_of = cached(grants_of, single=True)
+    hidden_sources = cached(hidden_sources, single=True)
+    hide_sources = writing(hide_sources, locks=lambda names, **_: {row_of(sources, name) for name in names})
     add_audit = writing(add_audit, locks=lambda entry: {row_of(collections, entry.collection)})
     audit = reading(_audit)
 

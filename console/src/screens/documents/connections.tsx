@@ -121,6 +121,12 @@ export function Connections({ collection, onSynced }: { collection: string; onSy
             <span>
               <b>{each.name}</b> <span class="dim small">{each.connector}</span>
               {each.error !== null && <span class="failed block-line">{each.error}</span>}
+              {each.access !== "granted" && (
+                <span class="failed block-line">
+                  {each.access === "lost" ? "Access lost: only managers see its documents" : "Unreachable"} since{" "}
+                  {each.access_since === null ? "an unknown time" : instant(each.access_since)}
+                </span>
+              )}
             </span>
             <span class="small dim">
               {each.last_run === null ? "not synced yet" : `synced ${instant(each.last_run)}`}

@@ -48,7 +48,7 @@ _CALLED = _SOURCES.where(
 _NAMES: tuple[BindParameter[str], ...] = (bindparam("first"), bindparam("last"))
 _BY_ID = sources.alias("by_id")
 _WITH_SOURCES = (
-    select(*COLLECTION_COLUMNS, *SOURCE_COLUMNS, *_BY_ID.c)
+    select(*COLLECTION_COLUMNS, *SOURCE_COLUMNS, *(_BY_ID.c[column.name] for column in SOURCE_COLUMNS))
     .outerjoin(sources, (sources.c.collection == collections.c.id) & (sources.c.name == bindparam("called")))
     .outerjoin(_BY_ID, (_BY_ID.c.collection == collections.c.id) & (_BY_ID.c.id == bindparam("called")))
     .where(or_(collections.c.name.in_(_NAMES), collections.c.id.in_(_NAMES)))

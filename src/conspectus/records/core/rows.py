@@ -45,7 +45,7 @@ MIN_INT64 = -(2**63)
 """A missing position or time sorts first in a thread."""
 
 COLLECTION_COLUMNS = tuple(collections.c)
-SOURCE_COLUMNS = tuple(sources.c)
+SOURCE_COLUMNS = tuple(sources.c[name] for name in ("id", "collection", "name", "metadata", "kind"))
 DOCUMENT_COLUMNS = (documents.c.number, *documents.c[*documents.c.keys()[1:26]])
 CHUNK_COLUMNS = tuple(chunks.c)
 _TEXTS, _NUMBERS = {str, type(None)}, {int, type(None)}

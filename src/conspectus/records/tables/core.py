@@ -20,7 +20,7 @@ from sqlalchemy import (
     types,
 )
 
-VERSION = "0001"
+VERSION = "0002"
 """The newest migration. A higher stored version comes from a newer program."""
 
 Number = BigInteger().with_variant(Integer, "sqlite")
@@ -78,7 +78,16 @@ sources = Table(
     Column("name", String, nullable=False),
     Column("metadata", Text, nullable=False),
     Column("kind", String, nullable=False, server_default="manual"),
+    Column("hidden_from", Number),
     UniqueConstraint("collection", "name"),
+)
+"""From `hidden_from` on, only managers read a source: its remote has withdrawn access or is out of reach."""
+
+Index(
+    "ix_sources_hidden",
+    sources.c.collection,
+    sources.c.hidden_from,
+    sqlite_where=text("hidden_from IS NOT NULL"),
 )
 
 THREADED = text("thread IS NOT NULL AND chunks > 0")

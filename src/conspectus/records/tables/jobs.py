@@ -42,6 +42,8 @@ connections = Table(
     Column("state", String, nullable=False),
     Column("error", Text),
     Column("last_run", Number),
+    Column("access", String, nullable=False, server_default="granted"),
+    Column("access_since", Number),
     UniqueConstraint("collection", "name"),
 )
 

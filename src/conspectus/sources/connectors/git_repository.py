@@ -159,6 +159,12 @@ ENVIRONMENT = {
     "GIT_LFS_SKIP_SMUDGE": "1", "GIT_NO_REPLACE_OBJECTS": "1", "GIT_OPTIONAL_LOCKS": "0", "LC_ALL": "C",
     "GIT_NO_LAZY_FETCH": "1", "GIT_ADVICE": "0",
 }  # fmt: skip
+REFUSAL = re.compile(
+    rb"requested URL returned error: 40[134]\b|Authentication failed for |could not read Username for "
+    rb"|^fatal: repository '[^']*' not found",
+    re.MULTILINE,
+)
+"""What git, in the locale C, says of a server that answers with 401, 403 or 404."""
 PINS_SINCE = (2, 37)
 MESSAGE_LENGTH = 300
 
@@ -176,7 +182,9 @@ class Git:
         code, output, errors = await self._run(arguments, stdin, remote)
         if code:
             lines = errors.decode("utf-8", "replace").strip()[-MESSAGE_LENGTH:]
-            raise FetchFailed(self.name, f"git {arguments[0]}: {lines or f'ended with {code}'}", passing=True)
+            reason = f"git {arguments[0]}: {lines or f'ended with {code}'}"
+            refused = remote is not None and REFUSAL.search(errors) is not None
+            raise FetchFailed(self.name, reason, passing=not refused, refused=refused)
         return output
 
     async def holds(self, *arguments: str) -> bool:

@@ -42,6 +42,7 @@ MAX_WAIT_SECONDS = 60.0
 MAXLAG = 5
 BUSY_STATUS = frozenset({429, 500, 502, 503, 504})
 BUSY_CODES = frozenset({"maxlag", "ratelimited", "readonly", "internal_api_error_DBQueryTimeoutError"})
+REFUSAL_CODES = frozenset({"readapidenied", "permissiondenied"})
 MAX_VALUES = 50
 
 
@@ -95,9 +96,11 @@ class MediaWikiApi:
         except (LookupError, TypeError, ValueError, AttributeError) as fault:
             raise self.failed(f"unknown response format: {fault!r:.100}") from fault
 
-    def failed(self, reason: str, *, status: int | None = None, passing: bool = False) -> FetchFailed:
+    def failed(
+        self, reason: str, *, status: int | None = None, passing: bool = False, refused: bool | None = None
+    ) -> FetchFailed:
         """Return the error for this wiki."""
-        return FetchFailed(self.address, reason, status=status, passing=passing)
+        return FetchFailed(self.address, reason, status=status, passing=passing, refused=refused)
 
     async def _ask(self, parameters: Mapping[str, str | int]) -> Answer:
         usual = {"format": "json", "formatversion": 2, "maxlag": MAXLAG}
@@ -127,7 +130,7 @@ class MediaWikiApi:
             return dict(answer)
         if code in BUSY_CODES:
             return None
-        raise self.failed(f"{code}: {told:.200}")
+        raise self.failed(f"{code}: {told:.200}", refused=code in REFUSAL_CODES)
 
 
 AHEAD = 20
