@@ -1,5 +1,7 @@
 """Paths of documents as files, and matching lines as they are shown."""
 
+from pathlib import Path
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -12,6 +14,7 @@ from conspectus.model.files import (
     FileMatches,
     GrepResult,
     PathParts,
+    expanded,
     parsed_path,
     path_of,
 )
@@ -88,3 +91,14 @@ def test_a_gap_is_marked_only_beside_lines_that_do_not_match() -> None:
 def test_files_follow_each_other_without_an_empty_line() -> None:
     first, second = (FileMatches(path, DocumentId("d"), "", (line(1),)) for path in ("/a/b/c", "/a/b/d"))
     assert GrepResult((first, second), 2, 2, complete=True).text == "/a/b/c\n1:line 1\n/a/b/d\n1:line 1"
+
+
+@pytest.mark.parametrize("path", ["~nobody-of-that-name", "~\uff15/notes"])
+def test_a_home_folder_that_does_not_exist_is_refused(path: str) -> None:
+    with pytest.raises(InvalidInput, match="no home folder"):
+        expanded(path)
+
+
+def test_a_tilde_is_the_home_folder() -> None:
+    assert expanded("~/notes") == Path.home() / "notes"
+    assert expanded("notes~") == Path("notes~")

@@ -97,6 +97,16 @@ def test_a_neighbor_in_the_same_section_comes_before_one_with_more_weight_in_ano
     assert runs == [(2, 2), (2, 2), (2, 3), (2, 4), (1, 4), (0, 4)]
 
 
+@pytest.mark.parametrize("blank", ["\n", " ", "\t", "\u00a0", "\u3000"])
+@pytest.mark.parametrize("tokens", [1, 10, 40, 200])
+def test_a_chunk_of_white_space_alone_is_left_out_of_a_window(blank, tokens):
+    """Stores of earlier versions have such chunks."""
+    terms = {"c": QueryTerms(None, {"walrus": 1.0})}
+    blanks = hit(document("d", title="walrus"), blank * 2000, 0.9)
+    assert window([blanks], tokens, "text", terms=terms).tokens <= tokens
+    assert Focus(terms).sentences(blanks) == []
+
+
 def test_the_next_border_is_the_end_of_the_cluster_that_would_be_cut():
     assert [next_border("ae\u0301b", place) for place in range(5)] == [0, 1, 3, 3, 4]
 

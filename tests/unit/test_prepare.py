@@ -61,6 +61,14 @@ def test_text_without_a_visible_character_has_no_chunks() -> None:
     assert prepared(text="").chunks == ()
 
 
+@pytest.mark.parametrize("blank", ["\n", " ", "\t", "\u00a0", "\r\n"])
+def test_no_chunk_is_white_space_alone(blank: str) -> None:
+    text = f"walrus{blank * 900}tide{blank * 900}"
+    chunks = prepared(text=text).chunks
+    assert all(chunk.text.strip() for chunk in chunks)
+    assert (chunks[0].start, chunks[-1].end) == (0, len(text))
+
+
 def test_what_cannot_be_encoded_is_replaced_not_refused() -> None:
     document = prepared(text="a\ud800b\x00c", title="\udfff", metadata={"k\ud800": "\x00"})
     assert document.chunks[0].text == "a\ufffdb\ufffdc"

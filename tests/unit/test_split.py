@@ -1,7 +1,9 @@
+from itertools import pairwise
+
 import pytest
 
 from conspectus.errors import InvalidInput
-from conspectus.text.splitter import SplitOptions, TextSpan, split
+from conspectus.text.splitter import SplitOptions, TextSpan, split, without_blank_pieces
 from conspectus.text.tokens import ESTIMATORS
 
 
@@ -156,3 +158,23 @@ def test_tokens_need_a_counter_and_a_size_of_one_character():
         split("x", SplitOptions(unit="tokens"))
     with pytest.raises(InvalidInput, match="size"):
         split("🎉", SplitOptions(size=3, overlap=0, unit="tokens"), lambda text: len(text.encode()))
+
+
+@pytest.mark.parametrize("blank", ["\n", " ", "\t", "\u00a0", "\u3000", "\r\n", "\n "])
+@pytest.mark.parametrize("text", ["tide{}walrus", "{}walrus", "tide{}", "{}tide{}walrus{}"])
+def test_pieces_of_white_space_alone_are_joined_to_a_neighbor(blank, text):
+    source = text.replace("{}", blank * 300)
+    pieces = split(source, SplitOptions(size=50, overlap=5))
+    assert any(piece.text.isspace() for piece in pieces)
+    joined = without_blank_pieces(source, pieces)
+    assert not any(piece.text.isspace() for piece in joined)
+    assert [piece.position for piece in joined] == list(range(len(joined)))
+    assert joined[0].start == 0
+    assert joined[-1].end == len(source)
+    assert all(later.start <= earlier.end for earlier, later in pairwise(joined))
+    assert all(source[piece.start : piece.end] == piece.text for piece in joined)
+
+
+def test_a_text_of_white_space_alone_is_one_piece():
+    source = "\n" * 300
+    assert len(without_blank_pieces(source, split(source, SplitOptions(size=50, overlap=5)))) == 1

@@ -70,7 +70,7 @@ class Keys:
 
 def hash_of(secret: str) -> str:
     """Return the hash of a secret."""
-    return hashlib.sha256(secret.encode()).hexdigest()
+    return hashlib.sha256(secret.encode("utf-8", "surrogatepass")).hexdigest()
 
 
 def person_of(user: User, key: Key) -> Person:

@@ -7,6 +7,7 @@ from typing import Generic, TypeVar
 
 from conspectus.errors import ChatNotConfigured, InvalidInput, MissingExtra, ProviderError
 from conspectus.graph.name_keys import key_of
+from conspectus.model.files import expanded
 from conspectus.model.jobs import RetryPolicy
 from conspectus.model.records import EmbeddingSpace
 from conspectus.ports import Embedder
@@ -193,11 +194,11 @@ def extractor_of(settings: Settings, chat_model: ChatModel | None) -> EntityExtr
     if chosen.startswith(_SPACY):
         from conspectus.providers.entity_extractors import spacy_names
 
-        return spacy_names(Path(chosen.removeprefix(_SPACY)).expanduser(), key_of)
+        return spacy_names(expanded(chosen.removeprefix(_SPACY)), key_of)
     if chosen.startswith(_GLINER):
         from conspectus.providers.entity_extractors import gliner_names
 
-        return gliner_names(Path(chosen.removeprefix(_GLINER)).expanduser(), key_of)
+        return gliner_names(expanded(chosen.removeprefix(_GLINER)), key_of)
     if chat_model is None:
         raise ChatNotConfigured
     from conspectus.providers.entity_extractors import ChatNames

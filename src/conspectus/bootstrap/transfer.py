@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from conspectus.bootstrap.store_address import StoreAddress, database_of, is_address, place_of
 from conspectus.deferred import dataclass
 from conspectus.errors import Conflict, InvalidInput, NotFound, StorageError, UnreadableFile
+from conspectus.model.files import expanded
 from conspectus.model.ids import JobId
 from conspectus.model.jobs import Upload
 from conspectus.ports import Progress
@@ -177,7 +178,7 @@ def restore(file: Path, folder: Path, *, settings: Settings) -> BackupReceipt:
     """
     if is_address(folder):
         raise InvalidInput("to", "is a database; restore to a folder and `conspectus migrate` from there")
-    folder = folder.expanduser().absolute()
+    folder = expanded(folder).absolute()
     with _disk(folder), _empty_folder(folder) as work:
         manifest = _unpacked(file, work, settings)
         for name in FILES:

@@ -16,6 +16,7 @@ from conspectus.cli.output import rows_table
 from conspectus.cli.session import Session
 from conspectus.deferred import dataclass
 from conspectus.errors import InvalidInput
+from conspectus.model.files import expanded
 from conspectus.private import FOLDER, make_folder, written
 
 NAME: Final = "conspectus"
@@ -159,7 +160,7 @@ def _data(session: Session) -> Path:
     given = str(session.common.data_dir or session.settings.path)
     if "://" in given:
         raise InvalidInput("data_dir", "must be a folder; hooks work on a data directory of this machine")
-    return Path(given).expanduser().resolve()
+    return expanded(given).resolve()
 
 
 def _base(*, project: bool) -> Path:

@@ -2,7 +2,6 @@
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from pathlib import Path
 from types import MappingProxyType
 from typing import Annotated, Any
 
@@ -16,6 +15,7 @@ from conspectus.cli.options import Limit, Purge, Yes
 from conspectus.cli.output import cell, facts_table, moment, rows_table
 from conspectus.cli.session import NewSession, Session
 from conspectus.errors import InvalidInput
+from conspectus.model.files import expanded
 from conspectus.model.filter import Eq
 from conspectus.model.jobs import Connection, Job
 from conspectus.model.records import Source
@@ -187,7 +187,7 @@ def _options(values: Sequence[str]) -> dict[str, Any]:
             raise InvalidInput("option", f"{each!r} is not KEY=VALUE")
         options[name] = _list(value) if value.startswith("[") else TRUTH.get(value, value)
     if "path" in options:
-        options["path"] = str(Path(options["path"]).expanduser().absolute())
+        options["path"] = str(expanded(options["path"]).absolute())
     return options
 
 

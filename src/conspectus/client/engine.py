@@ -47,6 +47,7 @@ from conspectus.ingest.messages import MessageImportOptions, handed_in, named, t
 from conspectus.ingest.prepare import batches
 from conspectus.memory.jsonl import renumber
 from conspectus.model.channels import ArchiveKind, ChannelArchive, ImportReport, NewMessage
+from conspectus.model.files import expanded
 from conspectus.model.graph import GraphForm
 from conspectus.model.jobs import FINISHED, Job, Upload
 from conspectus.model.memory import MEMORY, MemoryWritten, NewMemory, Scope
@@ -280,7 +281,7 @@ class RemoteChannels(RemoteService, ChannelService):
         with TemporaryDirectory() as folder:
             path = handed_in(archive, Path(folder)) if isinstance(archive, Upload) else Path(archive)
             with named(archive):
-                read = await asyncio.to_thread(self._archives.read, path.expanduser(), kind=kind)
+                read = await asyncio.to_thread(self._archives.read, expanded(path), kind=kind)
 
         async def put(channel: ChannelArchive, messages: Iterable[NewMessage]) -> Sequence[Written]:
             target = await self._sibling(RemoteCollections).get_or_create_source(
@@ -378,7 +379,7 @@ class RemoteStreams(RemoteService, StreamService):
             if isinstance(each, Upload):
                 found.append(each)
                 continue
-            for one in self._files.discover([Path(each).expanduser()]):
+            for one in self._files.discover([expanded(each)]):
                 inside |= set() if one.is_named else {len(found)}
                 found.append(Upload(one.name, one.path))
         often = Counter(PurePath(each.name).name for each in found)

@@ -25,6 +25,7 @@ from conspectus.model.channels import (
     NewMessage,
     ReplyChain,
 )
+from conspectus.model.files import expanded
 from conspectus.model.filter import And, Eq, Filter, Not
 from conspectus.model.jobs import Upload
 from conspectus.model.query import Budget, Query, QueryContext
@@ -193,7 +194,7 @@ class ChannelService(Service):
             return handed_in(archive, folder)
         if not self._person.owner:
             raise PermissionDenied("read files of the machine that holds the store", "its owner account")
-        return Path(archive).expanduser()
+        return expanded(archive)
 
     async def _earlier_messages(
         self, place: SourceRef, channel: Source, batch: Sequence[NewMessage]

@@ -39,6 +39,7 @@ from conspectus.ingest.captions import (
     stream_metadata,
 )
 from conspectus.ingest.prepare import batches
+from conspectus.model.files import expanded
 from conspectus.model.filter import And, Eq
 from conspectus.model.jobs import Upload
 from conspectus.model.query import Budget
@@ -339,7 +340,7 @@ class StreamService(Service):
             elif not self._person.owner:
                 raise PermissionDenied("read files of the machine that holds the store", "its owner account")
             else:
-                inside = self._parts.make_files().discover([Path(each).expanduser()])
+                inside = self._parts.make_files().discover([expanded(each)])
                 found += [(one.name, one.path, one.is_named) for one in inside]
         return found
 

@@ -11,6 +11,7 @@ from urllib.parse import unquote
 from conspectus.deferred import dataclass
 from conspectus.errors import ConspectusError, FetchFailed, InvalidInput, UnsupportedContent
 from conspectus.ingest.prepare import BATCH_CHARACTERS, BATCH_DOCUMENTS
+from conspectus.model.files import expanded
 from conspectus.model.filter import And, Eq, Filter, In
 from conspectus.model.ids import DocumentId
 from conspectus.model.records import Document, NewDocument, Source, Written
@@ -128,7 +129,7 @@ def placed(path: str | Path, source: str | None) -> tuple[Path, str, str]:
 
     Without a given source, the folder is the source; in a given one the folder's name keeps keys apart.
     """
-    whole = Path(path).expanduser().absolute()
+    whole = expanded(path).absolute()
     folder = whole if whole.is_dir() else whole.parent
     if source is None:
         return whole, folder.as_posix(), ""

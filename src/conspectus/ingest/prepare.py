@@ -44,7 +44,14 @@ from conspectus.text.attack_patterns import attack_pattern
 from conspectus.text.clean import clean
 from conspectus.text.hashing import KEY_BYTES, NAME_BYTES, content_hash, fitting, stable_id
 from conspectus.text.positions import checked, combined, headings_in, path_of, place_at
-from conspectus.text.splitter import SplitOptions, TextSpan, definitions, sections_of, split
+from conspectus.text.splitter import (
+    SplitOptions,
+    TextSpan,
+    definitions,
+    sections_of,
+    split,
+    without_blank_pieces,
+)
 from conspectus.text.times import canonical, parse_instant
 from conspectus.text.vectors import packed, unit
 
@@ -262,7 +269,7 @@ def _pieces(new: NewDocument, text: str, places: Sequence[TextPosition], by: Pre
         ]
     options = SplitOptions(size=by.settings.chunk_size, overlap=by.settings.chunk_overlap, syntax=new.syntax)
     sections = definitions(text) if new.syntax == "code" else sections_of(places)
-    return split(text, options, sections=sections) if text.strip() else []
+    return without_blank_pieces(text, split(text, options, sections=sections)) if text.strip() else []
 
 
 def _first_visible(text: str, piece: TextSpan, after: int) -> int:

@@ -8,6 +8,7 @@ import re
 from collections.abc import Iterator
 from datetime import datetime
 from itertools import pairwise
+from pathlib import Path
 from typing import Final, NamedTuple, TypedDict
 from urllib.parse import unquote
 
@@ -48,6 +49,14 @@ def parsed_path(path: str) -> PathParts:
             "path", "must be /COLLECTION/SOURCE/KEY; the name of a collection or source is empty"
         )
     return PathParts(*(unquote(each, errors="surrogateescape") for each in (collection, source, key)))
+
+
+def expanded(path: str | Path) -> Path:
+    """Return a path of this machine with the home folder in place of `~`. Raises InvalidInput."""
+    try:
+        return Path(path).expanduser()
+    except RuntimeError:
+        raise InvalidInput("path", f"{str(path)!r} names no home folder; begin with ./ for a file") from None
 
 
 def _escape(found: re.Match[str]) -> str:

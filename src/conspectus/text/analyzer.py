@@ -201,6 +201,8 @@ class Analyzer:
 
     def _joined(self, token: str, separator: str) -> Iterator[str]:
         parts = [part for part in token.split(separator) if part]
+        if not parts:
+            return
         if (
             separator == "."
             and all(len(part) == 1 for part in parts)

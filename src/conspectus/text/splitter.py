@@ -301,6 +301,24 @@ def split(
     return [TextSpan(position, start, end, text[start:end]) for position, (start, end) in enumerate(spans)]
 
 
+def without_blank_pieces(text: str, pieces: Sequence[TextSpan]) -> list[TextSpan]:
+    """Join each piece of white space alone to the piece before it, or else to the piece after it.
+
+    A joined piece may exceed the size by white space. The pieces cover the same text.
+    """
+    spans: list[Span] = []
+    lacks_text = False
+    for piece in pieces:
+        is_blank = piece.text.isspace()
+        if spans and (is_blank or lacks_text):
+            spans[-1] = (spans[-1][0], piece.end)
+            lacks_text = lacks_text and is_blank
+        else:
+            spans.append((piece.start, piece.end))
+            lacks_text = is_blank
+    return [TextSpan(position, start, end, text[start:end]) for position, (start, end) in enumerate(spans)]
+
+
 class _Ruler(Protocol):
     def reach(self, start: int) -> int:
         """The furthest end found of a piece that starts here and fits."""

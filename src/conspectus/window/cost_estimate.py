@@ -78,7 +78,7 @@ def _weighed(hit: Hit, terms: QueryTerms) -> list[Sentence]:
     analyzer = Analyzer(terms.language)
     spans = list(sentences(text))
     own = [_weight(analyzer, terms, text[start:end]) for start, end in spans]
-    ends = [*(start for start, _ in spans[1:]), len(text)]
+    ends = [*(start for start, _ in spans[1:]), len(text)][: len(spans)]
     found: list[Sentence] = []
     section, heading = 0, 0.0
     for place, ((start, _), end) in enumerate(zip(spans, ends, strict=True)):

@@ -306,7 +306,7 @@ def member_names(names: Iterable[str], notices: Notices) -> list[str]:
     room = MEMBERS_BYTES
     members = []
     for name in dict.fromkeys(names):
-        room -= len(name.encode()) + 4
+        room -= len(name.encode("utf-8", "surrogatepass")) + 4
         if room < 0:
             notices.note("channels with more members than can be stored", name)
             break

@@ -1,0 +1,136 @@
+"""No text makes a public function raise an error that is none of ours."""
+
+from functools import cache
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from tests.repetitions import tries
+from tests.support.hostile_texts import ALPHABET, WORDS, TextFunction, short_texts, text_functions
+
+from conspectus.text.analyzer import Analyzer
+from conspectus.text.clean import clean
+
+PACKAGES = (
+    *(
+        "text",
+        "window",
+        "time_expressions",
+        "graph",
+        "memory",
+        "model",
+        "retrieval",
+        "chat",
+        "streams",
+        "ingest",
+    ),
+    *(
+        "access",
+        "sources.chats",
+        "sources.subtitles",
+        "sources.json_values",
+        "index.filter_terms",
+        "index.bm25",
+    ),
+)
+OUT_OF_REACH = {
+    "access.reader.AuthorizedReader": "asks a store",
+    "ingest.files.Intake": "asks a store",
+    "ingest.files.Root": "takes a folder",
+    "ingest.captions.CaptionCounts": "takes an error",
+    "memory.jsonl.Fields": "is generic; read_line uses it",
+    "memory.jsonl.LineReader": "calls back; read_line uses the same reader",
+    "retrieval.pipeline.signals": "takes arrays of equal length",
+    "retrieval.ranking.thread_parts": "takes arrays of equal length",
+    "retrieval.scoring.from_exchange": "takes arrays of equal length",
+    "retrieval.scoring.from_question_before": "takes arrays of equal length",
+    "retrieval.scoring.from_thread": "takes arrays of equal length",
+    "sources.subtitles.caption_import.unroll": "counts lines; LocalCaptions.read calls it",
+    "sources.subtitles.text_formats.read_blocks": "takes a pattern; LocalCaptions.read calls it",
+    "sources.subtitles.ttml.Clock": "takes a frame rate; LocalCaptions.read uses it",
+    "streams.summarizer.Style": "takes a function that shows a time",
+    "window.build.window_form": "takes a class of options",
+}
+OWN_FORMAT = {
+    "graph.expansion.starts": "nodes by the names that it is given",
+    "ingest.captions.by_video": "a name that path_within made, which is never empty",
+    "memory.facts.FactForm.read": "raises Unsatisfied, for which the model is asked again",
+    "memory.facts.found_facts": "what FactForm.read gave",
+    "memory.retention.read_from": "the beginning of a source of memories",
+    "retrieval.scoring.part_names": "the name of a profile that was checked",
+    "sources.json_values.load": "raises NotJson, which readers turn into UnreadableFile",
+    "sources.subtitles.json_captions.read_json": "raises ValueError, as LocalCaptions.read expects",
+    "sources.subtitles.json_captions.read_json_lines": "raises ValueError, as read_json",
+    "sources.subtitles.sentences.clocked": "the digits that a pattern matched",
+    "sources.subtitles.ttml.read_ttml": "raises XMLSyntaxError, for which LocalCaptions.read raises ours",
+    "streams.summarizer.JsonSchemaOutput.read": "raises Unsatisfied, for which the model is asked again",
+    "streams.summarizer.answer_json": "raises Unsatisfied, for which the model is asked again",
+    "streams.summary_runner.request_from_json": "what a job was stored with",
+    "text.replies.linker.Forest.sums": "trees of the package, by the names of figures",
+    "text.replies.linker.Past.add": "people of whom some may be replaced",
+    "text.replies.linker.features": "messages before this one, of which there are some",
+    "text.replies.linker.judge": "trees of the package",
+    "text.replies.linker.tabulated": "figures of messages, by their names",
+    "text.urls.Url.joined": "an address that parse_url gave",
+}
+"""Functions whose text has a form, and who gives it."""
+STORED = {"memory.scopes.beginning", "text.lines.LinePattern.matches"}
+"""Functions of texts that were cleaned before."""
+EVERY = {
+    **dict.fromkeys(
+        ("graph.export.to_svg", "ingest.sensitive.find_sensitive", "ingest.sensitive.Screen.masked"), 100
+    ),
+    **dict.fromkeys(("graph.export.to_graphml", "graph.export.to_json", "graph.expansion.names_beyond"), 10),
+    **dict.fromkeys(("graph.entity_linking.link", "memory.facts.cited_facts"), 10),
+    "sources.subtitles.caption_import.LocalCaptions.read": 10,
+    "text.replies.linker.Linker.link": 10,
+}
+"""Slow functions, which get one of so many short texts."""
+TEXTS = st.lists(st.sampled_from((*ALPHABET, *WORDS)) | st.text(max_size=3), max_size=30).map("".join)
+
+
+@cache
+def functions_of(package: str) -> list[TextFunction]:
+    return list(text_functions(package))
+
+
+def faults(package: str, texts: list[str]) -> list[str]:
+    lines = []
+    for function in functions_of(package):
+        if function.call is None or function.name in OWN_FORMAT:
+            continue
+        for text in texts[:: EVERY.get(function.name, 1)]:
+            fault = function.fault(clean(text) if function.name in STORED else text)
+            if fault is not None:
+                lines.append(f"{function.name}({text!a}): {fault!r}")
+                break
+    return lines
+
+
+@pytest.mark.parametrize("package", PACKAGES)
+def test_no_short_text_makes_a_function_raise_a_foreign_error(package):
+    assert functions_of(package)
+    assert faults(package, list(short_texts())) == []
+
+
+@pytest.mark.parametrize("package", PACKAGES)
+def test_no_long_text_makes_a_function_raise_a_foreign_error(package):
+    @settings(max_examples=tries(50), deadline=None)
+    @given(TEXTS)
+    def check(text):
+        assert faults(package, [text]) == []
+
+    check()
+
+
+def test_each_exemption_is_of_a_function_that_exists():
+    functions = {function.name: function for package in PACKAGES for function in functions_of(package)}
+    assert {name for name, function in functions.items() if function.call is None} == OUT_OF_REACH.keys()
+    assert functions.keys() >= OWN_FORMAT.keys() | STORED | EVERY.keys()
+
+
+@pytest.mark.parametrize("language", [None, "english", "german", "arabic", "tamil"])
+def test_every_text_has_terms_in_every_language(language):
+    analyzer = Analyzer(language)
+    for text in (*(f"a{sign}'{sign}" for sign in ALPHABET), *(f"{sign}'{sign}" for sign in ALPHABET)):
+        assert "" not in analyzer.terms(text)
