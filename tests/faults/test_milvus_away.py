@@ -11,10 +11,15 @@ import pytest
 
 import conspectus
 from conspectus import Engine, NewDocument, Settings
-from conspectus.errors import StorageBusy
+from conspectus.errors import StorageBusy, StorageError
 from conspectus.index.milvus.connection import MilvusServer
+from conspectus.index.milvus.store import MilvusIndex
+from conspectus.model.filter import EVERYTHING
+from conspectus.ports import Probe
 from conspectus.testing.embedders import HashedEmbedder
 from conspectus.web.app import application
+from tests.index_histories import DIMENSIONS, catch_up, history
+from tests.milvus_places import place_in
 from tests.support.milvus_server import milvus_server
 from tests.support.served import served
 
@@ -85,3 +90,26 @@ async def test_a_collection_goes_with_its_index_or_stays_with_it(tmp_path: Path)
         server = MilvusServer(process.uri, seconds=20)
         assert await server.collections() == []
         await server.close()
+
+
+async def test_searches_that_run_together_when_milvus_stops_all_say_that_it_is_away(tmp_path: Path) -> None:
+    """One of them gives up the connection that the others have."""
+    journal, faults = history(3, size=60), []
+
+    async def search_until_away(index: MilvusIndex) -> None:
+        try:
+            while True:
+                await index.search(Probe(EVERYTHING, "fox", None, 5))
+        except StorageError as fault:
+            faults.append(type(fault))
+
+    with milvus_server(tmp_path / "milvus") as process:
+        server = MilvusServer(process.uri, seconds=2)
+        index = await MilvusIndex.open(place_in(server, tmp_path, DIMENSIONS), journal, str.split)
+        await catch_up(index, journal)
+        searches = [asyncio.create_task(search_until_away(index)) for _ in range(16)]
+        await asyncio.sleep(0.5)
+        process.kill()
+        await asyncio.gather(*searches)
+        await server.close()
+    assert faults == [StorageBusy] * len(searches)

@@ -6,8 +6,8 @@ import hashlib
 import importlib
 import logging
 import threading
-from collections.abc import AsyncIterator, Callable, Coroutine, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext, suppress
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager, nullcontext, suppress
 from pathlib import Path
 from typing import Any, Literal, TypeAlias, TypeVar
 from urllib.parse import urlsplit
@@ -58,6 +58,14 @@ server accepts at most one ping in five minutes.
 _LOGGERS = ("pymilvus", "pymilvus.milvus_client", "pymilvus.bulk_writer", "milvus_lite")
 
 
+class _Connection:
+    """A client of Milvus, and the number of calls that run on it."""
+
+    def __init__(self, client: MilvusClient) -> None:
+        self.client = client
+        self.calls = 0
+
+
 class MilvusServer:
     """One connection for all indexes of an engine, made when it is first needed.
 
@@ -75,8 +83,9 @@ class MilvusServer:
         self._uri = uri
         self._token = token
         self._seconds = seconds
-        self._client: MilvusClient | None = None
+        self._connection: _Connection | None = None
         self._lite = False
+        self._failures = 0
         self._connecting = threading.Lock()
         self._searching = threading.Lock()
         for name in _LOGGERS:
@@ -97,7 +106,7 @@ class MilvusServer:
 
     async def is_lite(self) -> bool:
         """Whether it is Milvus Lite, be it a file or served."""
-        await asyncio.to_thread(self._connected)
+        await asyncio.to_thread(self._is_lite)
         return self._lite
 
     async def collections(self) -> list[str]:
@@ -231,38 +240,42 @@ class MilvusServer:
         return await _to_its_end(asyncio.to_thread(self._run, name, arguments))
 
     def _run(self, name: str, arguments: dict[str, object], *, again: bool = True, load: bool = True) -> Any:
-        client = self._connected()
         # In Milvus Lite, two searches that meet a collection that is not opened yet break its opening.
         one_at_a_time = self._lite and name == "search"
-        try:
-            with self._searching if one_at_a_time else nullcontext():
-                return getattr(client, name)(timeout=self._seconds, **arguments)
-        except (MilvusException, grpc.RpcError, ValueError) as fault:
-            if isinstance(fault, ValueError) and _CLOSED not in str(fault):
-                raise
-            if load and _code(fault) == _NOT_LOADED:
-                here: dict[str, object] = {"collection_name": arguments["collection_name"]}
-                self._run("load_collection", here, again=again, load=False)
-                load = False
-            else:
-                error = self._translated(fault)
-                if _is_away(fault):
-                    self._disconnect(client)
-                if not again or not self._is_worth_another(fault):
-                    raise error from fault
-                again = False
-        return self._run(name, arguments, again=again, load=load)
+        failures = self._failures
+        with self._searching if one_at_a_time else nullcontext(), self._borrowed(failures) as connection:
+            try:
+                return getattr(connection.client, name)(timeout=self._seconds, **arguments)
+            except (MilvusException, grpc.RpcError, ValueError) as fault:
+                if isinstance(fault, ValueError) and _CLOSED not in str(fault):
+                    raise
+                is_unloaded = load and _code(fault) == _NOT_LOADED
+                if not is_unloaded:
+                    self._require_another(fault, connection, again=again)
+        if is_unloaded:
+            here: dict[str, object] = {"collection_name": arguments["collection_name"]}
+            self._run("load_collection", here, again=again, load=False)
+        return self._run(name, arguments, again=again and is_unloaded, load=load and not is_unloaded)
+
+    def _require_another(self, fault: Exception, connection: "_Connection", *, again: bool) -> None:
+        """Raise our error for a fault, unless the call can be repeated on another connection."""
+        error = self._translated(fault)
+        if _is_away(fault):
+            self._disconnect(connection)
+        if not again or not self._is_worth_another(fault):
+            raise error from fault
 
     def _iterated(self, name: str, where: str, fields: list[str]) -> list[Row]:
         chosen: dict[str, object] = {"filter": where, "output_fields": fields, "consistency_level": "Strong"}
-        pages = self._run("query_iterator", {"collection_name": name, **chosen})
         rows: list[Row] = []
-        try:
-            while page := pages.next():
-                rows += page
-        except (MilvusException, grpc.RpcError) as fault:
-            raise self._translated(fault) from fault
-        pages.close()
+        with self._borrowed(self._failures):
+            pages = self._run("query_iterator", {"collection_name": name, **chosen})
+            try:
+                while page := pages.next():
+                    rows += page
+            except (MilvusException, grpc.RpcError) as fault:
+                raise self._translated(fault) from fault
+            pages.close()
         return rows
 
     def _is_worth_another(self, fault: Exception) -> bool:
@@ -270,17 +283,35 @@ class MilvusServer:
         was_closed = isinstance(fault, ValueError) or _CLOSED in _reason(fault)
         return was_closed or (self.folder is not None and _is_away(fault))
 
-    def _connected(self) -> MilvusClient:
+    def _is_lite(self) -> bool:
+        with self._borrowed(self._failures):
+            return self._lite
+
+    @contextmanager
+    def _borrowed(self, failures: int) -> Iterator["_Connection"]:
+        """The connection for one call. It is not closed before all calls on it ended.
+
+        Those who waited while it could not be opened fail with that attempt; `failures` is the count before.
+        """
         with self._connecting:
-            if self._client is None:
-                self._client = self._opened()
-                version = str(self._client.get_server_version(timeout=self._seconds))
-                self._lite = "lite" in version.lower()
-            return self._client
+            if self._connection is None:
+                if self._failures != failures:
+                    raise self._away()
+                self._failures += 1
+                self._connection = _Connection(self._opened())
+                self._failures -= 1
+            connection = self._connection
+            connection.calls += 1
+        try:
+            yield connection
+        finally:
+            with self._connecting:
+                connection.calls -= 1
+                self._close_if_unused(connection)
 
     def _opened(self) -> MilvusClient:
         try:
-            return MilvusClient(
+            client = MilvusClient(
                 uri=self._uri,
                 token=self._token,
                 timeout=self._seconds,
@@ -291,17 +322,37 @@ class MilvusServer:
             if self.folder is not None:
                 raise _unopened(self.folder) from fault
             raise self._translated(fault) from fault
+        try:
+            self._lite = "lite" in str(client.get_server_version(timeout=self._seconds)).lower()
+        except (MilvusException, grpc.RpcError) as fault:
+            client.close()
+            raise self._translated(fault) from fault
+        return client
 
-    def _disconnect(self, client: MilvusClient | None = None) -> None:
-        """Close the connection (or only this one, if it is still in use); a broken one may never recover."""
+    def _disconnect(self, connection: "_Connection | None" = None) -> None:
+        """Give up the connection (or only this one, if it is still in use); a broken one may never recover.
+
+        The last call on it closes it: a call on a closed one would fail with errors of the client.
+        """
         with self._connecting:
-            if self._client is None or client not in (None, self._client):
+            if self._connection is None or connection not in (None, self._connection):
                 return
-            self._client.close()
-            self._client = None
-            if self.folder is not None:
-                manager = importlib.import_module("milvus_lite.server_manager")
-                manager.server_manager_instance.release_server(self._uri)
+            connection, self._connection = self._connection, None
+            self._close_if_unused(connection)
+
+    def _close_if_unused(self, connection: "_Connection") -> None:
+        if connection.calls or connection is self._connection:
+            return
+        connection.client.close()
+        if self.folder is not None and self._connection is None:
+            manager = importlib.import_module("milvus_lite.server_manager")
+            manager.server_manager_instance.release_server(self._uri)
+
+    def _away(self) -> StorageBusy:
+        return StorageBusy(
+            f"Milvus at {self.address} does not answer within {self._seconds:g} s; nothing is lost:"
+            " start it, or check CONSPECTUS_MILVUS_URI, and try again"
+        )
 
     def _translated(self, fault: Exception) -> StorageError:
         code, reason = _code(fault), _reason(fault)
@@ -312,10 +363,7 @@ class MilvusServer:
                 f"Milvus at {self.address} refuses the token; nothing is lost: check CONSPECTUS_MILVUS_TOKEN"
             )
         if _is_away(fault):
-            return StorageBusy(
-                f"Milvus at {self.address} does not answer within {self._seconds:g} s; nothing is lost:"
-                " start it, or check CONSPECTUS_MILVUS_URI, and try again"
-            )
+            return self._away()
         if isinstance(fault, MilvusException) and (fault.retriable or code in _PASSING):
             return StorageBusy(
                 f"Milvus at {self.address} cannot answer yet ({reason}); nothing is lost: try again"
