@@ -4,17 +4,19 @@ import re
 import sqlite3
 from collections.abc import Iterator, Mapping
 from contextlib import closing, contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import psycopg
+import pytest
 import sqlalchemy
 from sqlalchemy import event
 from tests.contract.test_write_plans import ANN, LARGE, SCANS, fill, plan, write
 from tests.stores import SETTINGS
 
 import conspectus
-from conspectus import Engine
+from conspectus import Engine, Settings
 from conspectus.model.access import Principal
 from conspectus.model.jobs import Upload
 from conspectus.testing.embedders import HashedEmbedder
@@ -64,9 +66,9 @@ async def ask(engine: Engine, secret: str) -> None:
     await followed.changes_since(await followed.last_sequence() - 1, limit=10)
 
 
-async def hot(place: str) -> Asked:
+async def hot(place: str, settings: Settings = SETTINGS) -> Asked:
     """The statements of all hot paths in a store of some size."""
-    async with conspectus.open(place, settings=SETTINGS, embedder=HashedEmbedder()) as engine:
+    async with conspectus.open(place, settings=settings, embedder=HashedEmbedder()) as engine:
         await fill(engine, LARGE)
         await engine.people.create_user("bob")
         for _ in range(LARGE):
@@ -111,8 +113,10 @@ async def test_no_hot_statement_goes_through_a_table_of_a_file(tmp_path: Path) -
     assert gone == {}
 
 
-async def test_no_hot_statement_looks_at_many_rows_of_a_server(postgres_url: str) -> None:
-    statements = await hot(postgres_url)
+@pytest.mark.parametrize("row_security", ["off", pytest.param("on", marks=pytest.mark.slow)])
+async def test_no_hot_statement_looks_at_many_rows_of_a_server(postgres_url: str, row_security: str) -> None:
+    """With row security, there are no statistics of the columns of most tables."""
+    statements = await hot(postgres_url, replace(SETTINGS, row_security=row_security))
     assert len(statements) > 60
     with psycopg.connect(postgres_url, autocommit=True) as server:
         server.execute("ANALYZE")

@@ -1,11 +1,12 @@
 """The wall in the database: what it shows is what the policy allows, whatever is asked and however."""
 
 import random
+import re
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 from uuid import uuid4
 
 import psycopg
@@ -23,8 +24,9 @@ from conspectus.errors import InvalidInput, NotFound
 from conspectus.model.access import ROLES, Grant, Group, Person, Principal, User
 from conspectus.model.filter import EVERYTHING, document_row, matches
 from conspectus.model.ids import LOCAL, ChunkId, CollectionId, DocumentId, GroupId, SourceId, UserId
+from conspectus.model.records import Kind
 from conspectus.records.accounts import SqlAccounts
-from conspectus.records.core.dialects import READER
+from conspectus.records.core.row_security import ESTIMATED, LOGIN, READER
 from conspectus.records.store import SqlRecords, open_records
 from conspectus.testing.embedders import HashedEmbedder
 
@@ -152,9 +154,11 @@ async def test_a_read_without_any_filter_finds_only_what_the_person_may_see(
 
 
 @contextmanager
-def login(postgres: PostgresProcess, url: str, name: str) -> Iterator[psycopg.Connection]:
-    """A connection of a login of its own that is a reader."""
-    postgres.run(f'CREATE ROLE "{name}" LOGIN IN ROLE {READER}')
+def login(
+    postgres: PostgresProcess, url: str, name: str, *, role: str = READER
+) -> Iterator[psycopg.Connection]:
+    """A connection of a login of its own that is a member of a role, by default a reader."""
+    postgres.run(f'CREATE ROLE "{name}" LOGIN IN ROLE {role}')
     database = make_url(url).database or ""
     try:
         with psycopg.connect(postgres.url(database, name), autocommit=True) as connection:
@@ -307,6 +311,113 @@ async def test_what_has_no_policy_cannot_be_read_at_all(
             for table in WALLED:
                 assert reader.execute(f"SELECT * FROM {table}".encode()).fetchall() == []
         used.execute(b"RESET ROLE")
+
+
+SECRET = "the tide gate opens at dawn"
+COLUMNS = """
+SELECT table_name, column_name FROM information_schema.columns
+WHERE table_schema = 'public' AND table_name = ANY (%s) ORDER BY 1, 2
+"""
+BORDERS = ("'0'", "'the'", f"'{SECRET}'", f"'{SECRET}~'", "'zzz'")
+
+
+def estimates(connection: psycopg.Connection, table: str, column: str) -> set[float]:
+    """The numbers of rows that the planner expects below texts and numbers of any size."""
+    rows: set[float] = set()
+    for border in (*BORDERS, "0", "5", "1e15", "decode('00', 'hex')", "decode('ff', 'hex')"):
+        query = f'EXPLAIN (FORMAT JSON) SELECT 1 FROM {table} WHERE "{column}" < {border}'
+        try:
+            ((plan,),) = connection.execute(query.encode()).fetchall()
+        except (psycopg.errors.UndefinedFunction, psycopg.errors.InvalidTextRepresentation):
+            continue
+        rows.add(plan[0]["Plan"]["Plan Rows"])
+    return rows
+
+
+async def test_estimates_tell_a_login_nothing_of_hidden_values(
+    postgres: PostgresProcess, postgres_url: str, records: SqlRecords, accounts: SqlAccounts
+) -> None:
+    batch = [
+        prepared(f"hidden-{n}", f"{SECRET} {n // 100}", title=SECRET, author=SECRET, source=SourceId("red0"))
+        for n in range(300)
+    ]
+    await records.write(
+        [replace(each, document=replace(each.document, collection=HOMES[0])) for each in batch]
+    )
+    postgres.run("ANALYZE", database=make_url(postgres_url).database or "")
+    with login(postgres, postgres_url, "stranger") as connection:
+        columns = connection.execute(COLUMNS, (list(WALLED),)).fetchall()
+        assert ("chunks", "text") in columns
+        assert ("documents", "title") in columns
+        differing = {name: estimates(connection, *name) for name in columns if name[1] not in ESTIMATED}
+    assert {name: rows for name, rows in differing.items() if len(rows) != 1} == {}
+
+
+async def test_functions_for_logins_return_what_is_shown_and_count_nothing_hidden(
+    postgres: PostgresProcess, postgres_url: str, records: SqlRecords, accounts: SqlAccounts
+) -> None:
+    await accounts.put_grant(Grant(HOMES[0], SourceId("red1"), Principal("user", USERS[0]), "viewer", NOON))
+    read = records.transactions.visible_to(USERS[0]).read
+    with login(postgres, postgres_url, "user-ada", role=LOGIN) as connection:
+        for table in WALLED:
+            assert is_refused(connection, f"SELECT * FROM {table}")
+            assert is_refused(connection, f"EXPLAIN SELECT * FROM {table}")
+            assert is_refused(connection, f"DO $$ BEGIN LOCK TABLE {table} IN ACCESS SHARE MODE; END $$")
+            returned = connection.execute(f"SELECT row(f.*)::text FROM conspectus_{table}() f".encode())
+            query = text(f"SELECT row(t.*)::text FROM {table} t")
+            rows = await read(lambda view, query=query: set(view.execute(query).scalars()))
+            assert (rows == {row[0] for row in returned}) is (table != "collections"), table
+        query_plan = connection.execute(
+            "EXPLAIN (ANALYZE, VERBOSE, FORMAT JSON) SELECT 1 FROM conspectus_chunks() WHERE text < 'zzz'"
+        ).fetchone()
+        assert query_plan is not None
+        assert query_plan[0][0]["Plan"]["Node Type"] == "Function Scan"
+        sequences = connection.execute("SELECT name, sequence FROM conspectus_collections()").fetchall()
+        assert dict(sequences)["red"] == 0
+        assert dict(sequences)["green"] > 0
+
+
+PAGE = Path(__file__).parents[2] / "docs" / "operate" / "security.md"
+
+
+async def test_the_documented_statements_keep_logins_from_the_locks_of_writers(
+    postgres: PostgresProcess, postgres_url: str, records: SqlRecords, accounts: SqlAccounts
+) -> None:
+    (statements,) = re.findall(r"```sql\n(.*?)```", PAGE.read_text(encoding="utf-8"), re.DOTALL)
+    locks = [
+        f"SELECT pg_{way}(1)" for way in ("advisory_lock", "try_advisory_xact_lock", "advisory_lock_shared")
+    ]
+    with login(postgres, postgres_url, "user-ada", role=LOGIN) as connection:
+        assert [lock for lock in locks if is_refused(connection, lock)] == []
+        connection.execute("SELECT pg_advisory_unlock_all()")
+        with psycopg.connect(postgres_url, autocommit=True) as owner:
+            user = owner.execute("SELECT quote_ident(current_user)").fetchone()
+            owner.execute(statements.replace("TO conspectus'", f"TO {user[0] if user else ''}'").encode())
+        assert [lock for lock in locks if not is_refused(connection, lock)] == []
+    await records.put_source(notes("written", HOMES[0]))
+
+
+@pytest.mark.parametrize("role", [None, *ROLES])
+async def test_quarantined_documents_are_shown_to_those_who_review_them(
+    postgres: PostgresProcess, postgres_url: str, records: SqlRecords, accounts: SqlAccounts, role: Any
+) -> None:
+    """The program itself reads them for editors, who may delete them."""
+    place = {"collection": HOMES[0], "source": SourceId("red1")}
+    kinds = {kind: prepared(f"a-{kind}", "a text", kind=kind, **place) for kind in get_args(Kind)}
+    await records.write(list(kinds.values()))
+    everything = {each.document.id for each in kinds.values()}
+    reviewed = everything if role in {"manager", "owner"} else everything - {"a-quarantined"}
+    if role is not None:
+        await accounts.put_grant(Grant(HOMES[0], None, Principal("user", USERS[2]), role, NOON))
+    for member_of, query in (
+        (READER, "SELECT id FROM documents"),
+        (LOGIN, "SELECT id FROM conspectus_documents()"),
+    ):
+        with login(postgres, postgres_url, "user-cy", role=member_of) as connection:
+            rows = {row[0] for row in connection.execute(query.encode())}
+        assert rows & everything == (reviewed if role is not None else set())
+    in_program = everything if role == "editor" else reviewed if role is not None else set()
+    assert await shown(records, USERS[2]) & everything == in_program
 
 
 async def test_without_the_role_it_is_said_what_an_administrator_has_to_run(

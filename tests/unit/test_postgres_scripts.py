@@ -14,7 +14,7 @@ from tests.support.postgres_server import PostgresProcess
 
 import conspectus
 from conspectus import NewDocument
-from conspectus.records.core.dialects import READER
+from conspectus.records.core.row_security import READER
 from conspectus.settings import Settings
 
 SCRIPTS = Path(__file__).resolve().parents[2] / "scripts"

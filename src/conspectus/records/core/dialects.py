@@ -1,6 +1,5 @@
-"""SQL that differs between SQLite and PostgreSQL, list parameters, direct use of drivers, row security."""
+"""SQL that differs between SQLite and PostgreSQL, list parameters, and direct use of drivers."""
 
-import hashlib
 import json
 import sqlite3
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -25,15 +24,13 @@ from sqlalchemy import (
     literal,
     literal_column,
     select,
-    text,
 )
-from sqlalchemy.exc import DBAPIError
 from sqlalchemy.ext.compiler import compiles
 from sqlalchemy.sql.compiler import SQLCompiler
 from sqlalchemy.sql.elements import SQLColumnExpression
 from sqlalchemy.sql.functions import FunctionElement
 
-from conspectus.errors import InvalidInput, StorageError
+from conspectus.errors import StorageError
 
 NUL = "\x00"
 
@@ -304,108 +301,3 @@ def _compiled(
         raise StorageError("the statement is none of rows")
     names = compiled.positiontup if compiled.positional else None
     return str(compiled), names, compiled.params
-
-
-READER: Final = "conspectus_reader"
-"""The role of reads for people. It cannot log in, and belongs to the whole server."""
-
-_AS_PERSON = text(
-    f"SELECT set_config('conspectus.person', :person, true), set_config('role', '{READER}', true)"
-)
-_WHOLE = "(SELECT collection FROM conspectus_visible() WHERE source IS NULL)"
-_SINGLE = "(SELECT source FROM conspectus_visible() WHERE source IS NOT NULL)"
-_VISIBLE: Final = {
-    "collections": "id IN (SELECT collection FROM conspectus_visible())",
-    "changes": "collection IN (SELECT collection FROM conspectus_visible())",
-    "sources": f"collection IN {_WHOLE} OR id IN {_SINGLE}",
-    "documents": f"collection IN {_WHOLE} OR source IN {_SINGLE}",
-    "mentions": f"collection IN {_WHOLE} OR source IN {_SINGLE}",
-    "chunks": "EXISTS (SELECT FROM documents WHERE documents.number = chunks.document)",
-    "vectors": "EXISTS (SELECT FROM chunks WHERE chunks.id = vectors.chunk)",
-}
-"""The visible rows of each table. Policies of tables that are queried in it apply too."""
-
-_FUNCTIONS: Final = (
-    """
-CREATE OR REPLACE FUNCTION conspectus_person() RETURNS text
-LANGUAGE sql STABLE SECURITY DEFINER SET search_path = {schema}, pg_temp AS $$
-  SELECT CASE WHEN pg_has_role(session_user, current_user, 'MEMBER')
-    THEN current_setting('conspectus.person', true)
-    ELSE (SELECT id FROM users WHERE name = session_user)
-  END
-$$""",
-    """
-CREATE OR REPLACE FUNCTION conspectus_visible() RETURNS TABLE (collection text, source text)
-LANGUAGE sql STABLE SECURITY DEFINER SET search_path = {schema}, pg_temp AS $$
-  WITH asking AS (
-    SELECT p.id, p.id = 'local' OR u.owner = 1 AS sees_all
-    FROM (SELECT conspectus_person() AS id) p LEFT JOIN users u ON u.id = p.id
-    WHERE p.id = 'local' OR u.disabled = 0
-  )
-  SELECT c.id, NULL FROM collections c JOIN asking a ON a.sees_all OR c.owner = a.id
-  UNION
-  SELECT g.collection, g.source FROM grants g JOIN asking a ON g."user" = a.id
-    OR g."group" IN (SELECT m."group" FROM members m WHERE m."user" = a.id)
-$$""",
-    "REVOKE ALL ON FUNCTION conspectus_person(), conspectus_visible() FROM PUBLIC",
-    "GRANT EXECUTE ON FUNCTION conspectus_visible() TO {reader}",
-    "GRANT USAGE ON SCHEMA {schema} TO {reader}",
-)
-
-
-def install_row_security(connection: Connection) -> None:
-    """Create the role, the policies and their functions, if they do not exist. Raises InvalidInput.
-
-    The connection must be that of the owner of the tables. A read sets the role of a reader, which owns
-    nothing, and the person in a setting of its transaction; policies then apply the rules of
-    `access/policy.py` to every row. This protects against a missing filter in our code, and restricts people
-    who log in to the database themselves: a login that is a member of the role, but not of the owner's, is
-    always the user of that name.
-    """
-    schema: str = connection.execute(text("SELECT quote_ident(current_schema())")).scalar_one()
-    mark = hashlib.sha256(f"{_FUNCTIONS}{_VISIBLE}".encode()).hexdigest()
-    _require_role(connection)
-    done = "SELECT obj_description(to_regprocedure('conspectus_visible()'), 'pg_proc')"
-    if connection.execute(text(done)).scalar() == mark:
-        return
-    for statement in _FUNCTIONS:
-        connection.exec_driver_sql(statement.format(schema=schema, reader=READER))
-    for table, seen in _VISIBLE.items():
-        _protect(connection, table, seen)
-    connection.exec_driver_sql(f"COMMENT ON FUNCTION conspectus_visible() IS '{mark}'")
-
-
-def read_as(connection: Connection, person: str) -> None:
-    """Restrict the rest of the transaction to what the person of that id may see, read-only."""
-    connection.execute(_AS_PERSON, {"person": person})
-
-
-def _protect(connection: Connection, table: str, seen: str) -> None:
-    connection.exec_driver_sql(f"DROP POLICY IF EXISTS {READER} ON {table}")
-    connection.exec_driver_sql(f"CREATE POLICY {READER} ON {table} FOR SELECT TO {READER} USING ({seen})")
-    connection.exec_driver_sql(f"ALTER TABLE {table} ENABLE ROW LEVEL SECURITY")
-    connection.exec_driver_sql(f"GRANT SELECT ON {table} TO {READER}")
-
-
-def _require_role(connection: Connection) -> None:
-    """Ensure that the role exists and can be set. Raises InvalidInput."""
-    known = connection.execute(text(f"SELECT 1 FROM pg_roles WHERE rolname = '{READER}'")).scalar()
-    if known is None:
-        _attempt(connection, f"CREATE ROLE {READER} NOLOGIN")
-    if not _attempt(connection, f"SET LOCAL ROLE {READER}"):
-        _attempt(connection, f"GRANT {READER} TO CURRENT_USER")
-        if not _attempt(connection, f"SET LOCAL ROLE {READER}"):
-            user = connection.execute(text("SELECT quote_ident(current_user)")).scalar_one()
-            statements = f"CREATE ROLE {READER} NOLOGIN; GRANT {READER} TO {user};"
-            raise InvalidInput("row_security", f"needs a role; have an administrator run: {statements}")
-    connection.exec_driver_sql("RESET ROLE")
-
-
-def _attempt(connection: Connection, statement: str) -> bool:
-    """Return whether the server executed a statement; it may fail, or another process may be first."""
-    try:
-        with connection.begin_nested():
-            connection.exec_driver_sql(statement)
-    except DBAPIError:
-        return False
-    return True

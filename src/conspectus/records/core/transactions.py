@@ -25,8 +25,9 @@ from conspectus.errors import ConspectusError, ForkedEngine, StorageError
 from conspectus.model.ids import CollectionId
 from conspectus.ports.jobs import Commits
 from conspectus.records.core.database import Database, guarded, transact
-from conspectus.records.core.dialects import Ready, as_list, given, install_row_security, read_as, run_all
+from conspectus.records.core.dialects import Ready, as_list, given, run_all
 from conspectus.records.core.inline import AT_ONCE
+from conspectus.records.core.row_security import install_row_security, read_as
 from conspectus.records.core.rows import BLOCK
 from conspectus.records.core.snapshots import Snapshots
 from conspectus.records.tables.core import collections
