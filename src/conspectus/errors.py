@@ -37,7 +37,7 @@ ConspectusError
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from importlib import import_module
-from typing import Any, ClassVar, Final
+from typing import Any, ClassVar, Final, Literal
 
 REFUSAL_STATUSES: Final = frozenset({401, 403, 404})
 MAX_SHOWN: Final = 20
@@ -285,45 +285,52 @@ def optional(module: str, extra: str, package: str) -> Any:
         raise MissingExtra(extra, package) from error
 
 
-REFUSED_WHATEVER_IS_SENT: Final = frozenset({401, 402, 403, 404, 405})
-"""Statuses by which a provider refuses the key, the account or the model."""
+Verdict = Literal["text", "answer", "service"]
+"""What failed: this text, this answer, or this service. Only the last two are worth another attempt."""
+
+TEXT_STATUSES: Final = frozenset({400, 413, 422})
+"""Statuses by which a provider may refuse one text and accept another."""
 
 
 class ProviderError(ConspectusError):
     """A model provider refused the request; trying again does not help.
 
-    `status` is the HTTP status of its answer, if there was one.
+    `status` is the HTTP status of its answer, if there was one. `verdict` is derived from it unless it is
+    given.
     """
 
     code = "provider_error"
 
-    def __init__(self, provider: str, reason: str, *, status: int | None = None) -> None:
+    def __init__(
+        self, provider: str, reason: str, *, status: int | None = None, verdict: Verdict | None = None
+    ) -> None:
         super().__init__(f"{provider}: {reason}")
         self.provider = provider
         self.reason = reason
         self.status = status
-
-    @property
-    def about_text(self) -> bool:
-        """Whether it may be the text that was refused, so that another one would not be."""
-        return self.status not in REFUSED_WHATEVER_IS_SENT
+        by_status: Verdict = "text" if status is None or status in TEXT_STATUSES else "service"
+        self.verdict: Verdict = verdict or by_status
 
 
 class ProviderUnavailable(ProviderError):
-    """A model provider cannot answer now; `retry_after` is in seconds where the provider gave it."""
+    """A model provider cannot answer now; `retry_after` is in seconds where the provider gave it.
+
+    The verdict `answer` says that it answered, but not with what was asked for.
+    """
 
     code = "provider_unavailable"
 
     def __init__(
-        self, provider: str, reason: str, *, status: int | None = None, retry_after: float | None = None
+        self,
+        provider: str,
+        reason: str,
+        *,
+        status: int | None = None,
+        retry_after: float | None = None,
+        verdict: Verdict = "service",
     ) -> None:
-        super().__init__(provider, reason, status=status)
+        super().__init__(provider, reason, status=status, verdict=verdict)
         self.retry_after = retry_after
-
-    @property
-    def about_text(self) -> bool:
-        """Never: the same text may be answered later."""
-        return False
 
 
 class ChatError(ProviderError):

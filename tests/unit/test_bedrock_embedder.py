@@ -103,9 +103,9 @@ async def test_an_answer_that_is_no_vector_is_refused(
     server: ModelServer, embedder: BedrockEmbedder, content: object
 ) -> None:
     server.plan.append(told(content))
-    with pytest.raises(ProviderError) as refused:
+    with pytest.raises(ProviderUnavailable) as refused:
         await embedder.embed_batch(["a"], "document")
-    assert not isinstance(refused.value, ProviderUnavailable)
+    assert refused.value.verdict == "answer"
 
 
 @pytest.mark.parametrize(
@@ -136,12 +136,16 @@ async def test_behind_the_queue_throttling_is_waited_out_and_a_refused_batch_is_
         waits.append(seconds)
 
     queue = EmbedQueue(embedder, patience=RetryPolicy(sleep=sleep))
-    server.plan.extend([failing(429, retry_after=2), failing(400), told({}), failing(400)])
+    server.plan.extend([failing(429, retry_after=2), failing(400), told({}), told({}), failing(400)])
     calls = [queue.embed_documents([text]) for text in ("bad", "worse")]
     errors = await asyncio.gather(*calls, return_exceptions=True)
-    assert [type(error) for error in errors] == [ProviderError, ProviderError]
-    assert waits == [2.0, 2.0]
-    assert [note.error for note in notes] == ["HTTP 429", "HTTP 400", "provider_error", "HTTP 400"]
+    assert [(type(error), error.verdict) for error in errors] == [
+        (ProviderUnavailable, "answer"),
+        (ProviderError, "text"),
+    ]
+    assert waits[:2] == [2.0, 2.0]
+    expected = ["HTTP 429", "HTTP 400", "provider_unavailable", "provider_unavailable", "HTTP 400"]
+    assert [note.error for note in notes] == expected
 
 
 async def test_a_slow_service_is_unavailable(server: ModelServer) -> None:

@@ -121,8 +121,9 @@ async def test_a_wrong_key_is_refused_and_not_repeated(server: ModelServer) -> N
 
 async def test_vectors_of_another_size_are_an_error(gemini: GeminiEmbeddings, server: ModelServer) -> None:
     server.plan.append(told({"embeddings": [{"values": [1.0] * 8}]}))
-    with pytest.raises(InvalidInput, match="8 dimensions"):
+    with pytest.raises(ProviderError, match="8 dimensions") as refused:
         await gemini.embed_query("car")
+    assert refused.value.verdict == "service"
 
 
 async def test_a_service_that_is_not_there_is_unavailable() -> None:

@@ -160,8 +160,9 @@ async def test_an_answer_of_another_shape_is_refused(vendor: Vendor, rows: list[
 async def test_another_size_of_vector_is_a_setting_to_change(vendor: Vendor, monkeypatch) -> None:
     other = {OPENAI: "openai:text-embedding-ada-002", GOOGLE: "google:text-embedding-004"}[vendor.model]
     embedder = HostedEmbedder(other, 512)
-    with pytest.raises(InvalidInput, match="vectors of 8 dimensions, not 512"):
+    with pytest.raises(ProviderError, match="vectors of 8 dimensions, not 512") as refused:
         await embedder.embed_batch(["a", "b"], "document")
+    assert refused.value.verdict == "service"
     await embedder.close()
 
 

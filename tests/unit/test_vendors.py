@@ -191,7 +191,7 @@ async def test_a_refused_key_condemns_no_document(server: ModelServer, tmp_path,
 async def test_a_wrong_size_condemns_no_document(server: ModelServer, tmp_path) -> None:
     settings = Settings(embedder="openai:text-embedding-ada-002@64", embed_batch_delay_ms=1)
     async with bootstrap.open(tmp_path, settings=settings) as engine:
-        with pytest.raises(InvalidInput, match="vectors of 8 dimensions, not 64"):
+        with pytest.raises(ProviderError, match="vectors of 8 dimensions, not 64"):
             await engine.add([f"text {number}" for number in range(20)], wait=True)
         counts = (await engine.maintenance.status()).collections[0]
         assert (counts.pending, counts.errors, len(server.calls)) == (20, 0, 1)

@@ -384,13 +384,13 @@ class EngineContext:
         if not wait and not self.does_background_work:
             return
         if collection.names:
-            await self._find_names(collection, wait=wait, progress=progress)
+            await self._find_names(collection, wait=wait, progress=progress, rested=rested)
         space, waits = collection.space, self.core.backfill.knows_of_work(collection.id)
         if space is None or waits is False:
             return
         if not wait:
-            gave_up = self.core.backfill.of(collection.id).gave_up_within(rested)
-            if gave_up or not (waits or await self.core.records.count_unembedded(collection.id, space)):
+            failed = self.core.backfill.of(collection.id).failed_within(rested)
+            if failed or not (waits or await self.core.records.count_unembedded(collection.id, space)):
                 return
         embedder = await self.embedder(collection)
         if embedder is not None and wait:
@@ -398,8 +398,11 @@ class EngineContext:
         elif embedder is not None:
             self.core.backfill.wake(collection, embedder)
 
-    async def _find_names(self, collection: Collection, *, wait: bool, progress: Progress | None) -> None:
-        if self.core.names.knows_of_work(collection.id) is False:
+    async def _find_names(
+        self, collection: Collection, *, wait: bool, progress: Progress | None, rested: float
+    ) -> None:
+        failed = not wait and self.core.names.of(collection.id).failed_within(rested)
+        if failed or self.core.names.knows_of_work(collection.id) is False:
             return
         self.core.names.wake(collection.id)
         if wait:

@@ -16,8 +16,6 @@ from functools import partial
 from itertools import islice
 from typing import Final
 
-import numpy as np
-
 from conspectus.deferred import dataclass
 from conspectus.errors import (
     ConspectusError,
@@ -29,6 +27,7 @@ from conspectus.errors import (
     StorageError,
 )
 from conspectus.graph.name_keys import key_of
+from conspectus.ingest.embedding_queue import CONTROL_TEXT
 from conspectus.model.ids import ChunkId, CollectionId
 from conspectus.model.index import IndexedChunk
 from conspectus.model.memory import fact_ends, stored_entities
@@ -41,6 +40,8 @@ from conspectus.text.vectors import packed
 ATTEMPTS = 5
 POLL_SECONDS = 0.2
 GATHERING_SECONDS = 0.05
+REST_SECONDS = 60.0
+"""Seconds before a provider that failed several times is called again."""
 AWAY_SECONDS = 2.0
 """Seconds until it is tried again whether a store that did not answer is back."""
 
@@ -64,9 +65,13 @@ class PendingWork:
         """Whether it is at work."""
         return self.task is not None and not self.task.done()
 
-    def gave_up_within(self, seconds: float) -> bool:
-        """Whether an error stopped it no longer ago than that."""
-        return self.error is not None and not self.runs and time.monotonic() - self.ended < seconds
+    def failed_within(self, seconds: float) -> bool:
+        """Whether an error stopped it no longer ago than that; it may rest since."""
+        return self.error is not None and time.monotonic() - self.ended < seconds
+
+    def fail(self, error: ConspectusError) -> None:
+        """Note the error for those who wait, and when it came."""
+        self.error, self.ended = error, time.monotonic()
 
     async def rest(self, seconds: float) -> None:
         """Wait before it is tried again, but no longer than until somebody asks for that."""
@@ -158,12 +163,7 @@ class Workers:
         await asyncio.gather(*tasks, return_exceptions=True)
 
     async def _run(self, work: PendingWork, chore: BackgroundTask) -> None:
-        try:
-            await self._attempts(work, chore)
-        finally:
-            work.ended = time.monotonic()
-
-    async def _attempts(self, work: PendingWork, chore: BackgroundTask) -> None:
+        """Do the work until none is left. A fault of a provider or a busy store is waited for, for ever."""
         failures = 0
         while work.again:
             await work.gathering(chore.gathers)
@@ -171,21 +171,17 @@ class Workers:
             try:
                 await self._drain(work, chore)
                 failures, work.error = 0, None
-            except ProviderUnavailable as fault:
-                failures += 1
-                if failures == ATTEMPTS:
-                    work.error = fault
-                    return
-                work.again = True
-                await asyncio.sleep(fault.retry_after or 2.0**failures)
+            except ProviderError as fault:
+                failures, work.again = failures + 1, True
+                await _rest_after(fault, failures, work)
             except StorageBusy as fault:
                 work.error, work.again = fault, True
                 await work.rest(AWAY_SECONDS)
             except ConspectusError as fault:
-                work.error = fault
+                work.fail(fault)
                 return
             except OSError as fault:
-                work.error = StorageError(f"{self._what} stopped: {fault}")
+                work.fail(StorageError(f"{self._what} stopped: {fault}"))
                 return
 
     async def _drain(self, work: PendingWork, chore: BackgroundTask) -> None:
@@ -203,6 +199,16 @@ class Workers:
             if mine:
                 await chore.do(work)
             return bool(mine)
+
+
+async def _rest_after(fault: ProviderError, failures: int, work: PendingWork) -> None:
+    """Wait before the provider is called again: briefly at first, then longer and with the error noted."""
+    if isinstance(fault, ProviderUnavailable) and failures < ATTEMPTS:
+        await asyncio.sleep(fault.retry_after or 2.0**failures)
+        return
+    work.fail(fault)
+    retry_after = fault.retry_after if isinstance(fault, ProviderUnavailable) else None
+    await work.rest(max(REST_SECONDS, retry_after or 0.0))
 
 
 logger = logging.getLogger(__name__)
@@ -279,8 +285,8 @@ async def embed_pending(
 ) -> None:
     """Embed until no chunk of the collection lacks a vector in the embedder's space.
 
-    A text that the provider refuses is tried alone and its document marked; others are not held up. A
-    refusal of every text, as of the key, marks none and is raised.
+    A text that fails while others do not is tried alone and its document marked; others are not held up. A
+    failure of every text, as for the key, marks none and is raised.
     """
     while await _embed_batch(records, collection, embedder, report=report):
         pass
@@ -300,10 +306,10 @@ async def _embed_batch(
         return 0
     try:
         with on_behalf_of(None):
-            vectors = await embedder.embed_documents([each.passage for each in batch])
+            vectors = await embedder.embed_documents([chunk.passage for chunk in batch])
         stored = await _store(records, embedder, batch, vectors)
     except ProviderError as refusal:
-        if not refusal.about_text:
+        if refusal.verdict == "service":
             raise
         stored = await _embed_alone(records, embedder, batch)
     report(stored)
@@ -311,31 +317,42 @@ async def _embed_batch(
 
 
 async def _embed_alone(records: Records, embedder: Embedder, batch: Sequence[IndexedChunk]) -> int:
-    """Each text as its own request, all at once: a queue behind the embedder puts them together again."""
-    requests = (embedder.embed_documents([each.passage]) for each in batch)
+    """Embed each text in its own request, all at once: a queue behind the embedder joins them again.
+
+    A text is to blame only if the service answers at the same time: for another one, or for a control text.
+    """
+    requests = (embedder.embed_documents([chunk.passage]) for chunk in batch)
     answers = await asyncio.gather(*requests, return_exceptions=True)
-    stored, failures = 0, []
-    for each, answer in zip(batch, answers, strict=True):
-        try:
-            if isinstance(answer, BaseException):
-                raise answer
-            stored += await _store(records, embedder, [each], answer)
-        except ProviderError as refusal:
-            if refusal.about_text:
-                await records.fail(each.document.id, str(refusal))
-            else:
-                failures.append(refusal)
+    stored = 0
+    refused: list[tuple[IndexedChunk, ProviderError]] = []
+    for chunk, answer in zip(batch, answers, strict=True):
+        if isinstance(answer, ProviderError):
+            refused.append((chunk, answer))
+        elif isinstance(answer, BaseException):
+            raise answer
+        else:
+            stored += await _store(records, embedder, [chunk], answer)
+    if refused and not stored:
+        with on_behalf_of(None):
+            await embedder.embed_documents([CONTROL_TEXT])
+    await _mark_refused(records, refused)
+    return stored
+
+
+async def _mark_refused(records: Records, refused: Sequence[tuple[IndexedChunk, ProviderError]]) -> None:
+    """Mark the documents of texts that failed. Raises the error of those that the service failed for."""
+    failures = [refusal for _, refusal in refused if refusal.verdict == "service"]
+    for chunk, refusal in refused:
+        if refusal.verdict != "service":
+            await records.fail(chunk.document.id, str(refusal))
     if failures:
         raise failures[0]
-    return stored
 
 
 async def _store(
     records: Records, embedder: Embedder, batch: Sequence[IndexedChunk], vectors: Vectors
 ) -> int:
-    if not np.isfinite(vectors).all():
-        raise ProviderError(embedder.space.model, "returned a vector that is not finite")
-    pairs = zip((ChunkId(each.chunk.id) for each in batch), packed(vectors), strict=True)
+    pairs = zip((ChunkId(chunk.chunk.id) for chunk in batch), packed(vectors), strict=True)
     return await records.put_vectors(batch[0].document.collection, embedder.space, list(pairs))
 
 
@@ -495,7 +512,7 @@ class NameReader(Workers):
         except ProviderUnavailable:
             raise
         except ProviderError as refusal:
-            if not refusal.about_text:
+            if refusal.verdict != "text":
                 raise
             if len(batch) > 1:
                 return [names for each in batch for names in await self._found(collection, [each])]

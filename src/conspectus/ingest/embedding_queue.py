@@ -14,8 +14,10 @@ from conspectus.model.jobs import RetryPolicy
 from conspectus.model.records import EmbeddingSpace
 from conspectus.ports import Vectors
 from conspectus.ports.jobs import CURRENT_USER, on_behalf_of
-from conspectus.text.vectors import MAX_DIMENSIONS
+from conspectus.text.vectors import MAX_DIMENSIONS, checked_rows
 
+CONTROL_TEXT: Final = "a"
+"""A text that every service embeds: if it is refused, the service is to blame and not a text."""
 InputType = Literal["document", "query"]
 
 
@@ -86,8 +88,9 @@ class EmbedQueue:
     already in the queue.
 
     Each caller gets the rows of its own texts in its own order, or the error of its own texts: a batch that
-    is refused is halved until the refused text stands alone. Calls to a busy provider are retried with
-    backoff. Every other failure goes to all whose texts were in that batch, at once.
+    is refused is halved until the refused text stands alone. So is a batch with an invalid answer, if the
+    service answers a control text properly. Calls to a busy provider are retried with backoff. Every other
+    failure goes to all whose texts were in that batch, at once.
     """
 
     def __init__(
@@ -202,32 +205,38 @@ class _Lane:
 
     async def _embed(self, batch: Sequence[_Text]) -> None:
         """Give each text its row, or its request the error; a text whose caller has gone is not sent."""
-        batch = [each for each in batch if not each.request.answer.done()]
+        batch = [text for text in batch if not text.request.answer.done()]
         if not batch:
             return
         try:
             rows = await self.patience.retry(lambda: self._ask(batch))
         except ProviderError as error:
-            if len(batch) == 1 or not error.about_text:
-                for each in batch:
-                    each.request.fail(error)
-                return
-        else:
-            for each, row in zip(batch, rows, strict=True):
-                each.request.fill(each.place, row)
+            if len(batch) > 1 and await self._fails_for_some(error):
+                middle = len(batch) // 2
+                await self._embed(batch[:middle])
+                await self._embed(batch[middle:])
+            else:
+                for text in batch:
+                    text.request.fail(error)
             return
-        middle = len(batch) // 2
-        for half in (batch[:middle], batch[middle:]):
-            await self._embed(half)
+        for text, row in zip(batch, rows, strict=True):
+            text.request.fill(text.place, row)
+
+    async def _fails_for_some(self, error: ProviderError) -> bool:
+        """Return whether a batch may have failed because of a part of its texts."""
+        if error.verdict != "answer":
+            return error.verdict == "text"
+        try:
+            await self.inner.embed_batch([CONTROL_TEXT], self.kind)
+        except ProviderError:
+            return False
+        return True
 
     async def _ask(self, batch: Sequence[_Text]) -> Vectors:
-        users = {each.user for each in batch}
+        users = {text.user for text in batch}
         with on_behalf_of(users.pop() if len(users) == 1 else None):
-            rows = await self.inner.embed_batch([each.text for each in batch], self.kind)
-        if rows.shape != (len(batch), self.inner.space.dimensions):
-            expected = f"{len(batch)} rows of {self.inner.space.dimensions}"
-            raise ProviderError(self.inner.space.model, f"gave vectors of shape {rows.shape}, not {expected}")
-        return rows
+            rows = await self.inner.embed_batch([text.text for text in batch], self.kind)
+        return checked_rows(rows, self.inner.space, len(batch))
 
     def _closing(self) -> ProviderUnavailable:
         return ProviderUnavailable(self.inner.space.model, "is being closed; the texts were not embedded")

@@ -10,8 +10,6 @@ from itertools import islice
 from typing import Any, TypeAlias, TypeVar
 from uuid import uuid4
 
-import numpy as np
-
 from conspectus.deferred import dataclass
 from conspectus.errors import ConspectusError, InvalidInput, ProviderError, TooLarge, as_field
 from conspectus.ingest.sensitive import Screen, screen_of
@@ -513,8 +511,6 @@ async def embedded(embedder: Embedder, batch: list[PreparedDocument]) -> list[Pr
         with on_behalf_of(None):
             vectors = await embedder.embed_documents(texts)
     except ProviderError:
-        return batch
-    if not np.isfinite(vectors).all():
         return batch
     rows, space = iter(packed(vectors)), embedder.space.name
     own = [(space, tuple(islice(rows, len(chunks)))) if chunks else None for chunks in wanting]

@@ -8,11 +8,36 @@ from typing import Any, Final, Literal, Self
 
 import numpy as np
 
-from conspectus.errors import InvalidInput, MissingExtra, ProviderError, ProviderUnavailable, optional
+from conspectus.errors import (
+    ConspectusError,
+    InvalidInput,
+    MissingExtra,
+    ProviderError,
+    ProviderUnavailable,
+    optional,
+)
 from conspectus.model.jobs import BUSY, RetryPolicy
 from conspectus.model.records import EmbeddingSpace
 from conspectus.ports import Vectors
-from conspectus.providers.vendor_api import Calls, Note, drop, refusal, sendable, unit_rows
+from conspectus.providers.answers import (
+    attempted,
+    entries_by_index,
+    invalid_answer,
+    limit_answers,
+    parse_json,
+    read_body,
+    unit_rows,
+    vectors_size,
+)
+from conspectus.providers.vendor_api import (
+    Calls,
+    Note,
+    drop,
+    number_in,
+    refusal,
+    sendable,
+    waiting_time,
+)
 from conspectus.settings import vendor_variable
 from conspectus.text.splitter import SplitOptions, split
 from conspectus.text.vectors import unit
@@ -29,6 +54,8 @@ SHORTENING: Final = (
 MAX_TEXTS: Final = {"bedrock": 96, "cohere": 96, "google": 100, "google-cloud": 100, "voyageai": 128}
 """Maximum number of texts in one request, by vendor."""
 DEFAULT_MAX_TEXTS: Final = 2048
+CONNECTION_ERRORS: Final = frozenset({"APIConnectionError", "TransportError"})
+"""Errors of a connection in the libraries of vendors, by the names of their classes."""
 _hosted = partial(optional, extra="hosted", package="pydantic-ai-slim")
 _google = partial(optional, extra="google", package="pydantic-ai-slim[google]")
 
@@ -49,13 +76,15 @@ class HostedEmbedder:
         self._errors = _hosted("pydantic_ai.exceptions")
         self._connection: Any = None
         self._open = AsyncExitStack()
-        self._model = self._find(model) if isinstance(model, str) else model
+        self._model = self._find(model, dimensions) if isinstance(model, str) else model
         self._provider = model.partition(":")[0] if isinstance(model, str) else str(model.system)
         name = str(self._model.model_name)
         self.space = EmbeddingSpace(f"{self._provider}:{name}", dimensions)
         self._settings = {"dimensions": dimensions} if any(each in name for each in SHORTENING) else {}
         self._timeout = timeout
         self._calls = Calls(note, self.space.model)
+        client = getattr(self._model, "_client", None)
+        self._speaks_openai = hasattr(client, "embeddings") and hasattr(client, "chat")
 
     @property
     def max_texts(self) -> int:
@@ -64,16 +93,16 @@ class HostedEmbedder:
 
     async def embed_batch(self, texts: Sequence[str], kind: Literal["document", "query"]) -> Vectors:
         """Return unit rows of shape (len(texts), dimensions), from one request."""
+        shape = (len(texts), self.space.dimensions)
         with self._calls.one("embed", texts) as call:
-            result = await self._ask([sendable(text) for text in texts], kind)
-            call.tokens = result.usage.input_tokens or None
-            return unit_rows(self._provider, result.embeddings, (len(texts), self.space.dimensions))
+            rows, call.tokens = await self._ask([sendable(text) for text in texts], kind)
+            return unit_rows(self._provider, rows, shape)
 
     async def close(self) -> None:
         """Close the connections, unless the model was passed in."""
         await self._open.aclose()
 
-    def _find(self, name: str) -> Any:
+    def _find(self, name: str, dimensions: int) -> Any:
         vendor, separator, model = name.partition(":")
         if not (separator and vendor and model):
             raise InvalidInput("embedder", f"{name!r} is not of the form vendor:model")
@@ -84,34 +113,85 @@ class HostedEmbedder:
             # The library would retry silently.
             if hasattr(client, "max_retries"):
                 client.max_retries = 0
+            limit_answers(provider, vectors_size(MAX_TEXTS.get(vendor, DEFAULT_MAX_TEXTS), dimensions))
             self._connection = provider
             return embeddings.infer_embedding_model(name, provider_factory=lambda _: self._connection)
         except ImportError as error:
             raise MissingExtra(vendor, f"pydantic-ai-slim[{vendor}]") from error
         except (ValueError, self._errors.UserError) as error:
-            raise ProviderError(vendor, str(error)) from error
+            raise ProviderError(vendor, str(error), verdict="service") from error
 
-    async def _ask(self, inputs: Sequence[str], kind: str) -> Any:
-        """Send one request. Exceptions of the library are converted to ours."""
-        errors = self._errors
+    async def _ask(self, inputs: Sequence[str], kind: str) -> tuple[object, int | None]:
+        """Send one request; return the rows in the order of the texts, and the tokens that were counted.
+
+        Whatever the vendor's library raises is converted to our errors.
+        """
         try:
             async with asyncio.timeout(self._timeout):
                 connection, self._connection = self._connection, None
                 if connection is not None:
                     await self._open.enter_async_context(connection)
-                return await self._model.embed(inputs, input_type=kind, settings=self._settings)
+                received = await attempted(self._received(inputs, kind))
         except TimeoutError as error:
             reason = f"no answer within {self._timeout:g} s"
             raise ProviderUnavailable(self._provider, reason) from error
-        except errors.ModelHTTPError as error:
-            inner = error.body.get("error", error.body) if isinstance(error.body, dict) else None
-            found = inner.get("message") if isinstance(inner, dict) else inner
-            words = found if isinstance(found, str) else ""
-            raise refusal(self._provider, error.status_code, words, retry_after=error.retry_after) from error
-        except errors.ModelConnectionError as error:
-            raise ProviderUnavailable(self._provider, str(error)) from error
-        except (errors.AgentRunError, errors.UserError, ValueError) as error:
-            raise ProviderError(self._provider, str(error)) from error
+        if isinstance(received, Exception):
+            raise self._as_ours(received) from received
+        return received
+
+    def _as_ours(self, error: Exception) -> Exception:
+        """Return our error for one of the vendor's library."""
+        provider, status = self._provider, _status_of(error)
+        if isinstance(error, ConspectusError):
+            return error
+        if status is not None:
+            wait = getattr(error, "retry_after", None)
+            if wait is None and (response := getattr(error, "response", None)) is not None:
+                wait = waiting_time(response.headers.get("retry-after"))
+            return refusal(provider, status, _words_of(error), retry_after=wait)
+        if isinstance(error, self._errors.UserError):
+            return ProviderError(provider, str(error), verdict="service")
+        if isinstance(error, OSError | self._errors.ModelConnectionError) or _is_connection(error):
+            return ProviderUnavailable(provider, str(error) or type(error).__name__)
+        return invalid_answer(provider, f"sent an answer that cannot be read ({type(error).__name__})")
+
+    async def _received(self, inputs: Sequence[str], kind: str) -> tuple[object, int | None]:
+        if self._speaks_openai:
+            return await self._from_openai(self._model._client, inputs)
+        answer = await self._model.embed(inputs, input_type=kind, settings=self._settings)
+        return answer.embeddings, answer.usage.input_tokens or None
+
+    async def _from_openai(self, client: Any, inputs: Sequence[str]) -> tuple[object, int | None]:
+        """Ask a service with OpenAI's protocol, whose vectors may come in any order.
+
+        The library would take them by their position.
+        """
+        provider, name = self._provider, self._model.model_name
+        size = vectors_size(len(inputs), self.space.dimensions)
+        request = client.embeddings.with_streaming_response.create(input=inputs, model=name, **self._settings)
+        async with request as response:
+            content = parse_json(provider, await read_body(provider, response.iter_bytes(), size))
+        members = content if isinstance(content, dict) else {}
+        entries = entries_by_index(provider, members.get("data"), len(inputs))
+        return [entry.get("embedding") for entry in entries], number_in(content, "usage", "prompt_tokens")
+
+
+def _status_of(error: Exception) -> int | None:
+    """Return the HTTP status that an error of a vendor's library names."""
+    status = getattr(error, "status_code", None) or getattr(error, "code", None)
+    return status if isinstance(status, int) else None
+
+
+def _words_of(error: Exception) -> str:
+    """Return the vendor's message in an error of its library, if it has one."""
+    body = getattr(error, "body", None)
+    inner = body.get("error", body) if isinstance(body, dict) else None
+    words = inner.get("message") if isinstance(inner, dict) else inner
+    return words if isinstance(words, str) else ""
+
+
+def _is_connection(error: Exception) -> bool:
+    return any(kind.__name__ in CONNECTION_ERRORS for kind in type(error).__mro__)
 
 
 MODEL: Final = "gemini-embedding-001"
@@ -240,5 +320,7 @@ def _without(key: str, fault: ProviderError) -> ProviderError:
     reason = fault.reason.replace(key, "…")
     if isinstance(fault, ProviderUnavailable):
         again = fault.retry_after
-        return ProviderUnavailable(fault.provider, reason, status=fault.status, retry_after=again)
-    return ProviderError(fault.provider, reason, status=fault.status)
+        return ProviderUnavailable(
+            fault.provider, reason, status=fault.status, retry_after=again, verdict=fault.verdict
+        )
+    return ProviderError(fault.provider, reason, status=fault.status, verdict=fault.verdict)

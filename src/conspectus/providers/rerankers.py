@@ -4,12 +4,13 @@ import asyncio
 import ssl
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache
-from typing import Any, Final, Literal, TypeAlias
+from typing import Any, Final, Literal
 
 import httpx
 
 from conspectus.errors import InvalidInput, ProviderError, ProviderUnavailable
 from conspectus.model.jobs import RetryPolicy
+from conspectus.providers.answers import Ranking, parse_json, ranking_of, ranking_size, read_body
 from conspectus.providers.vendor_api import (
     Bedrock,
     Calls,
@@ -50,28 +51,28 @@ class JsonService:
         url = httpx.URL(self._url)
         return str(url.copy_with(username=None, password=None, query=None, fragment=None))
 
-    async def post(self, body: Any) -> Reply:
-        """Return the response. Raises ProviderError or ProviderUnavailable."""
-        response = await self._send(body)
+    async def post(self, body: Any, *, limit: int) -> Reply:
+        """Return the response, of at most `limit` bytes. Raises ProviderError or ProviderUnavailable."""
+        response, content = await self._send(body, limit)
         if response.is_success:
-            try:
-                answer = response.json()
-                tokens = number_in(answer, "meta", "tokens", "input_tokens")
-                tokens = tokens or number_in(answer, "usage", "total_tokens")
-                return Reply(answer, tokens or number_in(dict(response.headers), COMPUTED))
-            except (ValueError, RecursionError) as error:
-                raise ProviderError(self.provider, "sent an answer that is not JSON") from error
+            answer = parse_json(self.provider, content)
+            tokens = number_in(answer, "meta", "tokens", "input_tokens")
+            tokens = tokens or number_in(answer, "usage", "total_tokens")
+            return Reply(answer, tokens or number_in(dict(response.headers), COMPUTED))
         wait = waiting_time(response.headers.get("Retry-After"))
-        raise refusal(self.provider, response.status_code, self._words(response), retry_after=wait)
+        raise refusal(self.provider, response.status_code, self._words(content), retry_after=wait)
 
     async def close(self) -> None:
         """Close the connections."""
         await self._client.aclose()
 
-    async def _send(self, body: Any) -> httpx.Response:
+    async def _send(self, body: Any, limit: int) -> tuple[httpx.Response, bytes]:
         try:
-            async with asyncio.timeout(self._timeout):
-                return await self._client.post(self._url, json=body)
+            async with (
+                asyncio.timeout(self._timeout),
+                self._client.stream("POST", self._url, json=body) as response,
+            ):
+                return response, await read_body(self.provider, response.aiter_bytes(), limit)
         except TimeoutError as error:
             reason = f"no answer within {self._timeout:g} s"
             raise ProviderUnavailable(self.provider, reason) from error
@@ -79,26 +80,23 @@ class JsonService:
             reason = f"could not be reached ({type(error).__name__})"
             raise ProviderUnavailable(self.provider, reason) from error
 
-    def _words(self, response: httpx.Response) -> str:
+    def _words(self, content: bytes) -> str:
         """Return the vendor's message from the documented fields only."""
         try:
-            answer = response.json()
-        except ValueError:
+            answer = parse_json(self.provider, content)
+        except ProviderUnavailable:
             return ""
         for name in ("message", "detail", "error"):
-            found = answer.get(name) if isinstance(answer, dict) else None
-            found = found.get("message") if isinstance(found, dict) else found
-            if isinstance(found, str):
-                return found.replace(self._key, "…") if self._key else found
+            words = answer.get(name) if isinstance(answer, dict) else None
+            words = words.get("message") if isinstance(words, dict) else words
+            if isinstance(words, str):
+                return words.replace(self._key, "…") if self._key else words
         return ""
 
 
 TEXTS_A_REQUEST: Final = 32
 """Maximum number of texts in a request to Text Embeddings Inference by default."""
 WRONG_FORM: Final = 422
-ROUNDING: Final = 1e-4
-
-Ranking: TypeAlias = list[tuple[int, float]]
 
 
 class DocumentsReranker:
@@ -139,7 +137,7 @@ class DocumentsReranker:
 
         def read(answer: Any) -> Ranking:
             entries = answer.get("results") if isinstance(answer, dict) else None
-            return self._read(entries, "relevance_score", len(texts), least=limit)
+            return ranking_of(self._service.provider, entries, "relevance_score", len(texts), least=limit)
 
         return await self._request(query, texts, body, read)
 
@@ -150,26 +148,12 @@ class DocumentsReranker:
 
         async def ask() -> Ranking:
             with self._calls.one("rerank", texts, query=query) as call:
-                reply = await self._service.post({"query": sendable(query), **body})
+                limit = ranking_size([query, *texts])
+                reply = await self._service.post({"query": sendable(query), **body}, limit=limit)
                 call.tokens = reply.tokens
                 return read(reply.body)
 
         return await self._patience.retry(ask)
-
-    def _read(self, entries: Any, score: str, count: int, *, least: int) -> Ranking:
-        """Return positions of `count` texts with relevance, at least `least` of them, in the given order.
-
-        `score` is the member of an entry with its relevance. Raises ProviderError for an invalid response.
-        """
-        provider = self._service.provider
-        if not isinstance(entries, list):
-            raise ProviderError(provider, "sent no list of results")
-        ranking = [_entry(provider, entry, score, count) for entry in entries]
-        if len({place for place, _ in ranking}) != len(ranking):
-            raise ProviderError(provider, "ranked a text twice")
-        if len(ranking) < least:
-            raise ProviderError(provider, f"ranked {len(ranking)} texts, not {least}")
-        return ranking
 
 
 class HttpReranker(DocumentsReranker):
@@ -203,17 +187,8 @@ class HttpReranker(DocumentsReranker):
         count = len(texts)
         body = {"texts": [sendable(text) for text in texts], "truncate": True}
         return await self._request(
-            query, texts, body, lambda answer: self._read(answer, "score", count, least=count)
+            query,
+            texts,
+            body,
+            lambda answer: ranking_of(self._service.provider, answer, "score", count, least=count),
         )
-
-
-def _entry(provider: str, entry: Any, name: str, count: int) -> tuple[int, float]:
-    place = entry.get("index") if isinstance(entry, dict) else None
-    score = entry.get(name) if isinstance(entry, dict) else None
-    if isinstance(place, bool) or not isinstance(place, int) or not 0 <= place < count:
-        raise ProviderError(provider, f"ranked text {place!r:.40} of {count}")
-    if isinstance(score, bool) or not isinstance(score, int | float):
-        raise ProviderError(provider, "sent a result without a relevance")
-    if not -ROUNDING <= score <= 1 + ROUNDING:
-        raise ProviderError(provider, f"sent the relevance {score}, which is not between 0 and 1")
-    return place, min(1.0, max(0.0, float(score)))

@@ -4,14 +4,12 @@ import asyncio
 import json
 import logging
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from functools import partial
 from time import perf_counter
 from typing import Any, Final, Literal, TypeAlias
-
-import numpy as np
 
 from conspectus.deferred import dataclass
 from conspectus.errors import ConspectusError, InvalidInput, ProviderError, ProviderUnavailable, optional
@@ -19,6 +17,7 @@ from conspectus.model.jobs import EmbeddingRequest, RequestKind
 from conspectus.model.records import EmbeddingSpace
 from conspectus.ports import Vectors
 from conspectus.ports.jobs import CURRENT_USER, RequestLog
+from conspectus.providers.answers import invalid_answer, parse_json, unit_rows, vectors_size
 
 PASSING: Final = frozenset({408, 425, 429, 500, 502, 503, 504, 529})
 """Statuses of requests that may succeed later."""
@@ -70,27 +69,6 @@ def waiting_time(header: str | None) -> float | None:
         return None
     moment = moment if moment.tzinfo else moment.replace(tzinfo=UTC)
     return max(0.0, (moment - datetime.now(UTC)).total_seconds())
-
-
-def unit_rows(provider: str, rows: Sequence[Sequence[float]], shape: tuple[int, int]) -> Vectors:
-    """Return rows of this shape, normalized to length 1.
-
-    Raises InvalidInput if the model's vectors have another size, and ProviderError for other invalid vectors.
-    """
-    count, dimensions = shape
-    widths = {len(row) for row in rows}
-    if len(rows) == count and len(widths) == 1 and widths != {dimensions}:
-        has = f"the model of {provider} makes vectors of {widths.pop()} dimensions, not {dimensions}"
-        raise InvalidInput("embedder", f"{has}; name that size after the @")
-    if len(rows) != count or widths != {dimensions}:
-        got = f"{len(rows)} vectors of {sorted(widths)} dimensions"
-        raise ProviderError(provider, f"sent {got}, not {count} of {dimensions}")
-    numbers = np.asarray(rows, dtype=np.float64)
-    norms = np.linalg.norm(numbers, axis=1, keepdims=True)
-    if not (np.isfinite(norms) & (norms > 0)).all():
-        raise ProviderError(provider, "sent a zero vector")
-    units: Vectors = (numbers / norms).astype(np.float32)
-    return units
 
 
 def number_in(answer: Any, *path: str) -> int | None:
@@ -223,6 +201,7 @@ class RequestNotes:
 
 PROVIDER = "bedrock"
 _library = partial(optional, extra="bedrock", package="boto3")
+READ_BYTES: Final = 1 << 16
 TOKENS = "x-amzn-bedrock-input-token-count"
 
 
@@ -240,12 +219,15 @@ class Bedrock:
         self._errors = _library("botocore.exceptions")
         self._client = runtime_client(timeout=timeout)
 
-    async def post(self, body: Any) -> Reply:
-        """Send one request in a thread of its own. Raises ProviderError or ProviderUnavailable."""
+    async def post(self, body: Any, *, limit: int) -> Reply:
+        """Send one request in a thread of its own; its answer has at most `limit` bytes.
+
+        Raises ProviderError or ProviderUnavailable.
+        """
         errors = self._errors
         try:
             async with asyncio.timeout(self._timeout):
-                return await asyncio.to_thread(self._invoke, json.dumps(body))
+                return await asyncio.to_thread(self._invoke, json.dumps(body), limit)
         except errors.ClientError as error:
             raise _translated(error.response) from error
         except (TimeoutError, errors.ReadTimeoutError, errors.ConnectTimeoutError) as error:
@@ -253,24 +235,32 @@ class Bedrock:
             raise ProviderUnavailable(PROVIDER, reason) from error
         except (errors.NoCredentialsError, errors.PartialCredentialsError) as error:
             raise ProviderError(PROVIDER, "no credentials are set") from error
-        except (errors.HTTPClientError, errors.ConnectionError) as error:
+        except (errors.HTTPClientError, errors.ConnectionError, errors.IncompleteReadError) as error:
             reason = f"could not be reached ({type(error).__name__})"
             raise ProviderUnavailable(PROVIDER, reason) from error
         except errors.BotoCoreError as error:
-            raise ProviderError(PROVIDER, f"the request failed ({type(error).__name__})") from error
-        except (ValueError, RecursionError) as error:
-            raise ProviderError(PROVIDER, "sent an answer that is not JSON") from error
+            raise ProviderUnavailable(PROVIDER, f"the request failed ({type(error).__name__})") from error
 
     async def close(self) -> None:
         """Close the connections."""
         self._client.close()
 
-    def _invoke(self, body: str) -> Reply:
+    def _invoke(self, body: str, limit: int) -> Reply:
         answer = self._client.invoke_model(
             modelId=self._model, body=body, contentType="application/json", accept="application/json"
         )
-        content = json.loads(answer["body"].read())
+        content = parse_json(PROVIDER, _bounded_read(answer["body"], limit))
         return Reply(content, number_in(answer, "ResponseMetadata", "HTTPHeaders", TOKENS))
+
+
+def _bounded_read(body: Any, limit: int) -> bytes:
+    content = bytearray()
+    with closing(body):
+        for piece in body.iter_chunks(READ_BYTES):
+            content += piece
+            if len(content) > limit:
+                raise invalid_answer(PROVIDER, f"sent more than {limit:,} bytes")
+    return bytes(content)
 
 
 def runtime_client(*, timeout: float) -> Any:
@@ -333,18 +323,13 @@ class BedrockEmbedder:
             "truncate": "RIGHT",
         }
         with self._calls.one("embed", texts) as call:
-            answer = await self._bedrock.post(body)
+            shape = (len(texts), self.space.dimensions)
+            answer = await self._bedrock.post(body, limit=vectors_size(*shape))
             call.tokens = answer.tokens
-            found = answer.body.get("embeddings") if isinstance(answer.body, dict) else None
-            rows = found.get("float") if isinstance(found, dict) else found
-            if not isinstance(rows, list) or not all(_is_vector(row) for row in rows):
-                raise ProviderError(PROVIDER, "sent no vectors")
-            return unit_rows(PROVIDER, rows, (len(texts), self.space.dimensions))
+            by_type = answer.body.get("embeddings") if isinstance(answer.body, dict) else None
+            rows = by_type.get("float") if isinstance(by_type, dict) else by_type
+            return unit_rows(PROVIDER, rows, shape)
 
     async def close(self) -> None:
         """Close the connections."""
         await self._bedrock.close()
-
-
-def _is_vector(row: Any) -> bool:
-    return isinstance(row, list) and all(isinstance(each, int | float) for each in row)

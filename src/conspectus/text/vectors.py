@@ -5,7 +5,8 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from conspectus.errors import InvalidInput
+from conspectus.errors import InvalidInput, ProviderUnavailable
+from conspectus.model.records import EmbeddingSpace
 
 MAX_DIMENSIONS = 65_536
 
@@ -13,6 +14,21 @@ MAX_DIMENSIONS = 65_536
 def packed(vectors: NDArray[np.float32]) -> list[bytes]:
     """Return rows as little-endian float16, the form in the records."""
     return [row.tobytes() for row in vectors.astype("<f2")]
+
+
+def checked_rows(rows: NDArray[np.float32], space: EmbeddingSpace, count: int) -> NDArray[np.float32]:
+    """Return the rows that an embedder made of `count` texts, if they are vectors of its model.
+
+    Raises ProviderUnavailable for another shape, and for a vector that is zero or not finite.
+    """
+    shape = (count, space.dimensions)
+    if not isinstance(rows, np.ndarray) or rows.shape != shape:
+        made = f"vectors of shape {rows.shape}" if isinstance(rows, np.ndarray) else "no array of vectors"
+        raise ProviderUnavailable(space.model, f"made {made}, not {shape}", verdict="answer")
+    norms = np.einsum("ij,ij->i", rows, rows)
+    if not (np.isfinite(norms) & (norms > 0)).all():
+        raise ProviderUnavailable(space.model, "made a vector that is zero or not finite", verdict="answer")
+    return rows
 
 
 def unit(numbers: Sequence[float]) -> NDArray[np.float32]:
