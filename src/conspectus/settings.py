@@ -16,6 +16,7 @@ CONFIG = "CONSPECTUS_CONFIG"
 RECORDS = "records.sqlite"
 """The file that makes a folder a data directory."""
 TOKEN_LIMIT = "CONTEXT_TOKEN_LIMIT"
+PAGE_ROWS: Final = 1_000
 QUIET = "ORT_DISABLE_TELEMETRY"
 RENAMED: Final[Mapping[str, str]] = dict(
     re.findall(
@@ -279,6 +280,11 @@ class Settings:
         for name, value in chosen.items():
             if value not in known[name]:
                 raise InvalidInput(name, f"{getattr(self, name)!r} must be one of {', '.join(known[name])}")
+
+    @property
+    def max_page_rows(self) -> int:
+        """Most rows of a page: `max_limit`, and never fewer than programs of this package read at once."""
+        return max(self.max_limit, PAGE_ROWS)
 
     @classmethod
     def from_environment(cls, environment: Mapping[str, str] | None = None) -> "Settings":

@@ -216,7 +216,7 @@ READS: Final[Mapping[str, Parts]] = {
     "POST /embeddings": {"json": {"input": "x"}},
     "GET /models": {},
     "GET /search/semantic": {"params": {**_HERE, "q": "quinces"}},
-    "GET /tasks": _IN,
+    "GET /tasks": {**_IN, "needs": "task"},
     "POST /tasks/context": {"json": {"query": "quinces", **_HERE}},
     "GET /tasks/{task}/attachments": _IN,
     "GET /tasks/{task}/attachments/{attachment}": _IN,

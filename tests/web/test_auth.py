@@ -262,3 +262,14 @@ async def test_a_request_may_name_whom_it_acts_for(api: httpx.AsyncClient) -> No
     assert (await api.get("/me", headers={"Conspectus-Origin": "agent"})).json()["origin"] == "agent"
     refused = await api.get("/me", headers={"Conspectus-Origin": "nobody"})
     assert (refused.status_code, refused.json()["code"]) == (422, "invalid_input")
+
+
+@pytest.mark.parametrize("scheme", ["http", "https"])
+@pytest.mark.parametrize("origin", ["http://localhost", "https://localhost", "ftp://localhost", "localhost"])
+async def test_an_origin_is_compared_with_its_scheme(site: Site, scheme: str, origin: str) -> None:
+    """A page of HTTPS may be one of this server behind a proxy, but a page of HTTP is none of HTTPS."""
+    transport = httpx.ASGITransport(site.app)
+    async with httpx.AsyncClient(transport=transport, base_url=f"{scheme}://localhost/api/v1") as client:
+        answer = await client.get("/me", headers={"Origin": origin})
+    is_own = origin in {f"{scheme}://localhost", "https://localhost"}
+    assert answer.status_code == (200 if is_own else 403)

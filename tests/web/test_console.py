@@ -11,6 +11,7 @@ import pytest
 from fastapi import FastAPI
 
 from conspectus.settings import Settings
+from conspectus.web.routes.pages import folder_of
 from tests.web.conftest import Live, OpenSite, People, Site, peopled
 
 PAGE = "<!doctype html><title>Console</title><script type=module src=/console/assets/app-1a2b.js></script>"
@@ -35,7 +36,7 @@ def built(tmp_path: Path) -> Path:
 @pytest.fixture
 async def pages(site: Site, built: Path) -> httpx.AsyncClient:
     """Whoever opens the console, without a key."""
-    site.app.state.console = built
+    site.app.state.console = folder_of(built)
     return httpx.AsyncClient(transport=httpx.ASGITransport(site.app), base_url="http://localhost")
 
 
@@ -51,11 +52,14 @@ async def test_every_path_that_is_no_file_is_the_page(pages: httpx.AsyncClient, 
     assert answer.headers["x-content-type-options"] == "nosniff"
 
 
-async def test_the_page_is_sent_again_only_when_it_changed(pages: httpx.AsyncClient, built: Path) -> None:
+async def test_the_page_is_sent_again_only_when_it_changed(
+    site: Site, pages: httpx.AsyncClient, built: Path
+) -> None:
     tag = (await pages.get("/console")).headers["etag"]
     same = await pages.get("/console/x", headers={"If-None-Match": tag})
     assert (same.status_code, same.content, same.headers["etag"]) == (304, b"", tag)
     (built / "index.html").write_text("new")
+    site.app.state.console = folder_of(built)
     assert (await pages.get("/console", headers={"If-None-Match": tag})).text == "new"
 
 
@@ -113,7 +117,7 @@ ESCAPES += ["assets/..%5c..%5csecret.txt", "/etc/passwd", "%2fetc%2fpasswd", "in
 
 def test_a_server_sends_no_file_from_elsewhere_and_answers_head(tmp_path: Path, built: Path) -> None:
     def prepare(app: FastAPI) -> None:
-        app.state.console = built
+        app.state.console = folder_of(built)
 
     with Live(tmp_path / "data", Settings(embedder="none"), prepare) as live:
         for path in ESCAPES:
@@ -247,7 +251,8 @@ async def test_without_accounts_no_session_is_needed(api: httpx.AsyncClient) -> 
 @pytest.fixture
 async def manual(site: Site, tmp_path: Path) -> httpx.AsyncClient:
     """Whoever opens the documentation, of which only compressed files are stored."""
-    site.app.state.docs = folder = tmp_path / "docs"
+    folder = tmp_path / "docs"
+    site.app.state.docs = folder_of(folder)
     (folder / "guides").mkdir(parents=True)
     for name in ("index.html", "guides/chat.html", "search.js", "llms.txt", "llms-full.txt"):
         (folder / f"{name}.gz").write_bytes(gzip.compress(name.encode()))
@@ -287,6 +292,6 @@ async def test_the_documentation_has_no_pages_but_its_own(
 ) -> None:
     for path in ("x.html", "guides", "%2e%2e/secret.txt", "index.html.gz/x"):
         assert (await manual.get(f"/console/docs/{path}")).status_code == 404
-    site.app.state.docs = tmp_path / "nothing"
+    site.app.state.docs = folder_of(tmp_path / "nothing")
     answer = await manual.get("/console/docs/")
     assert (answer.status_code, "make docs" in answer.text) == (404, True)

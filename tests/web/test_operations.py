@@ -29,6 +29,10 @@ OTHER_IDS = {
 """Routes say `search` and `context` where Python says `retrieve` and `window`."""
 
 
+RECENT = "GET /memories/recent"
+"""The most recent turns are no page, and fewer where fewer fit."""
+
+
 def test_every_operation_of_the_document_has_a_request(openapi: dict[str, Any]) -> None:
     paths = openapi["paths"]
     described = {f"{method.upper()} {path}" for path in paths for method in paths[path]}
@@ -47,6 +51,32 @@ async def test_every_request_is_answered(open_site: OpenSite) -> None:
             if label not in STREAMING | {LOGIN}
         }
     assert {label: answer.text for label, answer in answers.items() if not answer.is_success} == {}
+    policies = {label: answer.headers["content-security-policy"] for label, answer in answers.items()}
+    assert [label for label, policy in policies.items() if "frame-ancestors 'none'" not in policy] == []
+
+
+async def test_a_page_has_as_many_rows_as_the_settings_allow(
+    open_site: OpenSite, openapi: dict[str, Any]
+) -> None:
+    """Every list with a limit takes more than 1,000 where `max_limit` says so, and no list takes more."""
+    own_limits = {"GET /jobs", "GET /documents/{document}/thread", "GET /memories/export", RECENT}
+    statuses = {}
+    async with open_site(max_limit=1_100) as site, peopled(site) as people:
+        for label, parts in READS.items():
+            method, _, path = label.partition(" ")
+            parameters = openapi["paths"][PREFIX + path][method.lower()].get("parameters", ())
+            if any(each["name"] == "limit" for each in parameters) and label not in own_limits:
+                world = World(people.owner)
+                statuses[label] = [
+                    (await (await world.request(label, paged(parts, limit))).sent(people.owner)).status_code
+                    for limit in (1_100, 1_101)
+                ]
+    assert len(statuses) > 10
+    assert {label: codes for label, codes in statuses.items() if codes != [200, 422]} == {}
+
+
+def paged(parts: Mapping[str, Any], limit: int) -> Mapping[str, Any]:
+    return {**parts, "params": {**parts.get("params", {}), "limit": str(limit)}}
 
 
 def test_every_route_is_derived_or_has_a_reason() -> None:

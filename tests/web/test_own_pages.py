@@ -4,6 +4,7 @@ from pathlib import Path
 
 from httpx import AsyncClient
 
+from conspectus.web.routes.pages import folder_of
 from tests.waiting import until
 from tests.web.conftest import Site
 
@@ -23,11 +24,12 @@ async def test_the_root_says_what_this_is(site: Site) -> None:
 
 
 async def test_the_page_of_the_api_is_one_of_the_console(site: Site, tmp_path: Path) -> None:
-    site.app.state.console = tmp_path
+    site.app.state.console = folder_of(tmp_path)
     async with site.client() as api:
         missing = await api.get("http://localhost/docs")
         assert (missing.status_code, "make console" in missing.text) == (404, True)
         (tmp_path / "api.html").write_text("<title>API</title>")
+        site.app.state.console = folder_of(tmp_path)
         answer = await api.get("http://localhost/docs")
     assert (answer.status_code, answer.text) == (200, "<title>API</title>")
     assert answer.headers["content-type"].startswith("text/html")

@@ -26,7 +26,6 @@ from conspectus.text.times import StreamClock, clock_of
 MAX_ADDRESS_LENGTH = 2_000
 MAX_STREAMS = 1_000
 MAX_GAP_SECONDS = 366 * 86_400.0
-LIMIT = 1_000
 MAX_EVENTS_READ = 10
 """Maximum number of events read for a subscriber at once. Revoked access applies from the next read on."""
 FIRST_WAIT = 1.0
@@ -110,7 +109,7 @@ class AlertService(Service):
 
         Matches of captions that were deleted, or cannot be read now, are left out.
         """
-        require_range("limit", limit, 1, LIMIT)
+        require_range("limit", limit, 1, self._parts.settings.max_page_rows)
         await self._require_own(alert)
         found: list[AlertEvent] = []
         while len(found) < limit:

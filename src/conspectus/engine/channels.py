@@ -40,7 +40,6 @@ MEMORY = 100
 """Number of earlier messages among which the message is searched that a new one replies to."""
 RECALLED = 30
 """Number of stored messages read for a single new message; reading more takes too long."""
-LATEST_LIMIT = 1_000
 MESSAGES = And((Eq("kind", "message"), Not(Eq("role", "system"))))
 """Messages of people and programs. Notices such as "joined the channel" answer no query."""
 CANDIDATES = 50
@@ -97,7 +96,7 @@ class ChannelService(Service):
 
         With `before`, the id of a message, only those that were written before it.
         """
-        require_range("limit", limit, 1, LATEST_LIMIT)
+        require_range("limit", limit, 1, self._parts.settings.max_page_rows)
         place = await self._authorized.place(collection)
         source = await self._authorized.require_source(place, channel)
         rows = await self._authorized.latest(place, source, limit=limit, before=before)

@@ -177,7 +177,7 @@ class DocumentService(Service):
 
         `status` keeps those that are `pending`, `embedded`, or in `error` because they could not be embedded.
         """
-        require_range("limit", limit, 1, LIST_LIMIT)
+        require_range("limit", limit, 1, self._parts.settings.max_page_rows)
         place = await self._authorized.place(collection)
         documents, cursor = await self._authorized.list(
             place, filter, after=after, limit=limit, status=status
@@ -264,7 +264,7 @@ class DocumentService(Service):
         self, *, collection: str = "default", after: str | None = None, limit: int = 100
     ) -> QuarantinePage:
         """List the quarantined documents of a collection with their texts, for its managers."""
-        require_range("limit", limit, 1, LIST_LIMIT)
+        require_range("limit", limit, 1, self._parts.settings.max_page_rows)
         require_own_origin(self._person, REVIEW)
         place = await self._authorized.place(collection)
         place.require("manager", REVIEW)

@@ -38,7 +38,6 @@ from conspectus.ports import CountTokens
 from conspectus.text.clean import last_border
 from conspectus.text.lines import LinePattern, MatchedLine, shown
 
-MAX_ENTRIES: Final = 1_000
 MAX_CONTEXT: Final = 20
 MAX_SECONDS: Final = 60.0
 MAX_GLOB: Final = 200
@@ -111,7 +110,7 @@ class FileService(Service):
 
         `after` is a cursor. Raises NotFound.
         """
-        require_range("limit", limit, 1, MAX_ENTRIES)
+        require_range("limit", limit, 1, self._parts.settings.max_page_rows)
         parts, begin = parsed_path(path), None if after is None else parsed_path(after)
         if parts.source:
             found = await self._entries(await self._folder(path, parts), begin, limit)
@@ -180,7 +179,7 @@ class FileService(Service):
         `name` is a glob of the file's name, such as `*.md`, or of the whole key if it has a slash. Raises
         NotFound.
         """
-        require_range("limit", limit, 1, MAX_ENTRIES)
+        require_range("limit", limit, 1, self._parts.settings.max_page_rows)
         chosen = Chosen(_glob(name), filter)
         begin = None if after is None else parsed_path(after)
         found: list[FileEntry] = []
@@ -198,7 +197,7 @@ class FileService(Service):
         """
         asked = Grep(pattern, path, **options)
         require_range("context", asked.context, 0, MAX_CONTEXT)
-        require_range("limit", asked.limit, 1, MAX_ENTRIES)
+        require_range("limit", asked.limit, 1, self._parts.settings.max_page_rows)
         require_range("max_seconds", asked.max_seconds, 0, MAX_SECONDS)
         scan, folders = Scan(asked), await self._folders(path)
         for stage in (self._likely(asked, folders), self._below(folders)):

@@ -55,7 +55,6 @@ from conspectus.text.analyzer import analyzer_for
 from conspectus.text.times import parse_instant
 
 ONE_HOP = Traversal()
-MAX_LIMIT = 1_000
 
 
 class GraphService(Service):
@@ -247,7 +246,7 @@ class GraphService(Service):
 
         Raises NotFound, or InvalidInput for a limit.
         """
-        require_range("limit", limit, 0, MAX_LIMIT)
+        require_range("limit", limit, 0, self._parts.settings.max_page_rows)
         place = await self._authorized.place(collection)
         where: Filter = EVERYTHING
         if source is not None:

@@ -139,7 +139,6 @@ class JobQueue(Service, checked=False):
 MIN_POLL_SECONDS = 0.05
 MAX_POLL_SECONDS = 0.5
 """Seconds between polls of a job that is waited for, at first and later."""
-LIMIT = 1_000
 HOURS = 366 * 24
 
 
@@ -277,7 +276,7 @@ class JobService(Service):
     ) -> Sequence[EmbeddingRequest]:
         """List requests to model providers, newest first. Only the owner account may."""
         require_owner(self._person, "see calls to model providers")
-        require_range("limit", limit, 1, LIMIT)
+        require_range("limit", limit, 1, self._parts.settings.max_page_rows)
         return await self._parts.request_log.page(after=after, limit=limit)
 
     async def request_totals(self, *, hours: int = 24) -> Sequence[RequestTotals]:

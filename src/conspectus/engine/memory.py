@@ -10,7 +10,7 @@ from conspectus.access.memory_reader import MemorySources
 from conspectus.access.policy import require_scope
 from conspectus.access.reader import SourceRef
 from conspectus.engine.context import EngineContext, Service
-from conspectus.engine.memory_reads import LIMIT, MemoryDeletion, MemoryReader, memory_in
+from conspectus.engine.memory_reads import MemoryDeletion, MemoryReader, memory_in
 from conspectus.engine.memory_search import MemorySearch
 from conspectus.engine.memory_writes import MemoryWriter, runs
 from conspectus.engine.search import Searcher
@@ -179,7 +179,7 @@ class MemoryService(Service):
         """List a page of the memories of a scope that match, by time."""
         limit, newest_first = options.get("limit", 100), options.get("newest_first", False)
         after, filter = options.get("after"), options.get("filter", EVERYTHING)
-        require_range("limit", limit, 1, LIMIT)
+        require_range("limit", limit, 1, self._parts.settings.max_page_rows)
         memory_sources = await self._reader.memory_sources(scope, collection)
         wanted = And((memory_filter(kind, entity), filter))
         rows, cursor = await memory_sources.page(wanted, after=after, limit=limit, newest_first=newest_first)

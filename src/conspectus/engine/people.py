@@ -280,7 +280,7 @@ class PeopleService(Service):
         Only the owner account may.
         """
         require_owner(self._person, "see the audit log")
-        require_range("limit", limit, 1, AUDIT)
+        require_range("limit", limit, 1, self._parts.settings.max_page_rows)
         return await self._parts.accounts.audit(after=after, limit=limit)
 
     async def _managed(self, collection: str) -> SourceRef:

@@ -495,7 +495,7 @@ class SearchService(Service):
         self, *, collection: str = "default", after: str | None = None, limit: int = 100
     ) -> FeedbackPage:
         """List your feedback in a collection, newest first; managers of all of it see everyone's."""
-        require_range("limit", limit, 1, MAX_JUDGED)
+        require_range("limit", limit, 1, self._parts.settings.max_page_rows)
         place = await self._authorized.place(collection)
         return await self._parts.feedback.list(
             place.collection.id,

@@ -181,7 +181,7 @@ class StreamService(Service):
         limit: int = PAGE,
     ) -> CaptionPage:
         """List a page of the captions of a stream by time; `after` is a cursor."""
-        require_range("limit", limit, 1, PAGE)
+        require_range("limit", limit, 1, self._parts.settings.max_page_rows)
         place, source = await self._reader.source(stream, collection)
         clock = clock_of(source)
         span = span_of(range, clock)

@@ -60,6 +60,7 @@ if TYPE_CHECKING:
     from conspectus.mcp.server import Endpoint
 MAX_FIELDS = 20
 WITHOUT: dict[str, Any] = {
+    "openapi_url": None,
     "docs_url": None,
     "redoc_url": None,
     "redirect_slashes": False,
@@ -196,8 +197,9 @@ async def _lifespan(running: Running, _app: FastAPI) -> AsyncIterator[None]:
 
 
 def _include(app: FastAPI, models: "ModelsEndpoint", *, api: bool) -> None:
-    app.state.console = pages.BUILT if api else None
-    app.state.docs = pages.SITE if api else None
+    app.state.console = pages.folder_of(pages.BUILT) if api else None
+    app.state.docs = pages.folder_of(pages.SITE) if api else None
+    app.state.description = pages.description_of(app.title, app.version)
     own = (server, pages)
     for group in (*GROUPS, *own) if api else own:
         app.router.routes.extend(group.router.routes)

@@ -54,9 +54,9 @@ class Authentication:
         if (path.startswith(API) or path in {METRICS, MODELS}) and method != "DELETE":
             headers = Headers(scope=scope)
             if path == MODELS:
-                require_origin(headers, self._settings)
+                require_origin(scope, self._settings)
             if method == "POST":
-                require_same_origin(headers)
+                require_same_origin(scope)
                 receive, secret = await login_of(receive)
             else:
                 secret = bearer(headers)
@@ -81,7 +81,7 @@ class Authentication:
         headers = Headers(scope=scope)
         if not is_loopback(self._settings.host) or await self._has_accounts():
             return await self._engine.people.authenticate(secret or session_key(scope, headers))
-        require_same_site(headers, self._settings)
+        require_same_site(scope, self._settings)
         return LOCAL_OWNER
 
     async def _has_accounts(self) -> bool:
@@ -149,7 +149,7 @@ def session_key(scope: Scope, headers: Headers) -> str:
     key = cookie_parser(headers.get("cookie", "")).get(cookie_name(headers))
     if not key or not scope["path"].startswith(API):
         raise Unauthenticated
-    require_same_origin(headers, named=scope["method"] not in SAFE)
+    require_same_origin(scope, named=scope["method"] not in SAFE)
     return key
 
 
@@ -172,30 +172,44 @@ def cookie_name(headers: Headers) -> str:
     return f"{COOKIE}_{port}" if port.isascii() and port.isdecimal() else COOKIE
 
 
-def require_same_origin(headers: Headers, *, named: bool = False) -> None:
+def is_own_origin(origin: str, scope: Scope) -> bool:
+    """Whether an Origin header names this server: its host, and its scheme, as the server knows it.
+
+    A server behind a proxy that speaks HTTPS does not know, unless the proxy is trusted to say so: a page of
+    `https` is its own there too. A page of `http` is never that of a server of `https`.
+    """
+    scheme, _, host = origin.partition("://")
+    own_schemes = {scope["scheme"], "https"}
+    return scheme in own_schemes and host == Headers(scope=scope).get("host", "")
+
+
+def require_same_origin(scope: Scope, *, named: bool = False) -> None:
     """Raise PermissionDenied for what a page of another origin asked, or where `named`, of an unknown one."""
+    headers = Headers(scope=scope)
     site, origin = headers.get("sec-fetch-site", ""), headers.get("origin", "")
-    own = origin.partition("://")[2] == headers.get("host", "") if origin else not named or site
+    own = is_own_origin(origin, scope) if origin else not named or site
     if site not in OWN_SITE or not own:
         raise PermissionDenied("use a session", "a request from a page of this server")
 
 
-def require_same_site(headers: Headers, settings: Settings) -> None:
+def require_same_site(scope: Scope, settings: Settings) -> None:
     """Raise PermissionDenied for what a web page had a browser ask of a server that needs no key.
 
     A page can have any name lead to this machine, so the name in Host must be one that is ours.
     """
-    if name_in(headers.get("host", "")) not in LOCAL_NAMES | {settings.host}:
+    if name_in(Headers(scope=scope).get("host", "")) not in LOCAL_NAMES | {settings.host}:
         raise PermissionDenied("use this server without a key", "the name localhost in the Host header")
-    require_origin(headers, settings)
+    require_origin(scope, settings)
 
 
-def require_origin(headers: Headers, settings: Settings) -> None:
+def require_origin(scope: Scope, settings: Settings) -> None:
     """Raise PermissionDenied for what a web page of another origin had a browser ask."""
-    host, origin = headers.get("host", ""), headers.get("origin")
+    headers = Headers(scope=scope)
+    origin = headers.get("origin")
     if origin in origins(settings):
         return
-    if headers.get("sec-fetch-site", "") not in OWN_SITE or (origin and origin.partition("://")[2] != host):
+    is_foreign = bool(origin) and not is_own_origin(origin or "", scope)
+    if headers.get("sec-fetch-site", "") not in OWN_SITE or is_foreign:
         raise PermissionDenied("use this server from a web page", "a key, or its origin in cors_origins")
 
 

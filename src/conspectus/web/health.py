@@ -26,6 +26,7 @@ class Readiness:
         self._engine = engine
         self._log = log
         self._begun = asyncio.Event()
+        self._database_check: asyncio.Task[str | None] | None = None
         self._when_stopping: list[Callable[[], None]] = []
 
     def when_stopping(self, call: Callable[[], None]) -> None:
@@ -54,6 +55,12 @@ class Readiness:
         """Why nothing should be sent here now; None where all is well."""
         if self.state != "ready" and not self.covered:
             return f"the server is {self.state}"
+        if self._database_check is None or self._database_check.done():
+            self._database_check = asyncio.create_task(self._database_obstacle())
+        return await asyncio.shield(self._database_check)
+
+    async def _database_obstacle(self) -> str | None:
+        """Why the database is no use now; one check answers all probes that come meanwhile."""
         try:
             async with asyncio.timeout(ANSWER_SECONDS):
                 await self._engine.people.list_users()

@@ -1,5 +1,9 @@
 """The OpenAPI document: the errors that every route may return besides its response."""
 
+import asyncio
+import gzip
+import json
+import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cached_property
 from http import HTTPStatus
@@ -21,12 +25,15 @@ from conspectus.web.logs import API
 from conspectus.web.operation_schemas import answered
 from conspectus.web.problem_details import MEDIA_TYPE
 from conspectus.web.route_table import WRITING_METHODS
+from conspectus.web.static_documents import StaticDocument
 
 PROBLEM = "Problem"
 OPEN: Final[dict[str, Any]] = {"security": []}
 """What says of a route that it needs no key."""
 EVERYWHERE = (401, 403, 404, 408, 409, 413, 422, 429, 431, 500, 502, 503, 504)
 Responses = dict[int | str, dict[str, Any]]
+_MAKING_ROUTE: Final = threading.RLock()
+"""The lock of all sections: the document is made in a thread, beside requests that make single routes."""
 
 
 class ProblemDocument(BaseModel):
@@ -144,8 +151,9 @@ class Section(APIRouter):
 
         def whole() -> APIRoute:
             add = super(Section, self).add_api_route
-            add(path, endpoint, **make())
-            made = self.routes.pop()
+            with _MAKING_ROUTE:
+                add(path, endpoint, **make())
+                made = self.routes.pop()
             assert isinstance(made, APIRoute)
             return made
 
@@ -173,6 +181,23 @@ def operation(route: APIRoute) -> str:
 
 class Application(FastAPI):
     """A FastAPI application whose document names the problem schema, the key, and the write key."""
+
+    _document: StaticDocument | None = None
+
+    async def document(self) -> StaticDocument:
+        """The document as it is sent, made once, and not on the event loop: it takes seconds."""
+        async with self._making_document:
+            if self._document is None:
+                self._document = await asyncio.to_thread(self._encode_document)
+        return self._document
+
+    @cached_property
+    def _making_document(self) -> asyncio.Lock:
+        return asyncio.Lock()
+
+    def _encode_document(self) -> StaticDocument:
+        plain = json.dumps(self.openapi(), ensure_ascii=False, separators=(",", ":")).encode()
+        return StaticDocument("application/json", plain=plain, packed=gzip.compress(plain, mtime=0))
 
     def openapi(self) -> dict[str, Any]:
         """The document, made once."""

@@ -24,6 +24,7 @@ from conspectus.model.ids import CollectionId, SourceId
 from conspectus.model.streams import CaptionRange, Stream, When
 from conspectus.operations import OPERATIONS, Operation, Parameter
 from conspectus.operations.operation import IF_MATCH, OMITTED, REQUIRED, record_of
+from conspectus.web.etags import is_not_modified, quoted, tags_in
 from conspectus.web.limits import RequestSlot
 from conspectus.web.logs import API
 from conspectus.web.ndjson import LINES, SENT_AS_LINES
@@ -306,7 +307,7 @@ CollectionName = Annotated[
 NamedInPath = Annotated[str, Path(min_length=1, max_length=NAME)]
 IdInPath = Annotated[str, Path(min_length=1, max_length=IDENTIFIER)]
 After = Annotated[str | None, Query(max_length=CURSOR, description="The `next` of the page before.")]
-Limit = Annotated[int, Query(ge=1, le=1_000, description="Most of them on a page.")]
+Limit = Annotated[int, Query(ge=1, lt=INT64, description="Most of them on a page.")]
 Purge = Annotated[bool, Query(description="Answer when no file holds them any more.")]
 IfMatch = Annotated[str | None, Header(max_length=MAX_TAGS_LENGTH, description="The ETag that was read.")]
 IfNoneMatch = Annotated[str | None, Header(max_length=MAX_TAGS_LENGTH, description="An ETag held already.")]
@@ -339,21 +340,6 @@ def tag_of(body: BaseModel) -> str:
     own = getattr(body, "fingerprint", None)
     fingerprint = own or getattr(getattr(body, "document", None), "fingerprint", None)
     return quoted(fingerprint or hashlib.sha256(body.model_dump_json().encode()).hexdigest()[:32])
-
-
-def quoted(tag: str) -> str:
-    """A tag as headers hold it."""
-    return f'"{tag}"'
-
-
-def tags_in(header: str | None) -> list[str]:
-    """The tags of a header, `*` among them; with weak ones as they are."""
-    return [each.strip() for each in (header or "").split(",") if each.strip()]
-
-
-def is_not_modified(tag: str, header: str | None) -> bool:
-    """Whether If-None-Match says that the client has this representation already."""
-    return any(each.removeprefix("W/") in {tag, "*"} for each in tags_in(header))
 
 
 def require_match(tag: str, header: str | None, *, kind: str, name: str) -> None:

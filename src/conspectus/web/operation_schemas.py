@@ -103,7 +103,7 @@ TEXTS: Final[Mapping[str, Any]] = {
 """Bounds of texts by the name of the parameter."""
 
 _IDS: Final = Annotated[list[Identifier], Limited(max_length=MAX_IDS)]
-_PAGE: Final = Annotated[int, Limited(ge=1, le=1_000, description="Most of them on a page.")]
+_PAGE: Final = Annotated[int, Limited(ge=1, lt=INT64, description="Most of them on a page.")]
 _STREAMS: Final = Annotated[list[Name], Limited(max_length=MAX_STREAMS)]
 _ACCOUNT: Final = Annotated[str, Limited(min_length=1, max_length=MAX_NAME_LENGTH)]
 _FEW: Final = Annotated[int, Limited(ge=0, lt=INT64)]
@@ -250,7 +250,7 @@ _LIMITS: Final[Mapping[str, Any]] = {
     | None,
     "Grep.pattern": Annotated[str, Limited(min_length=1, max_length=1_000)],
     "Grep.context": Annotated[int, Limited(ge=0, le=20, description="Lines before and after a match.")],
-    "Grep.limit": Annotated[int, Limited(ge=1, le=1_000, description="Most matching lines.")],
+    "Grep.limit": Annotated[int, Limited(ge=1, lt=INT64, description="Most matching lines.")],
     "Grep.max_seconds": Annotated[float, Limited(ge=0, le=60)],
     "MemorySelection.ids": Annotated[list[Identifier], Limited(max_length=100_000)],
     "Retention.max_count": Annotated[int, Limited(ge=0, le=MAX_MEMORIES)] | None,

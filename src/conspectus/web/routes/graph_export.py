@@ -16,7 +16,9 @@ MEDIA_TYPES: Final[dict[GraphForm, str]] = {
     "svg": "image/svg+xml",
 }
 HARMLESS: Final = {
-    "Content-Security-Policy": "sandbox; default-src 'none'; style-src 'unsafe-inline'",
+    "Content-Security-Policy": (
+        "sandbox; default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'none'"
+    ),
     "X-Content-Type-Options": "nosniff",
 }
 """A browser that opens the answer runs no script in it and loads nothing."""

@@ -1,19 +1,18 @@
 """The pages of the server: `/`, the console, the documentation, and the API at `/docs`."""
 
-import asyncio
-import gzip
-import hashlib
+import json
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
 from fastapi import APIRouter, Request, Response
-from fastapi.responses import HTMLResponse, JSONResponse, RedirectResponse
+from fastapi.responses import HTMLResponse, RedirectResponse
 
 from conspectus.errors import NotFound
 from conspectus.mcp.tool import PATH as MODELS
 from conspectus.web.logs import API
-from conspectus.web.operation_routes import is_not_modified, quoted
+from conspectus.web.openapi import Application
+from conspectus.web.static_documents import StaticDocument, StaticFolder, weight_of
 
 router = APIRouter(include_in_schema=False)
 CONSOLE: Final = "/console"
@@ -54,22 +53,27 @@ NOT_BUILT: Final = (
 @router.get("/")
 async def index(request: Request) -> Response:
     """A description of this server, with links; a browser is led to the console."""
-    vary = {"Vary": "Accept"}
     accepted = request.headers.get("accept", "")
-    if request.app.state.console is not None and _weight(accepted, "text/html") > _weight(
-        accepted, "application/json"
-    ):
-        return RedirectResponse(CONSOLE, headers=vary)
+    prefers_html = weight_of(accepted, "text/html") > weight_of(accepted, "application/json")
+    if request.app.state.console is not None and prefers_html:
+        return RedirectResponse(CONSOLE, headers={"Vary": "Accept"})
+    description: StaticDocument = request.app.state.description
+    return description.response(request)
+
+
+def description_of(title: str, version: str) -> StaticDocument:
+    """What a server says of itself at `/`."""
     body = {
-        "name": request.app.title,
-        "version": request.app.version,
+        "name": title,
+        "version": version,
         "api": API,
         "docs": "/docs",
         "openapi": "/openapi.json",
         "mcp": MODELS,
         "health": "/health/ready",
     }
-    return JSONResponse(body, headers=vary)
+    plain = json.dumps(body, separators=(",", ":")).encode()
+    return StaticDocument("application/json", plain=plain, headers={"Vary": "Accept"})
 
 
 @router.api_route(DOCS, methods=["GET", "HEAD"])
@@ -81,16 +85,15 @@ async def documentation_root(request: Request) -> RedirectResponse:
 @router.api_route(f"{DOCS}/{{path:path}}", methods=["GET", "HEAD"])
 async def documentation(request: Request, path: str) -> Response:
     """A page or a file of the documentation."""
-    folder: Path | None = request.app.state.docs
+    folder: StaticFolder | None = request.app.state.docs
     if folder is None:
         raise NotFound("page", DOCS)
-    files = await asyncio.to_thread(_files, folder)
-    if not _has(files, INDEX):
+    if not await folder.has(INDEX):
         return HTMLResponse(NOT_BUILT.format(what="documentation", target="docs"), 404)
-    path = path or INDEX
-    if not _has(files, path):
-        raise NotFound("page", f"{DOCS}/{path}")
-    return await _file(request, files, path)
+    document = await folder.find(path or INDEX)
+    if document is None:
+        raise NotFound("page", f"{DOCS}/{path or INDEX}")
+    return document.response(request)
 
 
 @router.api_route("/llms.txt", methods=["GET", "HEAD"])
@@ -104,53 +107,34 @@ async def documentation_for_models(request: Request) -> RedirectResponse:
 @router.api_route(f"{CONSOLE}/{{path:path}}", methods=["GET", "HEAD"])
 async def console(request: Request, path: str = "") -> Response:
     """A file of the console. All other paths are its page, which shows what they name."""
-    folder: Path | None = request.app.state.console
-    files = await asyncio.to_thread(_files, folder) if folder else {}
-    if path.startswith(ASSETS) and not _has(files, path):
+    folder: StaticFolder | None = request.app.state.console
+    is_file = folder is not None and await folder.has(path)
+    if path.startswith(ASSETS) and not is_file:
         raise NotFound("file", path)
-    return await _page(request, path if _has(files, path) else INDEX, CONSOLE)
+    return await _page(request, path if is_file else INDEX, CONSOLE)
 
 
-async def _file(request: Request, files: Mapping[str, Path], path: str) -> Response:
-    """A file, or its compressed twin; where there is only the twin, it is unpacked for those who ask that."""
-    packed = f"{path}.gz" in files and _weight(request.headers.get("accept-encoding", ""), "gzip") > 0
-    body = await asyncio.to_thread(files[f"{path}.gz" if packed or path not in files else path].read_bytes)
-    if path not in files and not packed:
-        body = await asyncio.to_thread(gzip.decompress, body)
-    tag = quoted(hashlib.sha256(body).hexdigest()[:32])
+def console_file(path: str, plain: bytes | None, packed: bytes | None) -> StaticDocument:
+    """A file of the console or of the documentation, with its type and its policy."""
     headers = {
         "Cache-Control": FOREVER if path.startswith(ASSETS) else "no-cache",
         "Content-Security-Policy": POLICY,
-        "ETag": tag,
         "Referrer-Policy": "same-origin",
-        "Vary": "Accept-Encoding",
     }
-    if is_not_modified(tag, request.headers.get("if-none-match")):
-        return Response(status_code=304, headers=headers)
-    encoding = {"Content-Encoding": "gzip"} if packed else {}
     media_type = MEDIA_TYPES.get(Path(path).suffix, "application/octet-stream")
-    return Response(body, headers=headers | encoding, media_type=media_type)
+    return StaticDocument(media_type, plain=plain, packed=packed, headers=headers)
 
 
-def _has(files: Mapping[str, Path], path: str) -> bool:
-    return path in files or f"{path}.gz" in files
+def folder_of(path: Path) -> StaticFolder:
+    """The files of a build of the console or of the documentation."""
+    return StaticFolder(path, console_file)
 
 
-def _files(folder: Path) -> dict[str, Path]:
-    """The files below a folder by their paths; nothing else can be asked for."""
-    return {each.relative_to(folder).as_posix(): each for each in folder.rglob("*") if each.is_file()}
-
-
-def _weight(accepted: str, name: str) -> float:
-    """How much a header such as Accept wants what it names, from 0 to 1."""
-    for each in accepted.lower().split(","):
-        wanted, _, weight = each.replace(" ", "").partition(";q=")
-        if wanted == name:
-            try:
-                return float(weight or 1)
-            except ValueError:
-                return 0.0
-    return 0.0
+@router.api_route("/openapi.json", methods=["GET", "HEAD"])
+async def openapi_document(request: Request) -> Response:
+    """The OpenAPI document of this server."""
+    application: Application = request.app
+    return (await application.document()).response(request)
 
 
 @router.api_route("/docs", methods=["GET", "HEAD"])
@@ -161,10 +145,10 @@ async def manual(request: Request) -> Response:
 
 async def _page(request: Request, path: str, address: str) -> Response:
     """A page of those that the console was built with."""
-    folder: Path | None = request.app.state.console
+    folder: StaticFolder | None = request.app.state.console
     if folder is None:
         raise NotFound("page", address)
-    files = await asyncio.to_thread(_files, folder)
-    if not _has(files, path):
+    document = await folder.find(path)
+    if document is None:
         return HTMLResponse(NOT_BUILT.format(what="console", target="console"), 404)
-    return await _file(request, files, path)
+    return document.response(request)
