@@ -24,14 +24,14 @@ EACH = 2_000
 """More pages than one server takes in before it is killed."""
 
 
-def environment(path: Path) -> dict[str, str]:
+def environment(path: str | Path) -> dict[str, str]:
     given = {"path": path, "embedder": "none", "fetch_allowed_networks": SETTINGS.fetch_allowed_networks}
     given |= {"job_backoff_ms": SETTINGS.job_backoff_ms}
     return {**os.environ, **{f"CONSPECTUS_{name.upper()}": str(value) for name, value in given.items()}}
 
 
 @asynccontextmanager
-async def serving(path: Path) -> AsyncIterator[str]:
+async def serving(path: str | Path) -> AsyncIterator[str]:
     """The address of a server that is killed at the end of the block."""
     server = await asyncio.create_subprocess_exec(*SERVE, env=environment(path), stdout=PIPE, stderr=PIPE)
     assert server.stderr is not None
@@ -60,7 +60,7 @@ async def hand_in(address: str, key: str, base: str, numbers: range, accepted: d
             accepted[answer.json()["id"]] = number
 
 
-async def founded(path: Path) -> str:
+async def founded(path: str | Path) -> str:
     """The key of a new store's owner."""
     async with conspectus.open(path, settings=SETTINGS) as engine:
         await engine.collections.get_or_create()
