@@ -2,8 +2,8 @@
 
 Every document is a register: each read has to fit one order of the writes, an acknowledged write is never
 lost or doubled, and a refused one is never stored. Registers are read by their ids and by searches; the
-longest time without an answered search is measured. A log has a line for each store of KILLS_OF_A_STORE kills, and a
-later run goes on behind it. `--save` writes the table of all logs.
+longest time without an answered search is measured. A log has a line for each store of KILLS_OF_A_STORE
+kills, and a later run goes on behind it. `--save` writes the table of all logs.
 """
 
 import argparse
