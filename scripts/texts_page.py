@@ -16,8 +16,11 @@ What holds for each text column of the tables. Columns with ids, hashes and word
 The [rules for secrets](../operate/security.md#secrets-and-personal-data) say what text, alias, name, key and
 account mean; a derived column is made from others, and an exempt one has its reason.
 
-| table | columns | secrets | reason |
-| --- | --- | --- | --- |
+A purge of the collection deletes a text with its row, erases it from a row that stays, or leaves it. Backups
+and moves to another store contain every column; the export is that of memories or of a graph.
+
+| table | columns | secrets | purge | export | reason |
+| --- | --- | --- | --- | --- | --- |
 """
 
 
@@ -31,7 +34,8 @@ def _lines() -> Iterator[str]:
     ordered = sorted(shown, key=lambda row: (row[0], str(row[2]), row[1]))
     for (table, rule), columns in groupby(ordered, key=lambda row: (row[0], row[2])):
         names = ", ".join(f"`{column}`" for _, column, _ in columns)
-        yield f"| `{table}` | {names} | {rule.screening} | {rule.reason} |\n"
+        rules = f"{rule.screening} | {rule.purging} | {rule.exporting}"
+        yield f"| `{table}` | {names} | {rules} | {rule.reason} |\n"
 
 
 if __name__ == "__main__":

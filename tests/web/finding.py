@@ -12,7 +12,7 @@ from tests.web.planting import PLANTED
 
 KEPT = {
     *("collections", "sources", "jobs", "connections", "retentions", "alerts", "standing_summaries"),
-    *("audit", "graph_nodes", "graph_edges", "graph_names", "graph_terms", "graph_events"),
+    *("graph_nodes", "graph_edges", "graph_names", "graph_terms", "graph_events"),
 }
 """Tables of what stays when documents are deleted, until their collection is."""
 

@@ -12,7 +12,7 @@ from tests.support.web_server import Answer, ScriptedServer
 from tests.waiting import until
 from tests.web.chatting import Chats, chats
 from tests.web.finding import KEPT, in_files, in_store, in_tables
-from tests.web.planting import Planter
+from tests.web.planting import PLANTED, Planter
 
 PAGE = Answer(b"zqxfetchedqz words of a page")
 ALL = {"filter": {"and": []}, "purge": True}
@@ -64,6 +64,9 @@ async def test_nothing_is_left_of_what_any_operation_took_in(tmp_path: Path, wor
             assert gone.json()["purged"]
         left, lying = in_store(store)
         assert left.keys() <= KEPT
+        jobs = (await one.get("/jobs")).json()["jobs"]
+        assert all(job["title"] == job["kind"] for job in jobs if job["kind"] != "sync")
+        assert not any(PLANTED.search(str(job["result"]).encode()) for job in jobs)
         assert lying <= set().union(*left.values())
         for collection in collections:
             gone = await other.delete(f"/collections/{collection}", params={"purge": True})

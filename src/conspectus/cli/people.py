@@ -7,7 +7,7 @@ import typer
 from rich.console import RenderableType
 
 from conspectus.cli.errors import confirm
-from conspectus.cli.options import Limit, PageLimit, Yes, instant
+from conspectus.cli.options import Limit, PageLimit, Purge, Yes, instant
 from conspectus.cli.output import cell, rows_table
 from conspectus.cli.session import Session
 from conspectus.deferred import dataclass
@@ -67,12 +67,13 @@ def delete_user(
     transfer_to: Annotated[
         str | None, typer.Option(help="User who receives the collections and jobs.")
     ] = None,
+    purge: Purge = False,
     yes: Yes = False,
 ) -> None:
     """Delete a user with their keys and grants."""
     found = session.engine.people.get_user(user)
     confirm(f"Delete the user {found.name}?", yes=yes)
-    session.engine.people.delete_user(found.id, transfer_to=transfer_to)
+    session.engine.people.delete_user(found.id, transfer_to=transfer_to, purge=purge)
     session.show({"deleted": found}, cell(f"deleted the user {found.name}"))
 
 

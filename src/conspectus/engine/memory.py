@@ -283,6 +283,8 @@ class MemoryService(Service):
         erased = purge and not dry_run
         async with self._context.purging(erased, memory_sources.place.collection.id):
             receipt = await self._deletion.delete(memory_sources, selection, dry_run=dry_run)
+            if erased:
+                await self._deletion.delete_empty_sources(memory_sources)
         return replace(receipt, purged=erased)
 
     async def list_conversations(

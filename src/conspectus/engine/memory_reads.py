@@ -3,13 +3,14 @@
 from collections.abc import AsyncIterator, Callable, Sequence
 
 from conspectus.access.memory_reader import AuthorizedMemories, MemorySources
+from conspectus.access.policy import at_least
 from conspectus.access.reader import SourceRef
 from conspectus.engine.context import EngineContext, Service
 from conspectus.errors import InvalidInput, NotFound
 from conspectus.memory.documents import closed_by, memory_of, naming_only
 from conspectus.memory.documents import recent as latest
 from conspectus.memory.retention import added, selection_filter
-from conspectus.memory.scopes import GRAPHS, beginning, beyond, checked, readable, scope_of
+from conspectus.memory.scopes import GRAPHS, beginning, beyond, checked, graph_name, readable, scope_of
 from conspectus.model.ids import DocumentId, SourceId
 from conspectus.model.memory import (
     MEMORY,
@@ -138,6 +139,27 @@ class MemoryDeletion(Service, checked=False):
                 done = await delete_selected(self._context, ids, pinned=pinned, dry_run=False)
                 receipt = added(receipt, done)
         return await delete_selected(self._context, seen, pinned=pinned, dry_run=True) if dry_run else receipt
+
+    async def delete_empty_sources(self, memory_sources: MemorySources) -> None:
+        """Delete empty sources and graphs of a scope, whose names contain that of the user.
+
+        Those that were granted to somebody stay, and those of a user who could not make them again.
+        """
+        place, memories = memory_sources.place, self._context.parts.memories
+        if not at_least(place.access.collection, "manager"):
+            return
+        deleted = set(await memories.delete_empty(memory_sources.ids))
+        names = {
+            graph_name(scope_of(source.name)) for source in memory_sources.sources if source.id in deleted
+        }
+        graphs = (
+            await self._reader.stored.graphs(
+                place, begins=min(names), below=beyond(max(names)), holds=lambda source: source.name in names
+            )
+            if names
+            else ()
+        )
+        await memories.delete_empty(graphs)
 
     async def _selected(
         self, memory_sources: MemorySources, what: MemorySelection

@@ -83,8 +83,11 @@ class PeopleService(Service):
         found = await self._other_than_owner(user)
         return await self._parts.accounts.set_user_disabled(found.id, disabled=disabled)
 
-    async def delete_user(self, user: str, *, transfer_to: str | None = None) -> None:
+    async def delete_user(self, user: str, *, transfer_to: str | None = None, purge: bool = False) -> None:
         """Delete an account with its keys and grants; its collections and jobs go to `transfer_to`.
+
+        With `purge`, it returns when no file holds its name, except as the user of memories, which
+        `memory.forget` deletes.
 
         Only the owner account may do this. Raises NotFound, or Conflict if it owns collections and there is
         no `transfer_to`, or that account has some of the same names.
@@ -94,7 +97,8 @@ class PeopleService(Service):
         follower = None if transfer_to is None else await self._user(transfer_to)
         if follower == found:
             raise InvalidInput("transfer_to", "is the account to delete; choose another one")
-        await self._parts.accounts.delete_user(found.id, transfer_to=follower.id if follower else None)
+        async with self._context.purging(purge):
+            await self._parts.accounts.delete_user(found.id, transfer_to=follower.id if follower else None)
 
     async def create_group(self, name: str) -> Group:
         """Create a group. Only the owner account may do this. Raises InvalidInput or Conflict."""

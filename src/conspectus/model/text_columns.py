@@ -21,8 +21,8 @@ Screening = Literal["text", "alias", "name", "key", "account", "derived", "progr
 """
 Purging = Literal["row", "erased", "stays"]
 """A purge deletes a text with its row, erases it from a row that stays, or leaves it for the reason named."""
-Exporting = Literal["memories", "graph", "backup", "never"]
-"""The export that contains a column, beside backups and moves, which contain all but `never`."""
+Exporting = Literal["memories", "graph", "none"]
+"""The export that contains a column. Backups and moves to another store contain all columns."""
 Trusting = Literal["level", "checked", "people"]
 """Who vouches for a text: the level of its row or document; a check that refuses attack patterns of programs;
 or nobody, because it is shown to people alone and reaches no prompt."""
@@ -30,11 +30,11 @@ or nobody, because it is shown to people alone and reaches no prompt."""
 
 @dataclass(frozen=True, slots=True)
 class TextColumn:
-    """The rules of a text column. `reason` is required for what is exempt, stays or is never exported."""
+    """The rules of a text column. `reason` is required for what is exempt or stays."""
 
     screening: Screening
     purging: Purging = "row"
-    exporting: Exporting = "backup"
+    exporting: Exporting = "none"
     trusting: Trusting = "people"
     reason: str = ""
 
@@ -43,7 +43,7 @@ PROGRAM: Final = TextColumn("program")
 DOCUMENT: Final = TextColumn("text", exporting="memories", trusting="level")
 GRAPH: Final = TextColumn("text", exporting="graph", trusting="checked")
 NODE: Final = replace(GRAPH, screening="alias")
-DERIVED: Final = TextColumn("derived", exporting="never", reason="made again from the documents")
+DERIVED: Final = TextColumn("derived", exporting="none", reason="made again from the documents")
 SETTING: Final = TextColumn(
     "name", "stays", trusting="checked", reason="a name that people gave; deleted with what it names"
 )
@@ -59,7 +59,7 @@ _PROGRAM_COLUMNS: Final[Mapping[str, str]] = {
     "chat_answers": "stream person documents",
     "chat_frames": "stream",
     "collections": "id model version language owner",
-    "connections": "id collection owner connector state",
+    "connections": "id collection owner connector state access",
     "counters": "name collection",
     "deleted_memories": "document source",
     "documents": "id collection source kind content_hash fingerprint parent syntax status origin trust"
@@ -112,7 +112,7 @@ TEXT_COLUMNS: Final[Mapping[str, TextColumn]] = MappingProxyType(
         "alerts.webhook": TextColumn("account", "stays", reason="an address; deleted with the alert"),
         "audit.query": TextColumn("text", "erased"),
         "chat_frames.frame": TextColumn(
-            "exempt", "erased", "never", "level", "an answer on its way to its user; deleted when it is read"
+            "exempt", "erased", "none", "level", "an answer on its way to its user; deleted when it is read"
         ),
         "chunks.heading": replace(DERIVED, trusting="level"),
         "chunks.content_hash": PROGRAM,
@@ -140,10 +140,10 @@ TEXT_COLUMNS: Final[Mapping[str, TextColumn]] = MappingProxyType(
         "graph_edges.source_id": NODE,
         "graph_edges.target_id": NODE,
         "graph_edges.type": GRAPH,
-        "graph_events.after": replace(GRAPH, screening="derived"),
-        "graph_events.before": replace(GRAPH, screening="derived"),
-        "graph_events.by": replace(ACCOUNT, reason="who merged nodes"),
-        "graph_events.reason": replace(GRAPH, exporting="backup"),
+        "graph_events.after": replace(GRAPH, screening="derived", purging="erased"),
+        "graph_events.before": replace(GRAPH, screening="derived", purging="erased"),
+        "graph_events.by": replace(ACCOUNT, reason="who merged nodes; an id once the account is deleted"),
+        "graph_events.reason": replace(GRAPH, purging="erased", exporting="none"),
         "graph_names.key": DERIVED,
         "graph_nodes.aliases": GRAPH,
         "graph_nodes.id": NODE,
@@ -154,10 +154,10 @@ TEXT_COLUMNS: Final[Mapping[str, TextColumn]] = MappingProxyType(
         "graph_terms.term": DERIVED,
         "groups.name": ACCOUNT,
         "job_files.data": TextColumn(
-            "exempt", "row", "never", reason="uploads until they are read; deleted when the job ends"
+            "exempt", "row", "none", reason="uploads until they are read; deleted when the job ends"
         ),
         "job_secrets.secret": TextColumn(
-            "exempt", "row", "never", reason="headers of a request; deleted when the job ends"
+            "exempt", "row", "none", reason="headers of a request; deleted when the job ends"
         ),
         "jobs.arguments": TextColumn("key", "erased"),
         "jobs.error": replace(FAULT, purging="erased"),
@@ -167,7 +167,7 @@ TEXT_COLUMNS: Final[Mapping[str, TextColumn]] = MappingProxyType(
         "mentions.key": DERIVED,
         "mentions.surface": DERIVED,
         "replays.answer": TextColumn(
-            "exempt", "erased", "never", "level", "an answer that is kept for a repeated request"
+            "exempt", "erased", "none", "level", "an answer that is kept for a repeated request"
         ),
         "retentions.begins": replace(ACCOUNT, reason="the user a rule is for; deleted with the rule"),
         "sources.metadata": TextColumn("text", trusting="checked"),
@@ -176,7 +176,7 @@ TEXT_COLUMNS: Final[Mapping[str, TextColumn]] = MappingProxyType(
         ),
         "standing_summaries.request": TextColumn("text"),
         "summaries.text": TextColumn(
-            "derived", exporting="never", trusting="level", reason="made again from the captions"
+            "derived", exporting="none", trusting="level", reason="made again from the captions"
         ),
         "users.name": ACCOUNT,
         "vectors.vector": DERIVED,
@@ -188,9 +188,3 @@ TEXT_COLUMNS: Final[Mapping[str, TextColumn]] = MappingProxyType(
 def rule_of(column: str) -> TextColumn:
     """Return the rules of `table.column`. Raises KeyError for a column that has none."""
     return TEXT_COLUMNS[column]
-
-
-def erased_columns(table: str) -> tuple[str, ...]:
-    """Return the columns of a table that a purge erases, though their row stays."""
-    names = (name.split(".") for name, rule in TEXT_COLUMNS.items() if rule.purging == "erased")
-    return tuple(column for owner, column in names if owner == table)

@@ -84,6 +84,9 @@ class Memories(Protocol):
     async def has_versions(self, collection: CollectionId) -> bool:
         """Whether any document of the collection is an earlier version of another."""
 
+    async def delete_empty(self, sources: Sequence[SourceId]) -> Sequence[SourceId]:
+        """Delete those of the sources that hold nothing and are granted to nobody; return them."""
+
     async def forget(
         self,
         memories: Sequence[DocumentId],

@@ -34,6 +34,7 @@ from conspectus.records.tables.core import (
     sources,
     users,
 )
+from conspectus.records.tables.graph import events
 from conspectus.records.tables.jobs import connections, jobs
 from conspectus.records.tables.streams import alerts
 from conspectus.text.hashing import stable_id
@@ -161,6 +162,7 @@ def _delete_user(
             _hand_over(connection, row, leaving, follower)
         for table in (jobs, connections):
             connection.execute(update(table).where(table.c.owner == user).values(owner=follower.id))
+    connection.execute(update(events).where(events.c.by == leaving.name).values(by=user))
     connection.execute(delete(alerts).where(alerts.c.owner == user))
     forget_feedback(connection, user)
     connection.execute(delete(audit).where(or_(audit.c.actor == user, audit.c.viewed_as == user)))

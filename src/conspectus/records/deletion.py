@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 from uuid import uuid4
 
-from sqlalchemy import Connection, bindparam, delete, func, insert, or_, select, update
+from sqlalchemy import Connection, bindparam, delete, func, insert, or_, select
 
 from conspectus.errors import NotFound
 from conspectus.model.ids import CollectionId, DocumentId, SourceId
@@ -13,7 +13,6 @@ from conspectus.records.core.changes import ChangeRange, append, forget_summarie
 from conspectus.records.core.collections import state
 from conspectus.records.core.rows import IDS, blocks, rows_in, run_in
 from conspectus.records.graph.writes import forget_edges
-from conspectus.records.jobs.requests import ERASED, LOST, PLAIN
 from conspectus.records.tables.core import (
     QUARANTINED,
     REMEMBERED,
@@ -26,7 +25,7 @@ from conspectus.records.tables.core import (
     sources,
     vectors,
 )
-from conspectus.records.tables.jobs import chat_answers, purges, replays
+from conspectus.records.tables.jobs import purges
 from conspectus.text.times import to_microseconds
 
 _ROOTS = select(documents.c.id).where(documents.c.id.in_(IDS))
@@ -137,15 +136,3 @@ def unfinished_purges(connection: Connection) -> dict[str, CollectionId]:
 def end_purges(connection: Connection, done: Sequence[str]) -> None:
     """Delete the records of finished purges."""
     run_in(connection, delete(purges).where(purges.c.id.in_(IDS)), done)
-
-
-def delete_copies(connection: Connection) -> None:
-    """Delete stored responses that may contain deleted text.
-
-    A response in progress may have read the text, so it will not be stored either.
-    """
-    kept = update(replays).where(replays.c.answer.is_not(None), replays.c.stored != PLAIN)
-    connection.execute(kept.values(answer=LOST))
-    open_claims = update(replays).where(replays.c.answer.is_(None), replays.c.stored > 0)
-    connection.execute(open_claims.values(stored=ERASED))
-    connection.execute(delete(chat_answers))

@@ -13,6 +13,7 @@ from sqlalchemy import (
     bindparam,
     case,
     delete,
+    exists,
     func,
     insert,
     or_,
@@ -45,6 +46,7 @@ from conspectus.records.core.rows import (
     SOURCE_COLUMNS,
     from_cursor,
     rows_in,
+    run_in,
     to_cursor,
     to_document,
     to_json,
@@ -63,11 +65,12 @@ from conspectus.records.tables.core import (
     collections,
     deleted_memories,
     documents,
+    grants,
     retentions,
     sources,
     vectors,
 )
-from conspectus.records.tables.graph import mentions
+from conspectus.records.tables.graph import mentions, nodes
 from conspectus.records.tables.jobs import jobs
 from conspectus.text.times import to_microseconds
 
@@ -397,6 +400,19 @@ def _ran(connection: Connection, id: str, at: datetime) -> None:
     connection.execute(update(retentions).where(retentions.c.id == id).values(ran=to_microseconds(at)))
 
 
+_GIVEN_AWAY = exists().where(grants.c.source == sources.c.id)
+_IS_FILLED = exists().where(documents.c.source == sources.c.id)
+_HAS_NODES = exists().where(nodes.c.graph == sources.c.id)
+_EMPTY = select(sources.c.id).where(sources.c.id.in_(IDS), ~_IS_FILLED, ~_HAS_NODES, ~_GIVEN_AWAY)
+_DELETE_SOURCES = delete(sources).where(sources.c.id.in_(IDS))
+
+
+def _delete_empty(connection: Connection, emptied: Sequence[SourceId]) -> list[SourceId]:
+    empty = [SourceId(row.id) for row in rows_in(connection, _EMPTY, emptied)]
+    run_in(connection, _DELETE_SOURCES, empty)
+    return empty
+
+
 class SqlMemories(SqlStore):
     """The methods of the port `Memories`, each as one transaction; see the port for their docs."""
 
@@ -436,6 +452,7 @@ class SqlMemories(SqlStore):
             return await self.transactions.read(work)
         return await self._forget(memories, pinned=pinned, now=now, dry_run=False, job=job)
 
+    delete_empty = writing(_delete_empty, rows=sources)
     histories = reading(histories)
     spans = reading(spans)
     names = reading(names)

@@ -13,7 +13,7 @@ from conspectus.model.ids import ChunkId, CollectionId, UserId
 from conspectus.model.index import IndexedChunk
 from conspectus.model.records import Change, EmbeddingSpace
 from conspectus.ports import Reader
-from conspectus.records import deletion
+from conspectus.records import deletion, erasure
 from conspectus.records.core import collections as collection_rows
 from conspectus.records.core import embeddings, reads
 from conspectus.records.core.changes import SHARED, changes_since
@@ -265,7 +265,7 @@ class SqlRecords(SqlStore):
 
     async def purge(self, done: Sequence[str] = ()) -> None:
         """Return when no file of the store contains deleted content. Raises StorageBusy."""
-        await self.transactions.write(deletion.delete_copies)
+        await self.transactions.write(erasure.erase_copies)
         await self.transactions.alone(self.transactions.database.erase)
         await self.transactions.write(partial(deletion.end_purges, done=done), locks={"ended purges"})
 
