@@ -19,7 +19,7 @@ from tests.support.samples import NOON, notes, prepared, shelf
 from tests.waiting import until
 
 import conspectus
-from conspectus.access.policy import access_of, visible
+from conspectus.access.policy import access_of, visible, without_hidden
 from conspectus.errors import InvalidInput, NotFound
 from conspectus.model.access import ROLES, Grant, Group, Person, Principal, User
 from conspectus.model.filter import EVERYTHING, document_row, matches
@@ -68,7 +68,11 @@ async def allowed(records: SqlRecords, accounts: SqlAccounts, person: Person) ->
     held = await accounts.grants_of(person.id)
     found: set[str] = set()
     for home in await records.collections():
-        where = visible(access_of(person, home, held))
+        access = access_of(person, home, held)
+        hidden = await accounts.hidden_sources(home.id)
+        where = visible(
+            without_hidden(access, [source.id for source in await records.sources(home.id)], hidden)
+        )
         documents, _ = await records.list(home.id, EVERYTHING, limit=1_000)
         found |= {each.id for each in documents if matches(where, document_row(each))}
     return found
@@ -96,6 +100,8 @@ def steps(chance: random.Random, accounts: SqlAccounts) -> list[Step]:
         lambda: accounts.revoke(home, source, grantee),
         lambda: accounts.join(group, user),
         lambda: accounts.leave(group, user),
+        lambda: accounts.hide_sources([SourceId(f"{home}{chance.randrange(3)}")], since=NOON),
+        lambda: accounts.hide_sources([SourceId(f"{home}{chance.randrange(3)}")], since=None),
     ]
 
 

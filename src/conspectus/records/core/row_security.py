@@ -25,7 +25,9 @@ _AS_PERSON = text(
 )
 _COLLECTIONS = "(SELECT collection FROM conspectus_visible() WHERE source IS NULL)"
 _SOURCES = "(SELECT source FROM conspectus_visible() WHERE source IS NOT NULL)"
-_READABLE = f"(collection IN {_COLLECTIONS} OR source IN {_SOURCES})"
+_HIDDEN = "(SELECT source FROM conspectus_hidden())"
+_WHOLE = f"{_COLLECTIONS} AND {{0}} NOT IN (SELECT collection FROM conspectus_hidden())"
+_READABLE = f"(collection IN {_COLLECTIONS} OR source IN {_SOURCES}) AND source NOT IN {_HIDDEN}"
 _REVIEWED = (
     "(kind <> 'quarantined'"
     " OR collection IN (SELECT collection FROM conspectus_reviewed() WHERE source IS NULL)"
@@ -35,8 +37,8 @@ _DOCUMENT = f"{_READABLE} AND {_REVIEWED}"
 _DOCUMENTS = f"(SELECT number FROM documents WHERE {_DOCUMENT})"
 _VISIBLE: Final = {
     "collections": "id IN (SELECT collection FROM conspectus_visible())",
-    "changes": f"collection IN {_COLLECTIONS}",
-    "sources": f"collection IN {_COLLECTIONS} OR id IN {_SOURCES}",
+    "changes": f"collection IN {_WHOLE.format('collection')}",
+    "sources": f"(collection IN {_COLLECTIONS} OR id IN {_SOURCES}) AND id NOT IN {_HIDDEN}",
     "documents": _DOCUMENT,
     "mentions": _READABLE,
     "chunks": "EXISTS (SELECT FROM documents WHERE documents.number = chunks.document)",
@@ -81,11 +83,21 @@ LANGUAGE sql STABLE SECURITY DEFINER SET search_path = {{schema}}, pg_temp AS $$
   WHERE g.role = 'owner' AND g.source IS NULL OR g.role = 'manager' AND g.source IS NULL
     OR a.is_program AND g.role IN ('editor', 'manager', 'owner')
 $$""",
-    "REVOKE ALL ON FUNCTION conspectus_person(), conspectus_visible(), conspectus_reviewed() FROM PUBLIC",
-    "GRANT EXECUTE ON FUNCTION conspectus_visible(), conspectus_reviewed() TO {reader}",
+    f"""
+CREATE OR REPLACE FUNCTION conspectus_hidden() RETURNS TABLE (collection text, source text)
+LANGUAGE sql STABLE SECURITY DEFINER SET search_path = {{schema}}, pg_temp AS $$
+  WITH managed (collection, source) AS ({_ASKING} WHERE g.role IN ('manager', 'owner'))
+  SELECT s.collection, s.id FROM sources s JOIN conspectus_visible() v
+    ON v.collection = s.collection AND (v.source IS NULL OR v.source = s.id)
+  WHERE s.hidden_from <= extract(epoch FROM now()) * 1000000 AND NOT EXISTS (
+    SELECT FROM managed m WHERE m.collection = s.collection AND (m.source IS NULL OR m.source = s.id))
+$$""",
+    "REVOKE ALL ON FUNCTION conspectus_person(), conspectus_visible(), conspectus_reviewed(),"
+    " conspectus_hidden() FROM PUBLIC",
+    "GRANT EXECUTE ON FUNCTION conspectus_visible(), conspectus_reviewed(), conspectus_hidden() TO {reader}",
     "GRANT USAGE ON SCHEMA {schema} TO {reader}",
 )
-_REPLACED: Final = {"collections": ("sequence", f"rows.id NOT IN {_COLLECTIONS}", "0")}
+_REPLACED: Final = {"collections": ("sequence", f"NOT (rows.id IN {_WHOLE.format('rows.id')})", "0")}
 """A column that counts what a person may not see, with its condition, and what is returned instead."""
 _CAPABLE: Final = 18
 """From this version on, statistics can be deleted by the owner of a table."""
