@@ -31,6 +31,7 @@ from conspectus.web.openapi import DeferredRoute
 from conspectus.web.route_table import WRITING_METHODS, RouteTable
 from tests.files import holding
 from tests.support.embedders import LockedEmbedder
+from tests.support.samples import NOON
 from tests.web.conftest import SETTINGS, Live, OpenSite, People, Site, filled, peopled
 from tests.web.operations import PREFIX, WRITES, Request, World
 
@@ -389,3 +390,18 @@ async def test_a_revoked_reader_of_files_gets_nothing_back_by_a_key(people: Peop
     await people.owner.request("DELETE", "/collections/wiki/grants", params=bob)
     again = await people.bob.post("/files/grep", json=body, headers=KEY)
     assert (again.status_code, REPLAYED in again.headers) == (404, False)
+
+
+async def test_a_response_is_not_repeated_once_its_source_is_hidden(site: Site, people: People) -> None:
+    (document,) = await filled(people.owner, "wiki", "The secret code is 1234.")
+    bob = {"kind": "user", "id": (await people.bob.get("/me")).json()["id"]}
+    await people.owner.put("/collections/wiki/grants", json={"grantee": bob, "role": "editor"})
+    change = {"title": "The code 1234"}
+    first, again = [
+        await people.bob.patch(f"/documents/{document}", json=change, headers=KEY) for _ in range(2)
+    ]
+    assert (first.status_code, REPLAYED in again.headers) == (200, True)
+    source = (await people.owner.get(f"/documents/{document}")).json()["source"]
+    await site.engine._context.parts.accounts.hide_sources([source], since=NOON)
+    hidden = await people.bob.patch(f"/documents/{document}", json=change, headers=KEY)
+    assert (hidden.status_code, "1234" in hidden.text) == (409, False)

@@ -34,11 +34,14 @@ RoleHeld: TypeAlias = tuple[str, str, Role]
 MAX_NAME_LENGTH: Final = 1_000
 """Longer strings of a response are texts, and not ids."""
 DIGEST_LENGTH: Final = 16
+_HIDDEN_FROM: Final = (
+    select(sources.c.hidden_from).where(sources.c.id == documents.c.source).scalar_subquery()
+)
 _SHOWN: Final = (
-    (documents.c.id, (documents.c.source, documents.c.kind, documents.c.fingerprint)),
+    (documents.c.id, (documents.c.source, _HIDDEN_FROM, documents.c.kind, documents.c.fingerprint)),
     (nodes.c.id, (nodes.c.graph, nodes.c.aside, nodes.c.updated)),
     (edges.c.id, (edges.c.graph, edges.c.aside, edges.c.updated)),
-    (sources.c.id, (sources.c.collection, sources.c.name, sources.c.metadata)),
+    (sources.c.id, (sources.c.collection, sources.c.name, sources.c.metadata, sources.c.hidden_from)),
     (collections.c.id, (collections.c.owner, collections.c.name, collections.c.description)),
     *(
         (table.c.id, ())
