@@ -104,6 +104,7 @@ class Settings:
 
     max_query_characters: Annotated[int, "maximum characters of a query"] = 10_000
     max_limit: Annotated[int, "maximum results of a query, and rows of a page"] = 1_000
+    max_window_tokens: Annotated[int, "maximum `max_tokens` of a context window"] = 1_000_000
     max_context_tokens: Annotated[
         int, "maximum window of a `ContextManager` ([video manager](../guides/video-manager.md))"
     ] = 100_000
@@ -148,6 +149,9 @@ class Settings:
         int, "timeout for the first part of an answer, and for each later part"
     ] = 120
     max_chat_characters: Annotated[int, "maximum characters of a message"] = 10_000
+    max_answer_characters: Annotated[
+        int, "maximum characters of an answer of the chat model, which is ended there"
+    ] = 1_000_000
     max_history_turns: Annotated[int, "maximum earlier turns"] = 200
     max_chat_streams: Annotated[int, "maximum answers that a process makes and keeps"] = 500
     max_user_chats: Annotated[int, "maximum concurrent chats of a user"] = 100

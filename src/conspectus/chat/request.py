@@ -1,5 +1,6 @@
 """A chat request with its prompt, the history that fits and the tokens left, and the events of a response."""
 
+import asyncio
 import logging
 from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from contextlib import aclosing
@@ -10,7 +11,7 @@ import regex
 
 from conspectus.chat.query_rewriting import standalone
 from conspectus.deferred import dataclass
-from conspectus.errors import ChatError, ChatNotConfigured, InvalidInput, TooLarge
+from conspectus.errors import ChatBadAnswer, ChatError, ChatNotConfigured, InvalidInput, TooLarge
 from conspectus.model.chat import (
     Allocation,
     CachedMessage,
@@ -266,9 +267,10 @@ logger = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class ModelRequest:
-    """The messages for a model, the token limit of the response, and the sources that it may cite.
+    """The messages for a model, the limits of the response, and the sources that it may cite.
 
-    `keep` stores the complete response, and returns a Failure if it could not be stored.
+    A model that says more than `max_characters` is ended. `store` stores the complete response, and returns a
+    Failure if it could not be stored.
     """
 
     messages: tuple[Message, ...]
@@ -277,6 +279,10 @@ class ModelRequest:
     temperature: float | None
     store: Callable[[str], Awaitable[Failure | None]]
     options: ModelOptions = field(default_factory=ModelOptions)
+    max_characters: int = 1_000_000
+
+
+TOO_LONG = Failure(ChatBadAnswer.code, "The chat model did not end its answer, which is longer than allowed.")
 
 
 async def stream_answer(
@@ -289,11 +295,17 @@ async def stream_answer(
     """
     said: list[str] = []
     usage: Usage | None = None
+    characters = 0
     async with aclosing(_pieces(model, call)) as pieces:
         async for piece in pieces:
             if isinstance(piece, Usage):
                 usage = piece
                 continue
+            characters += _characters(piece)
+            if characters > call.max_characters:
+                logger.warning("chat_failed error=%(error)s", {"error": TOO_LONG.message})
+                yield TOO_LONG
+                return
             yield piece
             if isinstance(piece, Failure):
                 return
@@ -302,9 +314,24 @@ async def stream_answer(
     answer = "".join(said)
     lost = await call.store(answer)
     yield cited(answer, call.sources)
-    yield usage or Usage(cost(call.messages, count), count(answer) if answer else 0, exact=False)
+    if usage is None:
+        usage = await asyncio.to_thread(_estimated_usage, call, answer, count)
+    yield usage
     if lost is not None:
         yield lost
+
+
+def _characters(piece: Delta | ToolCall | Failure) -> int:
+    match piece:
+        case Delta():
+            return len(piece.text)
+        case ToolCall():
+            return len(piece.name) + len(piece.arguments)
+    return 0
+
+
+def _estimated_usage(call: ModelRequest, answer: str, count: CountTokens) -> Usage:
+    return Usage(cost(call.messages, count), count(answer) if answer else 0, exact=False)
 
 
 async def _pieces(

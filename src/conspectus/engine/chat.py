@@ -1,11 +1,12 @@
 """Chat: retrieval for a message, and a model that answers with cited context."""
 
 import logging
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import aclosing
 from dataclasses import replace
 from datetime import datetime, timedelta
 from functools import partial
+from typing import TypeVar
 from uuid import uuid4
 
 from conspectus.chat.request import (
@@ -29,6 +30,7 @@ from conspectus.model.query import EVERYWHERE, Budget, Query
 from conspectus.model.records import Source
 from conspectus.model.results import Citation, ContextWindow, Hit, Retrieval
 from conspectus.model.trust import least
+from conspectus.ports import CountTokens
 from conspectus.text.clean import clean, graphemes_prefix
 from conspectus.text.prompt_escaping import FRAME, disarm, escaped, framed, marks, passages
 
@@ -43,6 +45,7 @@ NOT_STORED = "Message and answer could not be kept in the channel."
 NO_ROOM = "No tokens are left for context; the answer does without it."
 
 logger = logging.getLogger(__name__)
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,9 +88,14 @@ class ChatService(Service):
         Raises InvalidInput, TooLarge, NotFound or PermissionDenied before the first event.
         """
         model, settings = self._parts.chat_model, self._parts.settings
-        count = self._parts.counter(model.tokenizer if model else settings.chat_tokenizer)
+        count = self._parts.counter(self._tokenizer)
         window = model.window if model else settings.chat_context_tokens
-        draft = drafted(request, settings, window=window, count=count)
+        draft = await self._counted(
+            lambda count: drafted(request, settings, window=window, count=count),
+            count,
+            characters=sum(len(turn.content) for turn in (*request.history, *request.since)),
+        )
+        draft = replace(draft, count=count)
         channel = None
         if request.store_in is not None:
             everywhere = request.collection == EVERYWHERE
@@ -104,12 +112,26 @@ class ChatService(Service):
             temperature=request.temperature,
             store=partial(self._store, channel, request, given.sources.sources, began),
             options=request.options,
+            max_characters=settings.max_answer_characters,
         )
         async with aclosing(stream_answer(model, call, count)) as events:
             async for event in events:
                 if isinstance(event, Citations) and settings.chat_feedback == "on":
                     await self._give_feedback(given.window, event)
                 yield event
+
+    @property
+    def _tokenizer(self) -> str:
+        model = self._parts.chat_model
+        return model.tokenizer if model else self._parts.settings.chat_tokenizer
+
+    async def _counted(
+        self, function: Callable[[CountTokens], T], count: CountTokens, *, characters: int
+    ) -> T:
+        """Run a function that counts tokens, beside the event loop if that is long."""
+        return await self._core.long_work.run_counting(
+            function, count, characters=characters, user=self._person.id, tokenizer=self._tokenizer
+        )
 
     async def _give_feedback(self, window: ContextWindow | None, citations: Citations) -> None:
         """Give feedback on the cited passages of an answer whose citations all exist."""
@@ -171,22 +193,30 @@ class ChatService(Service):
             return _PromptContext("", Sources("failed", question=draft.question, notice=failed))
 
     async def _passages(self, request: ChatRequest, draft: PreparedChat) -> _PromptContext:
-        model, query = self._parts.chat_model, _query(request, draft)
-        tokenizer = model.tokenizer if model else self._parts.settings.chat_tokenizer
-        tokens = draft.room.context - draft.frame
+        query, maximum = _query(request, draft), self._parts.settings.max_window_tokens
+        tokens = min(draft.room.context - draft.frame, maximum)
         before = self._state(request)
         while True:
-            budget = Budget(max(tokens, 0), tokenizer)
+            budget = Budget(max(tokens, 0), self._tokenizer)
             window = await self._search.window(query, budget, format="guarded", previous=before)
-            if draft.fits(window.text):
+            added = await self._added(draft, window.text)
+            if added <= draft.room.context:
                 break
-            tokens -= draft.added_by(window.text) - draft.room.context
+            tokens -= added - draft.room.context
         texts = dict(passages(window.text))
         sources = tuple(_passage(each, texts[each.number]) for each in window.citations)
         remark = _remark(request, window)
-        given = _prompt_context(draft, window.text, sources, found=window.outcome == "found", remark=remark)
+        given = _prompt_context(
+            draft, window.text, sources, found=window.outcome == "found", remark=remark, added=added
+        )
         given = replace(given, window=window)
         return given if request.session is None else self._in_session(request.session, given, window)
+
+    async def _added(self, draft: PreparedChat, context: str) -> int:
+        """Return the tokens that a context adds to the prompt."""
+        return await self._counted(
+            lambda count: replace(draft, count=count).added_by(context), draft.count, characters=len(context)
+        )
 
     def _state(self, request: ChatRequest) -> str | None:
         """The state of the window before in the session."""
@@ -248,15 +278,22 @@ def _query(request: ChatRequest, draft: PreparedChat) -> Query:
 
 
 def _prompt_context(
-    draft: PreparedChat, context: str, sources: tuple[ChatSource, ...], *, found: bool, remark: str | None
+    draft: PreparedChat,
+    context: str,
+    sources: tuple[ChatSource, ...],
+    *,
+    found: bool,
+    remark: str | None,
+    added: int | None = None,
 ) -> _PromptContext:
+    """Return a context with its sources; `added` are the tokens that it adds, if they were counted."""
     if not found and not sources and draft.fits(NOTHING_FOUND):
-        context = NOTHING_FOUND
+        context, added = NOTHING_FOUND, None
     reported = Sources(
         outcome="found" if found else "no_match",
         sources=sources,
         question=draft.question,
-        tokens=draft.added_by(context),
+        tokens=draft.added_by(context) if added is None else added,
         notice=_joined_notices(draft.room.notice, remark, NO_ROOM if found and not sources else None),
     )
     return _PromptContext(context, reported)

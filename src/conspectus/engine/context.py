@@ -15,6 +15,7 @@ from conspectus.access.keys import Keys
 from conspectus.access.policy import require_scope
 from conspectus.access.reader import AuthorizedReader, SourceRef
 from conspectus.engine.components import EngineComponents
+from conspectus.engine.long_work import LongWork
 from conspectus.engine.source_writer import SourceWriter
 from conspectus.errors import (
     ConspectusError,
@@ -117,6 +118,7 @@ class EngineCore:
         turn, portions = parts.embedding.turn, parts.embedding.portions
         self.backfill = Backfill(parts.records, turn, portions, follow=self.open_indexes.follow)
         self.names = NameReader(parts.names.rows, parts.names.turn, parts.names.make_extractor)
+        self.long_work = LongWork()
         self.summary_turns = asyncio.Semaphore(max(1, parts.settings.summary_concurrency))
         self.summary_locks: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
         self.chat_states: dict[tuple[UserId, str], str] = {}
@@ -190,6 +192,7 @@ class EngineCore:
         """Stop background work and close every store. Unfinished work continues when the store is next
         opened.
         """
+        await self.long_work.close()
         for each in self._workers.values():
             await each.close()
         if self._finishing is not None:

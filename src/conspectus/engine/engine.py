@@ -209,6 +209,10 @@ class Engine:
         """The request counters of front ends, shared by all processes of a store."""
         return self._context.parts.rate_counters
 
+    def stop_long_work(self) -> None:
+        """Let windows and explanations that are being made finish soon, and begin no long ones."""
+        self._context.core.long_work.stop()
+
     @property
     def chat_registry(self) -> "ChatRegistry | None":
         """The chats in progress that front ends share between processes, if there are several."""

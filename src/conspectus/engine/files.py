@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from dataclasses import replace
 from fnmatch import fnmatchcase
+from functools import partial
 from pathlib import PurePosixPath, PureWindowsPath
 from time import monotonic
 from typing import Final, Unpack
@@ -148,7 +149,12 @@ class FileService(Service):
         text = await self._authorized.text(document)
         begin, end = _range(text, first_line, last_line, start)
         count = self._parts.counter("o200k_base")
-        cut, tokens = await asyncio.to_thread(_fitting, text[begin:end], max_tokens, count)
+        cut, tokens = await self._core.long_work.run_counting(
+            partial(_fitting, text[begin:end], max_tokens),
+            count,
+            characters=end - begin,
+            user=self._person.id,
+        )
         close = begin + len(cut)
         return FileText(
             path,
@@ -205,7 +211,12 @@ class FileService(Service):
                 await self._scan(scan, folder, documents)
                 if scan.stopped:
                     break
-        return await asyncio.to_thread(scan.result, self._parts.counter("o200k_base"))
+        return await self._core.long_work.run_counting(
+            scan.result,
+            self._parts.counter("o200k_base"),
+            characters=scan.characters,
+            user=self._person.id,
+        )
 
     async def _scan(self, scan: "Scan", folder: Folder, documents: Sequence[Document]) -> None:
         fresh = scan.fresh(documents)
@@ -387,6 +398,11 @@ class Scan:
             else:
                 self._matches += 1
                 yield line
+
+    @property
+    def characters(self) -> int:
+        """The characters of the lines that were found."""
+        return sum(len(line.text) for file in self._files for line in file.lines)
 
     def result(self, count: CountTokens) -> GrepResult:
         """Return what was found, as much as fits into the token budget."""

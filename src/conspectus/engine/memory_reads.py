@@ -6,6 +6,7 @@ from conspectus.access.memory_reader import AuthorizedMemories, MemorySources
 from conspectus.access.policy import at_least
 from conspectus.access.reader import SourceRef
 from conspectus.engine.context import EngineContext, Service
+from conspectus.engine.windows import window_budget
 from conspectus.errors import InvalidInput, NotFound
 from conspectus.memory.documents import closed_by, memory_of, naming_only
 from conspectus.memory.documents import recent as latest
@@ -60,13 +61,20 @@ class MemoryReader(Service, checked=False):
         for name, number in (("limit", maximum), ("max_tokens", room)):
             if number < 0:
                 raise InvalidInput(name, "must not be negative")
+        window_budget(room, settings)
         count = self._parts.counter(tokenizer)
         memory_sources = await self.memory_sources(scope, collection)
         rows = await memory_sources.newest(limit=min(maximum, LIMIT)) if maximum else ()
         newest = await self.present(
             memory_sources, [memory_in(memory_sources, each, text) for each, text in rows]
         )
-        return latest(newest, turns=maximum, tokens=room, count=count)
+        return await self._core.long_work.run_counting(
+            lambda count: latest(newest, turns=maximum, tokens=room, count=count),
+            count,
+            characters=min(sum(len(memory.text) for memory in newest), 8 * room),
+            user=self._person.id,
+            tokenizer=tokenizer,
+        )
 
     async def memory(self, memory_sources: MemorySources, memory: str) -> Memory:
         """Return a memory by id. Raises NotFound."""

@@ -9,7 +9,8 @@ from conspectus.access.policy import among
 from conspectus.deferred import dataclass
 from conspectus.engine.context import EngineContext, Service
 from conspectus.engine.memory_reads import MemoryReader, memory_in
-from conspectus.engine.search import Searcher, WindowBuilder
+from conspectus.engine.search import Searcher
+from conspectus.engine.windows import WindowBuilder, window_budget
 from conspectus.errors import require_range
 from conspectus.memory.documents import (
     as_of_filter,
@@ -112,7 +113,7 @@ class MemorySearch(Service, checked=False):
     async def window(self, query: MemoryQuery, max_tokens: int | Budget, form: WindowForm) -> MemoryWindow:
         """Build the window of the next turn: notes, the newest turns, and hits for the query."""
         require_range("notes_share", query.notes_share, 0, 1)
-        wanted = Budget(max_tokens) if isinstance(max_tokens, int) else max_tokens
+        wanted = window_budget(max_tokens, self._parts.settings)
         resolved = await self._memory_query(query)
         at = resolved.at
         standing = await self._fixed_part(resolved, wanted)

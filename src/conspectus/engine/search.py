@@ -1,9 +1,8 @@
 """Search: the pipeline of one user, and the service that returns hits and context windows."""
 
-import asyncio
 from collections import Counter
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import field, replace
+from dataclasses import replace
 from time import perf_counter
 from typing import Unpack
 from uuid import uuid4
@@ -13,9 +12,9 @@ import numpy as np
 from conspectus.access.graph_reader import visible_graphs
 from conspectus.access.policy import at_least, require_own_origin, require_scope
 from conspectus.access.reader import SourceRef
-from conspectus.deferred import dataclass
 from conspectus.engine.context import STOPPED, EngineContext, Service
 from conspectus.engine.graph_access import connections
+from conspectus.engine.windows import WindowBuilder, WindowMaker, window_budget
 from conspectus.errors import Conflict, InvalidInput, NotFound, ProviderError, require_range
 from conspectus.graph.expansion import GraphCandidates
 from conspectus.ingest.sensitive import stored_form
@@ -52,15 +51,12 @@ from conspectus.retrieval.pipeline import checked_query, merged, search
 from conspectus.retrieval.ranking import SearchContext, reordered, reranked, sure_enough, with_highest
 from conspectus.retrieval.scoring import RankingContext, profile_by_name
 from conspectus.text.clean import clean, sentences
-from conspectus.window.build import WindowOptions, build_window, window_form
+from conspectus.window.build import WindowOptions, window_form
 from conspectus.window.cost_estimate import Focus
-from conspectus.window.render import renderer_by_name
 from conspectus.window.stable import Previous, previous_of
 
 MIN_CANDIDATES = 50
 RERANKED = 5
-SHORT = 40
-"""Tokens of a window per initially retrieved hit; more hits are retrieved if these do not fill it."""
 FULL = 0.95
 MIN_SIMILARITY = 0.25
 """The minimum similarity: unrelated texts rarely have a higher one with the shipped model."""
@@ -77,15 +73,6 @@ NO_VECTORS = "the collection has no vectors, or no embedder for them"
 PENDING = "vector search is incomplete: some texts are not embedded yet"
 
 
-@dataclass(frozen=True, slots=True)
-class WindowBuilder:
-    """The number of hits for a window: one per `each` tokens, and more until it is full unless `once`."""
-
-    once: bool = False
-    each: int = SHORT
-    options: WindowOptions = field(default_factory=WindowOptions)
-
-
 class Searcher:
     """The search pipeline of one user: retrieve, rerank, add reply chains, fill a context window."""
 
@@ -96,6 +83,7 @@ class Searcher:
         self._asker = asker or context.person.id
         """The user in the log of model provider requests."""
         self._authorized = context.authorized
+        self.windows = WindowMaker(context, self._asker)
 
     async def search(self, query: Query, also: Document | None = None) -> Retrieval:
         """Run a query. The chunks of `also` are ranked even if no retriever returns them."""
@@ -158,7 +146,6 @@ class Searcher:
         how: WindowBuilder,
     ) -> ContextWindow:
         """Build a window with as many hits as fill it, once if it begins with a previous one."""
-        count, chosen = self._parts.counter(budget.tokenizer), renderer_by_name(form.format)
         options = replace(how.options, parts=form.parts)
         once = how.once or bool(options.previous and options.previous.hits)
         maximum = self._parts.settings.max_limit
@@ -166,7 +153,7 @@ class Searcher:
         while True:
             found = await search(limit)
             start = perf_counter()
-            window = build_window(found, budget, chosen, count, options)
+            window = await self.windows.make(found, budget, form.format, options)
             took = {"pack_and_render": (perf_counter() - start) * 1_000}
             own = sum(hit.along_with is None for hit in found.hits)
             enough = window.tokens >= FULL * window.max_tokens or own < limit
@@ -174,7 +161,7 @@ class Searcher:
                 near = await self._nearest(found, window)
                 if near:
                     found = replace(found, nearest=near)
-                    window = build_window(found, budget, chosen, count, options)
+                    window = await self.windows.make(found, budget, form.format, options)
                 return replace(window, timings={**window.timings, **took})
             limit = min(4 * limit, maximum)
 
@@ -372,7 +359,7 @@ class SearchService(Service):
         The options are the fields of Query and WindowForm. Unless `limit` is given, as many hits are
         retrieved as it takes to fill the budget.
         """
-        budget = Budget(max_tokens) if isinstance(max_tokens, int) else max_tokens
+        budget = window_budget(max_tokens, self._parts.settings)
         form, given = window_form(options, QueryOptions)
         asked = checked_query(query, given, self._parts.settings)
         before = await self._searcher.previous(form.previous, asked)
@@ -403,6 +390,7 @@ class SearchService(Service):
         budget leaves out or cuts, or those of the document, say from which budget on they are in it. With
         `previous`, the `state` of an earlier window, it begins with what is still allowed of that window.
         """
+        budget = window_budget(max_tokens, self._parts.settings)
         stored = None if document is None else (await self._authorized.document(document))[0]
         asked = self._max_query(query, options)
         found = await self._searcher.search(asked, also=stored)
@@ -414,8 +402,8 @@ class SearchService(Service):
             why = "the filter leaves it out" if stored.chunks else "it has no text"
             found = replace(found, notices=(*found.notices, f"{stored.id} was not ranked: {why}"))
         before = await self._searcher.previous(previous, asked)
-        shown = WindowOptions(parts=True, fits_from=FITTED * fits_from, document=document, previous=before)
-        return await asyncio.to_thread(self._explained, found, max_tokens, shown)
+        shown = replace(self._explanation, fits_from=FITTED * fits_from, document=document, previous=before)
+        return await self._searcher.windows.make(found, budget, "text", shown)
 
     async def explain_as(
         self, /, query: str | Query, max_tokens: int | Budget, *, user: str, **options: Unpack[QueryOptions]
@@ -425,6 +413,7 @@ class SearchService(Service):
         Only managers of the whole collection may. Each call is noted in the audit log before it is answered.
         Raises NotFound, PermissionDenied, or Conflict for a user who is disabled.
         """
+        budget = window_budget(max_tokens, self._parts.settings)
         asked = self._max_query(query, options)
         place = await self._authorized.place(asked.collection)
         require_scope(self._person, "admin", SEE_AS)
@@ -437,7 +426,8 @@ class SearchService(Service):
         await self._parts.accounts.add_audit(
             AuditEntry(str(uuid4()), self._person.id, whom.id, here, text, now)
         )
-        own = self._explained(await self._searcher.search(asked), max_tokens)
+        found = await self._searcher.search(asked)
+        own = await self._searcher.windows.make(found, budget, "text", self._explanation)
         theirs = self._context.as_person(whom.person)
         try:
             found = await Searcher(theirs, self._person.id).search(asked)
@@ -445,7 +435,8 @@ class SearchService(Service):
             found = Retrieval("no_match", (), notices=(str(fault),))
         seen = await theirs.authorized.find(place.collection.id)
         grants = await self._missing_grants(place, seen, own)
-        return ExplanationAs(whom.id, self._explained(found, max_tokens), own, grants)
+        seen_window = await self._searcher.windows.make(found, budget, "text", self._explanation)
+        return ExplanationAs(whom.id, seen_window, own, grants)
 
     async def feedback(
         self, window: ContextWindow, *, used: Sequence[int] = (), wrong: Sequence[int] = ()
@@ -559,13 +550,9 @@ class SearchService(Service):
         settings = self._parts.settings
         return checked_query(query, {"limit": settings.max_limit, **options}, settings)
 
-    def _explained(
-        self, found: Retrieval, max_tokens: int | Budget, options: WindowOptions | None = None
-    ) -> ContextWindow:
-        options = options or WindowOptions(parts=True)
-        budget = Budget(max_tokens) if isinstance(max_tokens, int) else max_tokens
-        count = self._parts.counter(budget.tokenizer)
-        return build_window(found, budget, renderer_by_name("text"), count, options)
+    @property
+    def _explanation(self) -> WindowOptions:
+        return WindowOptions(parts=True, max_fitting_tokens=self._parts.settings.max_window_tokens)
 
     async def _other(self, user: str) -> User:
         found = await self._parts.accounts.user(user)

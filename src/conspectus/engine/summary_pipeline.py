@@ -12,6 +12,7 @@ import numpy as np
 from conspectus.access.reader import SourceRef
 from conspectus.deferred import dataclass
 from conspectus.engine.context import EngineContext, Service
+from conspectus.engine.long_work import Work
 from conspectus.engine.stream_reader import StreamReader
 from conspectus.errors import (
     ChatBadAnswer,
@@ -365,9 +366,12 @@ class SummaryPipeline(Service, checked=False):
             return Summary("empty", "", EXTRACTIVE, ())
         clock, language = clock_of(request.source), request.place.collection.language
         vectors = await self._caption_vectors(request.place, captions)
-        chosen = await asyncio.to_thread(
-            extracted, captions, request.request.sentences, terms=Analyzer(language).terms, vectors=vectors
-        )
+        analyzer, number = Analyzer(language), request.request.sentences
+
+        def selected(work: Work) -> list[tuple[Caption, str]]:
+            return extracted(captions, number, terms=analyzer.terms, vectors=vectors, checkpoint=work)
+
+        chosen = await self._core.long_work.run(selected, user=self._person.id)
         lines = [
             f"{between(each.start, each.end, lambda at: format_time(at, clock))}{said}"
             for each, said in chosen

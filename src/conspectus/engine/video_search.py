@@ -11,8 +11,9 @@ from conspectus.access.policy import among
 from conspectus.access.reader import SourceRef
 from conspectus.deferred import dataclass
 from conspectus.engine.context import EngineContext, Service
-from conspectus.engine.search import Searcher, WindowBuilder
+from conspectus.engine.search import Searcher
 from conspectus.engine.stream_reader import StreamReader, as_caption, stream_of, with_clock_times
+from conspectus.engine.windows import WindowBuilder, window_budget
 from conspectus.ingest.captions import span_of
 from conspectus.model.filter import (
     EVERYTHING,
@@ -291,7 +292,7 @@ class VideoSearch(Service, checked=False):
 
     async def window(self, query: StreamQuery, max_tokens: int | Budget, form: WindowForm) -> StreamWindow:
         """Build the window of a query to streams. It never exceeds the budget."""
-        wanted = Budget(max_tokens) if isinstance(max_tokens, int) else max_tokens
+        wanted = window_budget(max_tokens, self._parts.settings)
         resolved = await self._read(query)
         labels = {name: looked.name for name, looked in resolved.streams.items()}
         zones = {name: looked.clock.zone for name, looked in resolved.streams.items()}

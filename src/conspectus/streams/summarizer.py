@@ -360,28 +360,40 @@ _SENTENCE: Final = regex_pattern(
 
 
 def extracted(
-    captions: Sequence[Caption], maximum: int, *, terms: Terms, vectors: Rows | None = None
+    captions: Sequence[Caption],
+    maximum: int,
+    *,
+    terms: Terms,
+    vectors: Rows | None = None,
+    checkpoint: Callable[[], None] = lambda: None,
 ) -> list[tuple[Caption, str]]:
     """Select at most `most` captions in their order, each with the text to show.
 
     The stream is divided into `most` ranges of equal length. From each range with captions, the caption most
     similar to all others is selected. Similarity uses vectors, or terms if some captions have no vector. The
-    remaining places go to the best of the other captions. Repetitions of selected captions are skipped.
+    remaining places go to the best of the other captions. Repetitions of selected captions are skipped. The
+    checkpoint is called again and again, and may raise an error to end the work.
     """
-    shown = [each for each in captions if each.text.strip()]
+    shown = [caption for caption in captions if caption.text.strip()]
     if not shown or maximum < 1:
         return []
-    words = [terms(each.text) for each in shown]
+
+    def checked_terms(text: str) -> list[str]:
+        checkpoint()
+        return terms(text)
+
+    words = [checked_terms(caption.text) for caption in shown]
     usable = vectors is not None and len(vectors) == len(captions)
-    places = [at for at, each in enumerate(captions) if each.text.strip()]
+    places = [at for at, caption in enumerate(captions) if caption.text.strip()]
     rows = vectors[places] if vectors is not None and usable else _of_words(words)
     central = rows @ rows.sum(axis=0)
     central = central / max(float(np.abs(central).max()), 1e-9)
     chosen: list[int] = []
     for stretch in _stretches(shown, maximum):
+        checkpoint()
         _take(stretch, central, rows, chosen)
     while len(chosen) < maximum and _take(range(len(shown)), central, rows, chosen):
-        pass
+        checkpoint()
     weight = Counter(term for each in words for term in set(each))
     return [(shown[at], _one_line(shown[at].text, weight, terms)) for at in sorted(chosen)]
 

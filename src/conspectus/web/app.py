@@ -99,8 +99,8 @@ def application(
     listeners, endings = Listeners(settings, chosen_log), IdempotencyOutbox(engine.idempotency)
     options = ToolOptions(settings.mcp_max_tokens) if only_models is None else only_models
     models = ModelsEndpoint(options, max_bytes=settings.max_request_bytes)
-    for each in (chats, listeners):
-        readiness.when_stopping(each.stop)
+    for stop in (chats.stop, listeners.stop, engine.stop_long_work):
+        readiness.when_stopping(stop)
     app = Application(
         title="Conspectus",
         version=installed,

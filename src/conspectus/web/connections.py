@@ -4,8 +4,8 @@ import asyncio
 import ipaddress
 import resource
 import sys
-from collections.abc import Iterator, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from typing import Any, Final
 
 import h11
@@ -112,6 +112,16 @@ class Connection(H11Protocol):
         self._all = server_state
         self._proven = self._refused = False
         self._timer: asyncio.TimerHandle | None = None
+        self._when_lost: Callable[[], None] | None = None
+
+    @contextmanager
+    def when_lost(self, call: Callable[[], None]) -> Iterator[None]:
+        """Call something if the client disconnects during the block."""
+        self._when_lost = call
+        try:
+            yield
+        finally:
+            self._when_lost = None
 
     @property
     def _waits(self) -> bool:
@@ -129,6 +139,8 @@ class Connection(H11Protocol):
         """Wait no more."""
         super().connection_lost(exc)
         self._all.remove(self)
+        if self._when_lost is not None:
+            self._when_lost()
         self._watch()
 
     def data_received(self, data: bytes) -> None:

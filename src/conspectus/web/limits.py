@@ -3,8 +3,8 @@
 import asyncio
 import time
 from collections import Counter, OrderedDict
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
 from typing import Final
 
 from starlette.datastructures import Headers
@@ -16,11 +16,13 @@ from conspectus.mcp.tool import PATH as MODELS
 from conspectus.model.access import Person
 from conspectus.ports.jobs import RateCounters
 from conspectus.settings import Settings
+from conspectus.web.connections import CONNECTION, Connection
 from conspectus.web.metrics import Metrics
 from conspectus.web.problem_details import may_be_done, refuse
 from conspectus.web.route_table import RouteTable
 
 LIMITED = "/api/"
+EVENTS: Final = "text/event-stream"
 
 
 def is_limited(scope: Scope) -> bool:
@@ -43,15 +45,20 @@ class ConcurrencyLimits:
             await self._app(scope, receive, send)
             return
         maximum = self._settings.max_request_bytes
-        if self._table.is_read_only(scope):
+        reads = self._table.is_read_only(scope)
+        if reads:
             maximum = min(maximum, self._settings.max_question_bytes)
         body = LimitedBody(receive, Headers(scope=scope), maximum)
         answer = Started(send)
+        departure = Departure(answer, scope["state"].get(CONNECTION) if reads else None)
         try:
             async with asyncio.timeout(self._settings.request_timeout_seconds or None) as deadline:
                 scope["state"]["deadline"] = deadline
-                await self._app(scope, body.receive, answer.send)
+                with departure.ending(deadline):
+                    await self._app(scope, body.receive, answer.send)
         except TimeoutError:
+            if departure.has_left:
+                return
             if not deadline.expired() or answer.begun:
                 raise
             if body.awaited:
@@ -98,16 +105,43 @@ class LimitedBody:
 
 
 class Started:
-    """An answer, and whether any of it was sent."""
+    """An answer, and whether any of it was sent; one of events looks by itself whether it is read."""
 
     def __init__(self, send: Send) -> None:
         self._send = send
-        self.begun = False
+        self.begun = self.has_events = False
 
     async def send(self, message: Message) -> None:
         """Send the next part."""
         self.begun = True
+        if message["type"] == "http.response.start":
+            media_type = Headers(raw=message.get("headers", [])).get("content-type", "")
+            self.has_events = media_type.startswith(EVENTS)
         await self._send(message)
+
+
+class Departure:
+    """Ends a request that only reads when its client disconnects."""
+
+    def __init__(self, answer: Started, connection: Connection | None) -> None:
+        self._answer = answer
+        self._connection = connection
+        self.has_left = False
+
+    @contextmanager
+    def ending(self, deadline: asyncio.Timeout) -> Iterator[None]:
+        """Let the deadline be now, once the client has left during the block."""
+        if self._connection is None:
+            yield
+            return
+
+        def leave() -> None:
+            if not self._answer.has_events and not deadline.expired():
+                self.has_left = True
+                deadline.reschedule(asyncio.get_running_loop().time())
+
+        with self._connection.when_lost(leave):
+            yield
 
 
 SHARE_OF_WAITING = 2

@@ -16,8 +16,8 @@ MIN_SHARE: Final = 0.9
 MIN_WORDS: Final = 20
 """Shorter texts are never nearly the same."""
 SAMPLE_STEP: Final = 8
-RUN_WORDS: Final = 4
-Run: TypeAlias = tuple[str, ...]
+Run: TypeAlias = str
+"""Four words, joined by spaces; the collector of garbage has nothing to do with so many strings."""
 
 
 @dataclass(slots=True)
@@ -66,7 +66,7 @@ class Candidate:
     def runs(self) -> Sequence[Run]:
         """The runs of four words in its text."""
         words = self.words
-        return list(zip(words, words[1:], words[2:], words[3:], strict=False))
+        return list(map(" ".join, zip(words, words[1:], words[2:], words[3:], strict=False)))
 
     @cached_property
     def distinct_runs(self) -> frozenset[Run]:

@@ -1,0 +1,142 @@
+"""Long work: plain functions that run beside the event loop, few at a time, and end with their caller."""
+
+import asyncio
+import threading
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from time import perf_counter, sleep
+from typing import Final, Literal, TypeAlias, TypeVar
+from weakref import WeakSet, WeakValueDictionary
+
+from conspectus.errors import ConspectusError, Overloaded
+from conspectus.model.ids import UserId
+from conspectus.ports import CountTokens
+from conspectus.window.counting import counting_in_parts
+
+T = TypeVar("T")
+WorkKind: TypeAlias = Literal["window", "explanation", "other"]
+SLICE_SECONDS: Final = 0.0005
+"""How long work computes before it lets other threads have the interpreter."""
+PAUSE_SECONDS: Final = 0.00005
+FEW_CHARACTERS: Final = 10_000
+"""Characters whose tokens are counted in a few milliseconds."""
+
+
+class WorkEnded(ConspectusError):
+    """The caller of long work is gone; nobody sees this error."""
+
+    code = "work_ended"
+
+
+class Work:
+    """A function that runs in a thread: it calls this as its checkpoint, and asks it for the time."""
+
+    def __init__(self) -> None:
+        self.is_hurried = False
+        """Whether it should finish with what it has."""
+        self._ended = threading.Event()
+        self._start = self._resumed = perf_counter()
+
+    def begin(self) -> None:
+        """Count the seconds from now on."""
+        self._start = self._resumed = perf_counter()
+
+    def __call__(self) -> None:
+        """Let other threads run after a while. Raises WorkEnded when the caller is gone."""
+        if self._ended.is_set():
+            raise WorkEnded("its caller is gone")
+        if perf_counter() - self._resumed > SLICE_SECONDS:
+            # Without a pause, a thread that waits for the interpreter gets it only after 5 ms.
+            sleep(PAUSE_SECONDS)
+            self._resumed = perf_counter()
+
+    def end(self) -> None:
+        """Have the next call raise."""
+        self._ended.set()
+
+    def is_over(self, seconds: float) -> bool:
+        """Return whether it has run for so many seconds, or should finish."""
+        return self.is_hurried or perf_counter() - self._start > seconds
+
+
+class LongWork:
+    """Runs functions in threads: one of each kind at a time, and of those that wait one of each user.
+
+    When the caller is cancelled, the function ends at its next checkpoint.
+    """
+
+    def __init__(self) -> None:
+        self._threads: dict[WorkKind, ThreadPoolExecutor] = {}
+        self._turns: dict[WorkKind, asyncio.Lock] = {}
+        self._user_turns: WeakValueDictionary[tuple[WorkKind, UserId], asyncio.Lock] = WeakValueDictionary()
+        self._running: WeakSet[Work] = WeakSet()
+        self._is_stopping = False
+
+    async def run(self, function: Callable[[Work], T], *, kind: WorkKind = "other", user: UserId) -> T:
+        """Run a function when it is its turn. Raises what it raises, or Overloaded if the process stops."""
+        user_turn = self._user_turns.setdefault((kind, user), asyncio.Lock())
+        async with user_turn, self._turns.setdefault(kind, asyncio.Lock()):
+            if self._is_stopping:
+                raise Overloaded("the server is about to stop")
+            return await self._run(function, kind)
+
+    async def _run(self, function: Callable[[Work], T], kind: WorkKind) -> T:
+        work = Work()
+        self._running.add(work)
+
+        def call() -> T:
+            work.begin()
+            return function(work)
+
+        threads = self._threads.get(kind)
+        if threads is None:
+            threads = self._threads[kind] = ThreadPoolExecutor(1, thread_name_prefix=f"{kind}-work")
+        running = asyncio.get_running_loop().run_in_executor(threads, call)
+        try:
+            return await asyncio.shield(running)
+        except asyncio.CancelledError:
+            work.end()
+            running.add_done_callback(_ignore_end)
+            await asyncio.wait({running})
+            raise
+        finally:
+            self._running.discard(work)
+
+    async def run_counting(
+        self,
+        function: Callable[[CountTokens], T],
+        count: CountTokens,
+        *,
+        characters: int,
+        user: UserId,
+        tokenizer: str = "o200k_base",
+    ) -> T:
+        """Run a function that counts tokens, at once if the texts have few characters."""
+        if characters < FEW_CHARACTERS:
+            return function(count)
+        return await self.run(lambda work: function(counting_in_parts(count, tokenizer, work)), user=user)
+
+    @property
+    def running(self) -> int:
+        """How many functions are running."""
+        return len(self._running)
+
+    def stop(self) -> None:
+        """Begin nothing any more, and let what runs finish soon."""
+        self._is_stopping = True
+        for work in self._running:
+            work.is_hurried = True
+
+    async def close(self) -> None:
+        """End everything."""
+        self.stop()
+        for work in tuple(self._running):
+            work.end()
+        for threads in self._threads.values():
+            await asyncio.to_thread(threads.shutdown, wait=True, cancel_futures=True)
+
+
+def _ignore_end(running: asyncio.Future[T]) -> None:
+    """Look at the error of work whose caller is gone, so that it is not logged."""
+    if not running.cancelled():
+        running.exception()

@@ -1,0 +1,106 @@
+"""Work beside the event loop: turns, and its end."""
+
+import asyncio
+import threading
+
+import pytest
+from tests.waiting import until
+
+from conspectus.engine.long_work import LongWork, Work
+from conspectus.errors import InvalidInput, Overloaded
+from conspectus.model.ids import UserId
+
+ANN, BEN = UserId("ann"), UserId("ben")
+
+
+class Steps:
+    """A function that runs until it is released or ended, and the order in which such ran."""
+
+    def __init__(self) -> None:
+        self.released = threading.Event()
+        self.order: list[str] = []
+        self.running = self.most = 0
+
+    def of(self, name: str):
+        def run(work: Work) -> str:
+            self.order.append(name)
+            self.running += 1
+            self.most = max(self.most, self.running)
+            try:
+                while not self.released.wait(0.001):
+                    work()
+            finally:
+                self.running -= 1
+            return name
+
+        return run
+
+
+async def test_one_of_a_kind_runs_and_users_take_turns():
+    long_work, steps = LongWork(), Steps()
+    named = {"a1": ANN, "a2": ANN, "a3": ANN, "b1": BEN}
+    tasks = []
+    for name, user in named.items():
+        tasks.append(asyncio.create_task(long_work.run(steps.of(name), kind="window", user=user)))
+        await asyncio.sleep(0.01)
+    steps.released.set()
+    assert await asyncio.gather(*tasks) == list(named)
+    assert (steps.most, steps.order[:2]) == (1, ["a1", "b1"])
+    await long_work.close()
+
+
+async def test_a_cancelled_call_ends_its_function_and_the_next_one_runs():
+    long_work, steps = LongWork(), Steps()
+    first = asyncio.create_task(long_work.run(steps.of("first"), user=ANN))
+    second = asyncio.create_task(long_work.run(steps.of("second"), user=ANN))
+    await until(lambda: steps.running)
+    first.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await first
+    steps.released.set()
+    assert await second == "second" and steps.most == 1
+    assert long_work.running == 0
+    await long_work.close()
+
+
+async def test_a_call_that_waits_can_be_cancelled():
+    long_work, steps = LongWork(), Steps()
+    first = asyncio.create_task(long_work.run(steps.of("first"), user=ANN))
+    second = asyncio.create_task(long_work.run(steps.of("second"), user=ANN))
+    await asyncio.sleep(0.01)
+    second.cancel()
+    steps.released.set()
+    assert await first == "first"
+    assert steps.order == ["first"]
+    await long_work.close()
+
+
+async def test_after_a_stop_what_runs_is_hurried_and_nothing_begins():
+    long_work = LongWork()
+    begun = threading.Event()
+
+    def hurried(work: Work) -> bool:
+        begun.set()
+        while not work.is_over(60):
+            work()
+        return True
+
+    running = asyncio.create_task(long_work.run(hurried, user=ANN))
+    waiting = asyncio.create_task(long_work.run(hurried, user=BEN))
+    await asyncio.to_thread(begun.wait)
+    long_work.stop()
+    assert await running
+    with pytest.raises(Overloaded):
+        await waiting
+    await long_work.close()
+
+
+async def test_errors_of_the_function_are_raised():
+    def failing(_work: Work) -> None:
+        raise InvalidInput("query", "is wrong")
+
+    long_work = LongWork()
+    with pytest.raises(InvalidInput):
+        await long_work.run(failing, user=ANN)
+    assert long_work.running == 0
+    await long_work.close()

@@ -1,0 +1,317 @@
+"""Work ends when its request ends, and nothing long runs on the event loop: over a real server."""
+
+import asyncio
+import io
+import json
+import time
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager, closing
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, get_args
+
+import httpx
+import pytest
+
+from conspectus import NewDocument, bootstrap
+from conspectus.engine import Engine
+from conspectus.engine.long_work import LongWork
+from conspectus.model.channels import NewMessage
+from conspectus.model.memory import NewMemory, Scope
+from conspectus.model.query import Budget
+from conspectus.operations import OPERATIONS
+from conspectus.ports.chat import ChatModel
+from conspectus.settings import Settings
+from conspectus.testing.chat_models import ScriptedChatModel
+from conspectus.testing.embedders import HashedEmbedder
+from conspectus.web.app import application
+from conspectus.web.logs import API, logger
+from conspectus.web.serve import Server, bound
+from tests.films import indexed
+from tests.waiting import until
+
+SETTINGS = Settings(embedder="none", log_level="critical", job_grace_seconds=20)
+GRACE = 0.5
+"""Seconds after a disconnect within which work ends: 0.1, and more for a machine that is busy."""
+QUERY = "harbor water level at the northern pier"
+
+
+class WaitingEmbedder(HashedEmbedder):
+    """Embeds queries when it is released, and counts those that wait for it."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.waiting = 0
+        self.released = asyncio.Event()
+        self.released.set()
+
+    async def embed_query(self, text: str) -> Any:
+        self.waiting += 1
+        try:
+            await self.released.wait()
+        finally:
+            self.waiting -= 1
+        return await super().embed_query(text)
+
+
+@dataclass
+class Site:
+    """A server in this event loop."""
+
+    engine: Engine
+    embedder: WaitingEmbedder
+    address: tuple[str, int]
+    server: Server
+    serving: "asyncio.Task[None]"
+
+    @property
+    def work(self) -> LongWork:
+        """What runs beside the event loop."""
+        return self.engine._context.core.long_work
+
+    def client(self) -> httpx.AsyncClient:
+        return httpx.AsyncClient(base_url="http://{}:{}{}".format(*self.address, API), timeout=60)
+
+    async def ask(self, path: str, body: Any) -> asyncio.StreamWriter:
+        """Send a request, and leave the answer to come."""
+        _, writer = await asyncio.open_connection(*self.address)
+        content = json.dumps(body).encode()
+        head = f"POST {API}{path} HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
+        writer.write(f"{head}Content-Length: {len(content)}\r\n\r\n".encode() + content)
+        await writer.drain()
+        return writer
+
+
+@asynccontextmanager
+async def opened(folder: Path, chat_model: ChatModel | None = None, **settings: Any) -> AsyncIterator[Site]:
+    chosen = replace(SETTINGS, **settings)
+    embedder = WaitingEmbedder()
+    async with bootstrap.open(folder, settings=chosen, embedder=embedder, chat_model=chat_model) as engine:
+        app = application(engine, chosen, log=logger("critical", io.StringIO()))
+        with closing(bound("127.0.0.1", 0)) as listener:
+            listener.listen()
+            server = Server(app, chosen)
+            serving = asyncio.create_task(server.serve(sockets=[listener]))
+            await server.begun()
+            yield Site(engine, embedder, listener.getsockname()[:2], server, serving)
+            server.should_exit = True
+            await serving
+
+
+def pages(number: int) -> list[NewDocument]:
+    """Pages that all have the words of the query, and more of their own."""
+    return [
+        NewDocument(" ".join([QUERY, *(f"word{n * 7 % 997} of {page % 13}" for n in range(page, page + 60))]))
+        for page in range(number)
+    ]
+
+
+async def seconds_until(condition: Callable[[], bool]) -> float:
+    """Wait for a condition, and return the seconds it took."""
+    start = time.perf_counter()
+    await until(condition)
+    return time.perf_counter() - start
+
+
+SCOPE = {"user": "ann"}
+WAITING = {
+    "/search": {"query": QUERY},
+    "/context": {"query": QUERY, "max_tokens": 500},
+    "/explain": {"query": QUERY, "max_tokens": 500, "fits_from": True},
+    "/augment": {"query": QUERY, "max_tokens": 500},
+    "/search-and-rerank": {"query": QUERY},
+    "/messages/context": {"query": QUERY, "channel": "team", "max_tokens": 500},
+    "/memories/context": {"query": QUERY, "max_tokens": 500, **SCOPE},
+    "/memories/recall": {"query": QUERY, **SCOPE},
+    "/streams/context": {"query": QUERY, "max_tokens": 500},
+    "/streams/search": {"query": QUERY},
+    "/chat": {"message": QUERY},
+    "/chat/completions": {"model": "any", "messages": [{"role": "user", "content": QUERY}]},
+}
+
+
+async def filled(engine: Engine) -> None:
+    await engine.add(pages(4), wait=True)
+    await engine.channels.add_messages([NewMessage(QUERY, author="ann")], channel="team", wait=True)
+    await engine.memory.add([NewMemory(QUERY)], scope=Scope(user="ann"), wait=True)
+    await engine.streams.add_captions(indexed(*range(3)), stream="film", wait=True)
+
+
+async def test_questions_end_when_their_client_leaves(tmp_path: Path) -> None:
+    async with opened(tmp_path, ScriptedChatModel()) as site:
+        await filled(site.engine)
+        site.embedder.released.clear()
+        for path, body in WAITING.items():
+            writer = await site.ask(path, body)
+            await until(lambda: site.embedder.waiting == 1)
+            writer.close()
+            assert await seconds_until(lambda: site.embedder.waiting == 0) < GRACE, path
+        site.embedder.released.set()
+        async with site.client() as client:
+            assert (await client.post("/context", json=WAITING["/context"])).status_code == 200
+
+
+async def test_questions_end_with_their_time(tmp_path: Path) -> None:
+    async with opened(tmp_path, request_timeout_seconds=1) as site, site.client() as client:
+        await filled(site.engine)
+        site.embedder.released.clear()
+        for path in ("/context", "/explain", "/streams/context"):
+            assert (await client.post(path, json=WAITING[path])).status_code == 504
+            assert await seconds_until(lambda: site.embedder.waiting == 0) < GRACE, path
+
+
+@pytest.mark.parametrize(
+    ("path", "body"),
+    [
+        ("/streams/film/summary", {}),
+        ("/chat", {"message": QUERY, "stream": False}),
+        ("/chat/completions", WAITING["/chat/completions"]),
+        ("/chat/completions", {**WAITING["/chat/completions"], "stream": True}),
+    ],
+)
+async def test_a_model_stops_when_the_client_leaves(tmp_path: Path, path: str, body: Any) -> None:
+    model = ScriptedChatModel(["so", " far"], hangs=True, after=1)
+    async with opened(tmp_path, model) as site:
+        await site.engine.streams.add_captions(indexed(*range(9)), stream="film")
+        writer = await site.ask(path, body)
+        await until(lambda: model.open > 0)
+        writer.close()
+        assert await seconds_until(lambda: model.open == 0) < GRACE
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A store with 600 pages."""
+
+    async def made(path: Path) -> Path:
+        async with bootstrap.open(path, settings=SETTINGS) as engine:
+            await engine.add(pages(600), wait=True)
+        return path
+
+    return asyncio.run(made(tmp_path_factory.mktemp("pages")))
+
+
+LONG = {"query": QUERY, "max_tokens": 2_000, "fits_from": True}
+LARGE = {"query": QUERY, "max_tokens": 60_000, "limit": 600}
+
+
+async def test_packing_ends_when_its_clients_leave(folder: Path) -> None:
+    async with opened(folder) as site:
+        writers = [await site.ask("/explain", LONG) for _ in range(3)]
+        writers += [await site.ask("/context", LARGE) for _ in range(6)]
+        await until(lambda: site.work.running >= 1)
+        await asyncio.sleep(0.05)
+        for writer in writers:
+            writer.close()
+        assert await seconds_until(lambda: site.work.running == 0) < 5 * GRACE
+        used, start = time.process_time(), time.perf_counter()
+        await asyncio.sleep(0.4)
+        assert time.process_time() - used < 0.5 * (time.perf_counter() - start)
+        assert not site.work.running
+
+
+async def test_one_explanation_at_a_time_none_longer_than_two_seconds(folder: Path) -> None:
+    async with opened(folder) as site, site.client() as client:
+        start = time.perf_counter()
+        tasks = [asyncio.create_task(client.post("/explain", json=LONG)) for _ in range(2)]
+        most = 0
+        while not all(task.done() for task in tasks):
+            most = max(most, site.work.running)
+            await asyncio.sleep(0.005)
+        assert most == 1
+        answers = [task.result().json() for task in tasks]
+        assert [len([entry for entry in each["trace"] if _known(entry)]) for each in answers] == [20, 20]
+        assert time.perf_counter() - start < 30
+
+
+def _known(entry: dict[str, Any]) -> bool:
+    return (entry["fits_from"] is None) != (entry["fits_above"] is None)
+
+
+async def test_a_large_window_leaves_the_event_loop_to_others(folder: Path) -> None:
+    """Packed on the loop, the longest wait would be nearly all of the window's time."""
+    async with opened(folder) as site:
+        await site.engine.window(QUERY, **_options())
+        waits: list[float] = []
+
+        async def wait_often() -> None:
+            while True:
+                start = time.perf_counter()
+                await asyncio.sleep(0)
+                waits.append(time.perf_counter() - start)
+                await asyncio.sleep(0.001)
+
+        waiting = asyncio.create_task(wait_often())
+        shares: list[float] = []
+        for _ in range(5):
+            await asyncio.sleep(0)
+            waits.clear()
+            start = time.perf_counter()
+            await site.engine.window(QUERY, **_options())
+            shares.append(max(waits) / (time.perf_counter() - start))
+        waiting.cancel()
+        assert min(shares) < 0.5
+
+
+def _options() -> dict[str, Any]:
+    return {name: value for name, value in LARGE.items() if name != "query"}
+
+
+async def test_a_stopping_server_ends_long_work_soon(folder: Path) -> None:
+    async with opened(folder) as site:
+        writers = [await site.ask("/explain", LONG) for _ in range(6)]
+        writers += [await site.ask("/context", LARGE) for _ in range(6)]
+        await until(lambda: site.work.running >= 1)
+        start = time.perf_counter()
+        site.server.stop()
+        await asyncio.wait_for(asyncio.shield(site.serving), 10)
+        assert time.perf_counter() - start < 10
+        assert not site.work.running
+        for writer in writers:
+            writer.close()
+
+
+BUDGETS = {
+    "/context": {"query": QUERY},
+    "/explain": {"query": QUERY},
+    "/explain/as/{user}": {"query": QUERY},
+    "/augment": {"query": QUERY},
+    "/messages/context": {"query": QUERY, "channel": "team"},
+    "/memories/context": {"query": QUERY, **SCOPE},
+    "/streams/context": {"query": QUERY},
+}
+"""Bodies of all operations that fill a window."""
+
+
+async def test_every_window_has_at_most_the_tokens_of_the_settings(tmp_path: Path) -> None:
+    named = {
+        operation.path
+        for operation in OPERATIONS.values()
+        for parameter in operation.parameters
+        if parameter.name == "max_tokens" and Budget in get_args(parameter.hint)
+    }
+    assert named == BUDGETS.keys()
+    async with opened(tmp_path, max_window_tokens=1_000) as site, site.client() as client:
+        await filled(site.engine)
+        for path, body in BUDGETS.items():
+            answer = await client.post(path.format(user="local"), json={**body, "max_tokens": 1_001})
+            assert answer.status_code == 422, path
+            assert "1001; the maximum is 1000, the setting max_window_tokens" in answer.text, path
+            if path != "/explain/as/{user}":
+                allowed = await client.post(path, json={**body, "max_tokens": 1_000})
+                assert allowed.status_code == 200, allowed.text
+        recent = await client.get("/memories/recent", params={**SCOPE, "max_tokens": 1_001})
+        assert recent.status_code == 422 and "max_window_tokens" in recent.text
+
+
+async def test_an_answer_without_an_end_is_ended(tmp_path: Path) -> None:
+    model = ScriptedChatModel(lambda _messages: ["word "] * 10_000)
+    async with opened(tmp_path, model, max_answer_characters=1_000) as site, site.client() as client:
+        for path in ("/chat", "/chat/completions"):
+            answer = await client.post(path, json={**WAITING[path], "stream": False})
+            assert answer.status_code == 502, answer.text
+            assert "longer than allowed" in answer.text
+            assert model.open == 0
+        async with client.stream("POST", "/chat", json={"message": QUERY}) as streamed:
+            content = await streamed.aread()
+        assert len(content) < 100_000 and b"longer than allowed" in content
