@@ -24,16 +24,18 @@ EACH = 2_000
 """More pages than one server takes in before it is killed."""
 
 
-def environment(path: str | Path) -> dict[str, str]:
-    given = {"path": path, "embedder": "none", "fetch_allowed_networks": SETTINGS.fetch_allowed_networks}
+def environment(path: str | Path, embedder: str = "none") -> dict[str, str]:
+    given = {"path": path, "embedder": embedder, "fetch_allowed_networks": SETTINGS.fetch_allowed_networks}
     given |= {"job_backoff_ms": SETTINGS.job_backoff_ms}
     return {**os.environ, **{f"CONSPECTUS_{name.upper()}": str(value) for name, value in given.items()}}
 
 
 @asynccontextmanager
-async def serving(path: str | Path) -> AsyncIterator[str]:
+async def serving(path: str | Path, *, embedder: str = "none") -> AsyncIterator[str]:
     """The address of a server that is killed at the end of the block."""
-    server = await asyncio.create_subprocess_exec(*SERVE, env=environment(path), stdout=PIPE, stderr=PIPE)
+    server = await asyncio.create_subprocess_exec(
+        *SERVE, env=environment(path, embedder), stdout=PIPE, stderr=PIPE
+    )
     assert server.stderr is not None
     first = (await server.stderr.readline()).decode()
     found = re.match(r"listening on (http://\S+)", first)
