@@ -129,6 +129,12 @@ def shows_job(access: Access, person: Person, job: Job) -> bool:
     return access.is_whole or (sees(access) and (job.owner == person.id or job.source in access.sources))
 
 
+def may_change_job(access: Access, person: Person, job: Job) -> bool:
+    """Return whether the person may cancel and retry a job: an own one, or with the role editor."""
+    is_editor = at_least(role_on(access, job.source), "editor")
+    return "write" in person.scopes and (job.owner == person.id or is_editor)
+
+
 def role_on(access: Access, source: SourceId | None) -> Role | None:
     """Return the highest role on a source, or with None on the whole collection; None without a role."""
     if source in access.hidden:

@@ -13,6 +13,7 @@ from conspectus.access.policy import (
     at_least,
     bound,
     counted_sources,
+    may_change_job,
     narrowed,
     require_role,
     require_scope,
@@ -474,14 +475,21 @@ class AuthorizedJobs:
         place = None if found is None else places.get(found.collection)
         if found is None or place is None or not shows_job(place.access, self._authorized.person, found):
             raise NotFound("job", job_id)
-        return found, place
+        return self._with_actions(found, place), place
 
     async def jobs(
         self, collection: str | None, states: Sequence[JobState] | None, *, after: str | None, limit: int
     ) -> JobPage:
         """Return a page of the jobs of one collection or of all, newest first."""
         scope = await self._scope(collection, states)
-        return await self._job_store.jobs(scope, after=after, limit=limit)
+        page = await self._job_store.jobs(scope, after=after, limit=limit)
+        places = {place.collection.id: place for place in await self._authorized.places(collection)}
+        jobs = (self._with_actions(job, places[job.collection]) for job in page.jobs)
+        return replace(page, jobs=tuple(jobs))
+
+    def _with_actions(self, job: Job, place: SourceRef) -> Job:
+        may_change = may_change_job(place.access, self._authorized.person, job)
+        return replace(job, actions=job.possible_actions if may_change else ())
 
     async def report(self, collection: str | None, *, now: datetime) -> IngestReport:
         """Return statistics of the same jobs."""

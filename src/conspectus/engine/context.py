@@ -381,6 +381,13 @@ class EngineContext:
             if wait:
                 raise WriteOutcomeUnknown(f"stored, but not all of it is embedded yet: {fault}") from fault
 
+    async def retry_failed(self, collection: Collection, *, refused: bool = False) -> None:
+        """Have failed documents embedded again; those whose text was refused only if asked for."""
+        records = self.core.records
+        if collection.space is not None and await records.has_failed(collection.id, refused=refused):
+            await records.retry_failed(collection.id, refused=refused)
+            self.core.backfill.wrote(collection.id, has_work=None)
+
     async def _embed_stored(
         self, collection: Collection, *, wait: bool, progress: Progress | None, rested: float
     ) -> None:
@@ -404,8 +411,11 @@ class EngineContext:
     async def _find_names(
         self, collection: Collection, *, wait: bool, progress: Progress | None, rested: float
     ) -> None:
-        failed = not wait and self.core.names.of(collection.id).failed_within(rested)
-        if failed or self.core.names.knows_of_work(collection.id) is False:
+        names = self.core.names
+        failed = not wait and names.of(collection.id).failed_within(rested)
+        if failed or names.knows_of_work(collection.id) is False:
+            return
+        if not wait and not await self.parts.names.rows.has_unread(collection.id):
             return
         self.core.names.wake(collection.id)
         if wait:

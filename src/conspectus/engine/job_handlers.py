@@ -3,6 +3,7 @@
 import asyncio
 from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import suppress
 from dataclasses import asdict, replace
 from datetime import datetime, timedelta
 from functools import partial
@@ -53,7 +54,13 @@ class JobHandlers(Service, checked=False):
         self._documents = documents
 
     async def perform(self, job: Job, tell: Tell) -> Outcome:
-        """Run a job and return its result."""
+        """Run a job and return its result. However it ends, what it stored is embedded."""
+        try:
+            return await self._performed(job, tell)
+        finally:
+            await self._embed_stored(job)
+
+    async def _performed(self, job: Job, tell: Tell) -> Outcome:
         match job.kind:
             case "ingest_url":
                 return await self._take_page(job, tell)
@@ -202,9 +209,33 @@ class JobHandlers(Service, checked=False):
         counts.update({"documents": len(written), "chunks": chunks, "deleted": deleted})
         return counts
 
+    async def _embed_stored(self, job: Job) -> None:
+        """Embed in the background what an attempt stored, as it may have been cancelled or have failed."""
+        with suppress(ConspectusError):
+            place = await self._authorized.place_of(job.collection)
+            await self._context.embed(place.collection, wait=False)
+            await note_stored_files(self._context, job)
+
     async def _finish_embedding(self, job: Job) -> None:
         place = await self._authorized.place_of(job.collection)
         await self._context.embed_in(place, wait=True)
+
+
+async def note_stored_files(context: EngineContext, job: Job) -> None:
+    """Name the files of a cancelled upload that are stored, under `stored` in its result."""
+    jobs = context.parts.work.job_store
+    ended = await jobs.job(job.id)
+    if ended is None or ended.state != "cancelled" or ended.kind != "ingest_files" or ended.source is None:
+        return
+    place = await context.authorized.place_of(ended.collection)
+    where = And((Eq("source", ended.source), In(("path",), tuple(_names(ended)))))
+    stored = {
+        str(as_given(document).metadata["path"])
+        async for page in context.authorized.stored(place, where)
+        for document in page
+    }
+    listed: list[Json] = [name for name in _names(ended) if name in stored]
+    await jobs.change(ended.id, result={"stored": listed})
 
 
 def may_follow(person: Person, connection: Connection) -> None:

@@ -12,11 +12,11 @@ from pathlib import Path
 from typing import Any, Unpack
 from uuid import uuid4
 
-from conspectus.access.policy import require_own_origin, require_owner, require_scope
+from conspectus.access.policy import may_change_job, require_own_origin, require_owner, require_scope
 from conspectus.access.reader import AuthorizedJobs, SourceRef
 from conspectus.engine.collections import CollectionService
 from conspectus.engine.context import EngineContext, Service
-from conspectus.engine.job_handlers import may_follow
+from conspectus.engine.job_handlers import may_follow, note_stored_files
 from conspectus.errors import (
     Conflict,
     InvalidInput,
@@ -104,7 +104,7 @@ class JobQueue(Service, checked=False):
         """Store a job durably, and queue it."""
         stored = await self._parts.work.job_store.add(job)
         await self.hand_over(stored)
-        return stored
+        return replace(stored, actions=stored.possible_actions)
 
     async def submit_once(
         self, kind: JobKind, place: SourceRef, *, title: str, arguments: Mapping[str, Json]
@@ -225,7 +225,10 @@ class JobService(Service):
         return await self._authorized_jobs.jobs(collection, states, after=after, limit=limit)
 
     async def cancel(self, job: str) -> Job:
-        """Cancel a job that is queued or runs; a job that has ended stays as it is. Raises NotFound."""
+        """Cancel a job that is queued or runs; a job that has ended stays as it is. Raises NotFound.
+
+        What it stored stays: a cancelled upload names these files under `stored` in its result.
+        """
         found = await self._stoppable(job, "cancel a job")
         ended = tuple(sorted(FINISHED))
         found = await self._parts.work.job_store.change(
@@ -233,6 +236,7 @@ class JobService(Service):
         )
         await self._core.jobs.cancel(found.id)
         await self._parts.work.files.drop(found.id)
+        await note_stored_files(self._context, found)
         return await self.get(found.id)
 
     async def retry(self, job: str) -> Job:
@@ -244,7 +248,7 @@ class JobService(Service):
         found = await self._stoppable(job, "run a job again")
         if found.state not in {"failed", "cancelled"}:
             raise Conflict("job", job, f"is {found.state}; only failed and cancelled jobs can be retried")
-        if not found.arguments.get("repeatable", True):
+        if "retry" not in found.possible_actions:
             raise Conflict("job", job, "needs data that were deleted when it ended; start a new job")
         cleared = dict.fromkeys(("code", "error", "result", "started", "finished"))
         unless: tuple[JobState, ...] = ("queued", "running", "succeeded")
@@ -252,7 +256,7 @@ class JobService(Service):
             found.id, unless=unless, state="queued", done=0, total=0, **cleared
         )
         await self._queue.hand_over(again)
-        return again
+        return replace(again, actions=again.possible_actions)
 
     async def wait(self, job: str, *, timeout: float | None = None) -> Job:
         """Wait until a job has ended, at most `timeout` seconds, and return it. Raises NotFound."""
@@ -289,7 +293,7 @@ class JobService(Service):
         """Return a job that the user may cancel or retry: an own one, or with the role for it."""
         found, place = await self._authorized_jobs.job(job)
         require_scope(self._person, "write", action)
-        if found.owner != self._person.id:
+        if not may_change_job(place.access, self._person, found):
             place.require("editor", action, source=found.source)
         return found
 

@@ -27,6 +27,8 @@ from conspectus.ports import Progress
 
 SCANNED: Final = 200
 MAX_PLACES: Final = 1_000
+RETRY_SECONDS: Final = 600.0
+"""Seconds between two attempts for texts that an embedding model failed for, while others were embedded."""
 
 
 class MaintenanceService(Service):
@@ -91,12 +93,14 @@ class MaintenanceService(Service):
         """Rebuild the index of a collection from the records; queries use the old index until then.
 
         Also deletes indexes that processes left when they were killed while they deleted or reembedded a
-        collection.
+        collection, and embeds again in the background what the embedding model failed for.
         """
         place = await self._context.place(collection, "owner", "build an index anew")
         opened = await self._core.open_indexes.current(place.collection)
         await opened.index.rebuild(progress)
         await self._parts.indexes.sweep()
+        await self._context.retry_failed(place.collection, refused=True)
+        await self._context.embed(place.collection, wait=False)
 
     async def reembed(
         self, embedder: str, *, collection: str = "default", progress: Progress | None = None
@@ -113,6 +117,7 @@ class MaintenanceService(Service):
         if new is None:
             raise InvalidInput("embedder", "is required; embeddings cannot be removed from a collection")
         old, core = place.collection, self._core
+        await self._context.retry_failed(old, refused=True)
         if old.space == new.space:
             return await self._documents.wait_until_embedded(collection=old.id, progress=progress)
         made = await move(core.records, core.open_indexes, old, new, progress=progress)
@@ -121,9 +126,20 @@ class MaintenanceService(Service):
         return made
 
     async def resume(self, *, rested: float = 0.0) -> None:
-        """Embed chunks without vectors, unless an error stopped that less than `rested` seconds ago."""
-        for place in await self._authorized.places():
-            await self._context.embed(place.collection, wait=False, rested=rested)
+        """Embed chunks without vectors, unless an error stopped that less than `rested` seconds ago.
+
+        Texts whose vectors failed because of an answer or of the service are tried again.
+        """
+        if not self._context.does_background_work:
+            return
+        places = await self._authorized.places()
+        if not rested or self._core.backfill.may_retry(RETRY_SECONDS):
+            for place in places:
+                await self._context.retry_failed(place.collection)
+        pending = await self._core.records.pending_collections()
+        for place in places:
+            if place.collection.names or place.collection.id in pending:
+                await self._context.embed(place.collection, wait=False, rested=rested)
 
     async def finish_purges(self) -> None:
         """Finish purges in the background that an earlier process did not complete."""

@@ -367,6 +367,7 @@ class Backfill(Workers):
         `follow` updates the index of a collection with new vectors.
         """
         super().__init__(turn, "embedding")
+        self._retried = time.monotonic()
         self._records = records
         self._portions = portions
         self._follow = follow
@@ -376,6 +377,13 @@ class Backfill(Workers):
         waits = partial(self._records.count_unembedded, collection.id, embedder.space)
         chore = BackgroundTask(waits, partial(self._embed_all, collection, embedder))
         return self.start(collection.id, chore)
+
+    def may_retry(self, seconds: float) -> bool:
+        """Whether the last retry of failed texts is so long ago; it begins anew then."""
+        is_due = time.monotonic() - self._retried >= seconds
+        if is_due:
+            self._retried = time.monotonic()
+        return is_due
 
     async def wait_until_done(
         self, collection: Collection, embedder: Embedder, progress: Progress | None = None

@@ -416,6 +416,7 @@ async def write(
         if (new.if_match if if_match is None else if_match) is not None
         or document.id not in before
         or before[document.id].fingerprint != document.fingerprint
+        or before[document.id].status == "error"
     ]
     if is_short:
         prepared = _prepare_all(fresh, by, if_match)

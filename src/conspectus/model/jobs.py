@@ -16,6 +16,7 @@ from conspectus.model.records import Metadata
 
 JobKind = Literal["ingest_url", "ingest_files", "sync", "summary", "retention", "extraction"]
 JobState = Literal["queued", "running", "succeeded", "failed", "cancelled"]
+JobAction = Literal["cancel", "retry"]
 FINISHED: frozenset[JobState] = frozenset({"succeeded", "failed", "cancelled"})
 
 
@@ -24,7 +25,8 @@ class Job:
     """A durable background task. `arguments` never hold a secret; `title` describes it in a line.
 
     `attempts` counts starts; `total` is 0 while it is not known; `code` is that of the last error, `error`
-    its message; `result` is what a finished job reports.
+    its message; `result` is what a finished job reports, and a cancelled upload names the files that stayed
+    under `stored`. `actions` are those that the server would carry out for the caller.
     """
 
     id: JobId
@@ -44,6 +46,15 @@ class Job:
     result: Metadata | None = None
     started: datetime | None = None
     finished: datetime | None = None
+    actions: tuple[JobAction, ...] = ()
+
+    @property
+    def possible_actions(self) -> tuple[JobAction, ...]:
+        """The actions that its state and its input allow, to those who may change it."""
+        if self.state not in FINISHED:
+            return ("cancel",)
+        is_repeatable = self.state != "succeeded" and self.arguments.get("repeatable", True)
+        return ("retry",) if is_repeatable else ()
 
 
 Method = Literal["GET", "POST", "PUT", "PATCH", "DELETE", "HEAD", "OPTIONS"]

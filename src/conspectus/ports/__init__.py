@@ -3,7 +3,7 @@
 Imports model.
 """
 
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence, Set
 from contextlib import AbstractContextManager
 from dataclasses import field
 from datetime import datetime
@@ -335,6 +335,15 @@ class Records(Timelines, Protocol):
 
     async def fail(self, document: DocumentId, error: str) -> None:
         """Mark a document as impossible to embed; its words stay searchable."""
+
+    async def has_failed(self, collection: CollectionId, *, refused: bool) -> bool:
+        """Whether `retry_failed` would mark a document as pending."""
+
+    async def retry_failed(self, collection: CollectionId, *, refused: bool) -> int:
+        """Mark failed documents as pending, those with a refused text only if asked for; say how many."""
+
+    async def pending_collections(self) -> Set[CollectionId]:
+        """The collections with a document whose chunks may lack a vector."""
 
     async def switch_space(self, collection: CollectionId, space: EmbeddingSpace) -> int:
         """Let the space answer from now on and delete the vectors of all others; returns how many went."""

@@ -244,6 +244,9 @@ class SqlRecords(SqlStore):
     oldest_unembedded = reading(embeddings.oldest_unembedded)
     hydrate = cached_rows(reads.chunks_by_id)
     count_unembedded = reading(embeddings.count_unembedded)
+    has_failed = reading(embeddings.has_failed)
+    retry_failed = writing(embeddings.retry_failed, locks=lambda collection, **_: {collection})
+    pending_collections = reading(embeddings.pending_collections)
     put_vectors = writing(embeddings.put_vectors, locks=lambda collection, *_: {collection})
     switch_space = writing(embeddings.switch_space, locks=lambda collection, space: {collection}, long=True)
 

@@ -4,7 +4,7 @@ import asyncio
 import signal
 import socket
 import threading
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
 from contextlib import asynccontextmanager, closing, contextmanager
 from functools import partial
 from pathlib import Path
@@ -17,7 +17,7 @@ from structlog.typing import FilteringBoundLogger
 from conspectus import bootstrap
 from conspectus.deferred import dataclass
 from conspectus.engine import Engine
-from conspectus.engine.engine import start_work, watch_work
+from conspectus.engine.engine import run_background_work, start_work, watch_work
 from conspectus.errors import InvalidInput
 from conspectus.mcp.tool import ToolOptions
 from conspectus.model.query import EVERYWHERE
@@ -75,13 +75,18 @@ async def at_work(engine: Engine, settings: Settings, log: FilteringBoundLogger)
     The block continues: a server keeps serving without background work.
     """
     await start_work(engine, settings)
-    watching = asyncio.create_task(watch_work(engine, settings))
-    watching.add_done_callback(partial(_tell_end, log))
+    works: list[Coroutine[object, object, None]] = [watch_work(engine, settings)]
+    if settings.run_background_jobs == "on":
+        works.append(run_background_work(engine))
+    tasks = {asyncio.create_task(work) for work in works}
+    for task in tasks:
+        task.add_done_callback(partial(_tell_end, log))
     try:
         yield
     finally:
-        watching.cancel()
-        await asyncio.wait({watching})
+        for task in tasks:
+            task.cancel()
+        await asyncio.wait(tasks)
 
 
 def _tell_end(log: FilteringBoundLogger, watching: asyncio.Task[None]) -> None:

@@ -63,7 +63,14 @@ export function Jobs({
   );
 }
 
+/** The files of a cancelled upload that were stored before it ended. */
+function storedFiles(job: Job): string[] {
+  const stored = job.state === "cancelled" ? job.result?.stored : undefined;
+  return Array.isArray(stored) ? stored.map(String) : [];
+}
+
 function JobRow({ job, act }: { job: Job; act: (request: () => Promise<unknown>) => void }) {
+  const stayed = storedFiles(job);
   return (
     <li class="operations-job">
       <span class="operations-title">
@@ -72,6 +79,11 @@ function JobRow({ job, act }: { job: Job; act: (request: () => Promise<unknown>)
           {job.kind.replaceAll("_", " ")}, {instant(job.created)}, {counted(job.attempts, "attempt")}
         </span>
         {job.error !== null && <span class="failed block-line">{job.error}</span>}
+        {stayed.length > 0 && (
+          <span class="tiny dim block-line">
+            {counted(stayed.length, "file")} stayed: {stayed.join(", ")}
+          </span>
+        )}
       </span>
       {hasEnded(job) ? (
         <span />
@@ -82,7 +94,7 @@ function JobRow({ job, act }: { job: Job; act: (request: () => Promise<unknown>)
         {job.state}
         {job.total > 0 && ` ${whole(job.done)} of ${whole(job.total)}`}
       </span>
-      {job.state === "failed" || job.state === "cancelled" ? (
+      {job.actions.includes("retry") ? (
         <button
           class="btn compact"
           type="button"
@@ -90,7 +102,7 @@ function JobRow({ job, act }: { job: Job; act: (request: () => Promise<unknown>)
         >
           Retry
         </button>
-      ) : hasEnded(job) ? (
+      ) : !job.actions.includes("cancel") ? (
         <span />
       ) : (
         <button

@@ -1,6 +1,6 @@
 """Chunks without vectors, the storage of vectors, and the change of the embedding model."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Sequence, Set
 
 from sqlalchemy import (
     ColumnElement,
@@ -15,11 +15,12 @@ from sqlalchemy import (
     null,
     or_,
     select,
+    true,
     update,
 )
 
 from conspectus.deferred import dataclass
-from conspectus.errors import InvalidInput
+from conspectus.errors import TEXT_STATUSES, InvalidInput
 from conspectus.model.ids import ChunkId, CollectionId, DocumentId
 from conspectus.model.index import IndexedChunk
 from conspectus.model.records import EmbeddingSpace
@@ -144,6 +145,38 @@ def fail(connection: Connection, document: DocumentId, error: str) -> None:
     """Mark a document as failed to embed, unless it was deleted meanwhile."""
     row = update(documents).where(documents.c.id == document)
     connection.execute(row.values(status="error", error=error))
+
+
+def has_failed(connection: Connection, collection: CollectionId, *, refused: bool) -> bool:
+    """Return whether `retry_failed` would mark a document as pending."""
+    failed = select(documents.c.number).where(_failed(collection, refused)).limit(1)
+    return connection.execute(failed).one_or_none() is not None
+
+
+def retry_failed(connection: Connection, collection: CollectionId, *, refused: bool) -> int:
+    """Mark failed documents as pending; without `refused` not those whose text was refused.
+
+    The others failed because of an answer or of the service. Returns their number.
+    """
+    row = update(documents).where(_failed(collection, refused))
+    return connection.execute(row.values(status="pending", error=None)).rowcount
+
+
+def pending_collections(connection: Connection) -> Set[CollectionId]:
+    """Return the collections with a document whose chunks may lack a vector."""
+    lacking = exists().where(documents.c.collection == collections.c.id, PENDING)
+    return set(connection.execute(select(collections.c.id).where(lacking)).scalars())
+
+
+def _failed(collection: CollectionId, refused: bool) -> ColumnElement[bool]:
+    by_text = or_(*(documents.c.error.like(f"%: HTTP {status}%") for status in TEXT_STATUSES))
+    return and_(
+        documents.c.collection == collection,
+        documents.c.last_chunk.is_not(None),
+        documents.c.embedded_in.is_(None),
+        _ERROR,
+        true() if refused else or_(documents.c.error.is_(None), ~by_text),
+    )
 
 
 def switch_space(connection: Connection, collection: CollectionId, space: EmbeddingSpace) -> int:

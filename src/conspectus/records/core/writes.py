@@ -386,7 +386,7 @@ def _planned(
     if spans.get(stored.number, []) != fresh or not stored.same_search_context(prepared.document):
         return Planned(prepared, stored, "replaced")
     same = stored.fingerprint == prepared.document.fingerprint
-    return Planned(prepared, stored, "unchanged" if same else "updated")
+    return Planned(prepared, stored, "unchanged" if same and stored.status != "error" else "updated")
 
 
 def _lowered(prepared: PreparedDocument, stored: Stored) -> PreparedDocument:

@@ -58,7 +58,9 @@ def _add(connection: Connection, job: Job) -> Job:
     state(connection, job.collection)
     stored = _job(connection, job.id)
     if stored is None:
-        connection.execute(insert(jobs), columns_of(job))
+        columns = columns_of(job)
+        del columns["actions"]
+        connection.execute(insert(jobs), columns)
     return stored or job
 
 
@@ -77,7 +79,7 @@ def _change(
     attempt: int | None = None,
     **fields: Any,
 ) -> Job:
-    if unknown := fields.keys() - Job.__dataclass_fields__.keys():
+    if unknown := fields.keys() - set(jobs.c.keys()):
         raise InvalidInput(min(unknown), "is not a field of a job")
     found = _job(connection, job)
     if found is None:
