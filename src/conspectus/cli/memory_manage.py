@@ -2,7 +2,7 @@
 
 import json
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack
 from dataclasses import field
 from functools import partial
@@ -220,9 +220,12 @@ def export(
     with progress() as bars, ExitStack() as files:
         if output != STDIO:
             target = files.enter_context(output.open("w", encoding="utf-8", newline="\n"))
-        count = _export(partial(memories.export, **scope.place(session)), target, bars)
+        count, left_out = _export(partial(memories.export, **scope.place(session)), target, bars)
     if output != STDIO:
-        session.show({"memories": count, "file": output}, f"wrote {count:,} memories")
+        shown = {"memories": count, "file": output, "left_out": left_out}
+        session.show(shown, f"wrote {count:,} memories")
+    for name, number in left_out.items():
+        note(f"left out: {number:,} {name}")
     if not count:
         note(NO_MEMORIES)
         session.end_with_nothing()
@@ -365,7 +368,10 @@ def _memory_picture(memory: Memory) -> RenderableType:
     return Group(table, "", Text(printable(memory.text)))
 
 
-def _export(pages: Callable[..., MemoryExport], target: IO[str], report: "Progress | None") -> int:
+def _export(
+    pages: Callable[..., MemoryExport], target: IO[str], report: "Progress | None"
+) -> tuple[int, Mapping[str, int]]:
+    """Write all pages; return the number of memories, and what is left out."""
     after, count = None, 0
     while True:
         page = pages(after=after)
@@ -375,7 +381,7 @@ def _export(pages: Callable[..., MemoryExport], target: IO[str], report: "Progre
             report("exporting", count, 0)
         after = page.next
         if after is None:
-            return count
+            return count, page.left_out
 
 
 def _lines(source: IO[bytes]) -> Iterator[str]:

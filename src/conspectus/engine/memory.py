@@ -6,19 +6,19 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, TypeAlias, Unpack
 
-from conspectus.access.memory_reader import MemorySources
 from conspectus.access.policy import require_scope
 from conspectus.access.reader import SourceRef
 from conspectus.engine.context import EngineContext, Service
+from conspectus.engine.memory_export import MemoryExporter
 from conspectus.engine.memory_reads import MemoryDeletion, MemoryReader, memory_in
 from conspectus.engine.memory_search import MemorySearch
 from conspectus.engine.memory_writes import MemoryWriter, runs
 from conspectus.engine.search import Searcher
 from conspectus.errors import InvalidInput, PreconditionFailed, require_range
 from conspectus.ingest.prepare import BATCH_CHARACTERS, BATCH_DOCUMENTS, batches, describe
-from conspectus.memory.documents import GIVEN, as_input, memory_filter, superseded
+from conspectus.memory.documents import as_input, memory_filter, superseded
 from conspectus.memory.import_plan import current_of, edge_of, ends_of, is_newest, merged, plan_import
-from conspectus.memory.jsonl import Line, LineReader, Reference, line_of
+from conspectus.memory.jsonl import Line, LineReader, Reference
 from conspectus.memory.retention import checked_forgetting
 from conspectus.memory.scopes import beyond, checked, graph_name, scope_of, source_name
 from conspectus.model.filter import EVERYTHING, And, Filter
@@ -72,7 +72,8 @@ class MemoryService(Service):
         self._batches = MemoryWriter(context)
         self._facts = self._batches.facts
         self._search = MemorySearch(context, searcher)
-        self._transfer = MemoryTransfer(context)
+        self._transfer = MemoryImporter(context)
+        self._exporter = MemoryExporter(context)
         self._deletion = MemoryDeletion(context)
         self._extraction = extraction
 
@@ -313,9 +314,11 @@ class MemoryService(Service):
         """Export a page of a scope's memories as JSON Lines, by time.
 
         A line holds all of a memory: times, names, facts and earlier versions. `after` is a cursor; a page
-        has `limit` lines, or as many as the settings allow.
+        has `limit` lines, or as many as the settings allow. Quarantined memories come last, and come back
+        quarantined; for others than managers of the collection they are only counted, as are extracted facts
+        and feedback, in `left_out` of the last page.
         """
-        return await self._transfer.export(scope, collection, after=after, limit=limit)
+        return await self._exporter.page(scope, collection, after=after, limit=limit)
 
     async def import_lines(
         self,
@@ -341,29 +344,14 @@ Stored = Mapping[str, Sequence[Memory]]
 ImportPlan: TypeAlias = tuple[list[PreparedDocument], list[MemoryWritten]]
 
 
-class MemoryTransfer(Service, checked=False):
-    """Export and import of memories as JSON Lines, with all versions."""
+class MemoryImporter(Service, checked=False):
+    """Import of memories from JSON Lines, with all versions."""
 
     def __init__(self, context: EngineContext) -> None:
         super().__init__(context)
         self._reader = MemoryReader(context)
         self._batches = MemoryWriter(context)
         self._facts = self._batches.facts
-
-    async def export(
-        self, scope: Scope, collection: str, *, after: str | None, limit: int | None
-    ) -> MemoryExport:
-        """Return a page of a scope's memories as JSON Lines. Raises InvalidInput for a limit."""
-        maximum = self._parts.settings.max_export_lines
-        if limit is not None and not 1 <= limit <= maximum:
-            raise InvalidInput("limit", f"must be from 1 to {maximum}")
-        memory_sources = await self._reader.memory_sources(scope, collection)
-        rows, cursor = await memory_sources.page(GIVEN, after=after, limit=limit or maximum)
-        found = await memory_sources.histories([document for document, _ in rows])
-        histories = [[memory_in(memory_sources, *each) for each in history] for history in found]
-        known = await self._referred(memory_sources, histories)
-        lines = await asyncio.to_thread(lambda: tuple(line_of(each, known) for each in histories))
-        return MemoryExport(lines, cursor)
 
     async def take_in(
         self, lines: str | Iterable[str], collection: str, *, scope: Scope | None, progress: Progress | None
@@ -395,22 +383,6 @@ class MemoryTransfer(Service, checked=False):
         by = self._context.preparation(NOWHERE)
         for step in merged((), line):
             describe(current_of(step, line.scope, {}, first=False), by)
-
-    async def _referred(
-        self, memory_sources: MemorySources, histories: Sequence[Sequence[Memory]]
-    ) -> dict[str, Reference]:
-        """Return the memories that these lines refer to, as far as they exist, by id."""
-        named = {
-            name
-            for history in histories
-            for each in history
-            for name in (*each.closes, *each.near, *filter(None, [each.closed_by]))
-        }
-        found = await self._reader.stored.documents(memory_sources, sorted(named))
-        return {
-            str(each.id): Reference(scope_of(memory_sources.by_id[each.source].name), each.key)
-            for each in found
-        }
 
     async def _write_batch(
         self, batch: Sequence[Line], place: SourceRef, memory_sources: Mapping[Scope, Source]

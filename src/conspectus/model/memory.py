@@ -390,10 +390,14 @@ class MemoryStats:
 
 @dataclass(frozen=True, slots=True)
 class MemoryExport:
-    """Memories as lines of JSON, complete with times, versions and entities, and the cursor of the rest."""
+    """Memories as lines of JSON, complete with times, versions and entities, and the cursor of the rest.
+
+    `left_out` of the last page counts by name what no line contains.
+    """
 
     lines: tuple[str, ...]
     next: str | None
+    left_out: Mapping[str, int] = field(default_factory=dict)
 
 
 def fact_ends(metadata: Metadata) -> tuple[str, ...]:

@@ -444,6 +444,9 @@ class FeedbackStore(Protocol):
         Raises InvalidInput for a broken cursor.
         """
 
+    async def count(self, sources: Sequence[SourceId]) -> int:
+        """The number of judgments of chunks of these sources."""
+
     async def delete(self, feedback: str) -> bool:
         """Delete it; whether it existed."""
 

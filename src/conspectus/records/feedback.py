@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
-from sqlalchemy import Connection, Row, bindparam, delete, select
+from sqlalchemy import Connection, Row, bindparam, delete, func, select
 
 from conspectus.errors import NotFound
 from conspectus.model.ids import CollectionId, SourceId, UserId
@@ -134,11 +134,17 @@ def _to_feedback(row: Row[*tuple[Any, ...]]) -> Feedback:
     return Feedback(row.id, collection, source, document, *judged)
 
 
+def _count(connection: Connection, sources: Sequence[SourceId]) -> int:
+    counted = select(func.count()).select_from(_JOINED).where(documents.c.source.in_(IDS))
+    return sum(row[0] for row in rows_in(connection, counted, sources))
+
+
 class SqlFeedback(SqlStore):
     """The methods of the port `FeedbackStore`, each as one transaction; see the port for their docs."""
 
     add = writing(_add, locks=lambda given, **_: _locks(given))
     get = reading(_get)
+    count = reading(_count)
     delete = writing(_delete, rows=feedback)
     list = reading(_page)
     _has_any = cached(_has_any, single=True)

@@ -1,0 +1,133 @@
+"""Export of memories as JSON Lines: those of a scope, then those of it that are quarantined."""
+
+import asyncio
+from collections.abc import AsyncIterator, Mapping, Sequence
+from dataclasses import replace
+from datetime import datetime
+from typing import Final
+
+from conspectus.access.memory_reader import MemorySources
+from conspectus.access.policy import at_least
+from conspectus.engine.context import EngineContext, Service
+from conspectus.engine.memory_reads import MemoryReader, memory_in
+from conspectus.errors import InvalidInput
+from conspectus.ingest.prepare import given_before
+from conspectus.memory.documents import GIVEN
+from conspectus.memory.jsonl import Reference, line_of
+from conspectus.memory.scopes import scope_of
+from conspectus.model.filter import EVERYTHING, Not
+from conspectus.model.memory import Memory, MemoryExport, Scope
+from conspectus.model.records import Document
+from conspectus.model.reports import as_given
+from conspectus.text.times import canonical, parse_instant
+
+Position = tuple[datetime, str]
+"""The time of recording and the id of a document."""
+QUARANTINED: Final = "quarantined"
+"""The first word of a cursor among quarantined memories, and their name among what is left out."""
+
+
+class MemoryExporter(Service, checked=False):
+    """Writes the memories of a scope as lines, with all versions."""
+
+    def __init__(self, context: EngineContext) -> None:
+        super().__init__(context)
+        self._reader = MemoryReader(context)
+
+    async def page(
+        self, scope: Scope, collection: str, *, after: str | None, limit: int | None
+    ) -> MemoryExport:
+        """Return a page of lines; the last one counts what is left out. Raises InvalidInput."""
+        maximum = self._parts.settings.max_export_lines
+        if limit is not None and not 1 <= limit <= maximum:
+            raise InvalidInput("limit", f"must be from 1 to {maximum}")
+        size = limit or maximum
+        memory_sources = await self._reader.memory_sources(scope, collection)
+        if after is not None and after.partition(" ")[0] == QUARANTINED:
+            histories, following = await self._withheld(memory_sources, after, size)
+        else:
+            histories, following = await self._given(memory_sources, after, size)
+        known = await self._referred(memory_sources, histories)
+        lines = await asyncio.to_thread(lambda: tuple(line_of(history, known) for history in histories))
+        left_out = {} if following is not None else await self._left_out(memory_sources)
+        return MemoryExport(lines, following, left_out)
+
+    async def _given(
+        self, memory_sources: MemorySources, after: str | None, limit: int
+    ) -> tuple[list[list[Memory]], str | None]:
+        """Return memories with their versions, and the cursor of the rest."""
+        rows, following = await memory_sources.page(GIVEN, after=after, limit=limit)
+        stored = await memory_sources.histories([document for document, _ in rows])
+        histories = [[memory_in(memory_sources, *state) for state in history] for history in stored]
+        if following is None and self._may_review(memory_sources):
+            async for _ in self._quarantined(memory_sources, None):
+                return histories, QUARANTINED
+        return histories, following
+
+    async def _withheld(
+        self, memory_sources: MemorySources, after: str, limit: int
+    ) -> tuple[list[list[Memory]], str | None]:
+        """Return quarantined memories, marked as such, with their versions, and the cursor of the rest."""
+        if not self._may_review(memory_sources):
+            return [], None
+        histories: list[list[Memory]] = []
+        last = after
+        async for document in self._quarantined(memory_sources, _position(after)):
+            if len(histories) == limit:
+                return histories, last
+            last = f"{QUARANTINED} {canonical(document.recorded)} {document.id}"
+            before = await memory_sources.versions(document)
+            marked = replace(as_given(document), trust="quarantined")
+            newest = memory_in(memory_sources, marked, given_before(document).text)
+            histories.append([*(memory_in(memory_sources, *state) for state in before), newest])
+        return histories, None
+
+    async def _quarantined(
+        self, memory_sources: MemorySources, after: Position | None
+    ) -> AsyncIterator[Document]:
+        """Yield quarantined memories by the time of recording."""
+        async for page in self._reader.stored.withheld(memory_sources, EVERYTHING):
+            for document in page:
+                if after is None or (document.recorded, document.id) > after:
+                    yield document
+
+    def _may_review(self, memory_sources: MemorySources) -> bool:
+        """Return whether the person may read quarantined texts."""
+        is_manager = at_least(memory_sources.place.access.collection, "manager")
+        return is_manager and self._person.origin in {None, "user"}
+
+    async def _left_out(self, memory_sources: MemorySources) -> Mapping[str, int]:
+        """Count what no line contains."""
+        counts = {
+            "extracted facts": await memory_sources.count(Not(GIVEN)),
+            "feedback": await self._parts.feedback.count(memory_sources.ids),
+        }
+        if not self._may_review(memory_sources):
+            hidden = [document async for document in self._quarantined(memory_sources, None)]
+            counts[QUARANTINED] = len(hidden)
+        return {name: count for name, count in counts.items() if count}
+
+    async def _referred(
+        self, memory_sources: MemorySources, histories: Sequence[Sequence[Memory]]
+    ) -> dict[str, Reference]:
+        """Return the memories that these lines refer to, as far as they exist, by id."""
+        ids = {
+            memory_id
+            for history in histories
+            for state in history
+            for memory_id in (*state.closes, *state.near, *filter(None, [state.closed_by]))
+        }
+        documents = await self._reader.stored.documents(memory_sources, sorted(ids))
+        return {
+            str(document.id): Reference(scope_of(memory_sources.by_id[document.source].name), document.key)
+            for document in documents
+        }
+
+
+def _position(cursor: str) -> Position | None:
+    """Return the last quarantined memory of the pages before a cursor. Raises InvalidInput."""
+    _, _, last = cursor.partition(" ")
+    if not last:
+        return None
+    recorded, _, document = last.partition(" ")
+    return parse_instant(recorded), document
