@@ -16,6 +16,7 @@ import pytest
 from conspectus import NewDocument, bootstrap
 from conspectus.engine import Engine
 from conspectus.engine.long_work import LongWork
+from conspectus.mcp.tool import PATH as MODELS
 from conspectus.model.channels import NewMessage
 from conspectus.model.memory import NewMemory, Scope
 from conspectus.model.query import Budget
@@ -76,7 +77,9 @@ class Site:
         """Send a request, and leave the answer to come."""
         _, writer = await asyncio.open_connection(*self.address)
         content = json.dumps(body).encode()
-        head = f"POST {API}{path} HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
+        address = path if path == MODELS else f"{API}{path}"
+        head = f"POST {address} HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
+        head += "Accept: application/json, text/event-stream\r\n"
         writer.write(f"{head}Content-Length: {len(content)}\r\n\r\n".encode() + content)
         await writer.drain()
         return writer
@@ -125,6 +128,12 @@ WAITING = {
     "/memories/recall": {"query": QUERY, **SCOPE},
     "/streams/context": {"query": QUERY, "max_tokens": 500},
     "/streams/search": {"query": QUERY},
+    MODELS: {
+        "jsonrpc": "2.0",
+        "id": 1,
+        "method": "tools/call",
+        "params": {"name": "search", "arguments": {"query": QUERY}},
+    },
     "/chat": {"message": QUERY},
     "/chat/completions": {"model": "any", "messages": [{"role": "user", "content": QUERY}]},
 }
@@ -315,3 +324,14 @@ async def test_an_answer_without_an_end_is_ended(tmp_path: Path) -> None:
         async with client.stream("POST", "/chat", json={"message": QUERY}) as streamed:
             content = await streamed.aread()
         assert len(content) < 100_000 and b"longer than allowed" in content
+
+
+async def test_an_explanation_ranks_only_a_part_of_a_huge_document(tmp_path: Path) -> None:
+    async with opened(tmp_path, max_limit=20, chunk_size=100, chunk_overlap=0) as site:
+        text = "\n\n".join(
+            f"Paragraph {number} about boats and their {number} ropes." for number in range(200)
+        )
+        [written] = await site.engine.add([NewDocument(text)], wait=True)
+        window = await site.engine.explain("stars", 500, document=written.id)
+        assert 20 <= len(window.trace) <= 40
+        assert any("only the first 20 of" in notice for notice in window.notices)

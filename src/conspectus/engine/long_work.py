@@ -17,7 +17,7 @@ T = TypeVar("T")
 WorkKind: TypeAlias = Literal["window", "explanation", "other"]
 SLICE_SECONDS: Final = 0.0005
 """How long work computes before it lets other threads have the interpreter."""
-PAUSE_SECONDS: Final = 0.00005
+PAUSE_SECONDS: Final = 0.0002
 FEW_CHARACTERS: Final = 10_000
 """Characters whose tokens are counted in a few milliseconds."""
 

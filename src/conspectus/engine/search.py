@@ -301,7 +301,8 @@ class Searcher:
     async def _chunks(self, place: SourceRef, document: Document | None) -> list[ChunkId]:
         if document is None or document.collection != place.collection.id:
             return []
-        return [each.chunk.id for each in await self._authorized.chunks(document)]
+        chunks = await self._authorized.chunks(document)
+        return [stored.chunk.id for stored in chunks[: self._parts.settings.max_limit]]
 
     async def _connections(
         self, query: Query, place: SourceRef, graphs: Sequence[SourceId], *, where: Filter
@@ -401,6 +402,10 @@ class SearchService(Service):
         if stored is not None and stored.id not in {hit.document.id for hit in (*found.hits, *below)}:
             why = "the filter leaves it out" if stored.chunks else "it has no text"
             found = replace(found, notices=(*found.notices, f"{stored.id} was not ranked: {why}"))
+        maximum = self._parts.settings.max_limit
+        if stored is not None and stored.chunks > maximum:
+            why = f"only the first {maximum} of {stored.chunks} chunks of {stored.id} are ranked in any case"
+            found = replace(found, notices=(*found.notices, why))
         before = await self._searcher.previous(previous, asked)
         shown = replace(self._explanation, fits_from=FITTED * fits_from, document=document, previous=before)
         return await self._searcher.windows.make(found, budget, "text", shown)
