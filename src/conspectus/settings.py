@@ -249,6 +249,9 @@ class Settings:
     max_concurrent_requests: Annotated[int, "maximum concurrent requests of a process"] = 64
     max_user_requests: Annotated[int, "maximum concurrent requests of a user in a process; 0: no limit"] = 32
     max_queued_requests: Annotated[int, "maximum waiting requests of a process; further ones get 503"] = 256
+    key_days: Annotated[
+        int, "days after which a new API key expires if no time is given; 0: never; the owner's never do"
+    ] = 365
     key_requests_per_minute: Annotated[
         int, "maximum requests of an API key per minute over all processes; 0: no limit"
     ] = 0

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 
 from conspectus import Engine, NewDocument
-from conspectus.model.access import Principal
+from conspectus.model.access import SCOPES, Principal
 from conspectus.model.filter import And, Between, Eq, Exists, Filter, In, Not, Or, Overlaps
 from conspectus.model.ids import SourceId
 from conspectus.model.records import Period
@@ -77,7 +77,7 @@ async def peopled(engine: Engine, world: World) -> Peopled:
         person = await engine.people.create_user(name)
         for source in (None,) if seen is None else seen:
             await engine.people.grant("default", Principal("user", person.id), "viewer", source=source)
-        key = await engine.people.create_key(name)
+        key = await engine.people.create_key(name, scopes=SCOPES)
         engines[name] = engine.as_person(await engine.people.authenticate(key.secret))
     sources = {source.name: source.id for source in await engine.collections.list_sources()}
     return Peopled(engines, sources)

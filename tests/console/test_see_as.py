@@ -8,7 +8,7 @@ import pytest
 from playwright.sync_api import Page, expect
 
 import conspectus
-from conspectus.model.access import Principal
+from conspectus.model.access import SCOPES, Principal
 from tests.console.conftest import ROOT, WIDTHS, Opened, Site, scrolls_sideways, served, violations
 
 ADDRESS = "/see-as?collection=docs&user=bob&query=how+do+we+restore+a+backup%3F"
@@ -36,7 +36,7 @@ def shared(tmp_path: Path) -> Iterator[Shared]:
         keys = {}
         for name in ("ann", "bob"):
             engine.people.create_user(name)
-            keys[name] = engine.people.create_key(name).secret
+            keys[name] = engine.people.create_key(name, scopes=SCOPES).secret
         engine.people.grant("docs", Principal("user", "ann"), "manager")
         engine.people.grant("docs", Principal("user", "bob"), "viewer", source="handbook")
     with served(tmp_path) as site:

@@ -17,6 +17,7 @@ from mcp_types import CLIENT_CAPABILITIES_META_KEY, CLIENT_INFO_META_KEY, PROTOC
 
 from conspectus import bootstrap
 from conspectus.mcp.server import TASKS, TOOLS
+from conspectus.model.access import SCOPES
 from conspectus.model.records import NewDocument
 from conspectus.testing.embedders import HashedEmbedder
 from mcp import Client
@@ -42,7 +43,7 @@ async def keys(tmp_path: Path) -> dict[str, str]:
         found = {"owner": made.secret}
         for name in ("ann", "bob"):
             await engine.people.create_user(name)
-            found[name] = (await engine.people.create_key(name)).secret
+            found[name] = (await engine.people.create_key(name, scopes=SCOPES)).secret
             person = engine.as_person(await engine.people.authenticate(found[name]))
             text = f"{name} keeps the spare key in the {name} shed."
             await person.add([NewDocument(text, title=name)], collection="notes", wait=True)

@@ -16,6 +16,7 @@ from fastapi import FastAPI
 
 from conspectus import bootstrap
 from conspectus.engine import Engine
+from conspectus.model.access import SCOPES
 from conspectus.ports.chat import ChatModel
 from conspectus.settings import Settings
 from conspectus.testing.embedders import HashedEmbedder
@@ -121,7 +122,7 @@ async def peopled(site: Site) -> AsyncIterator[People]:
     keys = {"owner": made.secret}
     for name in ("alice", "bob"):
         await site.engine.people.create_user(name)
-        keys[name] = (await site.engine.people.create_key(name)).secret
+        keys[name] = (await site.engine.people.create_key(name, scopes=SCOPES)).secret
     async with (
         site.client(keys["owner"]) as owner,
         site.client(keys["alice"]) as alice,

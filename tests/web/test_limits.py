@@ -15,6 +15,7 @@ import httpx
 import pytest
 from fastapi import FastAPI, Request
 
+from conspectus.model.access import SCOPES
 from conspectus.web.bodies import parsed
 from conspectus.web.connections import HEAD_BYTES
 from tests.waiting import blocking_until
@@ -181,7 +182,7 @@ async def test_one_user_cannot_take_all_places(open_site: OpenSite) -> None:
 async def another_key(site: Site, name: str) -> str:
     if name not in [each.name for each in await site.engine.people.list_users()]:
         await site.engine.people.create_user(name)
-    return (await site.engine.people.create_key(name)).secret
+    return (await site.engine.people.create_key(name, scopes=SCOPES)).secret
 
 
 QUESTIONS = ["/search", "/context", "/chat", "/collections/x/documents/count", "/memories/recall"]

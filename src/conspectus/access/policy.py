@@ -5,8 +5,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from conspectus.errors import PermissionDenied
 from conspectus.model.access import (
     ROLES,
+    SCOPES,
     Access,
     Grant,
+    Key,
     Person,
     Role,
     RoleOrigin,
@@ -18,6 +20,7 @@ from conspectus.model.filter import EVERYTHING, And, Eq, Filter, In, Or
 from conspectus.model.ids import CollectionId, SourceId
 from conspectus.model.jobs import Job
 from conspectus.model.records import Collection
+from conspectus.model.trust import least_trusted
 from conspectus.ports.jobs import JobPlace
 
 GRANTS_UP_TO: dict[Role, Role] = {"manager": "editor", "owner": "owner"}
@@ -169,6 +172,26 @@ def require_scopes(person: Person, scopes: Iterable[Scope], action: str) -> None
     """Raise PermissionDenied unless the person's key has each scope."""
     for scope in scopes:
         require_scope(person, scope, action)
+
+
+def require_within(person: Person, mine: Key | None, key: Key, action: str) -> None:
+    """Raise PermissionDenied for a key that may do more than the key of the request, `mine`.
+
+    That is one with another scope, a later expiry or a more trusted origin.
+    """
+    require_scopes(person, key.scopes, action)
+    ends = None if mine is None else mine.expires
+    if ends is not None and (key.expires is None or key.expires > ends):
+        raise PermissionDenied(action, "a key that does not expire before it")
+    origin = key.origin or "user"
+    if least_trusted(origin, person.origin) != origin:
+        raise PermissionDenied(action, "a key whose origin is trusted as much")
+
+
+def needed_scopes(user: User, *, owns_collection: bool, grants: Sequence[Grant]) -> tuple[Scope, ...]:
+    """Return the scopes of what a user may do: `admin` only with a role that gives roles to others."""
+    manages = any(at_least(grant.role, "manager") for grant in grants)
+    return SCOPES if user.owner or owns_collection or manages else ("read", "write")
 
 
 def require_account(person: Person, collection: Collection, action: str) -> None:

@@ -15,6 +15,7 @@ from conspectus.access.policy import (
     counted_sources,
     may_change_job,
     narrowed,
+    needed_scopes,
     require_role,
     require_scope,
     role_on,
@@ -25,7 +26,7 @@ from conspectus.access.policy import (
 )
 from conspectus.deferred import dataclass
 from conspectus.errors import NotFound
-from conspectus.model.access import Access, Grant, Person, Role
+from conspectus.model.access import Access, Grant, Person, Role, Scope, User
 from conspectus.model.filter import EVERYTHING, And, Eq, Filter, Not, document_row, matches
 from conspectus.model.ids import ChunkId, CollectionId, DocumentId, JobId, SourceId
 from conspectus.model.jobs import Connection, IngestReport, Job, JobPage, JobState
@@ -161,6 +162,13 @@ class AuthorizedReader:
     async def has_prefix(self, prefix: str) -> bool:
         """Return whether any collection, readable or not, has a name with that prefix."""
         return any(each.name.startswith(prefix) for each in await self._everything.collections())
+
+    async def needed_scopes(self, user: User) -> tuple[Scope, ...]:
+        """Return the scopes of a key for all that a user may do."""
+        grants = await self._accounts.grants_of(user.id)
+        collections = await self._everything.collections()
+        owns_collection = any(collection.owner == user.id for collection in collections)
+        return needed_scopes(user, owns_collection=owns_collection, grants=grants)
 
     async def exists(self, collection: str) -> bool:
         """Return whether any collection, readable or not, has that id."""

@@ -12,7 +12,7 @@ from conspectus.cli.output import cell, rows_table
 from conspectus.cli.session import Session
 from conspectus.deferred import dataclass
 from conspectus.errors import InvalidInput
-from conspectus.model.access import SCOPES, NewKey, Principal, Role, RoleOrigin, Scope, User
+from conspectus.model.access import NewKey, Principal, Role, RoleOrigin, Scope, User
 from conspectus.model.trust import Origin
 
 OWNER = "owner"
@@ -140,21 +140,28 @@ def create_key(
     user: Annotated[str, typer.Argument(help="Name or id of a user (default: the owner).")] = OWNER,
     label: Annotated[str, typer.Option(help="Label.")] = "",
     scopes: Annotated[
-        list[str] | None, typer.Option("--scope", help="read, write or admin; repeatable (default: all).")
+        list[str] | None,
+        typer.Option("--scope", help="read, write or admin; repeatable (default: what the roles need)."),
     ] = None,
-    expires: Annotated[str | None, typer.Option(help="Expiry as an ISO 8601 time (default: never).")] = None,
+    expires: Annotated[
+        str | None,
+        typer.Option(help="Expiry as an ISO 8601 time, or never (default: CONSPECTUS_KEY_DAYS from now)."),
+    ] = None,
     origin: Annotated[
         Origin | None,
         typer.Option(help="Highest origin of its texts: user, agent, import, tool or web."),
     ] = None,
 ) -> None:
     """Create an API key. Its secret is shown once."""
-    chosen = SCOPES if scopes is None else cast(tuple[Scope, ...], tuple(scopes))
     session.new = user == OWNER
-    made = session.engine.people.create_key(
-        user, label=label, scopes=chosen, expires=instant(expires), origin=origin
+    new_key = session.engine.people.create_key(
+        user,
+        label=label,
+        scopes=None if scopes is None else cast(tuple[Scope, ...], tuple(scopes)),
+        expires="never" if expires == "never" else instant(expires),
+        origin=origin,
     )
-    _show_once(made, session)
+    _show_once(new_key, session)
 
 
 def revoke_key(key: KeyName, session: Session) -> None:
@@ -258,7 +265,9 @@ def _because(origins: Sequence[RoleOrigin]) -> str:
 
 
 def _show_once(made: NewKey, session: Session) -> None:
-    session.note(f"key {made.key.id}: store the secret now; it is not shown again")
+    ends = "never expires" if made.key.expires is None else f"expires {made.key.expires:%Y-%m-%d %H:%M} UTC"
+    session.note(f"key {made.key.id} with the scopes {' '.join(made.key.scopes)} {ends}")
+    session.note("store the secret now; it is not shown again")
     session.show(made, made.secret)
 
 

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
-from datetime import datetime
+from datetime import datetime, timedelta
 from uuid import uuid4
 
 from conspectus.access.keys import account_name, label_text
@@ -15,7 +15,7 @@ from conspectus.access.policy import (
     require_own_origin,
     require_owner,
     require_scope,
-    require_scopes,
+    require_within,
     role_on,
 )
 from conspectus.access.reader import SourceRef
@@ -27,6 +27,7 @@ from conspectus.model.access import (
     AuditPage,
     DocumentReader,
     EffectiveRole,
+    Expiry,
     Grant,
     Group,
     Key,
@@ -44,6 +45,7 @@ from conspectus.model.records import Collection
 from conspectus.model.trust import Origin, least_trusted
 
 OWNER_NAME = "owner"
+MAX_KEY_DAYS = 36_500
 AUDIT = 100
 """Maximum number of entries of a page of the audit log."""
 SEE_ROLES = "see the roles of others"
@@ -140,27 +142,33 @@ class PeopleService(Service):
         user: str | None = None,
         *,
         label: str = "",
-        scopes: Sequence[Scope] = SCOPES,
-        expires: datetime | None = None,
+        scopes: Sequence[Scope] | None = None,
+        expires: Expiry | None = None,
         origin: Origin | None = None,
     ) -> NewKey:
         """Create an API key for oneself, or as the owner account for another user. Its secret is shown once.
 
-        What is written with it has at most the level of `origin` (None: of the user), for example `web` for a
-        crawler. A key cannot have more scopes or a higher level than the key of the request. Raises
-        PermissionDenied, NotFound or InvalidInput.
+        Without `scopes`, it has those that the roles of the user need: `read` and `write`, and `admin` for
+        owners and managers. Without `expires`, it expires after the days of the settings, and one of the
+        owner account never does. What is written with it has at most the level of `origin` (None: of the
+        user), for example `web` for a crawler. A key cannot have more scopes, a later expiry or a higher
+        level than the key of the request. Raises PermissionDenied, NotFound or InvalidInput.
         """
-        chosen = tuple(each for each in SCOPES if each in scopes)
-        if not chosen or set(scopes) - set(SCOPES):
-            raise InvalidInput("scopes", f"must be some of {', '.join(SCOPES)}")
         if self._person.owner:
             await self._owner_account()
-        holder = await self._holder(user, "make a key")
-        require_scopes(self._person, chosen, "make a key for that")
-        if expires is not None and (expires.tzinfo is None or expires <= self._parts.clock()):
-            raise InvalidInput("expires", "must be an instant in the future, with a time zone")
-        text = self._context.screened("keys.label", label_text(label))
-        key = Key(KeyId(""), holder, text, chosen, self._parts.clock(), expires, origin=origin)
+        holder = await self._user(await self._holder(user, "make a key"))
+        mine = await self._own_key()
+        now = self._parts.clock()
+        key = Key(
+            KeyId(""),
+            holder.id,
+            self._context.screened("keys.label", label_text(label)),
+            await self._scopes(scopes, holder),
+            now,
+            self._expiry(expires, holder, mine),
+            origin=self._lowered(origin),
+        )
+        require_within(self._person, mine, key, "make a key for that")
         return await self._new_key(key)
 
     async def list_keys(self, user: str | None = None) -> Sequence[Key]:
@@ -171,21 +179,25 @@ class PeopleService(Service):
         return await self._parts.accounts.keys(await self._holder(user, "see keys"))
 
     async def revoke_key(self, key: str) -> Key:
-        """Revoke an API key; the next request with it is refused. Raises NotFound."""
-        found = await self._key(key, "revoke a key")
-        return await self._parts.accounts.revoke_key(found.id, self._parts.clock())
+        """Revoke an API key; the next request with it is refused.
+
+        Raises NotFound, or PermissionDenied if it may do more than yours.
+        """
+        revoked = await self._changeable_key(key, "revoke a key")
+        return await self._parts.accounts.revoke_key(revoked.id, self._parts.clock())
 
     async def rotate_key(self, key: str) -> NewKey:
         """Replace an API key by a new one with the same label, scopes and expiry; the old one is revoked.
 
-        Raises NotFound, PermissionDenied if it has more scopes than yours, or Conflict if it is not valid.
+        Raises NotFound, PermissionDenied if it may do more than yours, or Conflict if it is not valid.
         """
-        old = await self._key(key, "renew a key")
-        require_scopes(self._person, old.scopes, "renew a key for that")
+        old = await self._changeable_key(key, "renew a key")
         now = self._parts.clock()
         if not old.valid(now):
             raise Conflict("key", key, "is not valid any more; create a new one")
-        made = await self._new_key(replace(old, created=now, last_used=None))
+        made = await self._new_key(
+            replace(old, created=now, last_used=None, origin=self._lowered(old.origin))
+        )
         ended = await self._parts.accounts.revoke_key(old.id, now)
         if ended.revoked != now:
             await self._parts.accounts.revoke_key(made.key.id, now)
@@ -334,6 +346,52 @@ class PeopleService(Service):
         require_owner(self._person, f"{action} of another user")
         return (await self._user(user)).id
 
+    async def _scopes(self, scopes: Sequence[Scope] | None, holder: User) -> tuple[Scope, ...]:
+        """Return the scopes of a new key in order; if none are given, those that its user needs."""
+        if scopes is None:
+            needed = await self._authorized.needed_scopes(holder)
+            scopes = [scope for scope in needed if scope in self._person.scopes]
+        ordered = tuple(scope for scope in SCOPES if scope in scopes)
+        if not ordered or set(scopes) - set(SCOPES):
+            raise InvalidInput("scopes", f"must be some of {', '.join(SCOPES)}")
+        return ordered
+
+    def _expiry(self, expires: Expiry | None, holder: User, mine: Key | None) -> datetime | None:
+        """Return when a new key expires; without a time, at the latest with the key of the request."""
+        now, days = self._parts.clock(), min(self._parts.settings.key_days, MAX_KEY_DAYS)
+        if isinstance(expires, datetime):
+            if expires.tzinfo is None or expires <= now:
+                raise InvalidInput("expires", "must be an instant in the future, with a time zone")
+            return expires
+        if expires is not None and expires != "never":
+            raise InvalidInput("expires", "must be an instant or 'never'")
+        if expires == "never":
+            return None
+        ends = [] if holder.owner or not days else [now + timedelta(days=days)]
+        ends += [] if mine is None or mine.expires is None else [mine.expires]
+        return min(ends, default=None)
+
+    def _lowered(self, origin: Origin | None) -> Origin | None:
+        """Return the origin of a new key, at most at the level of the key of the request."""
+        limits = [limit for limit in (origin, self._person.origin) if limit is not None]
+        return least_trusted(*limits) if limits else None
+
+    async def _own_key(self) -> Key | None:
+        """Return the key of the request; None without one."""
+        if self._person.key is None:
+            return None
+        stored = await self._parts.accounts.key(self._person.key)
+        return None if stored is None else stored[0]
+
+    async def _changeable_key(self, key: str, action: str) -> Key:
+        """Return a key that may be revoked or renewed: that of the request, and those that may do no more."""
+        changed = await self._key(key, action)
+        if changed.id != self._person.key:
+            require_within(
+                self._person, await self._own_key(), changed, f"{action} that may do more than yours"
+            )
+        return changed
+
     async def _key(self, key: str, action: str) -> Key:
         require_scope(self._person, "admin", action)
         found = await self._parts.accounts.key(KeyId(key))
@@ -342,10 +400,9 @@ class PeopleService(Service):
         return found[0]
 
     async def _new_key(self, like: Key) -> NewKey:
-        """Store a key with a new id and secret, at most at the level of the key of the request."""
+        """Store a key with a new id and secret."""
         number, secret, stored = await self._core.keys.new_secret()
-        known = [each for each in (like.origin, self._person.origin) if each is not None]
-        key = replace(like, id=number, origin=least_trusted(*known) if known else None)
+        key = replace(like, id=number)
         await self._parts.accounts.add_key(key, stored)
         return NewKey(key, secret)
 

@@ -17,6 +17,8 @@ Scope = Literal["read", "write", "admin"]
 """What a key may be used for, within the rights of its user; `admin` is for users, keys and grants."""
 SCOPES: tuple[Scope, ...] = get_args(Scope)
 GranteeKind = Literal["user", "group"]
+Expiry = datetime | Literal["never"]
+"""When a key expires."""
 
 
 @dataclass(frozen=True, slots=True)

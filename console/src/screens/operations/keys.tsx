@@ -101,7 +101,7 @@ function Change({ of, made, onChanged }: { of: Key; made: (key: Schemas["NewKey"
 function NewKey({ users, onCreate }: { users: readonly User[]; onCreate: (body: Schemas["CreateKeyBody"]) => void }) {
   const [label, type] = useState("");
   const [user, choose] = useState(person.value?.name ?? "");
-  const [scopes, allow] = useState<readonly Scope[]>(SCOPES.map(([each]) => each));
+  const [scopes, allow] = useState<readonly Scope[]>(["read", "write"]);
   const [expires, until] = useState("");
   const [origin, setOrigin] = useState<Origin | "">("");
   const toggle = (scope: Scope) =>
@@ -164,6 +164,7 @@ function NewKey({ users, onCreate }: { users: readonly User[]; onCreate: (body: 
         <input
           class="field operations-date"
           type="date"
+          title="Empty: after the days that the server's settings say"
           value={expires}
           onInput={(event) => until(event.currentTarget.value)}
         />
