@@ -193,6 +193,9 @@ class Settings:
     max_graph_batch: Annotated[int, "maximum nodes or edges of a call"] = 10_000
     max_entity_mentions: Annotated[int, "maximum mentions of an entity that is traversed"] = 200
     mcp_max_tokens: Annotated[int, "maximum tokens of a tool result"] = 8_000
+    mcp_operations: Annotated[
+        str, "operations that models are offered beside the usual ones, separated by commas"
+    ] = ""
 
     job_max_attempts: Annotated[int, "maximum attempts of a job"] = 3
     job_backoff_ms: Annotated[int, "pause before the second attempt, doubled for each later one"] = 1_000

@@ -12,7 +12,7 @@ from conspectus import bootstrap
 from conspectus.engine import Engine
 from conspectus.engine.any_engine import AnyEngine
 from conspectus.mcp.server import TOOLS, build_server
-from conspectus.mcp.tool import ToolOptions
+from conspectus.mcp.tool import ToolOptions, listed_names
 from conspectus.model.memory import Scope
 from conspectus.model.records import NewDocument
 from conspectus.settings import Settings
@@ -39,10 +39,16 @@ async def shelf(engine: Engine) -> dict[str, str]:
 
 
 def client(
-    engine: AnyEngine, scope: Scope | None = None, *, maximum: int = 8_000, mode: Any = "auto"
+    engine: AnyEngine,
+    scope: Scope | None = None,
+    *,
+    maximum: int = 8_000,
+    mode: Any = "auto",
+    operations: str = "",
 ) -> Client:
-    """A client whose server answers with this engine."""
-    options = ToolOptions(maximum, Scope() if scope is None else scope)
+    """A client whose server answers with this engine, and offers these operations too."""
+    added = listed_names(operations)
+    options = ToolOptions(maximum, Scope() if scope is None else scope, operations=added)
     return Client(build_server(lambda _context: engine, options), mode=mode)
 
 

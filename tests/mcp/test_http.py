@@ -27,10 +27,12 @@ from tests.web.conftest import Live
 JSON = {"Accept": "application/json, text/event-stream", "Content-Type": "application/json"}
 LIST = {"jsonrpc": "2.0", "id": 1, "method": "tools/list", "params": {}}
 
+OFFERING = replace(SETTINGS, mcp_operations="delete_collection,set_retention,start_retention")
+
 
 @pytest.fixture
 def keyless(tmp_path: Path) -> Iterator[Live]:
-    with Live(tmp_path / "data", replace(SETTINGS, max_request_bytes=100_000)) as live:
+    with Live(tmp_path / "data", replace(OFFERING, max_request_bytes=100_000)) as live:
         yield live
 
 
@@ -53,7 +55,7 @@ async def keys(tmp_path: Path) -> dict[str, str]:
 
 @pytest.fixture
 def live(keys: dict[str, str], tmp_path: Path) -> Iterator[Live]:
-    with Live(tmp_path / "data", SETTINGS) as opened:
+    with Live(tmp_path / "data", OFFERING) as opened:
         yield opened
 
 

@@ -65,8 +65,10 @@ class Fixed:
         """Return the options of the MCP server. Raises InvalidInput."""
         maximum = settings.mcp_max_tokens if self.max_tokens is None else self.max_tokens
         scope = Scope(self.user, agent_of(self.agent, self.project), self.conversation)
-        made: ToolOptions = importlib.import_module(TOOLS).ToolOptions(maximum, scope, self.tokenizer)
-        return made
+        tools = importlib.import_module(TOOLS)
+        added = tools.listed_names(settings.mcp_operations)
+        options: ToolOptions = tools.ToolOptions(maximum, scope, self.tokenizer, added)
+        return options
 
 
 @dataclass(frozen=True, slots=True)

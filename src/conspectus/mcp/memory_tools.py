@@ -307,7 +307,9 @@ class GraphPlace(ScopedArguments):
         """The graphs and their collections. Raises NotFound, or InvalidInput for too many."""
         if not self.of_memory:
             if call.has_fixed_scope:
-                call.require_inside(await self._source(call))
+                source = await self._source(call)
+                if not call.is_inside(source):
+                    raise NotFound("graph", self.graph)
             return [{"graph": self.graph, "collection": self.collection}]
         scope = self.scope(call.options.scope)
         seen = await call.remembered(call.engine.collections.list_sources(collection=MEMORY), ())
@@ -429,7 +431,10 @@ async def add_facts(call: ToolCall, given: AddArguments) -> str:
     """Write facts into a knowledge graph. For facts about the user, use remember with a fact."""
     if "/" in given.graph.removeprefix(f"{GRAPHS}/"):
         raise InvalidInput("graph", "must be a name without a slash; add facts of memories with remember")
-    if is_of_memory(await call.engine.graph.get_or_create(given.graph, collection=given.collection)):
+    graph = await call.engine.graph.get_or_create(given.graph, collection=given.collection)
+    if not call.is_inside(graph):
+        raise NotFound("graph", given.graph)
+    if is_of_memory(graph):
         raise InvalidInput("graph", "is a graph of memories; add the fact with remember")
     place = {"graph": given.graph, "collection": given.collection}
     edges = [each.edge() for each in given.facts]

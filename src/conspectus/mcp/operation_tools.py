@@ -30,6 +30,7 @@ from conspectus.mcp.tool import (
     Arguments,
     ResultPage,
     ToolCall,
+    ToolOptions,
     ToolSpec,
     fixed_names,
     json_of,
@@ -41,17 +42,10 @@ from conspectus.model.filter import EVERYTHING, Filter, filter_from_json, parse_
 from conspectus.model.jobs import Job
 from conspectus.operations import OPERATIONS, Operation, Parameter
 from conspectus.operations.operation import OMITTED, REQUIRED, default_of, member_of, record_of
-from conspectus.operations.table import GRANT_OPERATIONS, PEOPLE_OPERATIONS
 
 MAX_NAMED = 5
 MAX_ROWS = 200
 """Largest `limit` of an operation."""
-_OUTGOING: Final = frozenset({"create_connection", "ingest_url", "put_alert"})
-"""Operations that name an address for the server to contact: quoted text must not lead a model to one."""
-_REVIEW: Final = frozenset({"list_quarantined", "release_quarantined"})
-"""Operations for people: quoted text must not lead a model to them."""
-_ACCOUNTS: Final = frozenset(each.name for each in (*PEOPLE_OPERATIONS, *GRANT_OPERATIONS)) - {"whoami"}
-_LEFT_OUT: Final = _OUTGOING | _REVIEW | _ACCOUNTS
 _CHECKED: Final = frozenset({"stream", "document"})
 """Path parameters that are checked against the scope that the server fixes."""
 
@@ -64,11 +58,17 @@ TEXT_OPERATIONS: Final[Mapping[str, ToolSpec[Any]]] = {
     )
 }
 TABLE_OPERATIONS: Final[Mapping[str, Operation]] = {
-    each.name: each
-    for each in OPERATIONS.values()
-    if each.name not in TEXT_OPERATIONS and not each.secret and each.name not in _LEFT_OUT
+    operation.name: operation
+    for operation in OPERATIONS.values()
+    if operation.name not in TEXT_OPERATIONS and not operation.secret and operation.for_models != "never"
 }
-"""Operations of the table, except for those on accounts, keys and grants, and those that answer once."""
+"""Operations of the table that models may be offered, and that do not answer once only."""
+
+
+def require_known_operations(options: ToolOptions) -> None:
+    """Raise InvalidInput for an added operation that models can never be offered."""
+    if unknown := sorted(options.operations - TABLE_OPERATIONS.keys()):
+        raise InvalidInput("mcp_operations", f"{unknown[0]!r} is no operation that models can be offered")
 
 
 class OperationArguments(Arguments):
@@ -119,9 +119,10 @@ async def operations(call: ToolCall, given: OperationArguments) -> str:
 def offered_operations(call: ToolCall) -> Mapping[str, ToolSpec[Any] | Operation]:
     """The operations by name. With a fixed scope, of the table only those whose target can be checked."""
     table = {
-        name: each
-        for name, each in TABLE_OPERATIONS.items()
-        if not call.has_fixed_scope or _CHECKED.intersection(re.findall(r"\{(\w+)", each.path))
+        name: operation
+        for name, operation in TABLE_OPERATIONS.items()
+        if operation.for_models == "offered" or name in call.options.operations
+        if not call.has_fixed_scope or _CHECKED.intersection(re.findall(r"\{(\w+)", operation.path))
     }
     return {**TEXT_OPERATIONS, **table}
 
@@ -207,7 +208,9 @@ async def _require_inside(call: ToolCall, values: Mapping[str, Any]) -> None:
         await known_document(call, values["document"])
     if "stream" in values:
         place = {"collection": values["collection"]} if "collection" in values else {}
-        call.require_inside(await call.engine.collections.get_source(values["stream"], **place))
+        call.require_inside(
+            await call.engine.collections.get_source(values["stream"], **place), name=values["stream"]
+        )
 
 
 def _values(parameter: Parameter, given: Mapping[str, Any]) -> list[Any]:

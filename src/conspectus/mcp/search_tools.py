@@ -7,7 +7,7 @@ from urllib.parse import unquote
 from pydantic import Field, StringConstraints
 from pydantic_core import to_jsonable_python
 
-from conspectus.errors import InvalidInput
+from conspectus.errors import InvalidInput, NotFound
 from conspectus.mcp.tool import (
     ISO,
     MAX_TOKEN_LENGTH,
@@ -77,10 +77,11 @@ async def read_document(call: ToolCall, given: ReadArguments) -> str:
 
 async def known_document(call: ToolCall, name: str) -> Document:
     """The document, if it is inside of the scope that the server fixes. Raises NotFound."""
-    found = await call.engine.documents.get(name)
-    if call.has_fixed_scope and found.kind in REMEMBERED:
-        call.require_inside(await call.engine.collections.get_source(found.source))
-    return found
+    document = await call.engine.documents.get(name)
+    is_memory = document.kind in REMEMBERED
+    if is_memory and not call.is_inside(await call.engine.collections.get_source(document.source)):
+        raise NotFound("document", name)
+    return document
 
 
 def heading(document: Document, text: str) -> str:
@@ -144,10 +145,7 @@ class GrepArguments(Arguments):
 @tool()
 async def list_files(call: ToolCall, given: FolderArguments) -> str:
     """List files and folders at a path, as ls does: /collection/source/key."""
-    parts = parsed_path(given.path)
-    if call.has_fixed_scope and parts.source:
-        source = await call.engine.collections.get_source(parts.source, collection=parts.collection)
-        call.require_inside(source)
+    await _require_path_inside(call, given.path)
     page = await call.engine.files.list(given.path, after=given.after, limit=MAX_FILES)
     kinds = (*REMEMBERED, GRAPHS) if call.has_fixed_scope else ()
     return _files(call, [each for each in page.entries if each.kind not in kinds], page.next)
@@ -156,6 +154,7 @@ async def list_files(call: ToolCall, given: FolderArguments) -> str:
 @tool()
 async def find_files(call: ToolCall, given: FindArguments) -> str:
     """Find files below a path by name, as find does."""
+    await _require_path_inside(call, given.path)
     page = await call.engine.files.find(
         given.path, name=given.name, filter=Not(In("kind", REMEMBERED)), after=given.after, limit=MAX_FILES
     )
@@ -165,6 +164,7 @@ async def find_files(call: ToolCall, given: FindArguments) -> str:
 @tool()
 async def read_file(call: ToolCall, given: FileArguments) -> str:
     """Read lines of a file, as cat and head do, as much as fits into max_tokens."""
+    await _require_path_inside(call, given.path)
     told = min(call.room.tokens // NAMING_SHARE, MAX_NAME_TOKENS)
     found = await call.engine.files.read(
         **given.model_dump(exclude={"max_tokens"}), max_tokens=call.room.tokens - told
@@ -179,12 +179,26 @@ async def read_file(call: ToolCall, given: FileArguments) -> str:
 @tool()
 async def grep(call: ToolCall, given: GrepArguments) -> str:
     """Find lines that match a pattern, as grep -rn does. A line 12: matches, a line 11- is beside one."""
+    await _require_path_inside(call, given.path)
     found = await call.engine.files.grep(
         **given.model_dump(exclude={"max_tokens"}),
         filter=Not(In("kind", REMEMBERED)),
         max_tokens=call.room.tokens * 7 // 8,
     )
     return call.room.cut("\n".join(filter(None, (found.text or "No line matches.", notices(found.notices)))))
+
+
+async def _require_path_inside(call: ToolCall, path: str) -> None:
+    """Raise NotFound for a path in a source outside of what the server fixes; a missing one is left."""
+    parts = parsed_path(path)
+    if not (call.has_fixed_scope and parts.source):
+        return
+    try:
+        source = await call.engine.collections.get_source(parts.source, collection=parts.collection)
+    except NotFound:
+        return
+    if not call.is_inside(source):
+        raise NotFound("file", path)
 
 
 def _files(call: ToolCall, entries: Sequence[FileEntry], after: str | None) -> str:
@@ -272,8 +286,9 @@ class QueryArguments(Arguments):
         if self.source is not None:
             if self.collection == EVERYWHERE:
                 raise InvalidInput("source", "needs the collection that it is in")
-            found = await call.engine.collections.get_source(self.source, collection=self.collection)
-            parts.append(Eq("source", str(found.id)))
+            source = await call.engine.collections.get_source(self.source, collection=self.collection)
+            call.require_inside(source, name=self.source)
+            parts.append(Eq("source", str(source.id)))
         if self.since is not None or self.until is not None:
             bounds = (None if each is None else parse_instant(each) for each in (self.since, self.until))
             parts.append(Overlaps(*bounds))
@@ -406,7 +421,8 @@ class TaskArguments(Arguments):
 async def search_streams(call: ToolCall, given: MomentArguments) -> str:
     """Find moments of streams and videos, with their captions."""
     for stream in given.streams:
-        call.require_inside(await call.engine.collections.get_source(stream, collection=given.collection))
+        source = await call.engine.collections.get_source(stream, collection=given.collection)
+        call.require_inside(source, name=stream)
     found = await call.engine.streams.search(
         given.query,
         streams=tuple(given.streams),
@@ -422,7 +438,8 @@ async def search_streams(call: ToolCall, given: MomentArguments) -> str:
 @tool()
 async def channel_context(call: ToolCall, given: ChannelArguments) -> str:
     """Build the context for a question in a channel: messages, reply chains, threads."""
-    call.require_inside(await call.engine.collections.get_source(given.channel, collection=given.collection))
+    source = await call.engine.collections.get_source(given.channel, collection=given.collection)
+    call.require_inside(source, name=given.channel)
     told = min(call.room.tokens // NAMING_SHARE, MAX_NAME_TOKENS)
     at = None if given.at is None else parse_instant(given.at)
     found = await call.engine.channels.window(

@@ -71,7 +71,12 @@ from conspectus.errors import (
     StorageError,
 )
 from conspectus.mcp.memory_tools import graph, recall, remember
-from conspectus.mcp.operation_tools import invalid, operation_arguments, operations
+from conspectus.mcp.operation_tools import (
+    invalid,
+    operation_arguments,
+    operations,
+    require_known_operations,
+)
 from conspectus.mcp.search_tools import (
     ContextArguments,
     ListArguments,
@@ -114,8 +119,9 @@ log = logging.getLogger("conspectus.mcp")
 def build_server(engine_of: EngineOf, options: ToolOptions) -> Server[Any]:
     """A server that answers each request with the engine that `engine_of` returns for it.
 
-    Whatever a tool writes is of an agent.
+    Whatever a tool writes is of an agent. Raises InvalidInput for options that name an unknown operation.
     """
+    require_known_operations(options)
     state = ServerState(lambda context: engine_of(context).with_origin("agent"), options)
     server = Server[Any](
         "conspectus",

@@ -198,17 +198,24 @@ class ToolOptions:
     """Options of a server that hold for every call.
 
     A result has at most `max_tokens`, counted with `tokenizer`. No call can change the names in `scope`.
+    `operations` are offered beside those that every server offers.
     """
 
     max_tokens: int
     scope: Scope = field(default_factory=Scope)
     tokenizer: str = "o200k_base"
+    operations: frozenset[str] = frozenset()
 
     def __post_init__(self) -> None:
         """Raise InvalidInput for options that no server can run with."""
         checked(self.scope)
         if self.max_tokens < MIN_TOKENS:
             raise InvalidInput("mcp_max_tokens", f"must be at least {MIN_TOKENS}, the size of a receipt")
+
+
+def listed_names(setting: str) -> frozenset[str]:
+    """Return the names of a setting that separates them by commas."""
+    return frozenset(name.strip() for name in setting.split(",") if name.strip())
 
 
 @dataclass(frozen=True, slots=True)
@@ -237,14 +244,15 @@ class ToolCall:
                 break
         return self.room.cut(text)
 
-    def require_inside(self, source: Source) -> None:
-        """Raise NotFound for memories, and graphs of memories, outside of what the server fixes."""
-        if (
-            self.has_fixed_scope
-            and is_of_memory(source)
-            and not _fits(self.options.scope, scope_of(source.name))
-        ):
-            raise NotFound("source", source.name)
+    def is_inside(self, source: Source) -> bool:
+        """Whether a source has no memories, and no graph of some, outside of what the server fixes."""
+        is_fixed = self.has_fixed_scope and is_of_memory(source)
+        return not is_fixed or _fits(self.options.scope, scope_of(source.name))
+
+    def require_inside(self, source: Source, *, name: str) -> None:
+        """Raise NotFound for a source outside of what the server fixes, by the name that was given."""
+        if not self.is_inside(source):
+            raise NotFound("source", name)
 
     async def remembered(self, work: Awaitable[T], nothing: T) -> T:
         """The answer of a memory operation, or `nothing` where no memory was ever stored."""

@@ -16,6 +16,8 @@ from conspectus.model.query import Budget, Query, WindowForm
 
 Verb = Literal["GET", "POST", "PUT", "PATCH", "DELETE"]
 Location = Literal["path", "query", "body", "header"]
+ModelUse = Literal["offered", "named", "never"]
+"""Whether models are offered an operation: always, only if a setting names it, or never."""
 REQUIRED: Final = inspect.Parameter.empty
 OMITTED: Final = object()
 """The default of a parameter that is passed on only if it is given."""
@@ -105,6 +107,9 @@ class Operation:
         status: with 202, the response is a job, whose address is in `Location`.
         secret: the response is given once and never stored.
         asks_model: the operation waits for a chat model.
+        for_models: whether models are offered it over MCP. Quoted text may lead a model, so what deletes,
+            costs, changes settings or speaks for a person is offered only if a setting names it; what gives
+            rights, reviews or names an address for the server to contact, never.
         wrapped: the member of the response's object that contains a result which is no object.
         id: the operation id in the OpenAPI document, if it is not the method's name.
         tagged: a GET returns an ETag, and a PATCH at its path takes it as If-Match.
@@ -125,6 +130,7 @@ class Operation:
     status: int = 200
     secret: bool = False
     asks_model: bool = False
+    for_models: ModelUse = "offered"
     wrapped: str = ""
     id: str = ""
     tagged: bool = False

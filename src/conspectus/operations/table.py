@@ -66,6 +66,7 @@ SEARCH_OPERATIONS: Final = (
         reads=True,
         fields_of=Query,
         defaults=_AS_IT_TAKES,
+        for_models="named",
     ),
     Operation(
         SearchService.augment,
@@ -84,9 +85,11 @@ SEARCH_OPERATIONS: Final = (
         fields_of=Query,
         defaults=_AS_IT_TAKES,
     ),
-    Operation(SearchService.add_feedback, "POST", "/feedback", status=201),
-    Operation(SearchService.list_feedback, "GET", "/feedback"),
-    Operation(SearchService.revoke_feedback, "DELETE", "/feedback/{feedback}", status=204),
+    Operation(SearchService.add_feedback, "POST", "/feedback", status=201, for_models="named"),
+    Operation(SearchService.list_feedback, "GET", "/feedback", for_models="named"),
+    Operation(
+        SearchService.revoke_feedback, "DELETE", "/feedback/{feedback}", status=204, for_models="named"
+    ),
 )
 
 
@@ -112,17 +115,36 @@ COLLECTION_OPERATIONS: Final = (
         unhurried=True,
         wrapped="embedded",
         problems=(501,),
+        for_models="named",
     ),
     Operation(CollectionService.get, "GET", _COLLECTION, tagged=True, id="get_collection"),
-    Operation(CollectionService.update, "PATCH", _COLLECTION, tagged=True, id="update_collection"),
-    Operation(CollectionService.delete, "DELETE", _COLLECTION, unhurried=True, id="delete_collection"),
+    Operation(
+        CollectionService.update,
+        "PATCH",
+        _COLLECTION,
+        tagged=True,
+        id="update_collection",
+        for_models="named",
+    ),
+    Operation(
+        CollectionService.delete,
+        "DELETE",
+        _COLLECTION,
+        unhurried=True,
+        id="delete_collection",
+        for_models="named",
+    ),
 )
 """In matching order: a name may contain a slash, so the shorter path comes last."""
 SOURCE_OPERATIONS: Final = (
     Operation(CollectionService.list_sources, "GET", f"{_COLLECTION}/sources"),
     Operation(CollectionService.get_source, "GET", _SOURCE, tagged=True, local=_BY_ID),
-    Operation(CollectionService.update_source, "PATCH", _SOURCE, tagged=True, local=_BY_ID),
-    Operation(CollectionService.delete_source, "DELETE", _SOURCE, unhurried=True, local=_BY_ID),
+    Operation(
+        CollectionService.update_source, "PATCH", _SOURCE, tagged=True, local=_BY_ID, for_models="named"
+    ),
+    Operation(
+        CollectionService.delete_source, "DELETE", _SOURCE, unhurried=True, local=_BY_ID, for_models="named"
+    ),
 )
 
 
@@ -136,18 +158,27 @@ DOCUMENT_OPERATIONS: Final = (
     Operation(
         DocumentService.count, "POST", f"{_LISTED}/count", reads=True, wrapped="count", id="count_documents"
     ),
-    Operation(DocumentService.delete, "POST", "/documents/delete", unhurried=True, id="delete_documents"),
+    Operation(
+        DocumentService.delete,
+        "POST",
+        "/documents/delete",
+        unhurried=True,
+        id="delete_documents",
+        for_models="named",
+    ),
     Operation(DocumentService.get, "GET", _DOCUMENT, tagged=True, id="get_document"),
     Operation(DocumentService.get_text, "GET", f"{_DOCUMENT}/text", wrapped="text"),
     Operation(DocumentService.get_texts, "POST", "/documents/texts", reads=True, wrapped="texts"),
     Operation(DocumentService.list_chunks, "GET", _CHUNKS),
-    Operation(DocumentService.delete_chunks, "DELETE", _CHUNKS, wrapped="deleted"),
+    Operation(DocumentService.delete_chunks, "DELETE", _CHUNKS, wrapped="deleted", for_models="named"),
     Operation(FileService.list, "GET", "/files", id="list_files"),
     Operation(FileService.read, "GET", "/files/text", id="read_file"),
     Operation(FileService.find, "GET", "/files/find", id="find_files"),
     Operation(FileService.grep, "POST", "/files/grep", reads=True, unhurried=True, fields_of=Grep),
-    Operation(DocumentService.list_quarantined, "GET", "/collections/{collection}/quarantined"),
-    Operation(DocumentService.release_quarantined, "POST", f"{_DOCUMENT}/release"),
+    Operation(
+        DocumentService.list_quarantined, "GET", "/collections/{collection}/quarantined", for_models="never"
+    ),
+    Operation(DocumentService.release_quarantined, "POST", f"{_DOCUMENT}/release", for_models="never"),
 )
 
 
@@ -172,7 +203,14 @@ CHANNEL_OPERATIONS: Final = (
     Operation(ChannelService.list_messages, "GET", "/messages"),
     Operation(ChannelService.get_reply_chain, "GET", "/documents/{document}/thread"),
     Operation(DocumentService.get_by_key, "GET", _BY_KEY, id="get_document_by_key"),
-    Operation(DocumentService.delete_by_key, "DELETE", _BY_KEY, unhurried=True, id="delete_document_by_key"),
+    Operation(
+        DocumentService.delete_by_key,
+        "DELETE",
+        _BY_KEY,
+        unhurried=True,
+        id="delete_document_by_key",
+        for_models="named",
+    ),
 )
 
 
@@ -182,7 +220,7 @@ _IN: Final = ("collection",)
 
 GRAPH_OPERATIONS: Final = (
     Operation(GraphService.list_entities, "GET", _ENTITIES),
-    Operation(GraphService.set_entity_extraction, "PUT", _ENTITIES),
+    Operation(GraphService.set_entity_extraction, "PUT", _ENTITIES, for_models="named"),
     Operation(GraphService.extract_entities, "POST", f"{_ENTITIES}/extract", reads=True),
     Operation(
         GraphService.wait_until_extracted,
@@ -199,15 +237,29 @@ GRAPH_OPERATIONS: Final = (
     Operation(GraphService.list, "GET", "/graphs", id="list_graphs"),
     Operation(GraphService.add_nodes, "POST", f"{_GRAPH}/nodes", query=_IN, unhurried=True, status=201),
     Operation(GraphService.list_nodes, "GET", f"{_GRAPH}/nodes"),
-    Operation(GraphService.delete_nodes, "POST", f"{_GRAPH}/nodes/delete", query=_IN, unhurried=True),
+    Operation(
+        GraphService.delete_nodes,
+        "POST",
+        f"{_GRAPH}/nodes/delete",
+        query=_IN,
+        unhurried=True,
+        for_models="named",
+    ),
     Operation(GraphService.add_edges, "POST", f"{_GRAPH}/edges", query=_IN, unhurried=True, status=201),
     Operation(GraphService.list_edges, "GET", f"{_GRAPH}/edges"),
-    Operation(GraphService.delete_edges, "POST", f"{_GRAPH}/edges/delete", query=_IN, unhurried=True),
+    Operation(
+        GraphService.delete_edges,
+        "POST",
+        f"{_GRAPH}/edges/delete",
+        query=_IN,
+        unhurried=True,
+        for_models="named",
+    ),
     Operation(GraphService.get_node, "GET", f"{_GRAPH}/node"),
     Operation(GraphService.neighbors, "GET", f"{_GRAPH}/neighbors"),
     Operation(GraphService.search_nodes, "POST", f"{_GRAPH}/find", query=_IN, reads=True),
     Operation(GraphService.snapshot, "GET", f"{_GRAPH}/at", id="get_graph_snapshot"),
-    Operation(GraphService.delete, "DELETE", _GRAPH, unhurried=True, id="delete_graph"),
+    Operation(GraphService.delete, "DELETE", _GRAPH, unhurried=True, id="delete_graph", for_models="named"),
 )
 """In matching order: a name may contain a slash, so the shorter path comes last."""
 
@@ -250,7 +302,14 @@ MEMORY_OPERATIONS: Final = (
     Operation(MemoryService.forget, "POST", f"{_MEMORIES}/forget", spread="selection", unhurried=True),
     Operation(MemoryService.list_conversations, "GET", f"{_MEMORIES}/conversations"),
     Operation(MemoryService.stats, "GET", f"{_MEMORIES}/stats", id="memory_stats"),
-    Operation(MemoryService.export, "GET", f"{_MEMORIES}/export", as_lines=True, id="export_memories"),
+    Operation(
+        MemoryService.export,
+        "GET",
+        f"{_MEMORIES}/export",
+        as_lines=True,
+        id="export_memories",
+        for_models="named",
+    ),
     Operation(
         MemoryService.import_lines,
         "POST",
@@ -259,12 +318,37 @@ MEMORY_OPERATIONS: Final = (
         as_lines=True,
         listed={"lines": str},
         id="import_memories",
+        for_models="named",
     ),
     Operation(RetentionService.list, "GET", _RETENTION, id="list_retentions"),
-    Operation(RetentionService.set, "PUT", _RETENTION, spread="retention", status=204, id="set_retention"),
-    Operation(RetentionService.delete, "DELETE", _RETENTION, status=204, id="delete_retention"),
-    Operation(RetentionService.apply, "POST", f"{_RETENTION}/apply", unhurried=True, id="apply_retention"),
-    Operation(RetentionService.start_job, "POST", f"{_RETENTION}/start", status=202, id="start_retention"),
+    Operation(
+        RetentionService.set,
+        "PUT",
+        _RETENTION,
+        spread="retention",
+        status=204,
+        id="set_retention",
+        for_models="named",
+    ),
+    Operation(
+        RetentionService.delete, "DELETE", _RETENTION, status=204, id="delete_retention", for_models="named"
+    ),
+    Operation(
+        RetentionService.apply,
+        "POST",
+        f"{_RETENTION}/apply",
+        unhurried=True,
+        id="apply_retention",
+        for_models="named",
+    ),
+    Operation(
+        RetentionService.start_job,
+        "POST",
+        f"{_RETENTION}/start",
+        status=202,
+        id="start_retention",
+        for_models="named",
+    ),
     Operation(MemoryService.get, "GET", _MEMORY, tagged=True, id="get_memory"),
     Operation(
         MemoryService.update,
@@ -288,11 +372,11 @@ _SUMMARY: Final = f"{_STREAM}/summary"
 _LIVE: Final = f"{_SUMMARY}/live"
 
 ALERT_OPERATIONS: Final = (
-    Operation(AlertService.put, "POST", "/alerts", spread="alert", id="put_alert"),
+    Operation(AlertService.put, "POST", "/alerts", spread="alert", id="put_alert", for_models="never"),
     Operation(AlertService.list, "GET", "/alerts", id="list_alerts"),
     Operation(AlertService.list_matches, "GET", "/alerts/events", id="list_alert_matches"),
     Operation(AlertService.get, "GET", _ALERT, id="get_alert"),
-    Operation(AlertService.delete, "DELETE", _ALERT, status=204, id="delete_alert"),
+    Operation(AlertService.delete, "DELETE", _ALERT, status=204, id="delete_alert", for_models="named"),
 )
 STREAM_OPERATIONS: Final = (
     Operation(
@@ -354,9 +438,11 @@ STREAM_OPERATIONS: Final = (
         as_lines=True,
     ),
     Operation(StreamService.list_captions, "GET", _CAPTIONS, as_lines=True),
-    Operation(StreamService.delete_captions, "DELETE", _CAPTIONS, unhurried=True),
+    Operation(StreamService.delete_captions, "DELETE", _CAPTIONS, unhurried=True, for_models="named"),
     Operation(StreamService.get, "GET", _STREAM, id="get_stream"),
-    Operation(StreamService.delete, "DELETE", _STREAM, unhurried=True, id="delete_stream"),
+    Operation(
+        StreamService.delete, "DELETE", _STREAM, unhurried=True, id="delete_stream", for_models="named"
+    ),
 )
 """In matching order: a name may contain a slash, so the shorter path comes last."""
 
@@ -385,18 +471,27 @@ _CONNECTION: Final = f"{_CONNECTIONS}/{{name}}"
 
 JOB_OPERATIONS: Final = (
     Operation(JobService.list, "GET", "/jobs", id="list_jobs"),
-    Operation(JobService.cancel, "POST", "/jobs/{job}/cancel", id="cancel_job"),
-    Operation(JobService.retry, "POST", "/jobs/{job}/retry", id="retry_job"),
+    Operation(JobService.cancel, "POST", "/jobs/{job}/cancel", id="cancel_job", for_models="named"),
+    Operation(JobService.retry, "POST", "/jobs/{job}/retry", id="retry_job", for_models="named"),
     Operation(JobService.report, "GET", "/ingest/report", id="ingest_report"),
-    Operation(JobService.list_requests, "GET", "/requests"),
-    Operation(JobService.request_totals, "GET", "/requests/totals"),
+    Operation(JobService.list_requests, "GET", "/requests", for_models="named"),
+    Operation(JobService.request_totals, "GET", "/requests/totals", for_models="named"),
 )
 INGEST_OPERATIONS: Final = (
-    Operation(JobService.ingest_url, "POST", f"{_INGEST}/url", status=202),
+    Operation(JobService.ingest_url, "POST", f"{_INGEST}/url", status=202, for_models="never"),
     Operation(ConnectionService.list, "GET", _CONNECTIONS, id="list_connections"),
-    Operation(ConnectionService.create, "POST", _CONNECTIONS, status=201, id="create_connection"),
-    Operation(ConnectionService.delete, "DELETE", _CONNECTION, unhurried=True, id="delete_connection"),
-    Operation(ConnectionService.sync, "POST", f"{_CONNECTION}/sync", status=202),
+    Operation(
+        ConnectionService.create, "POST", _CONNECTIONS, status=201, id="create_connection", for_models="never"
+    ),
+    Operation(
+        ConnectionService.delete,
+        "DELETE",
+        _CONNECTION,
+        unhurried=True,
+        id="delete_connection",
+        for_models="named",
+    ),
+    Operation(ConnectionService.sync, "POST", f"{_CONNECTION}/sync", status=202, for_models="named"),
 )
 MAINTENANCE_OPERATIONS: Final = (
     Operation(MaintenanceService.status, "GET", "/status", local=("collection",)),
@@ -417,29 +512,33 @@ _GRANTS: Final = "/collections/{collection}/grants"
 
 PEOPLE_OPERATIONS: Final = (
     Operation(PeopleService.whoami, "GET", "/me"),
-    Operation(PeopleService.list_users, "GET", "/users"),
-    Operation(PeopleService.create_user, "POST", "/users", status=201),
-    Operation(PeopleService.get_user, "GET", "/users/{user}"),
-    Operation(PeopleService.set_user_disabled, "PATCH", "/users/{user}"),
-    Operation(PeopleService.delete_user, "DELETE", "/users/{user}", status=204),
-    Operation(PeopleService.list_groups, "GET", "/groups"),
-    Operation(PeopleService.create_group, "POST", "/groups", status=201),
-    Operation(PeopleService.delete_group, "DELETE", "/groups/{group}", status=204),
-    Operation(PeopleService.list_members, "GET", "/groups/{group}/members"),
-    Operation(PeopleService.add_member, "PUT", _MEMBER, status=204),
-    Operation(PeopleService.remove_member, "DELETE", _MEMBER, status=204),
-    Operation(PeopleService.list_keys, "GET", "/keys"),
-    Operation(PeopleService.create_key, "POST", "/keys", status=201, secret=True),
-    Operation(PeopleService.revoke_key, "DELETE", "/keys/{key}"),
-    Operation(PeopleService.effective_roles, "GET", "/users/{user}/roles"),
-    Operation(PeopleService.list_readers, "GET", "/documents/{document}/readers"),
-    Operation(PeopleService.list_audit, "GET", "/audit"),
-    Operation(PeopleService.rotate_key, "POST", "/keys/{key}/rotate", status=201, secret=True),
+    Operation(PeopleService.list_users, "GET", "/users", for_models="never"),
+    Operation(PeopleService.create_user, "POST", "/users", status=201, for_models="never"),
+    Operation(PeopleService.get_user, "GET", "/users/{user}", for_models="never"),
+    Operation(PeopleService.set_user_disabled, "PATCH", "/users/{user}", for_models="never"),
+    Operation(PeopleService.delete_user, "DELETE", "/users/{user}", status=204, for_models="never"),
+    Operation(PeopleService.list_groups, "GET", "/groups", for_models="never"),
+    Operation(PeopleService.create_group, "POST", "/groups", status=201, for_models="never"),
+    Operation(PeopleService.delete_group, "DELETE", "/groups/{group}", status=204, for_models="never"),
+    Operation(PeopleService.list_members, "GET", "/groups/{group}/members", for_models="never"),
+    Operation(PeopleService.add_member, "PUT", _MEMBER, status=204, for_models="never"),
+    Operation(PeopleService.remove_member, "DELETE", _MEMBER, status=204, for_models="never"),
+    Operation(PeopleService.list_keys, "GET", "/keys", for_models="never"),
+    Operation(PeopleService.create_key, "POST", "/keys", status=201, secret=True, for_models="never"),
+    Operation(PeopleService.revoke_key, "DELETE", "/keys/{key}", for_models="never"),
+    Operation(PeopleService.effective_roles, "GET", "/users/{user}/roles", for_models="never"),
+    Operation(PeopleService.list_readers, "GET", "/documents/{document}/readers", for_models="never"),
+    Operation(PeopleService.list_audit, "GET", "/audit", for_models="never"),
+    Operation(
+        PeopleService.rotate_key, "POST", "/keys/{key}/rotate", status=201, secret=True, for_models="never"
+    ),
 )
 GRANT_OPERATIONS: Final = (
-    Operation(PeopleService.list_grants, "GET", _GRANTS),
-    Operation(PeopleService.grant, "PUT", _GRANTS, id="put_grant"),
-    Operation(PeopleService.revoke, "DELETE", _GRANTS, id="revoke_grant", wrapped="revoked"),
+    Operation(PeopleService.list_grants, "GET", _GRANTS, for_models="never"),
+    Operation(PeopleService.grant, "PUT", _GRANTS, id="put_grant", for_models="never"),
+    Operation(
+        PeopleService.revoke, "DELETE", _GRANTS, id="revoke_grant", wrapped="revoked", for_models="never"
+    ),
 )
 
 OPERATIONS = {

@@ -22,7 +22,7 @@ from conspectus.deferred import dataclass
 from conspectus.engine import Engine
 from conspectus.errors import ConspectusError, optional
 from conspectus.mcp.tool import PATH as MODELS
-from conspectus.mcp.tool import ToolOptions
+from conspectus.mcp.tool import ToolOptions, listed_names
 from conspectus.settings import Settings
 from conspectus.web.auth import Authentication, origins
 from conspectus.web.chat_handover import ChatHandover, ChatStreams
@@ -97,7 +97,8 @@ def application(
     sharing = None if engine.chat_registry is None else ChatHandover(engine.chat_registry, chosen_log)
     chats = ChatStreams(settings, chosen_log, report=metrics.chats.set, sharing=sharing)
     listeners, endings = Listeners(settings, chosen_log), IdempotencyOutbox(engine.idempotency)
-    options = ToolOptions(settings.mcp_max_tokens) if only_models is None else only_models
+    added = listed_names(settings.mcp_operations)
+    options = ToolOptions(settings.mcp_max_tokens, operations=added) if only_models is None else only_models
     models = ModelsEndpoint(options, max_bytes=settings.max_request_bytes)
     for stop in (chats.stop, listeners.stop, engine.stop_long_work):
         readiness.when_stopping(stop)
