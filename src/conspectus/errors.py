@@ -3,6 +3,7 @@
 ConspectusError
 ├── InvalidInput            a value the caller gave cannot be used
 │   ├── TooLarge            it is over a limit named in the settings
+│   ├── UnindexableText     the text cannot be analyzed for keyword search
 │   ├── DanglingEdges       edges lead to nodes that are not there
 │   └── UnknownTokenizer    no tokenizer has that name
 ├── NotFound                nothing with that name exists, or the caller may not read it
@@ -87,6 +88,30 @@ class TooLarge(InvalidInput):
         super().__init__(field, f"is {size} {unit}, the limit is {limit}; split it or raise the limit")
         self.size = size
         self.limit = limit
+
+
+TEXT_FAULTS: Final = (
+    ArithmeticError,
+    AssertionError,
+    AttributeError,
+    LookupError,
+    RuntimeError,
+    TypeError,
+    ValueError,
+)
+"""What a function raises that cannot handle a text. Faults of disk, memory and services are none of these."""
+
+
+class UnindexableText(InvalidInput):
+    """A text makes the analysis for search fail; `fault` is the name of the error, without the text."""
+
+    code = "unindexable_text"
+
+    def __init__(self, fault: str, field: str = "text") -> None:
+        super().__init__(
+            field, f"cannot be analyzed: {fault}, an error of this program. Change the text, and report it"
+        )
+        self.fault = fault
 
 
 class UnknownTokenizer(InvalidInput):

@@ -8,6 +8,7 @@ from datetime import UTC, datetime, timedelta
 import numpy as np
 import pytest
 
+from conspectus.errors import UnindexableText
 from conspectus.model.filter import (
     EVERYTHING,
     And,
@@ -50,6 +51,16 @@ async def catch_up(index: Index, journal: Journal) -> None:
 def ids(candidates: Candidates) -> list[int]:
     """The ids of candidates as plain numbers."""
     return [int(number) for number in candidates.ids]
+
+
+class Unsplittable(str):
+    """A text that no analyzer can handle."""
+
+    __slots__ = ()
+
+    def split(self, *_: object) -> list[str]:
+        """Fail as an analyzer does that looks for what is not there."""
+        raise LookupError(str(self))
 
 
 class IndexContract:
@@ -102,6 +113,27 @@ class IndexContract:
         assert ids(found) == [3, 4]
         assert found.cosine == pytest.approx([0.8944, 0.4472], abs=1e-3)
         assert found.words.tolist() == [0.0, 0.0]
+
+    async def test_a_chunk_that_cannot_be_analyzed(self, index: Index, journal: Journal) -> None:
+        """It stops the index until it is marked; then its vector is found, and its words once mended."""
+        vector = axis(2)
+        journal.put([make_chunk(1, "fox"), make_chunk(2, Unsplittable("fox sun"), vector=vector)])
+        journal.put([make_chunk(3, "fox moon")])
+        with pytest.raises(UnindexableText, match="LookupError"):
+            await catch_up(index, journal)
+        marked = make_chunk(2, Unsplittable("fox sun"), vector=vector)
+        journal.put([replace(marked, chunk=replace(marked.chunk, unindexable="LookupError"))])
+        for build in (False, True):
+            if build:
+                await index.rebuild()
+            await catch_up(index, journal)
+            assert ids(await index.search(ask("fox"))) == [1, 3]
+            assert ids(await index.search(ask(vector=vector))) == [2]
+            assert await index.check() == []
+        journal.put([make_chunk(2, "fox sun", vector=vector)])
+        await catch_up(index, journal)
+        assert ids(await index.search(ask("fox"))) == [1, 2, 3]
+        assert await index.check() == []
 
     async def test_union_has_both_scores(self, index: Index, journal: Journal) -> None:
         """Each arm brings its best, and every candidate has the scores of both arms."""

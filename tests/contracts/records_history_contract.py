@@ -6,6 +6,7 @@ from datetime import timedelta, timezone
 import pytest
 
 from conspectus.errors import InvalidInput
+from conspectus.model.filter import EVERYTHING
 from conspectus.model.ids import ChunkId, CollectionId, DocumentId, SourceId
 from conspectus.model.records import Change, EmbeddingSpace, Period, PreparedDocument
 from conspectus.ports import Reader, Records
@@ -324,11 +325,40 @@ class HistoryContract:
 
     async def test_counts(self, records: Records, stocked: None) -> None:
         """Chunks are pending, documents are in error."""
-        nothing = {"sources": 1, "documents": 0, "chunks": 0, "vectors": 0, "pending": 0, "error": 0}
-        assert await records.counts(SHELF) == nothing
+        names = ("sources", "documents", "chunks", "vectors", "pending", "error", "unindexable")
+        assert await records.counts(SHELF) == dict.fromkeys(names, 0) | {"sources": 1}
         await records.write([prepared("a", "one ", "two"), prepared("b", "three"), prepared("empty")])
         await records.fail(DocumentId("b"), "refused")
         [first, _] = await records.unembedded(SHELF, SPACE, limit=10)
         await records.put_vectors(SHELF, SPACE, [(first.chunk.id, vector(1))])
         expected = {"sources": 1, "documents": 3, "chunks": 3, "vectors": 1, "pending": 1, "error": 1}
-        assert await records.counts(SHELF) == expected
+        assert await records.counts(SHELF) == {**expected, "unindexable": 0}
+
+    async def test_marks_of_chunks_that_cannot_be_analyzed(self, records: Records, stocked: None) -> None:
+        """A chunk and its document have the reason until it is removed, or the text is replaced."""
+        await records.write([prepared("a", "one ", "two"), prepared("b", "three")])
+        [first, second, third] = await records.unembedded(SHELF, SPACE, limit=10)
+        reader = records.reader(SHELF, SPACE)
+        before = await reader.last_sequence()
+        reasons = {second.chunk.id: "LookupError", third.chunk.id: "IndexError", ChunkId(10**6): "TypeError"}
+        await records.mark_unindexable(SHELF, reasons)
+        changes = await reader.changes_since(before, limit=10)
+        assert [(change.operation, change.first, change.last) for change in changes] == [
+            ("put", second.chunk.id, third.chunk.id)
+        ]
+        [batch] = [batch async for batch in reader.scan()]
+        assert [chunk.chunk.unindexable for chunk in batch] == [None, "LookupError", "IndexError"]
+        assert [chunk.term_text for chunk in batch][1:] == ["", ""]
+        assert (await records.unindexable(SHELF, limit=1))[0].chunk.id == second.chunk.id
+        assert (await records.counts(SHELF))["unindexable"] == 2
+        assert await status_of(records, "a") == "unindexable"
+        pages = [
+            await records.list(SHELF, EVERYTHING, status=status) for status in ("pending", "unindexable")
+        ]
+        assert [[document.id for document in page] for page, _ in pages] == [[], ["a", "b"]]
+        await records.mark_unindexable(SHELF, {second.chunk.id: None})
+        await records.write([prepared("b", "four")])
+        assert [await status_of(records, key) for key in "ab"] == ["pending", "pending"]
+        assert (await records.counts(SHELF))["unindexable"] == 0
+        assert first.chunk.unindexable is None
+        assert await records.check() == []

@@ -118,7 +118,7 @@ class MemoryIndex:
         self._rows, self._applied = {}, 0
 
     def _row(self, chunk: IndexedChunk) -> _Row:
-        counts, length = occurrences(chunk.passage, self._analyse)
+        counts, length = occurrences(chunk.term_text, self._analyse)
         vector = None if chunk.vector is None else np.frombuffer(chunk.vector, "<f2")
         return _Row(chunk, counts, length, vector)
 

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 from uuid import uuid4
 
-from conspectus.bootstrap.indexes import Indexes, chosen_index, indexes_of
+from conspectus.bootstrap.indexes import Indexes, chosen_index, indexes_of, text_analysis
 from conspectus.bootstrap.models import Models, extractor_of
 from conspectus.bootstrap.store_address import StoreAddress, place_of
 from conspectus.engine import EngineComponents
@@ -64,6 +64,7 @@ async def parts_of(place: StoreAddress, settings: Settings, models: Models) -> E
         clock=now,
         embedding=_embedding(place, turns),
         open_index=indexes.open,
+        texts=text_analysis(),
         embedder_by_name=models.embedders.by_name,
         load_embedder=models.embedders.load,
         embedder_for=models.embedders.of,

@@ -18,7 +18,7 @@ from conspectus.engine.components import IndexRegistry
 from conspectus.errors import IndexDamaged, InvalidInput, MissingExtra, StorageBusy
 from conspectus.model.ids import CollectionId
 from conspectus.model.records import Collection, EmbeddingSpace
-from conspectus.ports import Index, Reader
+from conspectus.ports import Index, Reader, TextAnalysis
 from conspectus.ports.jobs import Turns
 from conspectus.private import can_write
 from conspectus.settings import Settings
@@ -40,6 +40,22 @@ ANALYZING_CHILD = (
     "from conspectus.index.segments.postings import make_postings; "
     "from conspectus.text.analyzer import analyzer_for; make_postings(lambda each: analyzer_for(each).terms)"
 )
+
+FAULT_FINDING_CHILD = (
+    "from conspectus.index.text_faults import answer_faults; "
+    "from conspectus.text.analyzer import analyzer_for; answer_faults(lambda each: analyzer_for(each).terms)"
+)
+
+
+def text_analysis() -> TextAnalysis:
+    """Return the analyzers of languages, and what finds the texts that they cannot handle."""
+
+    async def find_faults(language: str | None, texts: Sequence[str]) -> Sequence[str | None]:
+        from conspectus.index.text_faults import FaultFinder
+
+        return await FaultFinder([*PYTHON, FAULT_FINDING_CHILD])(language, texts)
+
+    return TextAnalysis(lambda language: analyzer_for(language).terms, find_faults)
 
 
 class Indexes(IndexRegistry, Protocol):

@@ -240,7 +240,7 @@ def restore(
 
 def status_table(status: Status) -> RenderableType:
     """Sizes of collections."""
-    columns = ("sources", "documents", "chunks", "vectors", "pending", "errors", "lag")
+    columns = ("sources", "documents", "chunks", "vectors", "pending", "errors", "unindexable", "lag")
     rows = (
         (
             one.name, *(str(getattr(one, name)) for name in columns), str(one.index.segments),
@@ -251,7 +251,10 @@ def status_table(status: Status) -> RenderableType:
     table = rows_table(("collection", *columns, "segments", "embedding model"), rows)
     similarities = {one.space or "": one.similarity for one in status.collections if one.similarity}
     stored = (status.path, f"{status.bytes:,} bytes") if status.path else ()
-    parts = [table, similarity_table(similarities)] if similarities else [table]
+    parts: list[RenderableType] = [table, similarity_table(similarities)] if similarities else [table]
+    parts += [
+        Text(f"{one.name}: its index cannot be used: {one.fault}") for one in status.collections if one.fault
+    ]
     return Group(Text(", ".join((*stored, f"version {status.version}"))), *parts)
 
 

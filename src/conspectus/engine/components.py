@@ -8,7 +8,16 @@ from conspectus.ingest.job_execution import OpenJobs
 from conspectus.ingest.open_indexes import IndexOpener
 from conspectus.model.jobs import Connection
 from conspectus.model.records import Collection, EmbeddingSpace
-from conspectus.ports import Archives, Clock, CountTokens, Embedder, FeedbackStore, Files, Records
+from conspectus.ports import (
+    Archives,
+    Clock,
+    CountTokens,
+    Embedder,
+    FeedbackStore,
+    Files,
+    Records,
+    TextAnalysis,
+)
 from conspectus.ports.accounts import Accounts
 from conspectus.ports.chat import ChatModel, ChatRegistry
 from conspectus.ports.graphs import EntityExtractor, Graphs, MentionStore
@@ -117,6 +126,7 @@ class EngineComponents:
     clock: Clock
     embedding: EmbeddingParts
     open_index: IndexOpener
+    texts: TextAnalysis
     embedder_by_name: Callable[[str], Embedder | None]
     load_embedder: Callable[[str], Awaitable[Embedder | None]]
     embedder_for: Callable[[EmbeddingSpace], Awaitable[Embedder | None]]

@@ -114,7 +114,7 @@ class EngineCore:
         self.keys = Keys(parts.accounts, parts.clock)
         self.versions = Versions(parts.memories)
         self.feedback = Feedbacks(parts.feedback)
-        self.open_indexes = OpenIndexes(parts.records, parts.open_index)
+        self.open_indexes = OpenIndexes(parts.records, parts.open_index, parts.texts)
         turn, portions = parts.embedding.turn, parts.embedding.portions
         self.backfill = Backfill(parts.records, turn, portions, follow=self.open_indexes.follow)
         self.names = NameReader(parts.names.rows, parts.names.turn, parts.names.make_extractor)
@@ -336,7 +336,10 @@ class EngineContext:
         """Return the settings and functions that prepare documents of a source."""
         parts = self.parts
         count, now = parts.counter("o200k_base"), parts.clock()
-        return Preparation(source, parts.settings, count, now, origin=self.person.origin)
+        usual = parts.settings.default_language
+        language = self.core.open_indexes.language(source.collection, None if usual == "none" else usual)
+        analyse = parts.texts.analyzer(language)
+        return Preparation(source, parts.settings, count, now, origin=self.person.origin, analyse=analyse)
 
     async def embedder(self, collection: Collection) -> Embedder | None:
         """Return the embedder of a collection, if it has one that is available here."""

@@ -97,7 +97,7 @@ class MaintenanceService(Service):
         """
         place = await self._context.place(collection, "owner", "build an index anew")
         opened = await self._core.open_indexes.current(place.collection)
-        await opened.index.rebuild(progress)
+        await self._core.open_indexes.rebuild(opened, progress)
         await self._parts.indexes.sweep()
         await self._context.retry_failed(place.collection, refused=True)
         await self._context.embed(place.collection, wait=False)

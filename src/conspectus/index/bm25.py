@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from conspectus.deferred import dataclass
-from conspectus.errors import InvalidInput
+from conspectus.errors import TEXT_FAULTS, InvalidInput, UnindexableText
 from conspectus.model.index import TermStatistic
 from conspectus.ports import Floats, Ids, Probe, Vectors
 
@@ -110,8 +110,11 @@ def identity_of(analyse: Analyse, dimensions: int, bm25: Bm25) -> str:
 
 
 def occurrences(text: str, analyse: Analyse) -> tuple[Counter[str], int]:
-    """Return the frequency of each term in a text, and their sum."""
-    terms = analyse(text)
+    """Return the frequency of each term in a text, and their sum. Raises UnindexableText."""
+    try:
+        terms = analyse(text)
+    except TEXT_FAULTS as fault:
+        raise UnindexableText(type(fault).__name__) from fault
     counts = Counter(terms)
     if len(terms) > MAX_OCCURRENCES:
         counts = Counter({term: min(count, MAX_OCCURRENCES) for term, count in counts.items()})
@@ -121,11 +124,15 @@ def occurrences(text: str, analyse: Analyse) -> tuple[Counter[str], int]:
 def question_terms(probe: Probe, analyse: Analyse, dimensions: int) -> Mapping[str, int]:
     """Return the distinct terms of a query in order of first appearance, with their counts.
 
-    Raises InvalidInput if the size of the vector differs from that of the index.
+    Raises InvalidInput if the size of the vector differs from that of the index, or if the words cannot be
+    analyzed.
     """
     if probe.vector is not None and probe.vector.shape != (dimensions,):
         raise InvalidInput("vector", f"has shape {probe.vector.shape}, not {dimensions}")
-    return Counter(probe.terms or analyse(probe.words or ""))
+    try:
+        return Counter(probe.terms or analyse(probe.words or ""))
+    except TEXT_FAULTS as fault:
+        raise UnindexableText(type(fault).__name__, "query") from fault
 
 
 _SIGN_AND_REST = ~np.int32(0x70000000)

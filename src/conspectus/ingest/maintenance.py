@@ -4,26 +4,34 @@ from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from typing import Final
 
-from conspectus.errors import IndexReplaced, NotFound
+from conspectus.errors import IndexReplaced, NotFound, StorageError, UnindexableText
 from conspectus.ingest.background_workers import embed_pending
 from conspectus.ingest.embedding_queue import GivenVectors
 from conspectus.ingest.open_indexes import OpenIndexes
 from conspectus.model.ids import CollectionId
+from conspectus.model.index import Disagreement, IndexStatus
 from conspectus.model.records import Collection
 from conspectus.model.reports import CheckReport, CollectionStatus
 from conspectus.model.results import measured
 from conspectus.ports import Embedder, Progress, Records
 
 ATTEMPTS: Final = 5
+NO_INDEX: Final = IndexStatus(0, 0, 0, 0, 0)
+MAX_SHOWN_CHUNKS: Final = 1_000
+"""Most chunks that a check names as impossible to analyze."""
 
 
 async def collection_status(
     records: Records, open_indexes: OpenIndexes, collection: Collection
 ) -> CollectionStatus:
-    """One collection in numbers, its index brought up to the records."""
+    """One collection in numbers, its index brought up to the records, or why it cannot be."""
     space = collection.space
+    index, fault = NO_INDEX, None
+    try:
+        index = await (await open_indexes.current(collection)).index.status()
+    except (StorageError, UnindexableText, OSError) as error:
+        fault = str(error)
     counts = await records.counts(collection.id)
-    index = await (await open_indexes.current(collection)).index.status()
     return CollectionStatus(
         name=collection.name,
         space=space.name if space else None,
@@ -36,6 +44,8 @@ async def collection_status(
         lag=max(0, collection.sequence - index.applied),
         index=index,
         similarity=measured(space),
+        unindexable=counts["unindexable"],
+        fault=fault,
     )
 
 
@@ -43,7 +53,12 @@ async def check(records: Records, open_indexes: OpenIndexes) -> CheckReport:
     """Compare the records with every index, and let the database check itself; repairs nothing."""
     found = {}
     for each in await records.collections():
-        found[each.name] = tuple(await (await open_indexes.current(each)).index.check())
+        differences = await (await open_indexes.current(each)).index.check()
+        marked = await records.unindexable(each.id, limit=MAX_SHOWN_CHUNKS)
+        found[each.name] = (
+            *differences,
+            *(Disagreement(one.chunk.id, "unindexable", one.chunk.unindexable or "") for one in marked),
+        )
     return CheckReport(records=tuple(await records.check()), index=found)
 
 
@@ -104,7 +119,7 @@ async def _made(
     made = await _fill(records, collection, embedder, progress)
     opened = await open_indexes.another(collection, embedder.space)
     try:
-        await opened.index.rebuild(progress)
+        await open_indexes.rebuild(opened, progress)
         return made + await _fill(records, collection, embedder, None)
     finally:
         await opened.index.close()

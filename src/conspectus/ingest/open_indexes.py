@@ -1,17 +1,26 @@
 """The open indexes of an engine, each brought up to the records before it is asked."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+import logging
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import suppress
 from dataclasses import field
 from typing import Literal
 
 from conspectus.deferred import dataclass
-from conspectus.errors import ConspectusError, IndexReplaced, NotFound, StorageBusy, StorageError
-from conspectus.model.ids import CollectionId
-from conspectus.model.index import IndexUpdate
+from conspectus.errors import (
+    TEXT_FAULTS,
+    ConspectusError,
+    IndexReplaced,
+    NotFound,
+    StorageBusy,
+    StorageError,
+    UnindexableText,
+)
+from conspectus.model.ids import ChunkId, CollectionId
+from conspectus.model.index import IndexedChunk, IndexUpdate
 from conspectus.model.records import Collection, EmbeddingSpace
-from conspectus.ports import Index, Reader, Records
+from conspectus.ports import Index, Progress, Reader, Records, TextAnalysis
 
 BATCH = 50_000
 BULK = 20_000
@@ -45,6 +54,9 @@ When = Literal["now", "after", "later"]
 IndexOpener = Callable[[Collection, EmbeddingSpace | None, Reader], Awaitable[Index]]
 
 WORTH_WRITING = 1_000
+PORTION = 4_000
+"""Chunks that are read at once to find those that cannot be analyzed."""
+logger = logging.getLogger(__name__)
 
 
 @dataclass(slots=True)
@@ -58,18 +70,32 @@ class OpenIndex:
     lock: asyncio.Lock = field(default_factory=asyncio.Lock)
     indexed: int = 0
     """The newest change that the transaction which wrote it has put into the index."""
+    required: int = 0
+    """The change of chunks that can be analyzed again, which an answer has to see."""
 
     def fits(self, collection: Collection) -> bool:
         """Whether it is of this collection and not of a deleted one of the same name, and in its space."""
         return (self.collection.created, self.space) == (collection.created, collection.space)
 
 
+async def _changed(opened: OpenIndex) -> AsyncIterator[Sequence[IndexedChunk]]:
+    """Yield the chunks that changed since what an index has applied."""
+    sequence = opened.index.applied()
+    while changes := await opened.reader.changes_since(sequence, limit=BATCH):
+        sequence = changes[-1].sequence
+        for change in changes:
+            for first in range(change.first, change.last + 1, PORTION):
+                last = min(change.last, first + PORTION - 1)
+                yield await opened.reader.chunks(ChunkId(first), ChunkId(last))
+
+
 class OpenIndexes:
     """Opens indexes on first use, and again when a collection moves to another space."""
 
-    def __init__(self, records: Records, open_index: IndexOpener) -> None:
+    def __init__(self, records: Records, open_index: IndexOpener, texts: TextAnalysis) -> None:
         self._records = records
         self._open_index = open_index
+        self._texts = texts
         self._by_collection: dict[str, OpenIndex] = {}
         self._behind: dict[str, asyncio.Task[None]] = {}
         self._at_hand: dict[str, list[IndexUpdate]] = {}
@@ -88,12 +114,81 @@ class OpenIndexes:
             opened = await self._open(collection)
         written = (each.collection for each in at_hand if each.indexed)
         opened.indexed = max([opened.indexed, *(each.sequence for each in written if opened.fits(each))])
-        if max(opened.indexed, opened.index.applied()) < collection.sequence:
+        sequence = max(collection.sequence, opened.required)
+        if max(opened.indexed, opened.index.applied()) < sequence:
             async with opened.lock:
-                await _apply(opened.index, at_hand)
-                await catch_up(opened.index, opened.reader, collection.sequence)
+                await self._index(opened, at_hand, sequence)
         self._away.discard(collection.id)
         return opened
+
+    def language(self, collection: CollectionId, usual: str | None) -> str | None:
+        """The language of a collection whose index is open, else the usual one."""
+        opened = self._by_collection.get(collection)
+        return usual if opened is None else opened.collection.language
+
+    async def rebuild(self, opened: OpenIndex, progress: Progress | None = None) -> None:
+        """Rebuild an index from the records. Chunks that cannot be analyzed are marked and left out."""
+        await self._unmark(opened)
+        while True:
+            try:
+                await opened.index.rebuild(progress)
+            except UnindexableText:
+                if not await self._mark(opened, opened.reader.scan()):
+                    raise
+            else:
+                return
+
+    async def _index(self, opened: OpenIndex, updates: Sequence[IndexUpdate], sequence: int) -> None:
+        """Bring an index up to the records, past chunks that cannot be analyzed in a fresh process either."""
+        while True:
+            try:
+                await _apply(opened.index, updates)
+                await catch_up(opened.index, opened.reader, sequence)
+            except UnindexableText:
+                if not await self._mark(opened, _changed(opened)):
+                    raise
+                updates = ()
+            else:
+                return
+
+    async def _mark(self, opened: OpenIndex, batches: AsyncIterator[Sequence[IndexedChunk]]) -> bool:
+        """Mark the chunks that cannot be analyzed; return whether there are any that were not marked."""
+        language = opened.collection.language
+        suspects: list[IndexedChunk] = []
+        async for batch in batches:
+            suspects += await asyncio.to_thread(self._suspects, batch, language)
+        faults = await self._texts.find_faults(language, [chunk.passage for chunk in suspects])
+        reasons = {chunk.chunk.id: fault for chunk, fault in zip(suspects, faults, strict=True) if fault}
+        if reasons:
+            await self._records.mark_unindexable(opened.collection.id, reasons)
+            logger.warning(
+                "chunks_unindexable collection=%(collection)s chunks=%(chunks)s",
+                {"collection": opened.collection.id, "chunks": reasons},
+            )
+        return bool(reasons)
+
+    def _suspects(self, batch: Sequence[IndexedChunk], language: str | None) -> list[IndexedChunk]:
+        """Return the chunks that are not marked and cannot be analyzed in this process."""
+        analyse = self._texts.analyzer(language)
+        suspects = []
+        for chunk in batch:
+            try:
+                analyse(chunk.term_text)
+            except TEXT_FAULTS:
+                suspects.append(chunk)
+        return suspects
+
+    async def _unmark(self, opened: OpenIndex) -> None:
+        """Remove the marks of chunks that can be analyzed by now, as after an upgrade."""
+        marked = await self._records.unindexable(opened.collection.id, limit=BATCH)
+        if not marked:
+            return
+        language = opened.collection.language
+        faults = await self._texts.find_faults(language, [chunk.passage for chunk in marked])
+        mended = {chunk.chunk.id: None for chunk, fault in zip(marked, faults, strict=True) if fault is None}
+        if mended:
+            await self._records.mark_unindexable(opened.collection.id, mended)
+            opened.required = await opened.reader.last_sequence()
 
     async def newest(self, collection: CollectionId) -> OpenIndex:
         """The collection's open index, holding every change committed before this call. Raises NotFound."""
@@ -186,6 +281,7 @@ class OpenIndexes:
             if held is not None and held.fits(collection):
                 return held
             opened = await self.another(collection, collection.space)
+            await self._unmark(opened)
             self._by_collection[collection.id] = opened
             if held is not None:
                 await held.index.close()

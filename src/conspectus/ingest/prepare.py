@@ -11,7 +11,15 @@ from typing import Any, TypeAlias, TypeVar
 from uuid import uuid4
 
 from conspectus.deferred import dataclass
-from conspectus.errors import ConspectusError, InvalidInput, ProviderError, TooLarge, as_field
+from conspectus.errors import (
+    TEXT_FAULTS,
+    ConspectusError,
+    InvalidInput,
+    ProviderError,
+    TooLarge,
+    UnindexableText,
+    as_field,
+)
 from conspectus.ingest.sensitive import Screen, screen_of
 from conspectus.model.channels import NewMessage
 from conspectus.model.ids import DocumentId, SourceId
@@ -69,6 +77,8 @@ class Preparation:
     """Whether a manager releases the text: attack patterns are not looked for."""
     origin: Origin | None = None
     """The origin that the key of the writer allows."""
+    analyse: Callable[[str], object] | None = None
+    """Analyzes a passage as the index of the collection does; None where nothing is written."""
 
     @property
     def screen(self) -> Screen | None:
@@ -226,13 +236,32 @@ def prepare(
 ) -> PreparedDocument:
     """Split the text of a described document; text without any visible character has no chunks.
 
-    `document` and `vector` are what `describe` gave.
+    `document` and `vector` are what `describe` gave. Raises UnindexableText for a text that a later step
+    could not handle, so that it is never stored.
     """
+    try:
+        return _split(new, document, by, vector=vector, if_match=if_match)
+    except TEXT_FAULTS as fault:
+        raise UnindexableText(type(fault).__name__) from fault
+
+
+def _split(
+    new: NewDocument,
+    document: Document,
+    by: Preparation,
+    *,
+    vector: bytes | None,
+    if_match: str | None,
+) -> PreparedDocument:
+    """Return a document with its chunks, each of which was counted and analyzed."""
     if document.kind == "quarantined":
         return PreparedDocument(document, (), if_match)
     text = clean(new.text)
     places = _places(new, text)
     pieces = _pieces(new, text, places, by)
+    if by.analyse is not None:
+        for piece in pieces:
+            by.analyse(passage(document, piece.text))
     began = [0, *(piece.end for piece in pieces)]
     return PreparedDocument(
         document=document,
@@ -492,10 +521,15 @@ def _describe_all(batch: Sequence[NewDocument], by: Preparation) -> list[tuple[D
 def _prepare_all(
     fresh: Sequence[tuple[NewDocument, Document, bytes | None]], by: Preparation, if_match: str | None
 ) -> list[PreparedDocument]:
-    return [
-        prepare(new, document, by, vector=vector, if_match=new.if_match if if_match is None else if_match)
-        for new, document, vector in fresh
-    ]
+    prepared = []
+    for new, document, vector in fresh:
+        expected = new.if_match if if_match is None else if_match
+        try:
+            prepared.append(prepare(new, document, by, vector=vector, if_match=expected))
+        except ConspectusError as fault:
+            fault.add_note(f"document with the key {new.key!r}")
+            raise
+    return prepared
 
 
 async def embedded(embedder: Embedder, batch: list[PreparedDocument]) -> list[PreparedDocument]:

@@ -25,6 +25,11 @@ class IndexedChunk:
         """Return the indexed text of a chunk: with the title of its document, or the author of a message."""
         return passage(self.document, self.chunk.text)
 
+    @property
+    def term_text(self) -> str:
+        """The passage, whose terms are indexed; of a chunk that cannot be analyzed, the empty text."""
+        return self.passage if self.chunk.unindexable is None else ""
+
     def row(self) -> Row:
         """The chunk as `matches` sees it."""
         return document_row(self.document, self.chunk.position)
@@ -88,7 +93,7 @@ class Disagreement:
     """A difference between records and index."""
 
     chunk: ChunkId
-    problem: Literal["missing", "ghost", "stale", "damaged"]
+    problem: Literal["missing", "ghost", "stale", "damaged", "unindexable"]
     detail: str
 
 

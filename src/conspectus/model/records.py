@@ -13,7 +13,7 @@ from conspectus.model.trust import Origin, Trust
 Json: TypeAlias = str | int | float | bool | list["Json"] | dict[str, "Json"] | None
 Metadata: TypeAlias = Mapping[str, Json]
 Kind = Literal["page", "message", "caption", "task", "memory", "event", "version", "quarantined"]
-Status = Literal["pending", "embedded", "error"]
+Status = Literal["pending", "embedded", "error", "unindexable"]
 Syntax = Literal["plain", "markdown", "rst", "code"]
 SourceKind = Literal[
     "manual", "upload", "web", "api", "wiki", "channel", "tasks", "stream", "memory", "graph"
@@ -145,6 +145,7 @@ class Chunk:
     """A piece of a document: text is the document's text[start:end]; tokens counted with o200k_base.
 
     `page` (from 1) and `heading` (`Part > Chapter > Section`) say where it begins, if that is known.
+    `unindexable` is why the text could not be analyzed: keyword search does not find it.
     """
 
     id: ChunkId
@@ -157,6 +158,7 @@ class Chunk:
     content_hash: str
     page: int | None = None
     heading: str | None = None
+    unindexable: str | None = None
 
 
 class DocumentChanges(TypedDict, total=False):

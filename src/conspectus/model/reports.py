@@ -77,6 +77,8 @@ class QuarantinePage:
 class CollectionStatus:
     """Numbers of a collection. `pending` chunks have no vector yet; `lag` is changes not indexed yet.
 
+    `unindexable` chunks could not be analyzed: keyword search does not find them. `fault` is why the index
+    cannot be used now, whose numbers are 0 then.
     `similarity` are typical similarities of its embedding model; None if they were not measured.
     """
 
@@ -91,6 +93,8 @@ class CollectionStatus:
     lag: int
     index: IndexStatus
     similarity: Similarity | None = None
+    unindexable: int = 0
+    fault: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,7 +3,7 @@
 Imports model.
 """
 
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence, Set
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence, Set
 from contextlib import AbstractContextManager
 from dataclasses import field
 from datetime import datetime
@@ -50,6 +50,18 @@ CountTokens: TypeAlias = Callable[[str], int]
 Clock: TypeAlias = Callable[[], datetime]
 Progress: TypeAlias = Callable[[str, int, int], None]
 """Called with what is being done, how much of it is done, and how much there is (0: not known)."""
+
+
+@dataclass(frozen=True, slots=True)
+class TextAnalysis:
+    """The analysis of texts for keyword search.
+
+    `analyzer` returns what gives the terms of a text in a language. `find_faults` analyzes texts in a process
+    of its own, and returns for each the name of the error that it raises, None for none.
+    """
+
+    analyzer: Callable[[str | None], Callable[[str], Sequence[str]]]
+    find_faults: Callable[[str | None, Sequence[str]], Awaitable[Sequence[str | None]]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -345,6 +357,12 @@ class Records(Timelines, Protocol):
     async def pending_collections(self) -> Set[CollectionId]:
         """The collections with a document whose chunks may lack a vector."""
 
+    async def unindexable(self, collection: CollectionId, *, limit: int) -> Sequence[IndexedChunk]:
+        """The first chunks of a collection that are marked as impossible to analyze, without vectors."""
+
+    async def mark_unindexable(self, collection: CollectionId, reasons: Mapping[ChunkId, str | None]) -> None:
+        """Store why chunks cannot be analyzed, None for those that can; indexes read them again."""
+
     async def switch_space(self, collection: CollectionId, space: EmbeddingSpace) -> int:
         """Let the space answer from now on and delete the vectors of all others; returns how many went."""
 
@@ -358,7 +376,7 @@ class Records(Timelines, Protocol):
         """
 
     async def counts(self, collection: CollectionId) -> dict[str, int]:
-        """Numbers for status: sources, documents, chunks, vectors, pending, error."""
+        """Numbers for status: sources, documents, chunks, vectors, pending, error, unindexable."""
 
     async def check(self) -> Sequence[str]:
         """The problems that the database finds in its files and references; empty if there are none."""

@@ -16,6 +16,7 @@ from conspectus.ports import Reader
 from conspectus.records import deletion, erasure
 from conspectus.records.core import collections as collection_rows
 from conspectus.records.core import embeddings, reads
+from conspectus.records.core import unindexable as marks
 from conspectus.records.core.changes import SHARED, changes_since
 from conspectus.records.core.collections import state
 from conspectus.records.core.database import DatabaseAccess, bring_up_to_date, database_at, guarded
@@ -64,6 +65,7 @@ def counts(connection: Connection, collection: CollectionId) -> dict[str, int]:
         "vectors": 0,
         "pending": 0,
         "error": errors,
+        "unindexable": marks.count_unindexable(connection, collection),
     }
     if space is not None:
         joined = documents.join(chunks, chunks.c.document == documents.c.number)
@@ -247,6 +249,8 @@ class SqlRecords(SqlStore):
     has_failed = reading(embeddings.has_failed)
     retry_failed = writing(embeddings.retry_failed, locks=lambda collection, **_: {collection})
     pending_collections = reading(embeddings.pending_collections)
+    unindexable = reading(marks.unindexable)
+    mark_unindexable = writing(marks.mark_unindexable, locks=lambda collection, *_: {collection})
     put_vectors = writing(embeddings.put_vectors, locks=lambda collection, *_: {collection})
     switch_space = writing(embeddings.switch_space, locks=lambda collection, space: {collection}, long=True)
 

@@ -1,13 +1,14 @@
 """Whether the server lives, and whether it is ready to be asked."""
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Final, Literal
 
 from structlog.typing import FilteringBoundLogger
 
 from conspectus.engine import Engine
 from conspectus.errors import ConspectusError
+from conspectus.model.reports import CollectionStatus
 from conspectus.web.logs import fault_facts
 
 State = Literal["starting", "ready", "stopping"]
@@ -17,10 +18,15 @@ ANSWER_SECONDS: Final = 5.0
 
 
 class Readiness:
-    """Not ready until every index has followed the records, and no more once the server stops."""
+    """Ready once an index has followed the records, and no more once the server stops.
+
+    A collection whose index cannot be used leaves the others ready; it is tried again until it can.
+    """
 
     def __init__(self, engine: Engine, log: FilteringBoundLogger) -> None:
         self.state: State = "starting"
+        self.unavailable = 0
+        """Collections whose index cannot be used; the log names them."""
         self.covered = False
         """Others answer at this address, which is ready although this process is not yet, or no more."""
         self._engine = engine
@@ -35,17 +41,29 @@ class Readiness:
 
     async def replay(self) -> None:
         """Bring every index up to the records; try again where one cannot be opened yet."""
-        while self.state == "starting":
+        while self.state == "starting" or (self.unavailable and self.state == "ready"):
             try:
-                await self._engine.maintenance.status()
+                collections = (await self._engine.maintenance.status()).collections
             except (ConspectusError, OSError) as error:
                 self._log.error("readiness_failed", **fault_facts(error))
                 await asyncio.sleep(PAUSE)
             else:
-                if self.state == "starting":
-                    self.state = "ready"
-                    self._begun.set()
-                    self._log.info("ready")
+                self._note(collections)
+                if self.unavailable:
+                    await asyncio.sleep(PAUSE)
+
+    def _note(self, collections: Sequence[CollectionStatus]) -> None:
+        """Become ready unless there are collections and none of them has an index that can be used."""
+        faults = {collection.name: collection.fault for collection in collections if collection.fault}
+        self.unavailable = len(faults)
+        is_usable = not faults or len(faults) < len(collections)
+        event = "collection_unavailable" if is_usable else "readiness_failed"
+        for name, fault in faults.items():
+            self._log.error(event, collection=name, fault=fault)
+        if self.state == "starting" and is_usable:
+            self.state = "ready"
+            self._begun.set()
+            self._log.info("ready")
 
     async def begun(self) -> None:
         """Wait until the server is ready for the first time."""

@@ -7,7 +7,7 @@ export const only = (source: string) => (source === "" ? undefined : { field: "s
 export async function counting(
   collection: string,
   source: string,
-  { status, signal }: { status?: "error" | undefined; signal?: AbortSignal } = {},
+  { status, signal }: { status?: "error" | "unindexable" | undefined; signal?: AbortSignal } = {},
 ): Promise<number> {
   const found = await api.countDocuments({ collection, status, filter: only(source) ?? null }, { signal });
   return found.count;

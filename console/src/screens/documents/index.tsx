@@ -19,7 +19,9 @@ import "./documents.css";
 type Document = Schemas["Document"];
 type Source = Schemas["Source"];
 type Page = Schemas["Page"];
-type Status = "error" | undefined;
+type Status = "error" | "unindexable" | undefined;
+
+const statusOf = (text: string | null): Status => (text === "error" || text === "unindexable" ? text : undefined);
 
 const PAGE = 500;
 
@@ -53,7 +55,7 @@ function Overview() {
             name={collection}
             names={found.map((each) => each.name)}
             source={fields.get("source") ?? ""}
-            status={fields.get("status") === "error" ? "error" : undefined}
+            status={statusOf(fields.get("status"))}
             onStatus={(status) => setFields({ status })}
             onCollection={(name) => setFields({ collection: name, source: undefined, status: undefined })}
             onCollections={collections.reload}
@@ -316,7 +318,7 @@ function Rows({
               </span>
             </span>
             <span class="small dim">{each.kind}</span>
-            <span class={each.status === "error" ? "tag bad" : "small dim"}>
+            <span class={statusOf(each.status) === undefined ? "small dim" : "tag bad"}>
               {each.status === "error" ? "failed" : each.status}
             </span>
             <span class="small num">{counted(each.chunks, "passage")}</span>

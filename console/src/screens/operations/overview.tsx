@@ -96,11 +96,16 @@ function Needs({
     const review = `/operations?part=quarantine&collection=${encodeURIComponent(name)}`;
     needs.push([`quarantined texts of ${name} wait for your review`, review]);
   }
-  for (const { name, errors, lag, pending } of collections) {
+  for (const { name, errors, fault, lag, pending, unindexable } of collections) {
     const documents = `/documents?collection=${encodeURIComponent(name)}`;
     const stored = `#${rowId(name)}`;
     if (errors > 0) needs.push([`${counted(errors, "document")} of ${name} failed`, `${documents}&status=error`]);
-    if (lag > 0) needs.push([`the index of ${name} is ${counted(lag, "change")} behind`, stored]);
+    if (unindexable > 0) {
+      const what = `keywords do not find ${counted(unindexable, "passage")} of ${name}`;
+      needs.push([what, `${documents}&status=unindexable`]);
+    }
+    if (fault !== null) needs.push([`the index of ${name} cannot be used: ${fault}`, stored]);
+    else if (lag > 0) needs.push([`the index of ${name} is ${counted(lag, "change")} behind`, stored]);
     if (pending > 0) {
       needs.push([`${counted(pending, "passage")} of ${name} ${pending === 1 ? "waits" : "wait"} for vectors`, stored]);
     }
@@ -155,9 +160,13 @@ function Storage({ status }: { status: Schemas["Status"] }) {
             <span class="small num dim">{counted(each.documents, "document")}</span>
             <span class="small num dim">index {counted(each.index.bytes, "byte")}</span>
             <span class="small dim ellipsis">{each.space ?? "no vectors"}</span>
-            <span class={each.lag > 0 ? "tag" : "small dim"}>
-              {each.lag > 0 ? `${whole(each.lag)} behind` : "index up to date"}
-            </span>
+            {each.fault !== null ? (
+              <span class="tag bad">index cannot be used</span>
+            ) : (
+              <span class={each.lag > 0 ? "tag" : "small dim"}>
+                {each.lag > 0 ? `${whole(each.lag)} behind` : "index up to date"}
+              </span>
+            )}
           </li>
         ))}
       </ul>

@@ -205,7 +205,7 @@ class Preparing:
         row = chunk.row()
         if chunk.document is not self._document:
             self._document, self._facts = chunk.document, facts_of(row)
-        counts, length = occurrences(chunk.passage, self._analyse)
+        counts, length = occurrences(chunk.term_text, self._analyse)
         by_dimension: dict[int, int] = {}
         for term, count in counts.items():
             by_dimension[dimension(term)] = by_dimension.get(dimension(term), 0) + count

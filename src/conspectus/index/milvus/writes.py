@@ -461,6 +461,6 @@ async def forget(place: MilvusLocation) -> None:
 
 def _mean_length(chunks: Sequence[IndexedChunk], analyse: Analyse) -> float:
     """Return the mean length of the first chunks, completed with default lengths up to a minimum sample."""
-    lengths = [occurrences(chunk.passage, analyse)[1] for chunk in chunks]
+    lengths = [occurrences(chunk.term_text, analyse)[1] for chunk in chunks]
     missing = max(0, _ENOUGH - len(lengths)) / 10
     return max(1.0, (sum(lengths) + missing * _USUAL_LENGTH) / (len(lengths) + missing))

@@ -121,13 +121,13 @@ class Preparing:
         row = chunk.row()
         if chunk.document is not self._document:
             self._document, self._facts = chunk.document, facts_of(row)
-        counts, length = occurrences(chunk.passage, self._analyse)
+        counts, length = occurrences(chunk.term_text, self._analyse)
         known = {encoded(term): count for term, count in counts.items()}
         columns = {
             "chunk": chunk.chunk.id,
             "length": length,
             "checksum": signed_checksum(chunk),
-            "words": _number_of(encoded(chunk.passage)),
+            "words": _number_of(encoded(chunk.term_text)),
             "vector": None if chunk.vector is None else _number_of(chunk.vector),
             **_filtered(chunk, row, self._facts),
         }

@@ -15,7 +15,14 @@ from uuid import uuid4
 import numpy as np
 
 from conspectus.deferred import dataclass
-from conspectus.errors import IndexDamaged, IndexReplaced, InvalidInput, NotFound, StorageError
+from conspectus.errors import (
+    IndexDamaged,
+    IndexReplaced,
+    InvalidInput,
+    NotFound,
+    StorageError,
+    UnindexableText,
+)
 from conspectus.index.bm25 import Analyse, Bm25, identity_of
 from conspectus.index.changes import Range, merged, ranges_of, read
 from conspectus.index.segments.columns import Arrays
@@ -426,7 +433,10 @@ class Builder(Protocol):
     """Runs `build_segment`."""
 
     async def build(self, request: BuildRequest, progress: Progress | None = None) -> BuildResult:
-        """Build and replace the manifest. Raises StorageError, or IndexReplaced if the index is deleted."""
+        """Build and replace the manifest.
+
+        Raises StorageError, IndexReplaced if the index is deleted, or UnindexableText.
+        """
         ...
 
     def postings(self, texts: Sequence[str], bm25: Bm25) -> Arrays | None:
@@ -511,6 +521,8 @@ async def answer(reader: Reader, analyse: Analyse, request: str, *, write: Calla
         result = await build_segment(reader, parsed, analyse, progress=progress)
     except IndexReplaced as fault:
         write(json.dumps({"gone": str(fault)}) + "\n")
+    except UnindexableText as fault:
+        write(json.dumps({"unindexable": fault.fault}) + "\n")
     else:
         write(json.dumps(asdict(result)) + "\n")
 
@@ -529,6 +541,8 @@ async def _converse(child: Process, output: str, progress: Progress | None) -> B
                 result = BuildResult(**message)
             elif "gone" in message:
                 raise IndexReplaced(message["gone"])
+            elif "unindexable" in message:
+                raise UnindexableText(message["unindexable"])
             elif progress:
                 progress("index", message["done"], message["total"])
         code = await child.wait()

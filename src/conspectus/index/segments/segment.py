@@ -76,7 +76,7 @@ class SegmentWriter:
             self._checksums.append(content_checksum(each))
             self._columns.add(each)
             if analyse is not None:
-                self._postings.add(each.passage, analyse)
+                self._postings.add(each.term_text, analyse)
 
     def arrays(self, postings: Arrays | None = None) -> dict[str, NDArray[Any]]:
         """Return all arrays except the vectors, with these postings if they were made elsewhere.

@@ -372,7 +372,7 @@ class SegmentsIndex:
         shape, made = self._request.shape, []
         for first in range(0, len(chunks), MAX_ROWS):
             part = chunks[first : first + MAX_ROWS]
-            postings = self._builder.postings([each.passage for each in part], shape.bm25)
+            postings = self._builder.postings([each.term_text for each in part], shape.bm25)
             made.append(segment_in_memory(part, shape, self._analyse, postings))
         return made
 

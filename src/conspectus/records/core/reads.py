@@ -268,7 +268,9 @@ def scan(
 
 
 def _of_status(status: Status | None) -> ColumnElement[bool]:
-    return true() if status is None else documents.c.status == status
+    if status == "unindexable":
+        return documents.c.unindexable.is_not(None)
+    return true() if status is None else and_(documents.c.status == status, documents.c.unindexable.is_(None))
 
 
 def _matching(

@@ -9,7 +9,18 @@ from functools import cache, partial
 from types import UnionType
 from typing import Any, Final, TypeVar, Union, get_args, get_origin
 
-from sqlalchemy import BindParameter, Connection, Dialect, Executable, Select, Table, bindparam, tuple_
+from sqlalchemy import (
+    BindParameter,
+    Connection,
+    Dialect,
+    Executable,
+    Select,
+    Table,
+    bindparam,
+    case,
+    func,
+    tuple_,
+)
 
 from conspectus.errors import InvalidInput
 from conspectus.model.checks import hints
@@ -46,7 +57,14 @@ MIN_INT64 = -(2**63)
 
 COLLECTION_COLUMNS = tuple(collections.c)
 SOURCE_COLUMNS = tuple(sources.c[name] for name in ("id", "collection", "name", "metadata", "kind"))
-DOCUMENT_COLUMNS = (documents.c.number, *documents.c[*documents.c.keys()[1:26]])
+_STATUS = case((documents.c.unindexable.is_not(None), "unindexable"), else_=documents.c.status)
+_ERROR = func.coalesce(documents.c.unindexable, documents.c.error)
+_DERIVED = {"status": _STATUS.label("status"), "error": _ERROR.label("error")}
+DOCUMENT_COLUMNS = (
+    documents.c.number,
+    *(_DERIVED.get(name, documents.c[name]) for name in documents.c.keys()[1:26]),
+)
+"""Of a document with a text that cannot be analyzed, the status and the error say so."""
 CHUNK_COLUMNS = tuple(chunks.c)
 _TEXTS, _NUMBERS = {str, type(None)}, {int, type(None)}
 CHUNK_WIDTH = len(CHUNK_COLUMNS)
@@ -225,8 +243,8 @@ def mention_values(found: Mention, chunk: int, collection: str, source: str) -> 
 
 def to_chunk(row: Sequence[Any], document: DocumentId) -> Chunk:
     """Convert a row that begins with CHUNK_COLUMNS."""
-    number, _, position, start, end, tokens, content_hash, text, page, heading = row[:CHUNK_WIDTH]
-    return Chunk(number, document, position, text, start, end, tokens, content_hash, page, heading)
+    number, _, position, start, end, tokens, content_hash, text, *rest = row[:CHUNK_WIDTH]
+    return Chunk(number, document, position, text, start, end, tokens, content_hash, *rest)
 
 
 def to_indexed(rows: Sequence[Sequence[Any]], by_number: Mapping[int, Document]) -> list[IndexedChunk]:

@@ -224,6 +224,7 @@ class Placed:
             "chunks": chunks,
             "last_chunk": self.last if chunks else None,
             "embedded_in": space.name if space is not None and has_vectors else None,
+            "unindexable": None,
         }
 
     def vectors(self, space: EmbeddingSpace | None) -> Sequence[bytes]:

@@ -20,7 +20,7 @@ from sqlalchemy import (
     types,
 )
 
-VERSION = "0002"
+VERSION = "0003"
 """The newest migration. A higher stored version comes from a newer program."""
 
 Number = BigInteger().with_variant(Integer, "sqlite")
@@ -95,6 +95,7 @@ DATED = text("occurred_start IS NOT NULL AND chunks > 0")
 IS_CAPTION_OR_EVENT = text("kind IN ('caption', 'event')")
 CHILD = text("parent IS NOT NULL")
 PENDING = text("status = 'pending'")
+UNINDEXABLE = text("unindexable IS NOT NULL")
 REMEMBERED = text("kind = 'memory'")
 NOTES = text("kind = 'memory' AND thread IS NULL AND parent IS NULL")
 TURNS = text("kind = 'memory' AND thread IS NOT NULL")
@@ -134,6 +135,7 @@ documents = Table(
     Column("embedded_in", String),
     Column("order_sequence", Number, nullable=False),
     Column("order_start", Number, nullable=False),
+    Column("unindexable", String),
     UniqueConstraint("id"),
     UniqueConstraint("source", "key"),
     Index(None, "collection", "recorded", "id"),
@@ -151,6 +153,7 @@ for _name, _rows, _columns in (
     ("turns", TURNS, ("source", "number")),
     ("versions", VERSIONED, ("collection", "source")),
     ("quarantined", QUARANTINED, ("collection", "recorded", "id")),
+    ("unindexable", UNINDEXABLE, ("collection", "number")),
     ("parent", CHILD, ("parent", "collection", "recorded", "id")),
     (
         "timeline",
@@ -179,6 +182,7 @@ chunks = Table(
     Column("text", Text, nullable=False),
     Column("page", Number),
     Column("heading", Text),
+    Column("unindexable", String),
     UniqueConstraint("document", "position"),
 )
 

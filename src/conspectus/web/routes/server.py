@@ -21,6 +21,12 @@ class HealthAnswer(ResponseModel):
     status: Literal["alive", "ready"]
 
 
+class ReadyAnswer(HealthAnswer):
+    """How the server is, and how many collections have an index that cannot be used; its log names them."""
+
+    unavailable_collections: int
+
+
 @router.get("/healthz", name="live_probe", openapi_extra=OPEN)
 @router.get("/health/live", openapi_extra=OPEN)
 async def live() -> HealthAnswer:
@@ -30,12 +36,15 @@ async def live() -> HealthAnswer:
 
 @router.get("/readyz", name="ready_probe", openapi_extra=OPEN)
 @router.get("/health/ready", openapi_extra=OPEN)
-async def ready(readiness: Annotated[Readiness, of_app("readiness")]) -> HealthAnswer:
-    """Every index has followed the records, the database answers, and the server is not about to stop."""
+async def ready(readiness: Annotated[Readiness, of_app("readiness")]) -> ReadyAnswer:
+    """The indexes have followed the records, the database answers, and the server is not about to stop.
+
+    It is ready if the index of some collection can be used, or if there is no collection.
+    """
     obstacle = await readiness.obstacle()
     if obstacle is not None:
         refuse(503, obstacle, **{"Retry-After": "1"})
-    return HealthAnswer(status="ready")
+    return ReadyAnswer(status="ready", unavailable_collections=readiness.unavailable)
 
 
 @router.get("/metrics", response_class=Response, responses={200: {"content": {MEDIA_TYPE: {}}}})
