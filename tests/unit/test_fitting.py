@@ -1,6 +1,7 @@
 """Budgets that hold what a window leaves out: the search for them ends when its time is over."""
 
 import random
+from dataclasses import replace
 
 import pytest
 from tests.property.test_window_properties import Corpus, count
@@ -11,6 +12,7 @@ from conspectus.model.results import ContextWindow, Hit, Retrieval, TraceEntry
 from conspectus.window.build import WindowOptions, build_window
 from conspectus.window.checkpoints import proceed
 from conspectus.window.render import renderer_by_name
+from conspectus.window.stable import previous_of
 
 
 class Ended(InvalidInput):
@@ -82,3 +84,18 @@ def test_a_checkpoint_ends_a_window_wherever_it_is(hits, form):
         else:
             break
     assert calls > 4 * len(hits)
+
+
+def test_a_checkpoint_ends_a_window_that_begins_with_another_one(hits):
+    found, chosen = Retrieval("found", tuple(hits)), renderer_by_name("text")
+    first = build_window(found, Budget(2_000), chosen, count)
+    by_id = {hit.chunk.id: hit for hit in hits}
+    previous = replace(previous_of(first.state), hits=by_id)
+    options = WindowOptions(previous=previous)
+    calls = Countdown(10**9)
+    whole = build_window(found, Budget(2_000), chosen, count, options, calls)
+    assert whole.text.startswith(first.text[:100])
+    needed = 10**9 - calls.left
+    for number in range(0, needed, max(1, needed // 20)):
+        with pytest.raises(Ended):
+            build_window(found, Budget(2_000), chosen, count, options, Countdown(number))

@@ -68,7 +68,9 @@ class WindowMaker:
     ) -> ContextWindow:
         """Build a window from hits."""
         renderer, count = renderer_by_name(format), self._core.parts.counter(budget.tokenizer)
-        if not options.fits_from and packing_seconds(found.hits, budget) < LONG_SECONDS:
+        earlier = options.previous.hits.values() if options.previous else ()
+        is_short = packing_seconds([*found.hits, *earlier], budget) < LONG_SECONDS
+        if is_short and not options.fits_from:
             return build_window(found, budget, renderer, count, options)
 
         def built(work: Work) -> ContextWindow:

@@ -235,6 +235,7 @@ class _Session:
         layout: list[tuple[WindowPassage, ...]] = []
         number = 1
         for group in pieces:
+            self._packing.checkpoint()
             layout.append(joined(group, number, self._packing.threads))
             number += len(layout[-1])
         parts = tuple(
@@ -245,6 +246,7 @@ class _Session:
         return Beginning(pieces, tuple(layout), parts, self._packing.count.tokens(rendered, parts))
 
     def _cost(self, hit: Hit) -> int:
+        self._packing.checkpoint()
         estimator = self._estimator
         return 0 if estimator is None else estimator.head(hit, beside=True) + estimator.text(hit)
 
