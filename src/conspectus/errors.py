@@ -18,6 +18,7 @@ ConspectusError
 │   └── ForbiddenAddress    requests to the address are not allowed
 ├── Overloaded              too many requests, jobs or streams at once; try again later
 │   └── RateLimited         the key has reached its limit of requests per minute
+│       └── TooManyBodyBytes    the bodies of a user's requests are too large together
 ├── ServerUnavailable       a Conspectus server could not be reached, or its response is not valid
 ├── MissingExtra            an optional dependency is not installed
 ├── ProviderError           a model provider refused
@@ -269,6 +270,20 @@ class RateLimited(Overloaded):
     def __init__(self, limit: int, *, retry_after: float) -> None:
         super().__init__(
             f"the key has reached its limit of {limit} requests per minute", retry_after=retry_after
+        )
+        self.limit = limit
+
+
+class TooManyBodyBytes(RateLimited):
+    """The bodies of a user's requests that are being read have too many bytes together."""
+
+    code = "too_many_body_bytes"
+
+    def __init__(self, limit: int) -> None:
+        Overloaded.__init__(
+            self,
+            f"the bodies of your requests that are being read may have {limit} bytes together; send"
+            " large ones one after the other",
         )
         self.limit = limit
 

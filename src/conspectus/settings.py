@@ -242,9 +242,12 @@ class Settings:
     ] = ""
     max_request_bytes: Annotated[int, "maximum body of a request"] = 100_000_000
     max_question_bytes: Annotated[int, "maximum body of a request that only reads"] = 1_000_000
-    max_body_brackets: Annotated[
-        int, "maximum `{` and `[` in a JSON body over 64 kB, those in its texts included"
-    ] = 1_000_000
+    max_user_body_bytes: Annotated[
+        int, "maximum bytes of the JSON bodies of a user in the memory of a process; 0: no limit"
+    ] = 200_000_000
+    max_body_values: Annotated[
+        int, "maximum values of a JSON body over 64 kB: its commas, `{` and `[` outside of texts"
+    ] = 2_000_000
     max_upload_files: Annotated[int, "maximum files of an upload"] = 100
     request_timeout_seconds: Annotated[
         int, "timeout for receiving a request, and for answering it; 0: no limit"

@@ -24,6 +24,7 @@ ERRORS = [
     errors.ForbiddenAddress("http://10.0.0.1/"),
     errors.Overloaded("all places are taken", retry_after=2.5),
     errors.RateLimited(60, retry_after=7.5),
+    errors.TooManyBodyBytes(200_000_000),
     errors.ServerUnavailable("http://host", "is away"),
     errors.MissingExtra("openai", "the library openai"),
     errors.ProviderError("openai", "refused", status=400),

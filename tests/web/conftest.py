@@ -153,7 +153,12 @@ class Live:
         self._server.should_exit = True
         self._thread.join()
 
+    def stop(self) -> None:
+        """Ask it to stop, as SIGTERM does."""
+        self._loop.call_soon_threadsafe(self._server.stop)
+
     async def _serve(self) -> None:
+        self._loop = asyncio.get_running_loop()
         try:
             opened = bootstrap.open(
                 self.folder,

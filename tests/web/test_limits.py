@@ -4,9 +4,10 @@ import asyncio
 import json
 import socket
 import threading
-from collections.abc import Iterator
+import time
+from collections.abc import AsyncIterator, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -14,9 +15,13 @@ from typing import Any
 import httpx
 import pytest
 from fastapi import FastAPI, Request
+from hypothesis import given
+from hypothesis import strategies as st
 
+from conspectus.errors import TooLarge
 from conspectus.model.access import SCOPES
 from conspectus.web.bodies import parsed
+from conspectus.web.body_limits import ValueCounter
 from conspectus.web.connections import HEAD_BYTES
 from tests.waiting import blocking_until
 from tests.web.conftest import SETTINGS, Live, OpenSite, Site
@@ -198,7 +203,7 @@ async def test_a_question_has_a_limit_of_its_own(open_site: OpenSite, path: str)
 
 
 async def test_a_large_body_is_read_as_a_small_one(open_site: OpenSite) -> None:
-    async with open_site(max_body_brackets=30_000) as site, site.client() as client:
+    async with open_site(max_body_values=30_000) as site, site.client() as client:
         await client.post("/collections", json={"name": "wiki"})
         texts = ["long " * 30_000, *('café \u2028 "[{]}\\' for _ in range(900))]
         documents = [{"text": each, "metadata": {"a": [1, 2.5, None, {"b": True}]}} for each in texts]
@@ -260,3 +265,102 @@ async def test_waiting_for_a_place_counts(open_site: OpenSite) -> None:
         leave.set()
         assert (await holding).status_code == 200
         assert (await client.get("/me")).status_code == 200
+
+
+def values_in(text: str) -> int:
+    """The commas and opening brackets outside of texts, one character after the other."""
+    count, is_inside, is_escaped = 0, False, False
+    for character in text:
+        if is_inside:
+            is_inside = is_escaped or character != '"'
+            is_escaped = character == "\\" and not is_escaped
+        else:
+            is_inside = character == '"'
+            count += character in ",[{"
+    return count
+
+
+@given(
+    document=st.recursive(
+        st.one_of(st.none(), st.integers(), st.text('a",[]{}\\é\u2028', max_size=8)),
+        lambda inner: st.lists(inner) | st.dictionaries(st.text('a,"\\[', max_size=4), inner),
+    ),
+    ascii_only=st.booleans(),
+    size=st.integers(1, 9),
+)
+def test_values_are_counted_outside_of_texts_however_the_body_is_cut(
+    document: Any, ascii_only: bool, size: int
+) -> None:
+    text = json.dumps(document, ensure_ascii=ascii_only)
+    body, count = text.encode(), values_in(text)
+    pieces = [body[start : start + size] for start in range(0, len(body), size)]
+    counter = ValueCounter(count)
+    for piece in pieces:
+        counter.add(piece)
+    with pytest.raises(TooLarge):
+        counter.add(b",")
+
+
+async def test_a_body_of_too_many_values_is_refused_while_it_arrives(open_site: OpenSite) -> None:
+    """Commas cost as much as brackets; those in texts do not count, and no more is read than was needed."""
+    async with open_site() as site, site.client() as client:
+        await client.post("/collections", json={"name": "wiki"})
+        head = b'{"documents":[{"text":"a","metadata":{"a":[""'
+        dense = await client.post("/collections/wiki/documents", content=many_values(head), headers=JSON)
+        assert (dense.status_code, dense.json()["code"]) == (413, "too_large")
+        assert "the limit is 2000000" in dense.json()["detail"]
+        assert site.requests[-1]["received"] < 10_000_000
+        text = json.dumps({"documents": [{"text": "a, " * 1_000_000}]}).encode()
+        assert (await client.post("/collections/wiki/documents", content=text, headers=JSON)).is_success
+        body = json.dumps({"documents": [{"text": "x" * 70_000}]}).encode("utf-16")
+        other = await client.post("/collections/wiki/documents", content=body, headers=JSON)
+        assert (other.status_code, other.json()["field"]) == (422, "body")
+
+
+async def many_values(head: bytes) -> AsyncIterator[bytes]:
+    """Empty texts for 60 MB."""
+    yield head
+    for _ in range(1_000):
+        yield b',""' * 20_000
+
+
+async def test_the_bodies_of_a_user_that_are_read_have_a_limit_together(open_site: OpenSite) -> None:
+    released = asyncio.Event()
+
+    async def slow() -> AsyncIterator[bytes]:
+        yield b'{"name": "' + b"x" * 60_000
+        await released.wait()
+        yield b'"}'
+
+    async with open_site(max_user_body_bytes=100_000) as site, site.client() as client:
+        first = asyncio.create_task(client.post("/collections", content=slow(), headers=JSON))
+        statuses = []
+        for _ in range(100):
+            answer = await client.post("/collections", json={"name": "x", "description": "y" * 60_000})
+            statuses.append(answer.status_code)
+            if answer.status_code == 429:
+                break
+        assert answer.json()["code"] == "too_many_body_bytes" and answer.headers["retry-after"] == "1"
+        assert (await client.get("/me")).status_code == 200
+        released.set()
+        await first
+        again = await client.post("/collections", json={"name": "z", "description": "y" * 60_000})
+        assert again.json()["code"] != "too_many_body_bytes"
+
+
+def test_a_server_stops_though_bodies_have_not_arrived(tmp_path: Path) -> None:
+    """A body that trickles, and one that is parsed, hold nothing up."""
+    head = b"POST /api/v1/collections HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
+    dense = b'{"name":"x","description":[' + b"[]," * 600_000 + b"[]]}"
+    with Live(tmp_path, SETTINGS) as live:
+        host, _, port = live.address.removeprefix("http://").partition(":")
+        trickling = socket.create_connection((host, int(port)), timeout=30)
+        trickling.sendall(head + b"Content-Length: 100000\r\n\r\n{")
+        parsing = socket.create_connection((host, int(port)), timeout=30)
+        parsing.sendall(head + f"Content-Length: {len(dense)}\r\n\r\n".encode() + dense)
+        blocking_until(lambda: metric(live, "conspectus_requests_in_flight") >= 2)
+        start = time.monotonic()
+        live.stop()
+    assert time.monotonic() - start < 9
+    with closing(trickling), closing(parsing):
+        assert trickling.recv(100).startswith(b"HTTP/1.1 503 ")

@@ -361,11 +361,27 @@ def storable(metadata: Mapping[str, object], settings: Settings) -> Metadata:
     """Metadata as plain JSON with instants as canonical strings. Raises InvalidInput or TooLarge."""
     if not metadata:
         return {}
+    _require_few_values(metadata, settings.max_metadata_bytes)
     result = {_name(key): _json(value, settings.max_metadata_depth) for key, value in metadata.items()}
     size = len(json.dumps(result, ensure_ascii=False).encode())
     if size > settings.max_metadata_bytes:
         raise TooLarge("metadata", size=size, limit=settings.max_metadata_bytes)
     return result
+
+
+def _require_few_values(metadata: Mapping[str, object], limit: int) -> None:
+    """Raise TooLarge, before anything is converted, for more values than so many bytes of JSON can hold."""
+    containers: list[object] = [metadata]
+    count = 0
+    while containers:
+        container = containers.pop()
+        inner = list(container.values()) if isinstance(container, Mapping) else container
+        if not isinstance(inner, list | tuple):
+            continue
+        count += len(inner)
+        if count > limit:
+            raise TooLarge("metadata", size=count, limit=limit)
+        containers += [value for value in inner if isinstance(value, Mapping | list | tuple)]
 
 
 def _json(value: object, depth: int) -> Json:

@@ -25,10 +25,11 @@ from conspectus.mcp.tool import PATH as MODELS
 from conspectus.mcp.tool import ToolOptions, listed_names
 from conspectus.settings import Settings
 from conspectus.web.auth import Authentication, origins
+from conspectus.web.body_limits import BodyLimits
 from conspectus.web.chat_handover import ChatHandover, ChatStreams
 from conspectus.web.health import Readiness
 from conspectus.web.idempotency import HEADER, Idempotency, IdempotencyOutbox
-from conspectus.web.limits import ConcurrencyLimits, Rates, Shares
+from conspectus.web.limits import AnonymousTurns, ConcurrencyLimits, Rates, Shares
 from conspectus.web.logs import REQUEST_ID, RequestLog, fault_facts, logger
 from conspectus.web.metrics import Metrics
 from conspectus.web.openapi import Application, operation
@@ -112,7 +113,7 @@ def application(
         lifespan=partial(_lifespan, Running(engine, readiness, chats, settings, models, endings)),
     )
     app.state.readiness = readiness
-    app.state.max_body_brackets = settings.max_body_brackets
+    app.state.body_limits = BodyLimits(settings.max_body_values)
     app.state.metrics = metrics
     app.state.streams = chats
     app.state.listeners = listeners
@@ -139,9 +140,10 @@ def _surround(app: Application, engine: Engine, settings: Settings, log: Filteri
     app.add_middleware(Rates, rate_counters=engine.rate_counters, maximum=settings.key_requests_per_minute)
     app.add_middleware(Shares, settings=settings, metrics=metrics)
     app.add_middleware(Authentication, engine=engine, settings=settings)
-    app.add_middleware(ConcurrencyLimits, settings=settings, table=table)
+    app.add_middleware(ConcurrencyLimits, settings=settings, table=table, readiness=app.state.readiness)
     app.add_middleware(ErrorMiddleware, log=log)
     _allow_origins(app, settings)
+    app.add_middleware(AnonymousTurns)
     app.add_middleware(RequestLog, log=log, metrics=metrics)
 
 

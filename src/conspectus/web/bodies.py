@@ -3,6 +3,7 @@
 import asyncio
 import json
 import shutil
+import threading
 from collections.abc import Callable, Coroutine, Sequence
 from pathlib import Path
 from typing import Any, BinaryIO, Final, TypeAlias
@@ -10,11 +11,10 @@ from typing import Any, BinaryIO, Final, TypeAlias
 from fastapi import Request, Response, UploadFile
 from fastapi.routing import APIRoute
 
-from conspectus.errors import TooLarge
+from conspectus.errors import InvalidInput
 from conspectus.model.jobs import Upload
+from conspectus.web.body_limits import ACCOUNT, SMALL, BodyAccount, BodyLimits, ValueCounter
 
-SMALL: Final = 65_536
-"""A body up to this size takes a few milliseconds at most, and is parsed at once."""
 WIDTHS: Final = (1_024, 8_192, SMALL)
 Scan: TypeAlias = Callable[..., tuple[Any, int]]
 
@@ -30,12 +30,15 @@ class Pieces(json.JSONDecoder):
     parse_object: Scan
     scan_once: Scan
 
-    def __init__(self) -> None:
+    def __init__(self, ended: threading.Event | None = None) -> None:
         super().__init__()
         self._at_once = self.scan_once
+        self._ended = ended
         self.scan_once = self._value
 
     def _value(self, text: str, at: int) -> tuple[Any, int]:
+        if self._ended is not None and self._ended.is_set():
+            raise ValueError("the request has ended")
         opening = text[at : at + 1]
         if opening not in {"{", "["}:
             return self._at_once(text, at)
@@ -53,16 +56,53 @@ class Pieces(json.JSONDecoder):
 class BodyRequest(Request):
     """A request whose body may be a large JSON document."""
 
+    async def body(self) -> bytes:
+        """The bytes of the body. Raises TooLarge or TooManyBodyBytes while they arrive."""
+        if not hasattr(self, "_body"):
+            limits: BodyLimits = self.app.state.body_limits
+            account = self.scope["state"].get(ACCOUNT)
+            self._body = await _received(self, ValueCounter(limits.max_values), limits.counting, account)
+        return self._body
+
     async def json(self) -> Any:
-        """The parsed body. Raises TooLarge for one that would take far more memory than its size."""
+        """The parsed body. Raises TooLarge, or InvalidInput for a large one that is not UTF-8."""
         body = await self.body()
         if len(body) <= SMALL:
             return json.loads(body)
-        limit: int = self.app.state.max_body_brackets
-        brackets = body.count(b"{") + body.count(b"[")
-        if brackets > limit:
-            raise TooLarge("opening brackets of the body", size=brackets, limit=limit)
-        return await asyncio.to_thread(parsed, body)
+        if not json.detect_encoding(body).startswith("utf-8"):
+            raise InvalidInput("body", f"must be UTF-8 where it is longer than {SMALL} bytes")
+        limits: BodyLimits = self.app.state.body_limits
+        ended = threading.Event()
+        async with limits.parsing:
+            try:
+                return await asyncio.to_thread(parsed, body, ended)
+            finally:
+                ended.set()
+
+
+async def _received(
+    request: Request, counter: ValueCounter, counting: asyncio.Lock, account: BodyAccount | None
+) -> bytes:
+    """Read a body in pieces, each of which is counted before the next one is read."""
+    pieces: list[bytes] = []
+    size = 0
+    async for piece in request.stream():
+        size += len(piece)
+        if account is not None:
+            account.take(size)
+        pieces.append(piece)
+        if size > SMALL:
+            await _counted(counter, pieces if size - len(piece) <= SMALL else [piece], counting)
+    return b"".join(pieces)
+
+
+async def _counted(counter: ValueCounter, pieces: Sequence[bytes], counting: asyncio.Lock) -> None:
+    """Count the values of pieces in steps, of which one of all bodies is taken in a turn of the loop."""
+    for piece in pieces:
+        for start in range(0, len(piece), SMALL):
+            async with counting:
+                counter.add(piece[start : start + SMALL])
+                await asyncio.sleep(0)
 
 
 class BodyRoute(APIRoute):
@@ -78,9 +118,9 @@ class BodyRoute(APIRoute):
         return answering
 
 
-def parsed(body: bytes) -> Any:
-    """The value of a JSON document. Raises ValueError."""
-    return Pieces().decode(body.decode(json.detect_encoding(body), "surrogatepass"))
+def parsed(body: bytes, ended: threading.Event | None = None) -> Any:
+    """The value of a JSON document. Raises ValueError, and soon after `ended` is set as well."""
+    return Pieces(ended).decode(body.decode(json.detect_encoding(body), "surrogatepass"))
 
 
 async def handed_in(files: Sequence[UploadFile], folder: str) -> list[Upload]:

@@ -5,7 +5,7 @@ import time
 from collections import Counter, OrderedDict
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
-from typing import Final
+from typing import Final, NoReturn
 
 from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -16,13 +16,18 @@ from conspectus.mcp.tool import PATH as MODELS
 from conspectus.model.access import Person
 from conspectus.ports.jobs import RateCounters
 from conspectus.settings import Settings
+from conspectus.web.body_limits import ACCOUNT, BodyAccount, UserBodyBytes
 from conspectus.web.connections import CONNECTION, Connection
+from conspectus.web.health import Readiness
 from conspectus.web.metrics import Metrics
 from conspectus.web.problem_details import may_be_done, refuse
 from conspectus.web.route_table import RouteTable
 
 LIMITED = "/api/"
 EVENTS: Final = "text/event-stream"
+PROBES: Final = frozenset({"/healthz", "/health/live", "/readyz", "/health/ready", "/metrics"})
+STOPPING_BODY_SECONDS: Final = 3.0
+"""How long a server that stops waits for bodies that have not arrived."""
 
 
 def is_limited(scope: Scope) -> bool:
@@ -34,10 +39,20 @@ def is_limited(scope: Scope) -> bool:
 class ConcurrencyLimits:
     """Turns away what is too large, and ends what takes too long."""
 
-    def __init__(self, app: ASGIApp, settings: Settings, table: RouteTable) -> None:
+    def __init__(self, app: ASGIApp, settings: Settings, table: RouteTable, readiness: Readiness) -> None:
         self._app = app
         self._settings = settings
         self._table = table
+        self._bodies: dict[LimitedBody, asyncio.Timeout] = {}
+        readiness.when_stopping(self._end_bodies)
+
+    def _end_bodies(self) -> None:
+        """End requests soon whose body has not arrived when the server begins to stop."""
+        end = asyncio.get_running_loop().time() + STOPPING_BODY_SECONDS
+        for body, deadline in self._bodies.items():
+            if not body.is_complete and not deadline.expired():
+                body.is_stopped = True
+                deadline.reschedule(min(end, deadline.when() or end))
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Pass the request on within its limits. Raises TooLarge or Refused."""
@@ -53,7 +68,7 @@ class ConcurrencyLimits:
         departure = Departure(answer, scope["state"].get(CONNECTION) if reads else None)
         try:
             async with asyncio.timeout(self._settings.request_timeout_seconds or None) as deadline:
-                scope["state"]["deadline"] = deadline
+                scope["state"]["deadline"] = self._bodies[body] = deadline
                 with departure.ending(deadline):
                     await self._app(scope, body.receive, answer.send)
         except TimeoutError:
@@ -61,31 +76,68 @@ class ConcurrencyLimits:
                 return
             if not deadline.expired() or answer.begun:
                 raise
-            if body.awaited:
-                refuse(
-                    408,
-                    f"the request did not arrive within {self._settings.request_timeout_seconds} s",
-                    Connection="close",
-                )
-            if may_be_done(scope):
-                raise WriteOutcomeUnknown(
-                    f"not finished within {self._settings.request_timeout_seconds} s"
-                ) from None
-            refuse(504, f"not finished within {self._settings.request_timeout_seconds} s")
+            self._refuse_late(scope, body)
+        finally:
+            self._bodies.pop(body, None)
+
+    def _refuse_late(self, scope: Scope, body: "LimitedBody") -> NoReturn:
+        """End a request that has used up its time. Raises Refused or WriteOutcomeUnknown."""
+        seconds = self._settings.request_timeout_seconds
+        if may_be_done(scope):
+            raise WriteOutcomeUnknown(f"not finished within {seconds} s") from None
+        if body.is_stopped:
+            refuse(503, "the server is stopping; send the request again", Connection="close")
+        if body.awaited:
+            refuse(408, f"the request did not arrive within {seconds} s", Connection="close")
+        refuse(504, f"not finished within {seconds} s")
+
+
+class AnonymousTurns:
+    """Answers requests that need no key one after the other, however many clients send them at once.
+
+    Each costs little, but many in one turn of the event loop would hold up every step of all other requests.
+    Probes have turns of their own. A turn ends when the response begins, so nobody waits for a slow client.
+    """
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+        self._pages, self._probes = asyncio.Lock(), asyncio.Lock()
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Pass the request on in its turn."""
+        if scope["type"] != "http" or is_limited(scope):
+            await self._app(scope, receive, send)
+            return
+        turn = self._probes if scope["path"] in PROBES else self._pages
+        await turn.acquire()
+        turns = [turn]
+
+        async def send_after_turn(message: Message) -> None:
+            if turns:
+                turns.pop().release()
+            await send(message)
+
+        try:
+            await self._app(scope, receive, send_after_turn)
+        finally:
+            if turns:
+                turns.pop().release()
 
 
 class LimitedBody:
     """A request's body, refused as soon as it is known to be over the limit.
 
-    `awaited` says that the next part of it is being waited for.
+    `awaited` says that the next part of it is being waited for, `is_complete` that all of it has arrived, and
+    `is_stopped` that the server waits no longer, as it is about to stop.
     """
 
     def __init__(self, receive: Receive, headers: Headers, limit: int) -> None:
         self._receive = receive
         self._limit = limit
         self._size = 0
-        self.awaited = False
+        self.awaited = self.is_stopped = False
         length = headers.get("content-length", "")
+        self.is_complete = length in {"", "0"} and "transfer-encoding" not in headers
         if length.isdecimal():
             self._check(int(length))
 
@@ -97,6 +149,7 @@ class LimitedBody:
         if message["type"] == "http.request":
             self._size += len(message.get("body", b""))
             self._check(self._size)
+            self.is_complete = not message.get("more_body", False)
         return message
 
     def _check(self, size: int) -> None:
@@ -168,6 +221,7 @@ class Shares:
         self._app = app
         self._settings = settings
         self._places = asyncio.Semaphore(settings.max_concurrent_requests)
+        self._body_bytes = UserBodyBytes(settings.max_user_body_bytes)
         self._places_of: dict[str, asyncio.Semaphore] = {}
         self._waiting: Counter[str] = Counter()
         self._present: Counter[str] = Counter()
@@ -178,9 +232,14 @@ class Shares:
         if not is_limited(scope) or "person" not in scope["state"]:
             await self._app(scope, receive, send)
             return
-        async with self._place(scope["state"]["person"]) as place:
-            scope["state"]["place"] = place
-            await self._app(scope, receive, send)
+        person: Person = scope["state"]["person"]
+        async with self._place(person) as place:
+            account = BodyAccount(self._body_bytes, person.id)
+            scope["state"].update({"place": place, ACCOUNT: account})
+            try:
+                await self._app(scope, receive, send)
+            finally:
+                account.give_back()
 
     @asynccontextmanager
     async def _place(self, person: Person) -> AsyncIterator[RequestSlot]:

@@ -9,11 +9,16 @@ from pathlib import Path
 from typing import Final, TypeAlias
 
 from fastapi import Request, Response
+from starlette.types import Receive, Scope, Send
 
 from conspectus.web.etags import is_not_modified, quoted
 
 PACKED: Final = ".gz"
 """The suffix of a file that is the compressed form of another one, or stands for it."""
+
+
+PIECE: Final = 65_536
+"""Bytes of a document that are written at once."""
 
 
 class StaticDocument:
@@ -38,24 +43,48 @@ class StaticDocument:
         return gzip.decompress(self.packed or b"") if self._plain is None else self._plain
 
     @cached_property
-    def _plain_tag(self) -> str:
-        return _tag_of(self.plain)
+    def _plain_form(self) -> "Form":
+        return Form(self.plain)
 
     @cached_property
-    def _packed_tag(self) -> str:
-        return _tag_of(self.packed or b"")
+    def _packed_form(self) -> "Form":
+        return Form(self.packed or b"")
 
     def response(self, request: Request) -> Response:
         """The document in the form that a client takes, or that the client has it already."""
         is_packed = self.packed is not None and accepts(request.headers.get("accept-encoding", ""), "gzip")
-        tag = self._packed_tag if is_packed else self._plain_tag
-        headers = {**self._headers, "ETag": tag}
-        if is_not_modified(tag, request.headers.get("if-none-match")):
+        form = self._packed_form if is_packed else self._plain_form
+        headers = {**self._headers, "ETag": form.tag}
+        if is_not_modified(form.tag, request.headers.get("if-none-match")):
             return Response(status_code=304, headers=headers)
-        if not is_packed:
-            return Response(self.plain, headers=headers, media_type=self._media_type)
-        headers["Content-Encoding"] = "gzip"
-        return Response(self.packed, headers=headers, media_type=self._media_type)
+        if is_packed:
+            headers["Content-Encoding"] = "gzip"
+        return PiecewiseResponse(form, headers, self._media_type)
+
+
+class Form:
+    """A document in one encoding: its bytes in pieces, and its tag."""
+
+    def __init__(self, body: bytes) -> None:
+        self.size = len(body)
+        self.pieces = [body[start : start + PIECE] for start in range(0, len(body), PIECE)] or [b""]
+        self.tag = quoted(hashlib.sha256(body).hexdigest()[:32])
+
+
+class PiecewiseResponse(Response):
+    """Sends a document in pieces, so that no connection buffers more than one, or is written at length."""
+
+    def __init__(self, form: Form, headers: Mapping[str, str], media_type: str) -> None:
+        super().__init__(headers={**headers, "Content-Length": str(form.size)}, media_type=media_type)
+        self._pieces = form.pieces
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Send the head and all pieces."""
+        head = {"type": "http.response.start", "status": self.status_code, "headers": self.raw_headers}
+        await send(head)
+        last = len(self._pieces) - 1
+        for number, piece in enumerate(self._pieces):
+            await send({"type": "http.response.body", "body": piece, "more_body": number < last})
 
 
 Conversion: TypeAlias = Callable[[str, bytes | None, bytes | None], StaticDocument]
@@ -114,7 +143,3 @@ def weight_of(header: str, name: str) -> float:
             except ValueError:
                 return 0.0
     return 0.0
-
-
-def _tag_of(body: bytes) -> str:
-    return quoted(hashlib.sha256(body).hexdigest()[:32])
