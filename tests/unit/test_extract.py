@@ -1,8 +1,10 @@
 """A summary without a model: what most is about, from every part, nothing twice."""
 
 import numpy as np
+import pytest
 from tests.support.caption_samples import caption
 
+from conspectus.errors import InvalidInput
 from conspectus.model.streams import Caption
 from conspectus.streams.summarizer import MAX_LENGTH, extracted
 from conspectus.text.analyzer import Analyzer
@@ -76,3 +78,18 @@ def test_the_order_given_is_kept() -> None:
     found = [each for each, _ in extracted(captions, 7, terms=TERMS)]
     assert found == sorted(found, key=captions.index)
     assert len({each.document.id for each in found}) == len(found)
+
+
+def test_a_checkpoint_ends_the_selection() -> None:
+    captions = [caption(f"The goal number {number} is scored.", number) for number in range(90)]
+    calls = 0
+
+    def end_after_five() -> None:
+        nonlocal calls
+        calls += 1
+        if calls > 5:
+            raise InvalidInput("time", "is over")
+
+    with pytest.raises(InvalidInput):
+        extracted(captions, 3, terms=TERMS, checkpoint=end_after_five)
+    assert calls == 6

@@ -9,6 +9,7 @@ from tests.waiting import until
 from conspectus.engine.long_work import LongWork, Work
 from conspectus.errors import InvalidInput, Overloaded
 from conspectus.model.ids import UserId
+from conspectus.providers.tokenizers import counter
 
 ANN, BEN = UserId("ann"), UserId("ben")
 
@@ -103,4 +104,47 @@ async def test_errors_of_the_function_are_raised():
     with pytest.raises(InvalidInput):
         await long_work.run(failing, user=ANN)
     assert long_work.running == 0
+    await long_work.close()
+
+
+TEXT = "Words of a text, and\nlines of it: x = f(1) ... "
+
+
+@pytest.mark.parametrize("tokenizer", ["o200k_base", "cl100k_base", "chars4_ceil"])
+async def test_a_long_text_is_counted_in_parts_to_the_same_number(tokenizer):
+    long_work, count, text = LongWork(), counter(tokenizer), TEXT * 2_000
+    parts: list[int] = []
+
+    def counted(part: str) -> int:
+        parts.append(len(part))
+        return count(part)
+
+    tokens = await long_work.run_counting(
+        lambda counting: counting(text), counted, characters=len(text), user=ANN, tokenizer=tokenizer
+    )
+    assert tokens == count(text)
+    assert max(parts) < 30_000 or tokenizer == "chars4_ceil"
+    await long_work.close()
+
+
+async def test_counting_ends_with_its_caller():
+    long_work, count, text = LongWork(), counter("o200k_base"), TEXT * 2_000
+    begun = threading.Event()
+    calls = 0
+
+    def counted(counting) -> None:
+        nonlocal calls
+        while True:
+            begun.set()
+            counting(text)
+            calls += 1
+
+    counting = asyncio.create_task(long_work.run_counting(counted, count, characters=len(text), user=ANN))
+    await asyncio.to_thread(begun.wait)
+    counting.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await counting
+    ended = calls
+    await asyncio.sleep(0.1)
+    assert calls == ended
     await long_work.close()
