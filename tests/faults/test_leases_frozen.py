@@ -15,7 +15,7 @@ import conspectus
 from conspectus import Engine
 from conspectus.errors import LockLost, StorageBusy
 from conspectus.model.streams import AlertEvent, NewAlert
-from conspectus.records.jobs.locks import Leases
+from conspectus.records.jobs.locks import GONE_SECONDS, Leases
 from conspectus.records.store import open_records
 from conspectus.testing.embedders import HashedEmbedder
 from tests.faults.alert_keeper import SETTINGS, STREAM, caption, keeper, stored_by
@@ -189,3 +189,37 @@ async def test_a_database_that_is_away_has_no_turn_and_comes_back_by_itself(
     async with turns.turn("jobs") as mine:
         assert mine
     await store.close()
+
+
+HOLDER = """
+import asyncio, sys
+from conspectus.records.jobs.locks import Leases
+from conspectus.records.store import open_records
+
+async def main():
+    records = await open_records(sys.argv[1], connections=3)
+    async with Leases(records.transactions, seconds=60.0).turn("write") as lock:
+        print("ready" if lock else "held", flush=True)
+        await asyncio.to_thread(sys.stdin.read)
+
+asyncio.run(main())
+"""
+
+
+async def test_a_killed_process_loses_its_lease_at_once_and_a_frozen_one_keeps_it(postgres_url: str) -> None:
+    records = await open_records(postgres_url, connections=3)
+    turns = Leases(records.transactions, seconds=60.0)
+
+    async def is_free() -> bool:
+        async with turns.turn("write") as lock:
+            return bool(lock)
+
+    async with program("-c", HOLDER, postgres_url) as holder:
+        holder.send_signal(signal.SIGSTOP)
+        for _ in range(8):
+            assert not await is_free()
+            await asyncio.sleep(GONE_SECONDS / 4)
+        holder.send_signal(signal.SIGCONT)
+        holder.kill()
+        await until(is_free, seconds=3 * GONE_SECONDS)
+    await records.close()

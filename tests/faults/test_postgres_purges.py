@@ -3,7 +3,7 @@
 import asyncio
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AsyncExitStack, contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -13,6 +13,8 @@ import pytest
 from sqlalchemy import Connection, create_engine, event
 
 import conspectus
+from conspectus import Engine, NewDocument
+from conspectus.errors import StorageBusy
 from conspectus.model.ids import DocumentId
 from conspectus.records.core.postgres import erase
 from conspectus.records.store import open_records
@@ -21,8 +23,10 @@ from tests.files import holding
 from tests.stores import SETTINGS
 from tests.support.postgres_server import PostgresProcess, postgres_server
 from tests.support.samples import SHELF, SPACE, notes, prepared, shelf, vector
+from tests.waiting import until
 
 MARKER = "ZANZIBARQUAGGA"
+LINK = "conspectus link"
 FILES = "SELECT relname, pg_relation_filenode(oid) FROM pg_class WHERE relname LIKE 'index#_%' ESCAPE '#'"
 
 
@@ -30,6 +34,9 @@ FILES = "SELECT relname, pg_relation_filenode(oid) FROM pg_class WHERE relname L
 def server() -> Iterator[PostgresProcess]:
     """A server whose files are looked into."""
     with postgres_server() as running:
+        running.run("ALTER SYSTEM SET max_prepared_transactions = 2")
+        running.kill()
+        running.start()
         yield running
 
 
@@ -128,3 +135,113 @@ def test_a_table_is_waited_for_however_long_others_took(postgres_url: str) -> No
         erase(connection, busy_seconds=1)
     assert not attempts[0].endswith(".documents")
     assert sum(each.endswith(".documents") for each in attempts) == 2
+
+
+HOLDERS = {
+    "a transaction of another database": "SELECT pg_current_xact_id()",
+    "a snapshot of this database": "SELECT 1",
+    "a prepared transaction of another database": "PREPARE TRANSACTION 'held'",
+}
+
+
+@contextmanager
+def held_back(server: PostgresProcess, url: str, how: str) -> Iterator[None]:
+    """Something because of which the server keeps rows that are deleted in the database of the URL."""
+    with server.fresh() as elsewhere, psycopg.connect(url if "this" in how else elsewhere) as holder:
+        holder.isolation_level = psycopg.IsolationLevel.REPEATABLE_READ
+        holder.execute("SELECT pg_current_xact_id()" if "prepared" in how else "SELECT 1")
+        holder.execute(HOLDERS[how].encode())
+        yield
+        if "prepared" in how:
+            with psycopg.connect(elsewhere, autocommit=True) as other:
+                other.execute("ROLLBACK PREPARED 'held'")
+        holder.rollback()
+
+
+@pytest.mark.parametrize("how", HOLDERS)
+async def test_an_erasure_that_is_held_back_is_pending_and_ends_by_itself(
+    server: PostgresProcess, tmp_path: Path, how: str
+) -> None:
+    settings = replace(SETTINGS, index="pgvector", cache=str(tmp_path), lock_timeout_seconds=1)
+    async with AsyncExitStack() as opened:
+        url = opened.enter_context(server.fresh())
+        opening = conspectus.open(url, settings=settings, embedder=HashedEmbedder())
+        engine = await opened.enter_async_context(opening)
+
+        async def erasures() -> int:
+            (status,) = (await engine.maintenance.status()).collections
+            return status.erasures
+
+        async def is_erased() -> bool:
+            return await erasures() == 0
+
+        (written,) = await engine.add(f"{MARKER} fox", wait=True)
+        with held_back(server, url, how):
+            receipt = await engine.documents.delete(written.id, purge=True)
+            assert (receipt.documents, receipt.purged, receipt.erasure_pending) == (1, False, True)
+            assert await erasures() == 1
+            assert await asyncio.to_thread(in_tables, server, MARKER)
+        await until(is_erased)
+        assert not await asyncio.to_thread(in_tables, server, MARKER)
+
+
+@contextmanager
+def keepers(server: PostgresProcess, database: str) -> Iterator[str]:
+    """The URL of a database for its owner, who is no superuser."""
+    name = database.rpartition("/")[2].partition("?")[0]
+    server.run("CREATE ROLE keeper LOGIN")
+    server.run(f"ALTER DATABASE {name} OWNER TO keeper")
+    yield database.replace("postgres@", "keeper@")
+    server.run("REASSIGN OWNED BY keeper TO postgres", name)
+    server.run("DROP ROLE keeper")
+
+
+async def test_a_snapshot_of_a_user_whose_sessions_are_hidden_is_noticed(server: PostgresProcess) -> None:
+    """Who is no superuser sees no snapshots of others in `pg_stat_activity`."""
+    with server.fresh(empty=True) as url, keepers(server, url) as owned:
+        records = await open_records(owned, connections=3, busy_seconds=0.5)
+        await records.create_collection(shelf())
+        await records.put_source(notes())
+        await records.write([prepared("a", MARKER, title=MARKER)])
+        with psycopg.connect(url) as holder:
+            holder.isolation_level = psycopg.IsolationLevel.REPEATABLE_READ
+            holder.execute("SELECT 1")
+            await records.delete([DocumentId("a")])
+            with pytest.raises(StorageBusy, match="in any database"):
+                await records.purge()
+            assert await asyncio.to_thread(in_tables, server, MARKER)
+        await records.purge()
+        assert not await asyncio.to_thread(in_tables, server, MARKER)
+        await records.close()
+
+
+async def keys(engine: Engine) -> set[str | None]:
+    hits = (await engine.retrieve("kept word3", limit=50)).hits
+    return {hit.document.key for hit in hits}
+
+
+async def test_a_purge_copies_the_index_and_stops_the_building_of_graphs(
+    server: PostgresProcess, tmp_path: Path
+) -> None:
+    """The building of a graph takes minutes, and its transaction would keep everything that is deleted."""
+    settings = replace(SETTINGS, index="pgvector", cache=str(tmp_path))
+    async with AsyncExitStack() as opened:
+        url = opened.enter_context(server.fresh())
+        opening = conspectus.open(url, settings=settings, embedder=HashedEmbedder())
+        engine = await opened.enter_async_context(opening)
+        texts = [f"kept {number} word{number % 7}" for number in range(40)]
+        await engine.add([NewDocument(text, key=text) for text in texts], wait=True)
+        (gone,) = await engine.add(
+            NewDocument(f"{MARKER} word3", key="gone", metadata={"m": MARKER}), wait=True
+        )
+        before = await keys(engine)
+        building = opened.enter_context(psycopg.connect(url))
+        building.execute("SELECT pg_advisory_xact_lock_shared(hashtextextended(%s, 0))", (LINK,))
+        building.execute("SELECT pg_current_xact_id()")
+        assert (await engine.documents.delete(gone.id, purge=True)).purged
+        with pytest.raises(psycopg.OperationalError):
+            building.execute("SELECT 1")
+        for text in (MARKER, MARKER.lower()):
+            assert not await asyncio.to_thread(in_tables, server, text)
+        assert await keys(engine) == before - {"gone"}
+        assert (await engine.maintenance.check()).clean

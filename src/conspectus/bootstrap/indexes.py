@@ -142,6 +142,9 @@ class EmbeddedIndexes:
             if folder.name not in kept:
                 await asyncio.to_thread(_remove, folder, self._settings.lock_timeout_seconds)
 
+    async def stop_builds(self) -> None:
+        """Do nothing: builds do not keep what a purge erases."""
+
     async def close(self) -> None:
         """Stop the process that analyzes texts."""
         if self._analyzing is not None:
@@ -264,6 +267,9 @@ class MilvusIndexes:
 
     async def sweep(self) -> None:
         """Do nothing."""
+
+    async def stop_builds(self) -> None:
+        """Do nothing: builds do not keep what a purge erases."""
 
     async def close(self) -> None:
         """Close the connection."""

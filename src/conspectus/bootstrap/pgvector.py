@@ -145,6 +145,12 @@ class PgvectorIndexes:
         for name in await self.stray():
             await self._database.write(partial(forget_unless_built, name=name))
 
+    async def stop_builds(self) -> None:
+        """Stop builds of graphs in all processes."""
+        from conspectus.index.pgvector.writes import stop_linking
+
+        await self._database.write(stop_linking)
+
     async def close(self) -> None:
         """Wait for running work. The connections belong to the records."""
         await self._database.close()

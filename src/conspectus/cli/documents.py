@@ -12,7 +12,7 @@ from rich.text import Text
 from conspectus.cli.errors import PARTIAL, confirm
 from conspectus.cli.options import After, PageLimit, Purge, Selection, Wait, Yes
 from conspectus.cli.options import Filter as FilterOption
-from conspectus.cli.output import cell, progress, rows_table, write
+from conspectus.cli.output import cell, erasure_text, progress, rows_table, write
 from conspectus.cli.session import NewSession, Session
 from conspectus.deferred import dataclass
 from conspectus.errors import InvalidInput
@@ -258,7 +258,7 @@ def files_table(report: FilesReport) -> RenderableType:
 def receipt_line(receipt: Receipt) -> str:
     """The deleted documents."""
     gone = f"deleted {receipt.documents} documents, {receipt.chunks} chunks, {receipt.vectors} vectors"
-    return gone + ("; erased from disk" if receipt.purged else "")
+    return gone + erasure_text(purged=receipt.purged, is_pending=receipt.erasure_pending)
 
 
 def _stdin() -> str:

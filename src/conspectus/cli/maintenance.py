@@ -240,7 +240,17 @@ def restore(
 
 def status_table(status: Status) -> RenderableType:
     """Sizes of collections."""
-    columns = ("sources", "documents", "chunks", "vectors", "pending", "errors", "unindexable", "lag")
+    columns = (
+        "sources",
+        "documents",
+        "chunks",
+        "vectors",
+        "pending",
+        "errors",
+        "unindexable",
+        "lag",
+        "erasures",
+    )
     rows = (
         (
             one.name, *(str(getattr(one, name)) for name in columns), str(one.index.segments),

@@ -24,7 +24,7 @@ from conspectus.cli.options import (
     agent_of,
     instant,
 )
-from conspectus.cli.output import cell, dump, moment, progress, rows_table, write
+from conspectus.cli.output import cell, dump, erasure_text, moment, progress, rows_table, write
 from conspectus.cli.search import require_nonempty
 from conspectus.cli.session import MemorySession, NewMemorySession, Session
 from conspectus.deferred import dataclass
@@ -219,7 +219,7 @@ def receipt_text(receipt: MemoryReceipt) -> str:
         if (number := getattr(receipt, name)) or name == "memories"
     ]
     gone = f"{'would delete' if receipt.dry_run else 'deleted'} {', '.join(counts)}"
-    return gone + ("; erased from disk" if receipt.purged else "")
+    return gone + erasure_text(purged=receipt.purged, is_pending=receipt.erasure_pending)
 
 
 def who(memory: Memory) -> Text:

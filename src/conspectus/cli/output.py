@@ -112,6 +112,13 @@ def plain_table(*columns: str) -> Table:
     return table
 
 
+def erasure_text(*, purged: bool, is_pending: bool) -> str:
+    """Return the end of a line about a deletion: whether files may still hold the text."""
+    if is_pending:
+        return "; erasure pending: a transaction may still read the text, and the erasure goes on by itself"
+    return "; erased from disk" if purged else ""
+
+
 def rows_table(columns: Iterable[str], rows: Iterable[Iterable[object]]) -> Table:
     """Return a table of rows, formatted by `written`; Text is unchanged."""
     table = plain_table(*columns)

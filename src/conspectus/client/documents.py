@@ -109,6 +109,8 @@ class RemoteDocuments(RemoteService, DocumentService):
             one = await self._channel.one(Receipt, request)
             names = ("documents", "chunks", "vectors")
             total = replace(total, **{name: getattr(total, name) + getattr(one, name) for name in names})
+            is_pending = total.erasure_pending or one.erasure_pending
+            total = replace(total, purged=total.purged and one.purged, erasure_pending=is_pending)
         return total
 
     async def delete_by_filter(

@@ -1,6 +1,7 @@
 """Collections and sources."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any, Final
 
 from conspectus.access.policy import require_account, require_scope
@@ -90,13 +91,13 @@ class CollectionService(Service):
         """Delete a collection with everything in it. Raises NotFound."""
         place = await self._context.place(collection, "owner", "delete a collection")
         found = place.collection
-        async with self._context.purging(purge, found.id):
+        async with self._context.purging(purge, found.id) as erasure:
             # Without the collection its index cannot be found, so the index is deleted first.
             await self._forget_index(found)
             receipt = await self._core.records.delete_collection(found.id)
             # A query may have built the index again meanwhile.
             await self._forget_index(found)
-        return Receipt(receipt.documents, receipt.chunks, receipt.vectors, purge)
+        return replace(receipt, purged=erasure.purged, erasure_pending=erasure.pending)
 
     async def _forget_index(self, collection: Collection) -> None:
         await self._core.open_indexes.drop(collection)
@@ -161,9 +162,9 @@ class CollectionService(Service):
         """Delete a source with its documents, and return how many of each were deleted. Raises NotFound."""
         found, place = await self._source(source, collection)
         self._may_write(place, found, "delete a source")
-        async with self._context.purging(purge, found.collection):
+        async with self._context.purging(purge, found.collection) as erasure:
             receipt = await self._core.records.delete_source(found.id)
-        return Receipt(receipt.documents, receipt.chunks, receipt.vectors, purge)
+        return replace(receipt, purged=erasure.purged, erasure_pending=erasure.pending)
 
     def _may_write(self, place: SourceRef, source: Source, action: str) -> None:
         require_scope(self._person, "write", "write")

@@ -104,6 +104,9 @@ class IndexRegistry(Protocol):
     async def sweep(self) -> None:
         """Delete stray indexes, except those being built."""
 
+    async def stop_builds(self) -> None:
+        """Stop builds in the background that would keep what a purge erases. They begin again later."""
+
 
 @dataclass(frozen=True, slots=True)
 class EngineComponents:

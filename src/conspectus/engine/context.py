@@ -3,11 +3,11 @@
 import asyncio
 import functools
 import logging
-from collections.abc import AsyncIterator, Callable, Sequence
-from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
+from collections.abc import Callable, Sequence
+from contextlib import AbstractAsyncContextManager, nullcontext
 from dataclasses import replace
 from functools import cached_property, partial
-from typing import TYPE_CHECKING, Any, Concatenate, Final, ParamSpec, TypeAlias, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeAlias, TypeVar, cast
 from uuid import uuid4
 from weakref import WeakValueDictionary
 
@@ -16,9 +16,9 @@ from conspectus.access.policy import require_scope
 from conspectus.access.reader import AuthorizedReader, SourceRef
 from conspectus.engine.components import EngineComponents
 from conspectus.engine.long_work import LongWork
+from conspectus.engine.purges import Purges
 from conspectus.engine.source_writer import SourceWriter
 from conspectus.errors import (
-    ConspectusError,
     NotFound,
     ProviderError,
     ProviderUnavailable,
@@ -27,7 +27,6 @@ from conspectus.errors import (
 )
 from conspectus.ingest.background_workers import Backfill, Followers, NameReader
 from conspectus.ingest.embedding_queue import EmbedQueue
-from conspectus.ingest.maintenance import purge
 from conspectus.ingest.open_indexes import OpenIndexes, When
 from conspectus.ingest.prepare import (
     Complete,
@@ -43,6 +42,7 @@ from conspectus.model.records import (
     Collection,
     Document,
     EmbeddingSpace,
+    Erasure,
     NewDocument,
     PreparedDocument,
     Source,
@@ -63,7 +63,6 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 P = ParamSpec("P")
 T = TypeVar("T")
-PURGING: Final = "purging"
 STOPPED = "some chunks could not be embedded; managers of the collection see the reason"
 
 
@@ -126,7 +125,7 @@ class EngineCore:
         self._fetcher: Fetcher | None = None
         self._workers: dict[type[Worker], Worker] = {}
         self._poster: Poster | None = None
-        self._finishing: asyncio.Task[None] | None = None
+        self.purges = Purges(parts, self.open_indexes)
 
     @cached_property
     def jobs(self) -> "JobWorker":
@@ -148,34 +147,6 @@ class EngineCore:
             self._workers[kind] = make()
         self._workers[kind].start()
 
-    @asynccontextmanager
-    async def purging(self, *collections: CollectionId) -> AsyncIterator[None]:
-        """Erase from disk what the block deletes from the collections. After an interruption, the next purge
-        does.
-
-        Raises StorageBusy if a reader still uses it.
-        """
-        for each in collections:
-            await self.records.begin_purge(each)
-        yield
-        async with self.parts.turns(PURGING):
-            await self._purge()
-
-    def finish_purges(self) -> None:
-        """Finish the purges of processes that ended, in the background."""
-        self._finishing = asyncio.create_task(self._finish_purges())
-
-    async def _finish_purges(self) -> None:
-        try:
-            async with self.parts.turns(PURGING) as mine:
-                if mine and await self.records.unfinished_purges():
-                    await self._purge()
-        except ConspectusError as fault:
-            logger.warning("purge_recovery_failed code=%(code)s", {"code": fault.code})
-
-    async def _purge(self) -> None:
-        await purge(self.records, self.open_indexes, sweep=self.parts.indexes.sweep)
-
     def poster(self) -> Poster:
         """The client that sends webhooks, created on first use."""
         if self._poster is None:
@@ -195,8 +166,7 @@ class EngineCore:
         await self.long_work.close()
         for each in self._workers.values():
             await each.close()
-        if self._finishing is not None:
-            await asyncio.wait({self._finishing})
+        await self.purges.close()
         if self._poster is not None:
             await self._poster.close()
         if "jobs" in vars(self):
@@ -267,9 +237,9 @@ class EngineContext:
             entry = AuditEntry(str(uuid4()), actor, actor, home, " ".join(ids), now, action)
             await self.parts.accounts.add_audit(entry)
 
-    def purging(self, purge: bool, *collections: CollectionId) -> AbstractAsyncContextManager[None]:
+    def purging(self, purge: bool, *collections: CollectionId) -> AbstractAsyncContextManager[Erasure]:
         """A block that deletes. With `purge`, the text is erased from disk at its end."""
-        return self.core.purging(*collections) if purge else nullcontext()
+        return self.core.purges.purging(*collections) if purge else nullcontext(Erasure())
 
     async def write(
         self,

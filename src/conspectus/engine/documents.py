@@ -224,9 +224,9 @@ class DocumentService(Service):
         for document, place in found:
             self._context.may_edit(place, document, "delete a document")
         await self._context.note_review("delete_quarantined", found)
-        async with self._context.purging(purge, *{each.collection for each, _ in found}):
+        async with self._context.purging(purge, *{each.collection for each, _ in found}) as erasure:
             receipt = await self._core.records.delete([each.id for each, _ in found], now=self._parts.clock())
-        return replace(receipt, purged=purge)
+        return replace(receipt, purged=erasure.purged, erasure_pending=erasure.pending)
 
     async def delete_by_key(
         self, key: str, *, source: str, collection: str = "default", purge: bool = False
@@ -252,13 +252,13 @@ class DocumentService(Service):
         place = await self._authorized.place(collection)
         require_scope(self._person, "write", "write")
         total = Receipt()
-        async with self._context.purging(purge, place.collection.id):
+        async with self._context.purging(purge, place.collection.id) as erasure:
             async for page in self._authorized.stored(place, filter):
                 one = await self.delete([each.id for each in page])
                 total = Receipt(
                     total.documents + one.documents, total.chunks + one.chunks, total.vectors + one.vectors
                 )
-        return replace(total, purged=purge)
+        return replace(total, purged=erasure.purged, erasure_pending=erasure.pending)
 
     async def list_quarantined(
         self, *, collection: str = "default", after: str | None = None, limit: int = 100

@@ -144,7 +144,7 @@ class MaintenanceService(Service):
     async def finish_purges(self) -> None:
         """Finish purges in the background that an earlier process did not complete."""
         if self._context.does_background_work and await self._core.records.unfinished_purges():
-            self._core.finish_purges()
+            self._core.purges.finish()
 
 
 def _places(

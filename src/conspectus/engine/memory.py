@@ -281,12 +281,12 @@ class MemoryService(Service):
         checked_forgetting(selection)
         require_scope(self._person, "write", "forget memories")
         memory_sources = await self._reader.memory_sources(scope, collection)
-        erased = purge and not dry_run
-        async with self._context.purging(erased, memory_sources.place.collection.id):
+        purges = purge and not dry_run
+        async with self._context.purging(purges, memory_sources.place.collection.id) as erasure:
             receipt = await self._deletion.delete(memory_sources, selection, dry_run=dry_run)
-            if erased:
+            if purges:
                 await self._deletion.delete_empty_sources(memory_sources)
-        return replace(receipt, purged=erased)
+        return replace(receipt, purged=erasure.purged, erasure_pending=erasure.pending)
 
     async def list_conversations(
         self, *, scope: Scope, collection: str = MEMORY

@@ -46,6 +46,7 @@ async def collection_status(
         similarity=measured(space),
         unindexable=counts["unindexable"],
         fault=fault,
+        erasures=list((await records.unfinished_purges()).values()).count(collection.id),
     )
 
 
@@ -62,17 +63,26 @@ async def check(records: Records, open_indexes: OpenIndexes) -> CheckReport:
     return CheckReport(records=tuple(await records.check()), index=found)
 
 
-async def purge(records: Records, open_indexes: OpenIndexes, *, sweep: Callable[[], Awaitable[None]]) -> None:
+async def purge(
+    records: Records,
+    open_indexes: OpenIndexes,
+    *,
+    sweep: Callable[[], Awaitable[None]],
+    stop_builds: Callable[[], Awaitable[None]],
+    waits: bool = True,
+) -> None:
     """Return only when no file holds anything that a purge was begun for.
 
-    `sweep` deletes the indexes of collections that are gone. Raises StorageBusy.
+    `sweep` deletes the indexes of collections that are gone; `stop_builds` stops builds that would keep what
+    is deleted. Raises StorageBusy while somebody may still read it, at once unless it waits.
     """
     begun = await records.unfinished_purges()
     for each in set(begun.values()):
         with suppress(NotFound):
             await _purge_index(open_indexes, each)
     await sweep()
-    await records.purge(tuple(begun))
+    await stop_builds()
+    await records.purge(tuple(begun), waits=waits)
 
 
 async def _purge_index(open_indexes: OpenIndexes, collection: CollectionId) -> None:

@@ -326,7 +326,8 @@ class MemorySelection(Checked):
 class MemoryReceipt:
     """What was deleted, or with `dry_run` would be; `purged` says that no file holds the text any more.
 
-    `facts` are those extracted from the memories, which go with them.
+    With `erasure_pending`, a file may still hold it, and the erasure goes on by itself. `facts` are those
+    extracted from the memories, which go with them.
     """
 
     memories: int
@@ -338,6 +339,7 @@ class MemoryReceipt:
     dry_run: bool = False
     purged: bool = False
     facts: int = 0
+    erasure_pending: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -275,12 +275,25 @@ class Written:
 
 @dataclass(frozen=True, slots=True)
 class Receipt:
-    """Proof of a deletion: how many of each thing are gone; `purged` says that the files hold none of it."""
+    """Proof of a deletion: how many of each thing are gone.
+
+    `purged` says that no file holds any of it, which was checked. With `erasure_pending`, it is deleted, but
+    somebody may still read it, so that a file may hold it; the erasure goes on by itself.
+    """
 
     documents: int = 0
     chunks: int = 0
     vectors: int = 0
     purged: bool = False
+    erasure_pending: bool = False
+
+
+@dataclass(slots=True)
+class Erasure:
+    """The outcome of a purge, known when its block has ended."""
+
+    purged: bool = False
+    pending: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -79,7 +79,8 @@ class CollectionStatus:
 
     `unindexable` chunks could not be analyzed: keyword search does not find them. `fault` is why the index
     cannot be used now, whose numbers are 0 then.
-    `similarity` are typical similarities of its embedding model; None if they were not measured.
+    `erasures` are purges whose texts are deleted, and may still be in files. `similarity` are typical
+    similarities of its embedding model; None if they were not measured.
     """
 
     name: str
@@ -95,6 +96,7 @@ class CollectionStatus:
     similarity: Similarity | None = None
     unindexable: int = 0
     fault: str | None = None
+    erasures: int = 0
 
 
 @dataclass(frozen=True, slots=True)

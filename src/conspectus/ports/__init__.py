@@ -387,10 +387,11 @@ class Records(Timelines, Protocol):
     async def unfinished_purges(self) -> Mapping[str, CollectionId]:
         """The collections of purges that were begun and did not end, by the ids of the purges."""
 
-    async def purge(self, done: Sequence[str] = ()) -> None:
+    async def purge(self, done: Sequence[str] = (), *, waits: bool = True) -> None:
         """Return only when no file of the store holds deleted content, nor an answer that repeats it.
 
-        `done` are the purges that end with this one.
+        `done` are the purges that end with this one. Raises StorageBusy while somebody may still read what
+        was deleted: after a timeout, or at once unless it waits.
         """
 
     async def close(self) -> None:

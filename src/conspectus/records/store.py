@@ -270,10 +270,10 @@ class SqlRecords(SqlStore):
     begin_purge = writing(deletion.begin_purge, locks=lambda collection: {collection})
     unfinished_purges = reading(deletion.unfinished_purges)
 
-    async def purge(self, done: Sequence[str] = ()) -> None:
+    async def purge(self, done: Sequence[str] = (), *, waits: bool = True) -> None:
         """Return when no file of the store contains deleted content. Raises StorageBusy."""
         await self.transactions.write(erasure.erase_copies)
-        await self.transactions.alone(self.transactions.database.erase)
+        await self.transactions.alone(partial(self.transactions.database.erase, waits=waits))
         await self.transactions.write(partial(deletion.end_purges, done=done), locks={"ended purges"})
 
     async def close(self) -> None:

@@ -81,6 +81,7 @@ FORMAT: Final = 2
 STATES: Final = "conspectus_indexes"
 _TRY = "SELECT pg_try_advisory_xact_lock(hashtextextended(%s, 0))"
 _LOCK = "SELECT pg_advisory_xact_lock(hashtextextended(%s, 0))"
+_LOCK_SHARED = "SELECT pg_advisory_xact_lock_shared(hashtextextended(%s, 0))"
 
 _STOP = """
 SELECT pg_terminate_backend(a.pid) FROM pg_locks l JOIN pg_stat_activity a ON a.pid = l.pid
@@ -195,6 +196,11 @@ def is_free(cursor: Rows, what: str) -> bool:
 def lock(cursor: Rows, what: str) -> None:
     """Take an exclusive lock until the transaction ends."""
     cursor.execute(_LOCK, (f"conspectus {what}",))
+
+
+def lock_shared(cursor: Rows, what: str) -> None:
+    """Take a lock that others may share until the transaction ends."""
+    cursor.execute(_LOCK_SHARED, (f"conspectus {what}",))
 
 
 def stop(cursor: Rows, what: str) -> None:

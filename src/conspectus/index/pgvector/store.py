@@ -139,7 +139,7 @@ class PgvectorIndex:
 
     async def purge(self) -> None:
         """Replace every table, because aborted writes may have left chunks that no state counts."""
-        self._state = await self._building.build(self._identity)
+        self._state = await self._building.compact(self._identity)
 
     async def status(self) -> IndexStatus:
         """Sizes and counts."""

@@ -4,6 +4,7 @@ import asyncio
 import secrets
 from array import array
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import field, replace
 from functools import partial
 from typing import Any, TypeAlias
@@ -14,8 +15,10 @@ from psycopg.types.numeric import Int4, Int8
 from sqlalchemy import Connection
 
 from conspectus.deferred import dataclass
+from conspectus.errors import StorageBusy
 from conspectus.index.bm25 import Analyse
 from conspectus.index.changes import CHANGES, Range, merged, put_ranges, read, touched_ranges, with_vector_of
+from conspectus.index.pgvector.compaction import compact
 from conspectus.index.pgvector.database import (
     COLUMNS,
     KINDS,
@@ -28,6 +31,7 @@ from conspectus.index.pgvector.database import (
     drop_all_but,
     is_free,
     lock,
+    lock_shared,
     make_states,
     read_state,
     require_vectors,
@@ -335,6 +339,8 @@ def followed_by(draft: PgvectorDraft, later: PgvectorDraft) -> PgvectorDraft:
 
 Unless: TypeAlias = Callable[[PgvectorState], bool]
 
+LINKING = "link"
+"""The lock that all builds of graphs share."""
 _AT_ONCE = 10_000
 _GENERATION_BITS = 40
 _PATIENT = (
@@ -365,15 +371,32 @@ class Building:
             tables = self._place.tables(state)
             await run(lambda connection: tables.create(rows_of(connection)))
             state = await self._filled(run, tables, state, progress)
-            if self._place.has_graph(state.vectors):
-                state = replace(state, graph=state.version, loose=0)
-            await run(partial(_finished, tables, self._place.tables(state)))
+            await run(lambda connection: tables.finish(rows_of(connection)))
             await run(lambda connection: lock(rows_of(connection), f"write {self._place.name}"))
-            state = await self._caught_up(run, self._place.tables(state), state)
+            state = await self._caught_up(run, tables, state)
             await run(lambda connection: write_state(rows_of(connection), self._place.name, state))
         await self._place.database.write(self._swept)
+        if self._place.has_graph(state.vectors):
+            # A purge stops this; the graph is then built with the next maintenance.
+            with suppress(StorageBusy):
+                state = await self.link(identity, unless=partial(self._place.is_linked, quiet=True))
         if progress:
             progress("index", state.total, state.total)
+        return state
+
+    async def compact(self, identity: str) -> PgvectorState:
+        """Replace every table by a copy of what is alive. Graphs that are being built are stopped."""
+        await self._place.database.write(stop_linking)
+        async with self._place.database.lasting() as run:
+            before: PgvectorState = await run(lambda connection: self._begun(connection, identity))
+            if before.generation:
+                before = await run(lambda connection: self._locked(connection, identity))
+                before = await self._caught_up(run, self._place.tables(before), before)
+                generation = secrets.randbits(_GENERATION_BITS) + 1
+                state: PgvectorState = await run(partial(compact, self._place, before, generation))
+        if not before.generation:
+            return await self.build(identity)
+        await self._place.database.write(self._swept)
         return state
 
     async def link(self, identity: str, *, unless: Unless) -> PgvectorState:
@@ -385,6 +408,7 @@ class Building:
             state: PgvectorState = await run(lambda connection: self._begun(connection, identity))
             if not state.generation or unless(state):
                 return state
+            await run(lambda connection: lock_shared(rows_of(connection), LINKING))
             before, after = self._place.tables(state), self._place.tables(replace(state, graph=state.version))
             await run(lambda connection: after.copy_vectors(rows_of(connection), before))
             state = await run(partial(self._linked, before, after, identity))
@@ -394,8 +418,7 @@ class Building:
     def _linked(self, before: Tables, after: Tables, identity: str, connection: Connection) -> PgvectorState:
         """Return the state with the graph, and with the vectors written while it was built."""
         cursor = rows_of(connection)
-        lock(cursor, f"write {self._place.name}")
-        state = read_state(cursor, self._place.name, identity)
+        state = self._locked(connection, identity)
         loose = after.follow_vectors(cursor, before)
         state = replace(state, graph=after.graph, loose=loose)
         write_state(cursor, self._place.name, state)
@@ -414,6 +437,12 @@ class Building:
         cursor = rows_of(connection)
         cursor.execute(_PATIENT, (f"{self._place.idle_seconds}s",))
         lock(cursor, f"build {self._place.name}")
+        return read_state(cursor, self._place.name, identity)
+
+    def _locked(self, connection: Connection, identity: str) -> PgvectorState:
+        """Wait for the write lock, and return the state."""
+        cursor = rows_of(connection)
+        lock(cursor, f"write {self._place.name}")
         return read_state(cursor, self._place.name, identity)
 
     async def _filled(
@@ -459,6 +488,11 @@ class Building:
             drop_all_but(cursor, self._place.name, tables.names)
 
 
+def stop_linking(connection: Connection) -> None:
+    """Stop all builds of HNSW graphs, whose transactions would keep deleted rows in every table."""
+    stop(rows_of(connection), LINKING)
+
+
 def forget(connection: Connection, name: str) -> None:
     """Delete an index with all its tables. A running build is aborted."""
     cursor = rows_of(connection)
@@ -483,10 +517,3 @@ def _written(
     after = write(cursor, tables, state, draft)
     merge(cursor, tables)
     return after
-
-
-def _finished(filled: Tables, tables: Tables, connection: Connection) -> None:
-    cursor = rows_of(connection)
-    if filled.vectors != tables.vectors:
-        cursor.execute(f"ALTER TABLE {filled.vectors} RENAME TO {tables.vectors}")
-    tables.finish(cursor)

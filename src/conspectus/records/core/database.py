@@ -45,6 +45,7 @@ class Database(Protocol):
     own, and does not wait for writers if the database allows that. `single` is for reads of one statement.
     `readers` and `writers` are the maximum numbers of concurrent transactions of this process; `locks_parts`
     tells whether there are locks of parts; `inline` reads without a thread, if the database allows that.
+    `session` is the number of a lock that the direct connections of this process hold; None in a file.
     """
 
     name: str
@@ -56,6 +57,7 @@ class Database(Protocol):
     autocommitted: Engine
     single: Engine
     inline: InlineReads | None
+    session: int | None
 
     def writing_to(self, locks: Set[str | None]) -> Engine:
         """Return transactions that hold these locks, or with None the write lock, against all other
@@ -76,8 +78,8 @@ class Database(Protocol):
     def problems(self, connection: Connection) -> list[str]:
         """Return the problems that the database itself finds."""
 
-    def erase(self) -> None:
-        """Erase deleted content from all files. Raises StorageBusy."""
+    def erase(self, *, waits: bool = True) -> None:
+        """Erase deleted content from all files. Raises StorageBusy, at once unless it waits."""
 
     def close(self) -> None:
         """Close every connection."""

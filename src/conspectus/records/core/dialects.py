@@ -24,6 +24,7 @@ from sqlalchemy import (
     literal,
     literal_column,
     select,
+    text,
 )
 from sqlalchemy.ext.compiler import compiles
 from sqlalchemy.sql.compiler import SQLCompiler
@@ -301,3 +302,17 @@ def _compiled(
         raise StorageError("the statement is none of rows")
     names = compiled.positiontup if compiled.positional else None
     return str(compiled), names, compiled.params
+
+
+DIRECT: Final = "conspectus_direct"
+"""The key of connections to PostgreSQL without a pooler. Each holds the lock of its process's session."""
+_IS_ALIVE = text("""
+SELECT EXISTS (SELECT FROM pg_locks WHERE locktype = 'advisory' AND objsubid = 1 AND granted
+AND database = (SELECT oid FROM pg_database WHERE datname = current_database())
+AND classid::bigint = :session >> 32 AND objid::bigint = :session & 4294967295)
+""")
+
+
+def is_session_alive(connection: Connection, session: int) -> bool:
+    """Return whether any process has a connection to this database that holds the lock of the session."""
+    return bool(connection.execute(_IS_ALIVE, {"session": session}).scalar_one())

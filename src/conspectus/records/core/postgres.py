@@ -1,13 +1,14 @@
 """PostgreSQL: connections, locks, checks and erasure.
 
 A transaction that writes holds the locks of what it looks at and changes from beginning to end: that cannot
-change meanwhile, and the numbers of a collection are in commit order. All locks and, behind a pooler, all
+change meanwhile, and the numbers of a collection are in commit order. These locks and, behind a pooler, all
 settings end with their transaction, because the next one may get another connection. A direct connection
-keeps its settings and prepared statements.
+keeps its settings and prepared statements, and the lock by which others see that this process is alive.
 """
 
 import hashlib
 import re
+import secrets
 import time
 from collections.abc import Iterator, Mapping, Set
 from contextlib import AbstractContextManager, contextmanager
@@ -28,6 +29,7 @@ from conspectus.errors import (
     StorageError,
     WriteOutcomeUnknown,
 )
+from conspectus.records.core.dialects import DIRECT
 from conspectus.records.core.inline import InlineReads
 
 WRITES = "conspectus_writes"
@@ -48,8 +50,6 @@ _WHOLE = f"pg_advisory_xact_lock({_WRITE_LOCK})"
 _PART = f"pg_advisory_xact_lock_shared({_WRITE_LOCK})"
 _SETTINGS: Final = {"standard_conforming_strings": "on", "array_nulls": "on", "extra_float_digits": "1"}
 """Timeouts, and settings that a database or role may override so that values are read differently."""
-_DIRECT: Final = "conspectus_direct"
-"""The key of connections without a pooler."""
 _PREPARE_AFTER, _PREPARED = 2, 400
 """Executions of a statement before it is prepared, and the number of cached statements."""
 _KIND = "SELECT current_setting('server_encoding'), current_setting('server_version_num')::int"
@@ -71,7 +71,8 @@ class PostgresDatabase:
         self.writers = max((connections - 1) // 2, 1)
         self.readers = max(connections - 1 - self.writers, 1)
         self._busy_seconds = busy_seconds
-        engine = self._engine = _engine(url, busy_seconds, self.readers + self.writers + 1)
+        self.session = secrets.randbits(62)
+        engine = self._engine = _engine(url, busy_seconds, self.readers + self.writers + 1, self.session)
         self.reading: Engine = engine.execution_options(**{_BEGINS: _SNAPSHOT})
         self.writing: Engine = engine.execution_options(**{WRITES: (_WHOLE,)})
         self.autocommitted: Engine = engine.execution_options(**{_BEGINS: _CHECKED})
@@ -124,14 +125,14 @@ class PostgresDatabase:
         )
         return [f"the index {name} is not valid; run REINDEX INDEX {name}" for (name,) in broken]
 
-    def erase(self) -> None:
+    def erase(self, *, waits: bool = True) -> None:
         """Rewrite the tables without deleted rows, once no reader sees them. Raises StorageBusy.
 
         Afterwards no file of a table or an index contains them; the old files are deleted at the server's
         next checkpoint. The write-ahead log, archives and backups are kept as the server's owner configured.
         """
         with self.autocommitted.connect() as connection:
-            erase(connection, busy_seconds=self._busy_seconds)
+            erase(connection, busy_seconds=self._busy_seconds if waits else 0.0)
 
     def may_repeat(self, fault: StorageError, *, attempt: int, undone: bool) -> bool:
         """Return whether the server rolled back for another transaction; once also for a dead connection."""
@@ -151,7 +152,7 @@ def unfit(encoding: str, number: int) -> str | None:
     return None
 
 
-def _engine(url: str, busy_seconds: float, connections: int) -> Engine:
+def _engine(url: str, busy_seconds: float, connections: int, session: int) -> Engine:
     try:
         address = make_url(url).set(drivername=DRIVER)
     except (ArgumentError, ValueError) as fault:
@@ -180,7 +181,7 @@ def _engine(url: str, busy_seconds: float, connections: int) -> Engine:
         "idle_in_transaction_session_timeout": patience,
         **_SETTINGS,
     }
-    event.listen(engine, "connect", partial(_connected, settings))
+    event.listen(engine, "connect", partial(_connected, settings, session))
     event.listen(engine, "begin", partial(_begin, _set(settings, local=True)))
     return engine
 
@@ -189,17 +190,19 @@ def _set(settings: Mapping[str, str], *, local: bool) -> str:
     return ", ".join(f"set_config('{name}', '{value}', {local})" for name, value in settings.items())
 
 
-def _connected(settings: Mapping[str, str], opened: Any, record: ConnectionPoolEntry) -> None:
-    """Set up a direct connection with settings and prepared statements.
+def _connected(settings: Mapping[str, str], session: int, opened: Any, record: ConnectionPoolEntry) -> None:
+    """Set up a direct connection with settings, prepared statements and the lock of the session.
 
     A pooler reports a process number of its own, by which cancel requests reach it.
     """
     connection: psycopg.Connection = opened
     (process,) = connection.execute("SELECT pg_backend_pid()").fetchone() or (None,)
     if process == connection.info.backend_pid:
-        connection.execute(f"SELECT {_set(settings, local=False)}")
+        connection.execute(
+            f"SELECT {_set(settings, local=False)}, pg_advisory_lock_shared({session}::bigint)"
+        )
         connection.prepare_threshold, connection.prepared_max = _PREPARE_AFTER, _PREPARED
-        record.info[_DIRECT] = True
+        record.info[DIRECT] = True
     connection.commit()
 
 
@@ -212,7 +215,7 @@ def _begin(settings: str, connection: Connection) -> None:
             connection.exec_driver_sql(begins)
         return
     # The timeouts come first, because they apply to the locks.
-    first = () if _DIRECT in connection.info else (settings,)
+    first = () if DIRECT in connection.info else (settings,)
     wanted = (*first, *options.get(WRITES, ()))
     statements = [begins, *([f"SELECT {', '.join(wanted)}"] if wanted else [])]
     driver: Any = connection.connection.driver_connection
@@ -337,11 +340,23 @@ def _unanswered(error: BaseException | None, state: str, name: str, reason: str)
 _PAUSE_SECONDS: Final = 0.02
 _CLEARS_STATISTICS: Final = (18,)
 _NO_SUCH_TABLE: Final = "42P01"
-_NOW: Final = "SELECT CAST(CAST(pg_current_xact_id() AS xid) AS text)"
+_NOW: Final = "SELECT CAST(pg_current_xact_id() AS text)"
 _READERS: Final = """
-SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()
-AND age(backend_xmin) >= age(CAST('{}' AS xid))
+SELECT pg_snapshot_xmin(pg_current_snapshot()) <= CAST('{}' AS xid8)
+OR EXISTS (SELECT FROM pg_stat_activity WHERE coalesce(datname, current_database()) = current_database()
+  AND pid <> pg_backend_pid() AND age(backend_xmin) >= age(CAST(CAST('{}' AS xid8) AS xid)))
+OR EXISTS (SELECT FROM pg_replication_slots
+  WHERE greatest(age(xmin), age(catalog_xmin)) >= age(CAST(CAST('{}' AS xid8) AS xid)))
 """
+"""Whether deleted rows must be kept: for a transaction of any database of the server, prepared ones included,
+for a snapshot in this database, or for a replica.
+"""
+_UNKNOWN: Final = """
+SELECT count(*) FROM pg_stat_activity
+WHERE datname = current_database() AND query = '<insufficient privilege>'
+"""
+"""Sessions of other users, whose snapshots are hidden from this one."""
+_KEPT: Final = re.compile(r"\d+")
 _OURS: Final = """
 FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
 WHERE c.relkind = 'r' AND n.nspname = ANY (current_schemas(false)) AND pg_table_is_visible(c.oid)
@@ -368,9 +383,10 @@ WHERE (schemaname, tablename) IN (SELECT n.nspname, c.relname {_OURS})
 def erase(connection: Connection, *, busy_seconds: float) -> None:
     """Rewrite every table of the records, once no reader sees what was deleted. Raises StorageBusy.
 
-    Each wait, for readers and for each table, may take `busy_seconds`. The connection must not be in a
-    transaction. No lock wait or setting is left to the session, which a pooler may give to others between two
-    statements.
+    Each wait, for readers and for each table, may take `busy_seconds`. When this returns, no transaction saw
+    what was deleted when its tables were rewritten; where sessions of other users hide that, the server said
+    that it kept no deleted row. The connection must not be in a transaction. No lock wait or setting is left
+    to the session, which a pooler may give to others between two statements.
     """
     _wait_for_readers(connection, busy_seconds=busy_seconds)
     if (connection.dialect.server_version_info or ()) >= _CLEARS_STATISTICS:
@@ -385,7 +401,8 @@ def erase(connection: Connection, *, busy_seconds: float) -> None:
 def _wait_for_readers(connection: Connection, *, busy_seconds: float) -> None:
     """Wait until no transaction sees what was deleted before this call. Raises StorageBusy."""
     give_up = time.monotonic() + busy_seconds
-    readers = _READERS.format(connection.exec_driver_sql(_NOW).scalar_one())
+    now = connection.exec_driver_sql(_NOW).scalar_one()
+    readers = _READERS.format(now, now, now)
     while connection.exec_driver_sql(readers).scalar_one():
         _wait(give_up)
 
@@ -404,17 +421,36 @@ def _erase_statistics(connection: Connection, *, busy_seconds: float) -> None:
 
 
 def _rewritten(connection: Connection, table: str, file: str, *, before: Any, analyze: bool = True) -> bool:
-    """Return whether the table was rewritten to another file, or is gone; not while it is in use."""
+    """Return whether the table was rewritten without what was deleted, or is gone; not while it is in use."""
+    kept: list[int] = []
+
+    def note(notice: psycopg.errors.Diagnostic) -> None:
+        # The server tells how many deleted rows it kept, in any language first.
+        number = _KEPT.search(notice.message_detail or "")
+        if notice.severity_nonlocalized == "INFO" and number is not None:
+            kept.append(int(number[0]))
+
+    driver: Any = connection.connection.driver_connection
+    driver.add_notice_handler(note)
     try:
-        connection.exec_driver_sql(f"VACUUM (FULL, ANALYZE {analyze}, SKIP_LOCKED) {table}")
+        connection.exec_driver_sql(f"VACUUM (FULL, VERBOSE, SKIP_LOCKED) {table}")
     except ProgrammingError as fault:
         if getattr(fault.orig, "sqlstate", None) != _NO_SUCH_TABLE:
             raise
         return True
-    return bool(connection.exec_driver_sql(file).scalar_one() != before)
+    finally:
+        driver.remove_notice_handler(note)
+    if connection.exec_driver_sql(file).scalar_one() == before:
+        return False
+    if analyze:
+        connection.exec_driver_sql(f"ANALYZE (SKIP_LOCKED) {table}")
+    return kept[-1:] == [0] or not connection.exec_driver_sql(_UNKNOWN).scalar_one()
 
 
 def _wait(give_up: float) -> None:
     if time.monotonic() > give_up:
-        raise StorageBusy("a reader or a writer still uses deleted data; try again")
+        raise StorageBusy(
+            "a transaction of this server, in any database, may still see deleted data; end it"
+            " (pg_stat_activity, pg_prepared_xacts), or wait: the erasure goes on by itself"
+        )
     time.sleep(_PAUSE_SECONDS)

@@ -62,6 +62,7 @@ class SqliteDatabase:
         self.readers = readers
         self.writers = 1
         self.locks_parts = False
+        self.session: int | None = None
         self._busy_seconds = busy_seconds
 
     def writing_to(self, locks: Set[str | None]) -> Engine:
@@ -74,7 +75,7 @@ class SqliteDatabase:
             return
         with self.reading.connect() as connection:
             fault = f"{self.name}: another process has locked it; try again"
-            self._until(partial(_in_wal, sqlite_driver(connection)), fault)
+            self._until(partial(_in_wal, sqlite_driver(connection)), fault, seconds=self._busy_seconds)
 
     def migrating(self) -> AbstractContextManager[Connection]:
         """Return a transaction during which no other process migrates."""
@@ -91,7 +92,7 @@ class SqliteDatabase:
         references = [f"{table} row {row} refers to no {parent}" for table, row, parent, _ in broken]
         return [line for line in pages if line != "ok"] + references
 
-    def erase(self) -> None:
+    def erase(self, *, waits: bool = True) -> None:
         """Rewrite the file without its free pages, and truncate the log once readers have ended.
 
         Raises StorageBusy.
@@ -100,11 +101,11 @@ class SqliteDatabase:
             driver = sqlite_driver(connection)
             driver.execute("VACUUM")
             fault = f"{self.name}: a reader still needs the log that holds deleted content"
-            self._until(partial(_log_is_free, driver), fault)
+            self._until(partial(_log_is_free, driver), fault, seconds=self._busy_seconds if waits else 0.0)
 
-    def _until(self, done: Callable[[], bool], fault: str) -> None:
+    def _until(self, done: Callable[[], bool], fault: str, *, seconds: float) -> None:
         """Wait until something is done. Raises StorageBusy."""
-        give_up = time.monotonic() + self._busy_seconds
+        give_up = time.monotonic() + seconds
         while not done():
             if time.monotonic() > give_up:
                 raise StorageBusy(fault)

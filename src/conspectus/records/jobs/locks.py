@@ -2,33 +2,40 @@
 
 Times of leases are the database's, independent of the clocks of machines. A lease that is not renewed
 expires; the next holder has a greater fence, by which a paused process finds out that it lost the lease.
+A holder that names a session of PostgreSQL is dead when no connection holds the lock of that session, which
+the server releases with the connections of a killed process. Its lease is taken after `GONE_SECONDS`.
 """
 
 import asyncio
 import errno
 import fcntl
 import os
+import re
 import socket
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
-from functools import partial
 from pathlib import Path
 from types import TracebackType
 from typing import Any, TextIO
 
-from sqlalchemy import ColumnElement, Connection, and_, delete, exists, insert, or_, select, update
+from sqlalchemy import ColumnElement, Connection, and_, delete, insert, or_, select, update
 
 from conspectus.deferred import dataclass
 from conspectus.errors import Conflict, LockLost, StorageError
 from conspectus.ports.jobs import Lock
 from conspectus.private import open_lock
-from conspectus.records.core.dialects import DatabaseTime, time_in
+from conspectus.records.core.dialects import DIRECT, DatabaseTime, is_session_alive, time_in
 from conspectus.records.core.transactions import Transactions
 from conspectus.records.tables.jobs import leases
 
 RENEWALS = 3
 """Number of renewals of a lease per its duration."""
+
+
+GONE_SECONDS = 2.0
+"""How long the session of a holder must be gone. A living process connects again sooner."""
+_SESSION = re.compile(r" @(\d+) ")
 
 
 class Leases:
@@ -37,22 +44,28 @@ class Leases:
     def __init__(self, transactions: Transactions, *, seconds: float) -> None:
         self._transactions = transactions
         self._seconds = seconds
-        self._holder = f"{socket.gethostname()} {os.getpid()}"
+        self._gone: dict[tuple[str, int], float] = {}
 
     def turn(self, name: str) -> AbstractAsyncContextManager[Lock]:
         """Return a block that holds the lease of that name, if it is free."""
-        return Lease(self._transactions, name, seconds=self._seconds, holder=self._holder)
+        return Lease(self._transactions, name, seconds=self._seconds, gone=self._gone)
 
 
 class Lease:
-    """One attempt to acquire a lease. `holder` is informative; the fence is unique for each holder."""
+    """One attempt to acquire a lease. The fence is unique for each holder.
 
-    def __init__(self, transactions: Transactions, name: str, *, seconds: float, holder: str) -> None:
+    `gone` has the leases of holders whose session was gone, each with the time when that was first seen.
+    """
+
+    def __init__(
+        self, transactions: Transactions, name: str, *, seconds: float, gone: dict[tuple[str, int], float]
+    ) -> None:
         self.fence = 0
         self._beside = transactions.autocommitted
+        self._session = transactions.database.session
         self._name = name
         self._seconds = seconds
-        self._holder = holder
+        self._gone = gone
         self._lost = False
         self._cancelled_before = 0
         self._renewing: asyncio.Task[None] | None = None
@@ -70,10 +83,8 @@ class Lease:
     async def __aenter__(self) -> Lock:
         """Acquire the lease if it is free. Raises StorageError if the database fails."""
         asked = time.monotonic()
-        work = partial(_take, name=self._name, seconds=self._seconds, holder=self._holder)
         with suppress(Conflict):
-            fence = await self._beside(work)
-            self.fence = fence or 0
+            self.fence = await self._beside(self._take)
         task = asyncio.current_task()
         if self.fence and task is not None:
             self._cancelled_before = task.cancelling()
@@ -112,6 +123,44 @@ class Lease:
         self._lost = True
         working.cancel()
 
+    def _take(self, connection: Connection) -> int:
+        """Return the fence of the acquired lease; 0 if it is held. Raises Conflict if another is first."""
+        now, until = DatabaseTime(), time_in(self._seconds)
+        # An expiry beyond the maximum is left over from before the clock was set back.
+        expired = or_(leases.c.until <= now, leases.c.until > until)
+        values = {"holder": self._holder(connection), "until": until}
+        if fence := self._replace(connection, expired, values):
+            return fence
+        stored = select(leases.c.holder, leases.c.fence).where(leases.c.name == self._name)
+        row = connection.execute(stored).one_or_none()
+        if row is None:
+            # The fence of a released lease is unknown, but not greater than the clock.
+            added = insert(leases).values(**values, name=self._name, fence=now)
+            return int(connection.execute(added.returning(leases.c.fence)).scalar_one())
+        if self._is_abandoned(connection, row.holder, row.fence):
+            return self._replace(connection, leases.c.fence == row.fence, values)
+        return 0
+
+    def _replace(
+        self, connection: Connection, condition: ColumnElement[bool], values: Mapping[str, object]
+    ) -> int:
+        replaced = update(leases).where(leases.c.name == self._name, condition)
+        replaced = replaced.values(**values, fence=leases.c.fence + 1)
+        return connection.execute(replaced.returning(leases.c.fence)).scalar() or 0
+
+    def _holder(self, connection: Connection) -> str:
+        """Name this process, and its session if the server tells others when it ends."""
+        session = f"@{self._session} " if self._session is not None and DIRECT in connection.info else ""
+        return f"{socket.gethostname()} {session}{os.getpid()}"
+
+    def _is_abandoned(self, connection: Connection, holder: str, fence: int) -> bool:
+        """Return whether the session of the holder has been gone for long enough."""
+        session, lease = _SESSION.search(holder), (self._name, fence)
+        if session is None or is_session_alive(connection, int(session[1])):
+            self._gone.pop(lease, None)
+            return False
+        return time.monotonic() - self._gone.setdefault(lease, time.monotonic()) >= GONE_SECONDS
+
     def _is_mine(self) -> ColumnElement[bool]:
         return and_(leases.c.name == self._name, leases.c.fence == self.fence)
 
@@ -119,22 +168,6 @@ class Lease:
         """Renew the lease. Returns whether it is held; an expired one counts if no other process took it."""
         held = update(leases).where(self._is_mine()).values(until=time_in(self._seconds))
         return connection.execute(held).rowcount == 1
-
-
-def _take(connection: Connection, name: str, seconds: float, holder: str) -> int | None:
-    """Return the fence of the acquired lease; None if it is held. Raises Conflict if another is first."""
-    now, until = DatabaseTime(), time_in(seconds)
-    # An expiry beyond the maximum is left over from before the clock was set back.
-    free = and_(leases.c.name == name, or_(leases.c.until <= now, leases.c.until > until))
-    values = {"holder": holder, "until": until}
-    taken = update(leases).where(free).values(**values, fence=leases.c.fence + 1)
-    fence: int | None = connection.execute(taken.returning(leases.c.fence)).scalar()
-    known = exists(select(leases.c.name).where(leases.c.name == name))
-    if fence is None and not connection.execute(select(known)).scalar_one():
-        # The fence of a released lease is unknown, but not greater than the clock.
-        given = insert(leases).values(**values, name=name, fence=now)
-        fence = connection.execute(given.returning(leases.c.fence)).scalar_one()
-    return fence
 
 
 @dataclass(frozen=True, slots=True)

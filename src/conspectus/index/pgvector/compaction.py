@@ -1,0 +1,96 @@
+"""Copies of the tables of a pgvector index without what deleted and undone writes left in them.
+
+New tables hold only rows that are alive. A rewrite by `VACUUM FULL` keeps rows that an open transaction may
+still see, and needs a new HNSW graph, which takes most of the time of a build. The graph of a copy is built
+in the background; until then vectors are scanned.
+"""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import NDArray
+from sqlalchemy import Connection
+
+from conspectus.index.pgvector.database import (
+    COLUMNS,
+    PgvectorOptions,
+    PgvectorState,
+    Rows,
+    Tables,
+    rows_of,
+    write_state,
+)
+
+_AFFECTED = """
+SELECT first, last FROM {batches} b WHERE EXISTS (SELECT FROM {dead} d WHERE d.row BETWEEN b.first AND b.last)
+"""
+_VALUES = """
+INSERT INTO {after} SELECT * FROM {before} WHERE fact IN (SELECT unnest(facts) FROM {rows})
+"""
+
+
+def compact(
+    place: PgvectorOptions, state: PgvectorState, generation: int, connection: Connection
+) -> PgvectorState:
+    """Copy everything that is alive to the tables of a new generation. The caller excludes other writers."""
+    cursor = rows_of(connection)
+    compacted = replace(state, generation=generation, graph=0, loose=state.vectors, replaced=0)
+    before, after = place.tables(state), place.tables(compacted)
+    after.create(cursor)
+    columns = ", ".join(COLUMNS)
+    cursor.execute(f"INSERT INTO {after.rows} ({columns}) SELECT {columns} FROM {before.rows}")
+    cursor.execute(f"INSERT INTO {after.dead} SELECT * FROM {before.dead}")
+    cursor.execute(f"INSERT INTO {after.batches} SELECT * FROM {before.batches}")
+    cursor.execute(_VALUES.format(before=before.values, after=after.values, rows=after.rows))
+    if place.dimensions:
+        cursor.execute(f"INSERT INTO {after.vectors} SELECT * FROM {before.vectors}")
+    _copy_postings(cursor, before, after)
+    after.finish(cursor)
+    write_state(cursor, place.name, compacted)
+    return compacted
+
+
+def _copy_postings(cursor: Rows, before: Tables, after: Tables) -> None:
+    """Copy the postings without dead rows."""
+    dead = np.array([row for (row,) in cursor.execute(f"SELECT row FROM {before.dead}")], np.int64)
+    batches = cursor.execute(_AFFECTED.format(batches=before.batches, dead=before.dead)).fetchall()
+    cursor.execute(
+        f"INSERT INTO {after.postings} SELECT * FROM {before.postings} WHERE first <> ALL(%s::integer[])",
+        ([first for first, _ in batches],),
+    )
+    for first, last in batches:
+        is_alive = np.ones(last - first + 1, bool)
+        is_alive[dead[(dead >= first) & (dead <= last)] - first] = False
+        _copy_batch(cursor, before, after, first, is_alive)
+
+
+def _copy_batch(cursor: Rows, before: Tables, after: Tables, first: int, is_alive: NDArray[np.bool_]) -> None:
+    query = f"SELECT term, rows, counts FROM {before.postings} WHERE first = %s"
+    postings = cursor.execute(query, (first,)).fetchall()
+    if not postings:
+        return
+    terms, rows, counts = (list(column) for column in zip(*postings, strict=True))
+    every = np.frombuffer(b"".join(rows), "<u4").astype(np.int64) - first
+    starts = np.cumsum([0, *(len(piece) // 4 for piece in rows[:-1])])
+    dying = np.flatnonzero(np.add.reduceat(~is_alive[every], starts))
+    changed = [terms[number] for number in dying]
+    cursor.execute(
+        f"INSERT INTO {after.postings} SELECT * FROM {before.postings}"
+        " WHERE first = %s AND term <> ALL(%s::bytea[])",
+        (first, changed),
+    )
+    pieces = [(terms[number], *_alive(rows[number], counts[number], first, is_alive)) for number in dying]
+    left = [piece for piece in pieces if piece[1]]
+    if left:
+        cursor.execute(
+            f"INSERT INTO {after.postings} SELECT %s, * FROM unnest(%s::bytea[], %s::bytea[], %s::bytea[])",
+            (first, *map(list, zip(*left, strict=True))),
+        )
+
+
+def _alive(rows: bytes, counts: bytes, first: int, is_alive: NDArray[np.bool_]) -> Sequence[bytes]:
+    """Return the rows of a posting that are alive, and their counts."""
+    numbers = np.frombuffer(rows, "<u4")
+    kept = is_alive[numbers.astype(np.int64) - first]
+    return numbers[kept].tobytes(), np.frombuffer(counts, "<u2")[kept].tobytes()
