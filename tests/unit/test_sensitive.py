@@ -233,6 +233,23 @@ async def test_names_are_refused_where_they_cannot_be_masked(tmp_path: Path) -> 
         assert key.key.label == "for [email]"
 
 
+@pytest.mark.parametrize("action", ["mask", "refuse"])
+async def test_a_page_that_is_refused_is_not_named(tmp_path: Path, action: str) -> None:
+    folder, data = tmp_path / "folder", tmp_path / "data"
+    folder.mkdir()
+    (folder / f"{TOKEN}.md").write_text("the tide is high")
+    (folder / "moon.md").write_text("the moon is full")
+    async with opened(data, f"secrets={action}") as engine:
+        await engine.connections.create("notes", "markdown", {"path": str(folder)})
+        job = await engine.jobs.wait((await engine.connections.sync("notes")).id)
+        assert job.result is not None and len(job.result["failures"]) == 1, job
+        assert job.result["failures"][0]["name"].startswith("[secret: github pat] (")
+        assert await engine.documents.count() == 1
+        job = await engine.jobs.wait((await engine.connections.sync("notes")).id)
+        assert TOKEN not in f"{job.error} {job.result}"
+    assert no_file_has(data, TOKEN)
+
+
 async def test_chunks_given_by_the_caller_follow_the_mask(tmp_path: Path) -> None:
     async with opened(tmp_path, "cards=mask") as engine:
         text = f"ab {CARD} cd"

@@ -29,6 +29,7 @@ from conspectus.ingest.connection_sync import synchronise
 from conspectus.ingest.files import checked, file_name, page_key, title_of
 from conspectus.ingest.job_execution import MESSAGE_LENGTH, Outcome, Tell, fate
 from conspectus.ingest.prepare import batches, write
+from conspectus.ingest.sensitive import reported
 from conspectus.model.access import Person
 from conspectus.model.filter import And, Eq, Filter, In
 from conspectus.model.ids import DocumentId
@@ -153,7 +154,8 @@ class JobHandlers(Service, checked=False):
             await self._finish_embedding(job)
             state = "complete"
         except ConspectusError as fault:
-            state, error = "error", str(fault)[:MESSAGE_LENGTH]
+            reason = reported(self._parts.settings.sensitive, str(fault), job.collection)
+            state, error = "error", reason[:MESSAGE_LENGTH]
             if isinstance(fault, FetchFailed) and not isinstance(fault, ForbiddenAddress):
                 await store.hide("lost" if fault.refused else "unreachable")
             raise
@@ -394,8 +396,9 @@ class ConnectionSources:
         await self.update(access=access, access_since=since)
 
     async def save_cursor(self, cursor: str) -> None:
-        """Store the cursor of the connection."""
-        await self.update(cursor=cursor)
+        """Store the cursor of the connection; pages whose keys are refused are listed again next time."""
+        setting, here = self._context.parts.settings.sensitive, self._connection.collection
+        await self.update(cursor=reported(setting, cursor, here, of_keys=True))
 
     async def update(self, **fields: Any) -> None:
         """Update fields of the connection, if it still exists."""

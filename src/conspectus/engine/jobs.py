@@ -73,7 +73,13 @@ class JobQueue(Service, checked=False):
         patience = RetryPolicy(settings.job_max_attempts, first_wait=settings.job_backoff_ms / 1_000)
         work = parts.work
         runner = Runner(
-            work.job_store, self._as_its_owner, work.files.drop, parts.clock, patience, alone=work.alone
+            work.job_store,
+            self._as_its_owner,
+            work.files.drop,
+            parts.clock,
+            patience,
+            alone=work.alone,
+            sensitive=settings.sensitive,
         )
         await self._core.jobs.start(runner)
 

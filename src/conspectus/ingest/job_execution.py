@@ -13,7 +13,8 @@ from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from dataclasses import field
 from datetime import timedelta
-from typing import Any, Final, Literal, TypeAlias
+from functools import partial
+from typing import Any, Final, Literal, TypeAlias, TypeVar
 
 from conspectus.deferred import dataclass
 from conspectus.errors import (
@@ -29,6 +30,7 @@ from conspectus.errors import (
     StorageError,
     UnsupportedContent,
 )
+from conspectus.ingest.sensitive import reported
 from conspectus.model.ids import JobId
 from conspectus.model.jobs import FINISHED, Job, JobState, RetryPolicy
 from conspectus.model.pages import pages
@@ -62,6 +64,7 @@ class Outcome:
     fault: ConspectusError | None = None
 
 
+Reported = TypeVar("Reported")
 Work: TypeAlias = Callable[[Job, Tell], Awaitable[Outcome]]
 """Does the work of a job. Parts that an earlier attempt did may be done again."""
 
@@ -95,6 +98,8 @@ class Runner:
     clock: Clock
     patience: RetryPolicy
     alone: JobTurn
+    sensitive: str = ""
+    """The rules for secrets: names of files and pages that were refused are in no result or error."""
 
     async def __call__(self, job_id: JobId) -> None:
         """Run a job from its stored state to its end; if interrupted, it is queued again."""
@@ -128,7 +133,7 @@ class Runner:
                 if fault is None or fate(fault) != "again" or failures >= self.patience.attempts:
                     await self._end(job, outcome, fault)
                     return
-                await self._change(job, **_error_fields(fault))
+                await self._change(job, **_error_fields(fault, self._mask(job)))
                 wait = self.patience.wait(failures - 1, getattr(fault, "retry_after", None))
                 await self.patience.sleep(min(wait, self.patience.max_wait))
         except asyncio.CancelledError:
@@ -183,8 +188,13 @@ class Runner:
         ended: JobState = "succeeded"
         if fault is not None:
             ended = "cancelled" if fate(fault) == "cancelled" else "failed"
-        error = {"code": None, "error": None} if fault is None else _error_fields(fault)
-        await self._change(job, state=ended, result=outcome.result, finished=self.clock(), **error)
+        mask = self._mask(job)
+        error = {"code": None, "error": None} if fault is None else _error_fields(fault, mask)
+        await self._change(job, state=ended, result=mask(outcome.result), finished=self.clock(), **error)
+
+    def _mask(self, job: Job) -> Callable[[Reported], Reported]:
+        """Return what masks secrets in the report of a job."""
+        return partial(reported, self.sensitive, collection=job.collection)
 
     async def _interrupted(self, job: Job) -> None:
         """Return a job to the queue, unless another process has it by now."""
@@ -201,10 +211,10 @@ class Runner:
         return await self.job_store.change(job.id, unless=_ENDED, attempt=job.attempts, **fields)
 
 
-def _error_fields(fault: BaseException) -> dict[str, str]:
+def _error_fields(fault: BaseException, mask: Callable[[str], str]) -> dict[str, str]:
     """An error as the row tells it; one that is not ours may say anything, so its words stay out."""
     if isinstance(fault, ConspectusError):
-        return {"code": fault.code, "error": str(fault)[:MESSAGE_LENGTH]}
+        return {"code": fault.code, "error": mask(str(fault))[:MESSAGE_LENGTH]}
     where = "".join(traceback.format_tb(fault.__traceback__))
     logger.error(
         "job_failed error=%(error)s\n%(traceback)s", {"error": type(fault).__name__, "traceback": where}

@@ -207,6 +207,15 @@ class Screen:
         masks = {name: action for name, action in self.actions.items() if action == "mask"}
         return Screen(masks)._value(column, value, set(), label=_LABELS[rule_of(column).screening])
 
+    def in_report(self, value: Any, *, of_keys: bool = False) -> Any:
+        """Return JSON with masks for all that is masked or refused; `of_keys`, in keys of documents."""
+        masks: dict[SensitiveCategory, Action] = {
+            category: "mask"
+            for category, action in self.actions.items()
+            if action != "tag" and not (of_keys and category in _ALLOWED.get(("key", action), ()))
+        }
+        return Screen(masks)._value("report", value, set())
+
     def _refuse_name(self, field: str, text: str, screening: Screening) -> None:
         """Raise InvalidInput for a name with what is refused, or would have to be masked."""
         for span in find_sensitive(text, self.actions):
@@ -358,3 +367,12 @@ def stored_form(setting: str, column: str, value: Screened, collection: Collecti
     """Return a text as `table.column` of a collection has it, to look it up. Nothing is refused."""
     screen = screen_of(setting, collection)
     return value if screen is None else cast(Screened, screen.as_stored(column, value))
+
+
+def reported(setting: str, value: Screened, collection: CollectionId, *, of_keys: bool = False) -> Screened:
+    """Return a report about texts of a collection with masks for all that is masked or refused there.
+
+    With `of_keys`, what keys of documents may contain stays.
+    """
+    screen = screen_of(setting, collection)
+    return value if screen is None else cast(Screened, screen.in_report(value, of_keys=of_keys))

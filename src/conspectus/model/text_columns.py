@@ -56,6 +56,7 @@ _PROGRAM_COLUMNS: Final[Mapping[str, str]] = {
     "allowances": "name",
     "audit": "id actor viewed_as collection action",
     "changes": "collection operation space",
+    "chunks": "content_hash unindexable",
     "chat_answers": "stream person documents",
     "chat_frames": "stream",
     "collections": "id model version language owner",
@@ -63,7 +64,7 @@ _PROGRAM_COLUMNS: Final[Mapping[str, str]] = {
     "counters": "name collection",
     "deleted_memories": "document source",
     "documents": "id collection source kind content_hash fingerprint parent syntax status origin trust"
-    " embedded_in",
+    " embedded_in unindexable",
     "embedding_requests": "kind status model error user_id",
     "feedback": "id collection user space",
     "grants": "id collection source user group role",
@@ -115,14 +116,13 @@ TEXT_COLUMNS: Final[Mapping[str, TextColumn]] = MappingProxyType(
             "exempt", "erased", "none", "level", "an answer on its way to its user; deleted when it is read"
         ),
         "chunks.heading": replace(DERIVED, trusting="level"),
-        "chunks.content_hash": PROGRAM,
         "chunks.text": TextColumn("derived", exporting="memories", trusting="level"),
         "collections.description": replace(SETTING, screening="text"),
         "collections.name": SETTING,
         "connections.cursor": replace(
-            FAULT, purging="stays", reason="the position of a sync, as its system gave it"
+            FAULT, purging="stays", reason="where a sync stopped; keys of pages that are refused are masked"
         ),
-        "connections.error": replace(FAULT, purging="erased"),
+        "connections.error": TextColumn("text", "erased"),
         "connections.name": SETTING,
         "connections.options": replace(
             SETTING, screening="account", reason="addresses that a sync needs; deleted with the connection"
@@ -160,8 +160,8 @@ TEXT_COLUMNS: Final[Mapping[str, TextColumn]] = MappingProxyType(
             "exempt", "row", "none", reason="headers of a request; deleted when the job ends"
         ),
         "jobs.arguments": TextColumn("key", "erased"),
-        "jobs.error": replace(FAULT, purging="erased"),
-        "jobs.result": replace(FAULT, purging="erased", reason="counts, and the names of files that failed"),
+        "jobs.error": TextColumn("text", "erased"),
+        "jobs.result": TextColumn("text", "erased"),
         "jobs.title": TextColumn("text", "erased"),
         "keys.label": TextColumn("text", "stays", reason="deleted with the account"),
         "mentions.key": DERIVED,
