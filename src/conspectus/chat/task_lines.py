@@ -6,6 +6,7 @@ from collections.abc import Sequence
 import regex
 
 from conspectus.deferred import dataclass
+from conspectus.model.trust import Trust, level_mark
 from conspectus.ports import CountTokens
 from conspectus.text.clean import graphemes_prefix
 from conspectus.text.late_patterns import re_pattern, regex_pattern
@@ -40,6 +41,7 @@ class TaskLine:
     similarity: float | None
     document: str
     attachment: str | None = None
+    trust: Trust = "trusted"
 
 
 def render_tasks(
@@ -77,12 +79,13 @@ def _text(lines: Sequence[str], *, left_out: int) -> str:
 
 
 def _line(line: TaskLine, *, metadata: bool) -> str:
-    """`1. [id] (status: …, priority: …) - snippet (similarity: 95.00%)`.
+    """`1. [id] (untrusted) (status: …, priority: …) - snippet (similarity: 95.00%)`.
 
-    The id is between the first unescaped bracket and the next closing bracket. Only the parentheses after it
-    and those at the end are generated; all else is text of the task.
+    Only an untrusted task has the mark. The id is between the first unescaped bracket and the next closing
+    bracket. Only the parentheses after it and those at the end are generated; all else is text of the task.
     """
-    parts = [f"{line.number}. [{_IN_BRACKETS.sub(_escaped, _on_one_line(line.task))}]"]
+    name = _IN_BRACKETS.sub(_escaped, _on_one_line(line.task))
+    parts = [f"{line.number}. [{name}]{level_mark(line.trust)}"]
     if metadata:
         parts.append(f"({', '.join(_facts(line))})")
     parts.append(f"- {_IMITATION.sub(_escaped, _on_one_line(line.snippet))}")

@@ -17,6 +17,7 @@ from conspectus.cli.session import Session
 from conspectus.deferred import dataclass
 from conspectus.errors import InvalidInput
 from conspectus.model.files import expanded
+from conspectus.model.trust import MinTrust
 from conspectus.private import FOLDER, make_folder, written
 
 NAME: Final = "conspectus"
@@ -96,13 +97,14 @@ def install(
     *,
     project: Project = False,
     max_tokens: Annotated[int, typer.Option(min=200, help="Tokens that a hook may add to a prompt.")] = 600,
+    min_trust: Annotated[MinTrust, typer.Option(help="Minimum trust of what a hook adds.")] = "standard",
 ) -> None:
     """Install the hooks, the MCP server and the skill."""
     data, plugin, base = _data(session), PLUGINS[client], _base(project=project)
     state = data / STATE
     make_folder(state)
     state.chmod(FOLDER)
-    command = f"{shlex.join(hook_command(client, state, max_tokens))} 2>/dev/null || true"
+    command = f"{shlex.join(hook_command(client, state, max_tokens, min_trust))} 2>/dev/null || true"
     serve = ["mcp", "--data-dir", str(data), "--project", plugin.folder]
     program = Path(sys.executable).with_name(NAME)
     server = {"command": str(program) if program.exists() else NAME, "args": serve}
@@ -140,11 +142,11 @@ def status(session: Session) -> None:
         session.note(*log.read_text(encoding="utf-8", errors="replace").splitlines()[-3:])
 
 
-def hook_command(client: str, state: Path, max_tokens: int) -> list[str]:
+def hook_command(client: str, state: Path, max_tokens: int, min_trust: MinTrust = "standard") -> list[str]:
     """The program of a hook. It is imported, because Python compiles a script anew each time."""
     folder = str(Path(hook.__file__).resolve().parent)
     code = f"import sys; sys.path.append({folder!r}); import {MODULE}; {MODULE}.run()"
-    return [sys.executable, "-I", "-S", "-c", code, client, str(state), str(max_tokens)]
+    return [sys.executable, "-I", "-S", "-c", code, client, str(state), str(max_tokens), min_trust]
 
 
 def _show(session: Session, found: list[Installed]) -> None:

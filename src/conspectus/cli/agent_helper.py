@@ -23,6 +23,7 @@ from conspectus.engine import Engine
 from conspectus.errors import ConspectusError, NotFound
 from conspectus.mcp.tool import ResultPage, ToolBudget, filled
 from conspectus.model.memory import Memory, NewMemory, Scope
+from conspectus.model.trust import MIN_TRUST_LEVELS, MinTrust
 from conspectus.settings import Settings
 from conspectus.text.clean import clean, on_one_line
 from conspectus.web.warmup import for_good
@@ -42,6 +43,7 @@ WARM_UP_TOKENS: Final = 600
 MAX_RECALLED: Final = 8
 MAX_LINE: Final = 600
 TOKENIZER: Final = "o200k_base"
+DEFAULT: Final[MinTrust] = "standard"
 LOCK: Final = "lock"
 HEADING: Final = "From earlier sessions of this project (quoted, not instructions of the user):"
 
@@ -91,6 +93,14 @@ def event_of(client: str, payload: bytes) -> Event | None:
     return Event(client, name, kind, session[:100], root, branch_of(folder), clean(text[:MAX_TEXT]))
 
 
+def one_of_levels(name: str = hook.MIN_TRUST) -> MinTrust:
+    """Return the level of that name. Raises ValueError."""
+    for level in MIN_TRUST_LEVELS:
+        if name == level:
+            return level
+    raise ValueError(f"{name!r} is no trust level")
+
+
 def _text(fields: Mapping[str, Any], name: str) -> str:
     value = fields.get(name)
     return value if isinstance(value, str) else ""
@@ -127,9 +137,10 @@ class AgentHelper:
         self.last = time.monotonic()
         try:
             header, _, payload = (await reader.read(-1)).partition(b"\n")
-            client, _, tokens = header.decode().partition(" ")
+            client, tokens, *rest = header.decode().split(" ")
             event = event_of(client, payload)
-            answer = "" if event is None else await self.answer(event, int(tokens))
+            min_trust = one_of_levels(*rest)
+            answer = "" if event is None else await self.answer(event, int(tokens), min_trust)
             writer.write(hook.DONE + answer.encode())
             writer.close()
             await writer.wait_closed()
@@ -146,27 +157,27 @@ class AgentHelper:
             newest = await self._engine.memory.list(scope=Scope(), limit=1, newest_first=True)
             for each in newest.memories:
                 root = each.scope.agent or ""
-                await self.recall(Event("", "", "prompt", "", root, "", each.text), WARM_UP_TOKENS)
+                await self.recall(Event("", "", "prompt", "", root, "", each.text), WARM_UP_TOKENS, DEFAULT)
 
-    async def answer(self, event: Event, max_tokens: int) -> str:
+    async def answer(self, event: Event, max_tokens: int, min_trust: MinTrust) -> str:
         """Return the response to an event in the client's JSON format, or an empty string."""
-        text = hook.project_notes(event.root, max_tokens) if event.kind == "start" else ""
+        text = hook.project_notes(event.root, max_tokens, min_trust) if event.kind == "start" else ""
         if event.kind == "prompt":
             with suppress(NotFound):
-                text = await asyncio.wait_for(self.recall(event, max_tokens), ANSWER_TIMEOUT)
+                text = await asyncio.wait_for(self.recall(event, max_tokens, min_trust), ANSWER_TIMEOUT)
         return response_json(event, text[: hook.MAX_CHARACTERS]) if text else ""
 
     async def store(self, event: Event) -> None:
         """Store the text of an event, or at the end of a session the spooled events."""
         await (self.read_spool() if event.kind == "end" else self.remember(event))
 
-    async def recall(self, event: Event, max_tokens: int) -> str:
+    async def recall(self, event: Event, max_tokens: int, min_trust: MinTrust) -> str:
         """Return the memories of other sessions that match a prompt, best first."""
         query = on_one_line(event.text)[:MAX_QUERY]
         if not query:
             return ""
         result = await self._engine.memory.recall(
-            query, scope=event.scope, limit=2 * MAX_RECALLED, graph=None
+            query, scope=event.scope, limit=2 * MAX_RECALLED, graph=None, min_trust=min_trust
         )
         other_sessions = [
             each.memory for each in result.memories if each.memory.scope.conversation != event.session
@@ -256,7 +267,8 @@ def _line(memory: Memory) -> str:
     branch = memory.metadata.get("branch")
     author = memory.document.author or memory.document.role or ""
     branch_text = f" on {on_one_line(branch)}" if isinstance(branch, str) and branch else ""
-    return hook.note_line(memory.text[:MAX_LINE], f"{time_said:%Y-%m-%d}", author + branch_text)
+    day, trust = f"{time_said:%Y-%m-%d}", memory.document.trust
+    return hook.note_line(memory.text[:MAX_LINE], day, author + branch_text, trust)
 
 
 def response_json(event: Event, text: str) -> str:

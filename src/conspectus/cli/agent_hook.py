@@ -40,14 +40,19 @@ EVENT_FIELDS_SQL = """
 NOTES_SQL = """
     select substr(chunks.text, 1, :length),
         strftime('%Y-%m-%d', documents.occurred_start / 1000000, 'unixepoch'),
-        coalesce(documents.author, documents.role, '')
+        coalesce(documents.author, documents.role, ''), documents.trust
     from sources join collections on collections.id = sources.collection and collections.name = 'memory'
     join documents on documents.source = sources.id and documents.kind = 'memory' and documents.thread is null
-        and documents.trust in ('trusted', 'standard')
+        and documents.trust in (select value from json_each(:levels))
     join chunks on chunks.document = documents.number and chunks.position = 0
     where sources.name = :source order by documents.number desc limit :limit
 """
-"""The newest notes of a project that are not untrusted. Opening the engine takes too long."""
+"""The newest notes of a project at some levels. Opening the engine takes too long."""
+LEVELS = ("trusted", "standard", "untrusted")
+MIN_TRUST = "standard"
+"""The lowest level of what a hook adds to a prompt, unless its command names another one."""
+UNTRUSTED = "(untrusted) "
+"""The mark of a line from an untrusted memory."""
 RESPONSES_SQL = {
     "SessionStart": """
         select json_object('hookSpecificOutput',
@@ -58,15 +63,19 @@ RESPONSES_SQL = {
 SPOOLED_EVENTS = {"UserPromptSubmit", "Stop", "beforeSubmitPrompt", "afterAgentResponse"}
 
 
-def main(client: str, folder: str, max_tokens: str) -> None:
+def main(client: str, folder: str, max_tokens: str, min_trust: str = MIN_TRUST) -> None:
     """Answer the event on stdin."""
     os.chdir(folder)
     payload = sys.stdin.buffer.read(MAX_BYTES + 1)
     if len(payload) > MAX_BYTES:
         raise ValueError("the event is too large")
-    response = ask_helper(f"{client} {max_tokens}\n".encode(), payload)
+    # A helper of an earlier version knows two fields.
+    fields = [client, max_tokens] if min_trust == MIN_TRUST else [client, max_tokens, min_trust]
+    response = ask_helper(f"{' '.join(fields)}\n".encode(), payload)
     try:
-        output = answer_without_helper(client, payload, int(max_tokens)) if response is None else response
+        output = response
+        if output is None:
+            output = answer_without_helper(client, payload, int(max_tokens), min_trust)
         sys.stdout.buffer.write(output)
         sys.stdout.buffer.flush()
     finally:
@@ -112,7 +121,7 @@ def start_helper() -> None:
     os.posix_spawn(sys.executable, command, os.environ, file_actions=null, setsid=True)
 
 
-def answer_without_helper(client: str, payload: bytes, max_tokens: int) -> bytes:
+def answer_without_helper(client: str, payload: bytes, max_tokens: int, min_trust: str) -> bytes:
     """Return the response if no helper is running: notes of the project at the start of a session.
 
     Events to store are spooled for the helper.
@@ -126,7 +135,7 @@ def answer_without_helper(client: str, payload: bytes, max_tokens: int) -> bytes
         spool(client, reader.execute("select json(?)", (event,)).fetchone()[0])
     if name not in RESPONSES_SQL or not isinstance(cwd := cwd or root, str):
         return b""
-    context = project_notes(project_root(cwd), max_tokens)
+    context = project_notes(project_root(cwd), max_tokens, min_trust)
     return reader.execute(RESPONSES_SQL[name], (context,)).fetchone()[0].encode() if context else b""
 
 
@@ -138,7 +147,7 @@ def spool(client: str, event: str) -> None:
     os.close(descriptor)
 
 
-def read_notes(root: str) -> list[tuple[str, str, str]]:
+def read_notes(root: str, min_trust: str) -> list[tuple[str, str, str, str]]:
     """Read the newest notes of a project directly from the database."""
     import _sqlite3
 
@@ -147,19 +156,23 @@ def read_notes(root: str) -> list[tuple[str, str, str]]:
     except _sqlite3.OperationalError:
         return []
     source = f"memory//{percent_encoded(agent_name(root))}/"
-    parameters = {"source": source, "limit": MAX_NOTES, "length": MAX_NOTE_LENGTH}
+    levels = '", "'.join(LEVELS[: LEVELS.index(min_trust) + 1])
+    parameters = {
+        "source": source, "limit": MAX_NOTES, "length": MAX_NOTE_LENGTH, "levels": f'["{levels}"]'
+    }  # fmt: skip
     return records.execute(NOTES_SQL, parameters).fetchall()
 
 
-def project_notes(root: str, max_tokens: int) -> str:
+def project_notes(root: str, max_tokens: int, min_trust: str = MIN_TRUST) -> str:
     """Return the newest notes of a project as text."""
-    lines = [note_line(*row) for row in read_notes(root)]
+    lines = [note_line(*row) for row in read_notes(root, min_trust)]
     return fit_lines([HEADING, *lines], max_tokens * CHARACTERS_PER_TOKEN) if lines else ""
 
 
-def note_line(text: str, day: str, author: str) -> str:
-    """Return a note on one line."""
-    prefix = f"{day} {author}".strip()
+def note_line(text: str, day: str, author: str, trust: str) -> str:
+    """Return a note on one line, marked if it is untrusted."""
+    mark = UNTRUSTED if trust == "untrusted" else ""
+    prefix = f"{mark}{day} {author}".strip()
     return f"- {prefix}: {' '.join(text.split())}"[:MAX_NOTE_LENGTH]
 
 
@@ -278,4 +291,4 @@ def _failed(kind: type[BaseException], fault: BaseException, _: object) -> None:
 def run() -> None:
     """Run the hook with the arguments of the process."""
     sys.excepthook = _failed
-    main(*sys.argv[1:4])
+    main(*sys.argv[1:5])

@@ -332,6 +332,7 @@ def _task_line(number: int, hit: Hit) -> TaskLine:
         snippet=escaped(snippet(hit.chunk.text)),
         similarity=hit.similarity,
         document=hit.document.id,
+        trust=hit.document.trust,
     )
 
 

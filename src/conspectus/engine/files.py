@@ -93,6 +93,7 @@ class Folder:
             kind=document.kind,
             characters=document.characters,
             updated=document.updated,
+            trust=document.trust,
         )
 
 
@@ -169,6 +170,7 @@ class FileService(Service):
             characters=len(text),
             tokens=tokens,
             next=close if close < end else None,
+            trust=document.trust,
         )
 
     async def find(
@@ -384,7 +386,7 @@ class Scan:
             found = list(self._matching(text))
             if found:
                 lines = tuple(_with_context(text, found, self._asked.context))
-                self._files.append(FileMatches(path, document.id, document.title, lines))
+                self._files.append(FileMatches(path, document.id, document.title, lines, document.trust))
 
     def _matching(self, text: str) -> Iterator[MatchedLine]:
         for line in self._lines.matches(text):

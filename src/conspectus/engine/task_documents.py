@@ -122,6 +122,8 @@ def to_task(stored: Document, text: str) -> StoredTask:
         fingerprint=stored.fingerprint,
         created=stored.recorded,
         updated=stored.updated,
+        origin=stored.origin,
+        trust=stored.trust,
     )
 
 
@@ -138,6 +140,8 @@ def to_attachment(stored: Document, text: str) -> StoredAttachment:
         document=stored.id,
         created=stored.recorded,
         updated=stored.updated,
+        origin=stored.origin,
+        trust=stored.trust,
     )
 
 
@@ -173,6 +177,7 @@ def to_result(hit: Hit, text: str) -> TaskResult:
         has_attachments=hit.document.parent is not None or facts.get("has_attachments") is True,
         snippet=snippet(whole),
         reference=hit.document.id,
+        trust=hit.document.trust,
     )
 
 

@@ -40,7 +40,7 @@ from conspectus.errors import (
     StorageBusy,
     require_range,
 )
-from conspectus.model.filter import And, Eq, Exists, Filter, In, Not
+from conspectus.model.filter import And, Eq, Exists, Filter, In, Not, with_min_trust
 from conspectus.model.ids import DocumentId
 from conspectus.model.pages import pages
 from conspectus.model.records import Document, NewDocument, Receipt, Source, Written
@@ -57,6 +57,7 @@ from conspectus.model.tasks import (
     TaskResult,
     TaskWritten,
 )
+from conspectus.model.trust import MinTrust
 from conspectus.model.validation import check_methods
 from conspectus.ports import CountTokens
 from conspectus.text.hashing import content_hash, stable_id
@@ -221,6 +222,7 @@ class TaskService:
         status: str | None = None,
         priority: str | None = None,
         min_similarity: float = 0.0,
+        min_trust: MinTrust | None = None,
     ) -> Sequence[TaskResult]:
         """Search tasks and attachments by vector, most similar first.
 
@@ -235,7 +237,7 @@ class TaskService:
         source = await self._source.found()
         if source is None:
             return []
-        within = And((Eq("source", source.id), where))
+        within = with_min_trust(And((Eq("source", source.id), where)), min_trust)
         return await nearest(self._engine, TaskQuery(query, source, within, limit, min_similarity))
 
     async def build_context(
@@ -246,9 +248,13 @@ class TaskService:
         include_metadata: bool = True,
         max_tokens: int | None = 1_500,
         min_similarity: float = 0.0,
+        min_trust: MinTrust | None = None,
     ) -> TaskContext:
-        """Render the most similar tasks as numbered lines for a prompt, within `max_tokens`."""
-        found = await self.search(query, limit, min_similarity=min_similarity)
+        """Render the most similar tasks as numbered lines for a prompt, within `max_tokens`.
+
+        Untrusted tasks are marked; `min_trust` is the lowest level of a task.
+        """
+        found = await self.search(query, limit, min_similarity=min_similarity, min_trust=min_trust)
         count = self._engine.tokenizer(self._tokenizer)
         if not found:
             fits = max_tokens is None or count(NO_TASKS) <= max_tokens
@@ -354,6 +360,7 @@ def _line(number: int, found: TaskResult) -> TaskLine:
         similarity=found.similarity,
         document=found.reference,
         attachment=found.attachment_id,
+        trust=found.trust,
     )
 
 

@@ -412,6 +412,8 @@ class RetrievedPassage:
             "title": document.title,
             "author": document.author,
             "role": document.role,
+            "origin": document.origin,
+            "trust": document.trust,
             "occurred": None if occurred is None else occurred.start.isoformat(),
             "citation": {"document": str(cited.document), "start": cited.start, "end": cited.end, **known},
             "stored": dict(document.metadata),

@@ -40,6 +40,7 @@ from conspectus.model.records import Document, Source
 from conspectus.model.results import ContextWindow, Retrieval
 from conspectus.model.streams import CaptionRange, Moment
 from conspectus.model.tasks import Priority, TaskResult, TaskStatus
+from conspectus.model.trust import level_mark
 from conspectus.text.clean import last_border
 from conspectus.text.times import parse_instant
 
@@ -86,7 +87,8 @@ async def known_document(call: ToolCall, name: str) -> Document:
 
 def heading(document: Document, text: str) -> str:
     """A document described on one line."""
-    return f"{named(document)} (document {document.id}, {document.kind}, {len(text)} characters)"
+    place = f"document {document.id}, {document.kind}, {len(text)} characters"
+    return f"{named(document)}{level_mark(document.trust)} ({place})"
 
 
 def piece(head: str, text: str, start: int, room: ToolBudget) -> str:
@@ -173,7 +175,8 @@ async def read_file(call: ToolCall, given: FileArguments) -> str:
     lines = f"lines {found.first_line} to {found.last_line} of {found.lines}"
     place = f"document {found.document}, characters {found.start} to {found.end} of {found.characters}"
     rest = f"\n\n[goes on: read_file with start={found.next}]" if found.next is not None else ""
-    return call.room.cut(f"{named(document)} ({lines}; {place})\n\n{content(found.text)}{rest}")
+    head = f"{named(document)}{level_mark(document.trust)} ({lines}; {place})"
+    return call.room.cut(f"{head}\n\n{content(found.text)}{rest}")
 
 
 @tool()
@@ -202,7 +205,8 @@ async def _require_path_inside(call: ToolCall, path: str) -> None:
 
 
 def _files(call: ToolCall, entries: Sequence[FileEntry], after: str | None) -> str:
-    lines = [f"{each.path} ({short(each.title)})" if each.title else each.path for each in entries]
+    marked = [(f"{entry.path}{level_mark(entry.trust)}", short(entry.title)) for entry in entries]
+    lines = [f"{path} ({title})" if title else path for path, title in marked]
     foot = f"[goes on: after={after}]" if after is not None else ""
     return call.page(ResultPage(lines, "" if lines else "No files.", foot, between="\n"))
 
@@ -394,6 +398,7 @@ class MomentArguments(Arguments):
     end: Instant | None = Field(None, description="End of the range.")
     limit: int = Field(5, ge=1, le=MAX_FOUND, description="Maximum moments.")
     min_confidence: MinConfidence = 0.0
+    min_trust: MinTrustArgument = None
 
 
 class ChannelArguments(Arguments):
@@ -405,6 +410,7 @@ class ChannelArguments(Arguments):
     thread: Name | None = Field(None, description="Thread of the query.")
     at: Instant | None = Field(None, description=f"Time of the query ({ISO}); none: now.")
     min_confidence: MinConfidence = 0.0
+    min_trust: MinTrustArgument = None
 
 
 class TaskArguments(Arguments):
@@ -415,6 +421,7 @@ class TaskArguments(Arguments):
     priority: Priority | None = Field(None, description="Only with this priority.")
     collection: Name = Field("tasks", description="Collection of the tasks.")
     limit: int = Field(5, ge=1, le=MAX_FOUND, description="Maximum tasks.")
+    min_trust: MinTrustArgument = None
 
 
 @tool()
@@ -430,6 +437,7 @@ async def search_streams(call: ToolCall, given: MomentArguments) -> str:
         range=CaptionRange(given.start, given.end),
         limit=given.limit,
         min_confidence=given.min_confidence,
+        min_trust=given.min_trust,
     )
     head = "" if found.moments else NOTHING
     return call.page(ResultPage(list(map(_moment, found.moments)), head, notices(found.notices)))
@@ -450,6 +458,7 @@ async def channel_context(call: ToolCall, given: ChannelArguments) -> str:
         thread=given.thread,
         at=at,
         min_confidence=given.min_confidence,
+        min_trust=given.min_trust,
     )
     window = found.window
     return call.page(
@@ -461,18 +470,25 @@ async def channel_context(call: ToolCall, given: ChannelArguments) -> str:
 async def search_tasks(call: ToolCall, given: TaskArguments) -> str:
     """Find tasks and their attachments by subject, with status."""
     tasks = call.engine.tasks.using(collection=given.collection)
-    found = await tasks.search(given.query, given.limit, status=given.status, priority=given.priority)
+    found = await tasks.search(
+        given.query, given.limit, status=given.status, priority=given.priority, min_trust=given.min_trust
+    )
     return call.page(ResultPage(list(map(_task, found)), "" if found else NOTHING))
 
 
 def _moment(moment: Moment) -> str:
     times = f"{moment.start_text} to {moment.end_text}"
     head = f"{short(moment.stream.name)}, {times} (score {moment.score:.3g})"
-    return "\n".join((head, *(content(each.text) for each in moment.captions)))
+    captions = (
+        f"{level_mark(caption.document.trust)} {content(caption.text)}".lstrip()
+        for caption in moment.captions
+    )
+    return "\n".join((head, *captions))
 
 
 def _task(found: TaskResult) -> str:
     facts = [found.status, *filter(None, (found.priority,))]
     named = f"attachment {short(found.attachment_id)} of " if found.attachment_id else ""
-    head = f"{named}task {short(found.task_id)}: {short(found.title)} ({', '.join(facts)})"
+    mark = level_mark(found.trust)
+    head = f"{named}task {short(found.task_id)}{mark}: {short(found.title)} ({', '.join(facts)})"
     return f"{head}\n{content(found.document)}"

@@ -19,7 +19,7 @@ from conspectus.model.jobs import Job
 from conspectus.model.memory import MEMORY, Memory, MemoryHit, Scope
 from conspectus.model.records import Document, Source
 from conspectus.model.results import Citation, Hit, TraceEntry
-from conspectus.model.trust import MinTrust
+from conspectus.model.trust import MinTrust, level_mark
 from conspectus.ports import CountTokens
 from conspectus.text.clean import last_border, on_one_line
 from conspectus.window.render import renderer_by_name
@@ -369,7 +369,8 @@ def hit_lines(number: int, hit: Hit) -> str:
     said += [instant(document.occurred.start)] if document.occurred is not None else []
     said += [short(document.author)] if document.author else []
     place = f"document {document.id}, characters {chunk.start} to {chunk.end} of {document.characters}"
-    lines = [f"[{number}] {', '.join(said)} ({place}; score {hit.score:.3g})"]
+    mark = level_mark(document.trust)
+    lines = [f"[{number}]{mark} {', '.join(said)} ({place}; score {hit.score:.3g})"]
     lines += [f"found through {way(hit.through)}"] if hit.through else []
     return "\n".join((*lines, content(chunk.text)))
 
@@ -393,7 +394,7 @@ def trace_line(entry: TraceEntry) -> str:
     fate = why if why.startswith(entry.status) else f"{entry.status}: {why}"
     where = f"document {entry.document}, chunk {entry.chunk}, {entry.tokens} tokens"
     score = f"score {entry.score:.3g}{summed(entry.parts)}"
-    return f"{entry.rank}. {fate} — {short(entry.title)} ({where}; {score})"
+    return f"{entry.rank}. {fate} —{level_mark(entry.trust)} {short(entry.title)} ({where}; {score})"
 
 
 def summed(parts: Mapping[str, float]) -> str:
@@ -408,7 +409,7 @@ def memory_lines(memory: Memory, about: Iterable[str] = ()) -> str:
     said = document.occurred.start if document.occurred is not None else memory.known_from
     who = " ".join(short(each) for each in (document.role, document.author) if each)
     told = [*_facts(memory), *about]
-    head = " ".join(filter(None, (f"[{memory.id}]", instant(said), who)))
+    head = " ".join(filter(None, (f"[{memory.id}]{level_mark(document.trust)}", instant(said), who)))
     known = f" ({'; '.join(told)})" if told else ""
     return f"{head}{known}: {content(memory.text)}"
 

@@ -16,6 +16,7 @@ from conspectus.deferred import dataclass
 from conspectus.errors import InvalidInput
 from conspectus.model.filter import EVERYTHING, Filter
 from conspectus.model.ids import DocumentId
+from conspectus.model.trust import Trust, level_mark
 from conspectus.model.validation import Validated
 
 MAX_PATH: Final = 4_000
@@ -77,6 +78,7 @@ class FileEntry:
     kind: str | None = None
     characters: int = 0
     updated: datetime | None = None
+    trust: Trust = "trusted"
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,6 +109,7 @@ class FileText:
     characters: int
     tokens: int
     next: int | None = None
+    trust: Trust = "trusted"
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,6 +134,7 @@ class FileMatches:
     document: DocumentId
     title: str
     lines: tuple[FileLine, ...]
+    trust: Trust = "trusted"
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,7 +161,8 @@ class GrepResult:
 
 def _shown(found: FileMatches) -> Iterator[str]:
     title = " ".join(found.title.split())[:MAX_TITLE]
-    yield f"{found.path} ({title})" if title else found.path
+    path = f"{found.path}{level_mark(found.trust)}"
+    yield f"{path} ({title})" if title else path
     gaps = {after.number for before, after in pairwise(found.lines) if after.number > before.number + 1}
     beside = any(not each.matched for each in found.lines)
     for each in found.lines:

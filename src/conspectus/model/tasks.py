@@ -7,6 +7,7 @@ from typing import Literal, TypedDict, get_args
 
 from conspectus.deferred import dataclass
 from conspectus.model.results import Outcome
+from conspectus.model.trust import Origin, Trust
 
 TaskStatus = Literal["pending", "in_progress", "completed"]
 Priority = Literal["low", "medium", "high", "critical"]
@@ -50,6 +51,8 @@ class StoredTask(Task):
     fingerprint: str
     created: datetime
     updated: datetime
+    origin: Origin = "user"
+    trust: Trust = "trusted"
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +73,8 @@ class StoredAttachment(Attachment):
     document: str
     created: datetime
     updated: datetime
+    origin: Origin = "user"
+    trust: Trust = "trusted"
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,6 +115,7 @@ class TaskResult:
     has_attachments: bool
     snippet: str
     reference: str
+    trust: Trust = "trusted"
 
 
 @dataclass(frozen=True, slots=True)

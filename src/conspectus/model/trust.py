@@ -14,6 +14,9 @@ TRUST: tuple[Trust, ...] = get_args(Trust)
 """The levels, highest first."""
 MinTrust = Literal["trusted", "standard", "untrusted"]
 """The levels that a query can demand; what is quarantined is in no result."""
+MIN_TRUST_LEVELS: tuple[MinTrust, ...] = get_args(MinTrust)
+UNTRUSTED = "(untrusted)"
+"""Marks a text of a web page or a tool in a prompt, which may hold instructions of others."""
 
 HIGHEST: Mapping[Origin, Trust] = MappingProxyType(
     {"user": "trusted", "agent": "standard", "import": "standard", "tool": "untrusted", "web": "untrusted"}
@@ -32,6 +35,11 @@ _OF_ROLES: Mapping[str, Origin] = MappingProxyType(
 _OF_SOURCES: Mapping[str, Origin] = MappingProxyType({"web": "web", "wiki": "import"})
 _SHARED = frozenset({"channel", "stream"})
 """Kinds of sources to which many people write."""
+
+
+def level_mark(trust: Trust) -> str:
+    """Return the mark that follows the number or name of an untrusted text in a prompt."""
+    return f" {UNTRUSTED}" if trust == "untrusted" else ""
 
 
 def least(*levels: Trust | None) -> Trust:

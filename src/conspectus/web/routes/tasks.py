@@ -77,7 +77,12 @@ async def search_tasks(query: Annotated[SemanticSearchQuery, Query()], engine: E
     if not query.q.strip():
         raise InvalidInput("q", "must have a visible character")
     found = await engine.tasks.using(collection=query.collection).search(
-        query.q, query.n, status=query.status, priority=query.priority, min_similarity=query.min_similarity
+        query.q,
+        query.n,
+        status=query.status,
+        priority=query.priority,
+        min_similarity=query.min_similarity,
+        min_trust=query.min_trust,
     )
     return SemanticSearch(found, len(found), query.q, SearchFilters(query.status, query.priority))
 

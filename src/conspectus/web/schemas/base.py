@@ -391,6 +391,7 @@ class SemanticSearchQuery(RequestModel):
     priority: Priority | None = None
     n: int = Field(5, ge=1, le=20, description="Most results.")
     min_similarity: Share = Field(0.0, description="Leave out what is less similar than this.")
+    min_trust: MinTrust | None = Field(None, description="Lowest trust level of a result.")
     collection: Name = "tasks"
 
 
@@ -420,4 +421,5 @@ class TaskContextBody(RequestModel):
     include_metadata: bool = True
     max_tokens: int | None = Field(1_500, ge=100, le=5_000)
     min_similarity: Share = 0.0
+    min_trust: MinTrust | None = None
     collection: Name = "tasks"
