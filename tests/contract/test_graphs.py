@@ -6,7 +6,11 @@ from typing import Any
 
 import pytest
 from sqlalchemy import Connection, event
-from tests.contracts.graph_walks_contract import GraphMergesContract, GraphWalksContract
+from tests.contracts.graph_walks_contract import (
+    GraphLevelsContract,
+    GraphMergesContract,
+    GraphWalksContract,
+)
 from tests.contracts.graphs_contract import GraphsContract
 from tests.support.graph_samples import PEOPLE, PLACES, GraphShelf, adding, edge, node
 from tests.support.in_memory_graphs import MemoryGraphs
@@ -71,7 +75,7 @@ async def records(tmp_path: Path) -> AsyncIterator[SqlRecords]:
     await opened.close()
 
 
-class TestSqlite(GraphsContract, GraphWalksContract, GraphMergesContract):
+class TestSqlite(GraphsContract, GraphWalksContract, GraphLevelsContract, GraphMergesContract):
     @pytest.fixture
     def shelf(self, records: SqlRecords) -> GraphShelf:
         return StoredShelf(records)
@@ -83,7 +87,7 @@ class TestPostgres(TestSqlite):
         return await stocked(postgres_records)
 
 
-class TestMemory(GraphsContract, GraphWalksContract, GraphMergesContract):
+class TestMemory(GraphsContract, GraphWalksContract, GraphLevelsContract, GraphMergesContract):
     @pytest.fixture
     def shelf(self) -> GraphShelf:
         return RememberedShelf()
@@ -91,7 +95,7 @@ class TestMemory(GraphsContract, GraphWalksContract, GraphMergesContract):
 
 @pytest.mark.parametrize("way", READINGS, ids=str)
 async def test_a_step_of_a_walk_reads_an_index_and_sorts_nothing(
-    records: SqlRecords, way: tuple[bool, bool, bool, bool]
+    records: SqlRecords, way: tuple[bool, bool, bool, bool, bool]
 ) -> None:
     asked = {
         "near": 1,
@@ -101,9 +105,10 @@ async def test_a_step_of_a_walk_reads_an_index_and_sorts_nothing(
         "moment": 5,
         "types": ["a", "b"],
         "known": 5,
+        "levels": ["trusted"],
     }
-    back, typed, dated, known = way
-    wanted = {"moment": dated, "types": typed, "known": known}
+    back, typed, dated, known, levels = way
+    wanted = {"moment": dated, "types": typed, "known": known, "levels": levels}
     given = {name: value for name, value in asked.items() if wanted.get(name, True)}
 
     def explained(connection: Connection) -> list[str]:
@@ -115,8 +120,8 @@ async def test_a_step_of_a_walk_reads_an_index_and_sorts_nothing(
 
     plan = await records.transactions.read(explained)
     index = f"INDEX ix_graph_edges_{'in' if back else 'out'}"
-    assert (index if known else f"COVERING {index}") in plan[0]
-    assert len(plan) == 1 + (dated or known)
+    assert (index if known or levels else f"COVERING {index}") in plan[0]
+    assert len(plan) == 1 + (dated or known or levels)
     assert not any("TEMP B-TREE" in line for line in plan)
 
 

@@ -8,6 +8,7 @@ import pytest
 from conspectus.errors import Conflict, NotFound
 from conspectus.model.graph import Neighbor, Traversal
 from conspectus.model.ids import SourceId
+from conspectus.model.trust import Trust
 from tests.support.graph_samples import (
     BOTH,
     PEOPLE,
@@ -22,6 +23,15 @@ from tests.support.graph_samples import (
     node,
     year,
 )
+
+LOW: dict[str, Any] = {"origin": "web", "trust": "untrusted"}
+
+
+async def levels_of(shelf: GraphShelf) -> dict[str, Trust]:
+    """The level of each node by its id, and of each edge by its ends."""
+    nodes = (await shelf.graphs.nodes([PEOPLE.id], limit=99)).nodes
+    edges = await every_edge(shelf.graphs)
+    return {each.id: each.trust for each in nodes} | {each.source + each.target: each.trust for each in edges}
 
 
 async def walked(
@@ -68,6 +78,25 @@ class GraphWalksContract:
         assert ways(list(then)) == ["ab", "abc"]
         now = await shelf.graphs.walk([PEOPLE.id], ["a"], asked, known=year(2030))
         assert sorted(ways(list(now))) == ["ab", "ac", "acd"]
+
+    async def test_no_way_leads_over_what_is_below_a_level(self, shelf: GraphShelf) -> None:
+        """Neither over an edge nor over a node; steps have the levels of their edges if that is asked for."""
+        low: dict[str, Any] = {"origin": "web", "trust": "untrusted"}
+        await filled(shelf.graphs, "ab", edge("a", "b", type="sees", **low))
+        await shelf.graphs.add(adding(node("c", **low), node("d"), edge("b", "c"), edge("a", "d")))
+        assert sorted(ways(await walked(shelf, "a"))) == ["ab", "abc", "ad"]
+        assert ways(await walked(shelf, "a", min_trust="standard")) == ["ad"]
+        assert ways(await walked(shelf, "b", min_trust="trusted")) == []
+        assert await walked(shelf, "c", min_trust="standard") == []
+        found = await shelf.graphs.walk([PEOPLE.id], ["a"], Traversal(hops=2), with_levels=True)
+        steps = {each.path: [step.trust for step in each.steps] for each in found}
+        assert steps["a", "b", "c"] == ["untrusted", "trusted"]
+        names = (await shelf.graphs.nodes([PEOPLE.id], min_trust="standard", limit=9)).nodes
+        assert [each.id for each in names] == ["a", "b", "d"]
+        for name, count in (("a", 1), (None, 2)):
+            page = await shelf.graphs.edges([PEOPLE.id], node=name, min_trust="standard", limit=9)
+            assert len(page.edges) == count
+        assert await shelf.graphs.nodes_by_terms([PEOPLE.id], ["c"], min_trust="standard", limit=9) == []
 
     async def test_edges_are_walked_in_the_direction_asked(self, shelf: GraphShelf) -> None:
         """Both by default; a step against an edge says so."""
@@ -159,6 +188,56 @@ class GraphWalksContract:
 
 MERGE = event("merge", ("a", "b"), ("a",))
 SPLIT = event("split", ("a",), ("a", "b"))
+
+
+class GraphLevelsContract:
+    """A level only falls: by changes, by evidence, by what ends an edge, and by merges."""
+
+    async def test_a_change_takes_the_lower_level_and_a_repeat_changes_none(self, shelf: GraphShelf) -> None:
+        await filled(shelf.graphs, "ab", edge("a", "b"))
+        same, other = (node("a", **LOW), node("a", type="city", **LOW))
+        await shelf.graphs.add(adding(same, edge("a", "b", **LOW)))
+        assert await levels_of(shelf) == {"a": "trusted", "b": "trusted", "ab": "trusted"}
+        await shelf.graphs.add(adding(other, edge("a", "b", weight=0.5, **LOW)))
+        await shelf.graphs.add(adding(node("a", type="town"), edge("a", "b", weight=0.7)))
+        assert await levels_of(shelf) == {"a": "untrusted", "b": "trusted", "ab": "untrusted"}
+        [found] = await shelf.graphs.nodes_by_id([PEOPLE.id], ["a"])
+        assert (found.origin, found.type) == ("web", "town")
+
+    async def test_more_evidence_takes_the_lower_level(self, shelf: GraphShelf) -> None:
+        await shelf.write("d1", "d2", "d3")
+        await filled(shelf.graphs, "ab", edge("a", "b", evidence="d1", **LOW))
+        await shelf.graphs.add(adding(edge("a", "b", evidence="d2")))
+        assert (await levels_of(shelf))["ab"] == "untrusted"
+        await filled(shelf.graphs, "ac", edge("a", "c", evidence="d1"))
+        await shelf.graphs.add(adding(edge("a", "c", evidence="d3", origin="agent", trust="standard")))
+        assert (await levels_of(shelf))["ac"] == "standard"
+
+    async def test_an_edge_has_at_most_the_level_of_what_ended_it(self, shelf: GraphShelf) -> None:
+        agent: dict[str, Any] = {"origin": "agent", "trust": "standard"}
+        await filled(shelf.graphs, "abcd", edge("a", "b", valid_from=year(2000)))
+        await shelf.graphs.add(adding(edge("a", "c", valid_from=year(2010), **agent), single=True))
+        await shelf.graphs.add(adding(edge("a", "d", valid_from=year(2005)), single=True))
+        assert {**await levels_of(shelf)}.items() >= {
+            "ab": "standard",
+            "ac": "standard",
+            "ad": "standard",
+        }.items()
+
+    async def test_a_merged_node_has_the_lowest_level(self, shelf: GraphShelf) -> None:
+        """Of the nodes, and of who merges them; undoing it raises nothing."""
+        await filled(shelf.graphs, "abcx", edge("b", "x"), edge("c", "x"))
+        await shelf.graphs.add(adding(node("d", **LOW), node("e")))
+        await shelf.graphs.merge(PEOPLE.id, "a", ["b"], event("merge", ("a", "b"), ("a",)), origin="agent")
+        await shelf.graphs.merge(PEOPLE.id, "c", ["d"], event("merge", ("c", "d"), ("c",)))
+        await shelf.graphs.merge(PEOPLE.id, "e", ["c"], event("merge", ("e", "c"), ("e",)))
+        found = await levels_of(shelf)
+        assert found == {
+            "a": "standard", "e": "untrusted", "x": "trusted", "ax": "standard", "ex": "trusted"
+        }  # fmt: skip
+        await shelf.graphs.split(PEOPLE.id, 1, event("split", ("a",), ("a", "b")))
+        found = await levels_of(shelf)
+        assert (found["a"], found["b"], found["bx"]) == ("standard", "trusted", "standard")
 
 
 class GraphMergesContract:

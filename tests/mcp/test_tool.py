@@ -38,7 +38,7 @@ CALLS: dict[str, list[dict[str, Any]]] = {
 WITHOUT_TEXTS = {"remember", "update_memory", "forget", "add_facts", "operations", "list_collections"}
 """Tools that return ids, numbers and names of sources."""
 DEMANDS = ("search", "context", "recall", "graph", "search_streams", "channel_context", "search_tasks")
-"""Tools that take `min_trust`; the others read what they are told to read, and `explain` says what is left out."""
+"""Tools that take `min_trust`, except `explain`, which says what is left out; others read what is named."""
 
 
 @pytest.fixture

@@ -107,6 +107,27 @@ def test_a_store_of_each_schema_is_upgraded_and_searched(schema: str, tmp_path: 
             check_upgraded(engine)
 
 
+@pytest.mark.parametrize("schema", [schema for schema in SCHEMAS if schema < "0004"])
+def test_facts_have_the_level_of_their_documents_and_other_parts_none(schema: str, tmp_path: Path) -> None:
+    """Nobody noted who wrote the nodes and edges of older schemas: they are at most standard."""
+    with conspectus.open(unpack(schema, tmp_path)) as engine:
+        nodes = engine.graph.list_nodes().nodes
+        assert (
+            {node.trust for node in nodes}
+            == {"standard"}
+            == {edge.trust for edge in engine.graph.list_edges().edges}
+        )
+        facts = [
+            edge
+            for graph in engine.graph.list(collection="memory")
+            for edge in engine.graph.list_edges(graph=graph.source.id, collection="memory").edges
+        ]
+        for fact in facts:
+            document = engine.documents.get(str(fact.evidence))
+            assert (fact.origin, fact.trust) == (document.origin, document.trust)
+        assert facts
+
+
 @pytest.mark.parametrize("schema", SCHEMAS[:1])
 def test_a_database_of_the_first_schema_is_upgraded_and_searched(
     schema: str, tmp_path: Path, empty_url: str

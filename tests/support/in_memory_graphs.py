@@ -20,14 +20,17 @@ from conspectus.model.graph import (
     Traversal,
 )
 from conspectus.model.ids import SourceId
+from conspectus.model.trust import MinTrust, Origin, Trust, levels_from
 from conspectus.ports.graphs import Adding
-from tests.support.kept_graphs import KeptGraphs, Merged
+from tests.support.kept_graphs import KeptGraphs, Merged, at_most, lowered
 
 Rank = tuple[float, str, str, bool]
 
 
 class MemoryGraphs(KeptGraphs):
     """The `Graphs` port over graphs and documents that are told to it."""
+
+    _with_levels = False
 
     async def add(self, adding: Adding) -> Sequence[GraphWritten]:
         """Store nodes, then edges. Raises NotFound and DanglingEdges."""
@@ -41,18 +44,31 @@ class MemoryGraphs(KeptGraphs):
         return [self._nodes[key].told for key in keys if key in self._nodes]
 
     async def nodes(
-        self, graphs: Sequence[SourceId], *, type: str | None = None, after: str | None = None, limit: int
+        self,
+        graphs: Sequence[SourceId],
+        *,
+        type: str | None = None,
+        min_trust: MinTrust | None = None,
+        after: str | None = None,
+        limit: int,
     ) -> NodePage:
         """A page of nodes, by id and graph; a cursor is a place."""
         found = [each.told for (graph, _), each in self._nodes.items() if graph in graphs]
-        chosen = [each for each in found if type in {None, each.type}]
+        levels = levels_from(min_trust)
+        chosen = [each for each in found if type in {None, each.type} and each.trust in levels]
         chosen.sort(key=lambda each: (each.id, each.graph.id))
         start = _place(after)
         page = tuple(chosen[start : start + limit])
         return NodePage(page, str(start + limit) if len(chosen) > start + limit else None)
 
     async def edges(
-        self, graphs: Sequence[SourceId], *, node: str | None = None, after: str | None = None, limit: int
+        self,
+        graphs: Sequence[SourceId],
+        *,
+        node: str | None = None,
+        min_trust: MinTrust | None = None,
+        after: str | None = None,
+        limit: int,
     ) -> EdgePage:
         """A page of edges in order of recording; a cursor is a number."""
         last = _place(after)
@@ -61,6 +77,7 @@ class MemoryGraphs(KeptGraphs):
             for each in sorted(self._edges.values(), key=lambda each: each.number)
             if each.edge.graph.id in graphs
             and each.number > last
+            and each.edge.trust in levels_from(min_trust)
             and node in {None, each.edge.source, each.edge.target}
         ]
         page = tuple(each.told for each in found[:limit])
@@ -84,12 +101,18 @@ class MemoryGraphs(KeptGraphs):
         ]
 
     async def nodes_by_terms(
-        self, graphs: Sequence[SourceId], words: Sequence[str], *, limit: int
+        self,
+        graphs: Sequence[SourceId],
+        words: Sequence[str],
+        *,
+        min_trust: MinTrust | None = None,
+        limit: int,
     ) -> Sequence[tuple[Node, int]]:
         """Nodes that are found by any of these terms, with how many of them; those with most come first."""
         here = [each for (graph, _), each in self._nodes.items() if graph in graphs]
         counted = [(each.told, len(each.all_terms & set(words))) for each in here]
-        found = [(node, count) for node, count in counted if count]
+        levels = levels_from(min_trust)
+        found = [(node, count) for node, count in counted if count and node.trust in levels]
         found.sort(key=lambda pair: (-pair[1], pair[0].id, pair[0].graph.id))
         return found[:limit]
 
@@ -100,10 +123,13 @@ class MemoryGraphs(KeptGraphs):
         walk: Traversal,
         *,
         known: datetime | None = None,
+        with_levels: bool = False,
     ) -> Sequence[Neighbor]:
         """What is reached from any of the starts, every layer as a whole."""
         there = await self.nodes_by_id(graphs, starts)
-        here = {each.id for each in there if _holds(each, walk.at, known)}
+        levels = levels_from(walk.min_trust)
+        here = {each.id for each in there if _holds(each, walk.at, known) and each.trust in levels}
+        self._with_levels = with_levels or walk.min_trust is not None
         best = {name: Neighbor(there[0], 0, 1.0, (name,), ()) for name in here}
         layer, order = list(best), []
         for hop in range(1, walk.hops + 1):
@@ -155,7 +181,15 @@ class MemoryGraphs(KeptGraphs):
         held = [each for each in edges if _holds(each, instant) and {each.source, each.target} <= there]
         return nodes, held
 
-    async def merge(self, graph: SourceId, keep: str, others: Sequence[str], event: NodeEvent) -> Node:
+    async def merge(
+        self,
+        graph: SourceId,
+        keep: str,
+        others: Sequence[str],
+        event: NodeEvent,
+        *,
+        origin: Origin = "user",
+    ) -> Node:
         """Make several nodes one. Raises NotFound."""
         asked = list(dict.fromkeys((keep, *others)))
         for name in asked:
@@ -172,7 +206,8 @@ class MemoryGraphs(KeptGraphs):
                     kept.merged.append((merged.event.number, name, each.all_keys, each.all_terms))
         for edge in sorted(self._edges.values(), key=lambda each: each.number):
             if edge.edge.graph.id == graph:
-                self._lead(edge, merged, keep, gone=set(asked[1:]))
+                self._lead(edge, merged, keep, set(asked[1:]), origin)
+        kept.node = at_most(lowered(kept.node, *(each.node for each in merged.nodes)), origin)
         return kept.told
 
     async def split(self, graph: SourceId, merge: int, event: NodeEvent) -> Sequence[Node]:
@@ -240,13 +275,17 @@ class MemoryGraphs(KeptGraphs):
             edge = kept.edge
             home = edge.graph.id
             ends = [self._nodes[home, end].node for end in (edge.source, edge.target)]
-            there = _holds(edge, walk.at, known) and all(_holds(each, walk.at, known) for each in ends)
+            parts: tuple[Node | Edge, ...] = (edge, *ends)
+            there = all(_holds(each, walk.at, known) for each in parts)
+            there = there and {each.trust for each in parts} <= {*levels_from(walk.min_trust)}
+            trust: Trust = edge.trust if self._with_levels else "trusted"
             wanted = edge.weight >= walk.min_weight and (not walk.types or edge.type in walk.types)
             if home in graphs and there and wanted:
                 if edge.source == name and walk.direction != "in":
-                    steps.append(EdgeStep(name, edge.type, edge.target, edge.weight))
+                    steps.append(EdgeStep(name, edge.type, edge.target, edge.weight, trust=trust))
                 if edge.target == name and walk.direction != "out":
-                    steps.append(EdgeStep(name, edge.type, edge.source, edge.weight, backwards=True))
+                    back = EdgeStep(name, edge.type, edge.source, edge.weight, backwards=True, trust=trust)
+                    steps.append(back)
         return steps
 
     def _seen(
@@ -254,7 +293,8 @@ class MemoryGraphs(KeptGraphs):
     ) -> Node:
         """The node of the first of these graphs that has it then."""
         there = [self._nodes[graph, name].told for graph in graphs if (graph, name) in self._nodes]
-        return next(each for each in there if _holds(each, walk.at, known))
+        levels = levels_from(walk.min_trust)
+        return next(each for each in there if _holds(each, walk.at, known) and each.trust in levels)
 
 
 def _holds(what: Node | Edge, at: datetime | None, known: datetime | None = None) -> bool:

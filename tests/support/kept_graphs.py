@@ -3,15 +3,31 @@
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from datetime import datetime
+from typing import Any, TypeVar
 
 from conspectus.errors import Conflict, DanglingEdges, NotFound
 from conspectus.model.graph import Edge, GraphWritten, Node, NodeEvent
 from conspectus.model.ids import SourceId
 from conspectus.model.records import Source
+from conspectus.model.trust import HIGHEST, Origin, least, least_trusted
 from conspectus.ports.graphs import Adding
 from conspectus.text.hashing import edge_id
 
 Key = tuple[SourceId, str]
+
+
+Part = TypeVar("Part", Node, Edge)
+
+
+def lowered(part: Part, *others: Node | Edge) -> Part:
+    """A node or edge at most at the level of others."""
+    origin = least_trusted(part.origin, *(other.origin for other in others))
+    return replace(part, origin=origin, trust=least(part.trust, *(other.trust for other in others)))
+
+
+def at_most(part: Part, origin: Origin) -> Part:
+    """A node or edge at most at the level of a writer."""
+    return replace(part, origin=least_trusted(part.origin, origin), trust=least(part.trust, HIGHEST[origin]))
 
 
 @dataclass(slots=True)
@@ -133,10 +149,12 @@ class KeptGraphs:
             self._nodes[key] = KeptNode(node, passing, *words)
             return GraphWritten(node.id, "added")
         before = known.node
-        same = node == replace(before, graph=node.graph, recorded=node.recorded, updated=node.updated)
+        times: Any = {"recorded": node.recorded, "updated": node.updated}
+        level: Any = {"origin": node.origin, "trust": node.trust}
+        same = node == replace(before, graph=node.graph, **times, **level)
         if passing or (same and not known.passing):
             return GraphWritten(node.id, "unchanged")
-        known.node, known.passing = replace(node, recorded=before.recorded), False
+        known.node, known.passing = lowered(replace(node, recorded=before.recorded), before), False
         known.keys, known.terms = words
         return GraphWritten(node.id, "updated")
 
@@ -161,6 +179,8 @@ class KeptGraphs:
         ending = (known.single or single) and (now.valid_until != before.valid_until or not known.single)
         if changed := now != before:
             known.edge = replace(now, updated=given.updated)
+        if changed or proved:
+            known.edge = lowered(known.edge, given)
         known.began = _began(known.edge)
         known.single |= single
         known.stands |= given.evidence is None
@@ -179,7 +199,7 @@ class KeptGraphs:
         later = [each for each in rivals if each.single and each.began > edge.began]
         if later and edge.edge.valid_until is None:
             by = min(later, key=lambda each: (each.began, each.number))
-            edge.edge, edge.closed_by = replace(edge.edge, valid_until=by.began), by
+            edge.edge, edge.closed_by = lowered(replace(edge.edge, valid_until=by.began), by.edge), by
         ended = [
             each
             for each in rivals
@@ -192,6 +212,7 @@ class KeptGraphs:
         ended.sort(key=lambda each: each.number)
         for each in ended:
             each.edge = replace(each.edge, valid_until=edge.began, updated=edge.edge.updated)
+            each.edge = lowered(each.edge, edge.edge)
             each.closed_by = edge
         return tuple(each.edge.id for each in ended)
 
@@ -220,7 +241,7 @@ class KeptGraphs:
             if key not in held and key in self._nodes and self._nodes[key].passing:
                 del self._nodes[key]
 
-    def _lead(self, edge: KeptEdge, merged: Merged, keep: str, gone: set[str]) -> None:
+    def _lead(self, edge: KeptEdge, merged: Merged, keep: str, gone: set[str], origin: Origin) -> None:
         """Have an edge of a node that is merged away lead to the kept one, or take it out."""
         ends = edge.edge.source, edge.edge.target
         if gone.isdisjoint(ends):
@@ -234,8 +255,11 @@ class KeptGraphs:
             for document in edge.proofs if same is not None else ():
                 if same is not None and self._prove(same, document):
                     merged.proofs.append((same, document))
+            if same is not None:
+                same.edge = at_most(lowered(same.edge, edge.edge), origin)
             return
         merged.moved.append((edge, *ends))
+        edge.edge = at_most(edge.edge, origin)
         self._lay(edge, source, target)
 
     def _lay(self, edge: KeptEdge, source: str, target: str) -> None:

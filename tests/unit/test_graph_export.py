@@ -90,6 +90,8 @@ def test_graphml_tells_every_hostile_id_apart() -> None:
         "type": "<&>",
         "aliases": '["<&>"]',
         "properties": '{"<&>": "<&>"}',
+        "origin": "user",
+        "trust": "trusted",
     }
     assert {told["weight"] for _, _, told in graph.edges(data=True)} == {0.5}
 

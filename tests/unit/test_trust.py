@@ -5,6 +5,7 @@ from collections.abc import AsyncIterator, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -18,7 +19,7 @@ from conspectus.memory.scopes import graph_name
 from conspectus.model.access import Person, Principal
 from conspectus.model.channels import NewMessage
 from conspectus.model.filter import EVERYTHING, And, Eq, In, Not
-from conspectus.model.graph import Fact, NewNode
+from conspectus.model.graph import Fact, GraphExpansion, NewEdge, NewNode, Traversal
 from conspectus.model.memory import MemorySelection, NewMemory, Retention, Scope
 from conspectus.model.query import Budget
 from conspectus.model.streams import CaptionRange, NewCaption
@@ -170,6 +171,67 @@ async def test_an_untrusted_fact_ends_no_other(engine: Engine) -> None:
     (told,) = await engine.memory.add(lives("Wien", "tool"), scope=ANN)
     (said,) = await engine.memory.add(lives("Linz", "user"), scope=ANN)
     assert (told.closed, len(said.closed)) == ((), 2)
+
+
+async def test_nodes_and_edges_have_the_level_of_their_writers(engine: Engine) -> None:
+    """Shown by every read; a search that demands a level goes no way over them."""
+    await engine.add([NewDocument("Zephyr budget.", key="z"), NewDocument("Harbor ferry.", key="h")])
+    await engine.graph.set_entity_extraction(True)
+    await engine.graph.wait_until_extracted()
+    agent, crawler = engine.with_origin("agent"), engine.with_origin("web")
+    await engine.graph.add_nodes([NewNode("zephyr", name="Zephyr"), NewNode("low", trust="untrusted")])
+    await agent.graph.add_nodes([NewNode("harbor", name="Harbor")])
+    await crawler.graph.add_edges([NewEdge("zephyr", "harbor", "next_to")])
+    await crawler.graph.add_nodes([NewNode("zephyr", name="Zephyr")])
+    nodes = (await engine.graph.list_nodes()).nodes
+    assert {each.id: (each.origin, each.trust) for each in nodes} == {
+        "harbor": ("agent", "standard"), "low": ("user", "untrusted"), "zephyr": ("user", "trusted")
+    }  # fmt: skip
+    (edge,) = (await engine.graph.list_edges()).edges
+    assert (edge.origin, edge.trust) == ("web", "untrusted")
+    (beside,) = await engine.graph.neighbors("zephyr")
+    assert (beside.node.trust, beside.steps[0].trust) == ("standard", "untrusted")
+    assert await engine.graph.neighbors("zephyr", Traversal(min_trust="standard")) == []
+    assert len(await engine.graph.search_nodes("zephyr harbor low")) == 3
+    hits = await engine.graph.search_nodes("zephyr harbor low", min_trust="trusted")
+    assert [each.node.id for each in hits] == ["zephyr"]
+    state = await engine.graph.snapshot(datetime.now(UTC), min_trust="standard")
+    assert ([each.id for each in state.nodes], state.edges) == (["harbor", "zephyr"], ())
+    exported = json.loads(await engine.graph.export(min_trust="trusted"))
+    assert [(each["id"], each["trust"]) for each in exported["nodes"]] == [("zephyr", "trusted")]
+    assert "untrusted" in await engine.graph.export("graphml")
+    options: dict[str, Any] = {"graph": GraphExpansion()}
+    for lowest, keys in ((None, ["z", "h"]), ("standard", ["z"])):
+        found = await engine.retrieve("Zephyr", min_trust=lowest, **options)  # type: ignore[arg-type]
+        assert [hit.document.key for hit in found.hits] == keys
+
+
+async def test_a_fact_has_at_most_the_level_of_its_memory(engine: Engine) -> None:
+    """Also where that falls later, without a write of the fact."""
+    fact = Fact("Ann", "lives in", "Graz")
+    place: dict[str, Any] = {"graph": graph_name(ANN), "collection": "memory"}
+    (memory,) = await engine.memory.add(NewMemory("Ann lives in Graz.", fact=fact), scope=ANN)
+    (edge,) = (await engine.graph.list_edges(**place)).edges
+    assert (edge.trust, edge.evidence) == ("trusted", memory.id)
+    await engine.with_origin("agent").documents.update(memory.id, title="On Ann")
+    (edge,) = (await engine.graph.list_edges(**place)).edges
+    assert (edge.origin, edge.trust) == ("agent", "standard")
+    told = NewMemory("Ann likes Linz.", role="tool", fact=Fact("Ann", "likes", "Linz"))
+    await engine.memory.add(told, scope=ANN)
+    nodes = (await engine.graph.list_nodes(**place)).nodes
+    assert {each.id: each.trust for each in nodes} == {
+        "ann": "trusted", "graz": "trusted", "linz": "untrusted"
+    }  # fmt: skip
+    (document,) = await engine.add(NewDocument("Quinces.", origin="import"))
+    await engine.graph.add_nodes([NewNode("a"), NewNode("b")])
+    await engine.graph.add_edges([NewEdge("a", "b", evidence=document.id)])
+    assert (await engine.graph.list_edges()).edges[0].trust == "standard"
+    line = {"id": "c", "trust": "untrusted", "origin": "web"}
+    await engine.graph.add_nodes([NewNode(**line)])  # type: ignore[arg-type]
+    node = await engine.graph.get_node("c")
+    assert (node.origin, node.trust) == ("web", "untrusted")
+    with pytest.raises(InvalidInput, match="override"):
+        await engine.graph.add_nodes([NewNode("d", name=ATTACK, origin="web")])
 
 
 async def test_a_summary_is_no_more_trusted_than_its_captions(engine: Engine) -> None:

@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
+from typing import Any
 
 from conspectus.access.policy import bound, role_on
 from conspectus.access.reader import AuthorizedReader, SourceRef
@@ -23,6 +24,7 @@ from conspectus.model.graph import (
 from conspectus.model.ids import ChunkId, SourceId
 from conspectus.model.pages import pages
 from conspectus.model.records import Source
+from conspectus.model.trust import MinTrust, levels_from
 from conspectus.ports.graphs import Graphs, Mentioned, MentionStore, TextPassage
 
 GRAPH = "graph"
@@ -73,13 +75,27 @@ class VisibleGraphs:
         """Return the existing nodes in the order of `ids`; an id may exist in several graphs."""
         return await self.graphs.nodes_by_id(self.ids, ids)
 
-    async def nodes(self, *, type: str | None = None, after: str | None = None, limit: int) -> NodePage:
+    async def nodes(
+        self,
+        *,
+        type: str | None = None,
+        min_trust: MinTrust | None = None,
+        after: str | None = None,
+        limit: int,
+    ) -> NodePage:
         """Return a page of nodes, by id and graph."""
-        return await self.graphs.nodes(self.ids, type=type, after=after, limit=limit)
+        return await self.graphs.nodes(self.ids, type=type, min_trust=min_trust, after=after, limit=limit)
 
-    async def edges(self, *, node: str | None = None, after: str | None = None, limit: int) -> EdgePage:
+    async def edges(
+        self,
+        *,
+        node: str | None = None,
+        min_trust: MinTrust | None = None,
+        after: str | None = None,
+        limit: int,
+    ) -> EdgePage:
         """Return a page of edges in the order of insertion: all, or those of one node."""
-        page = await self.graphs.edges(self.ids, node=node, after=after, limit=limit)
+        page = await self.graphs.edges(self.ids, node=node, min_trust=min_trust, after=after, limit=limit)
         return replace(page, edges=tuple(await self._veiled(page.edges)))
 
     async def edges_by_id(self, ids: Sequence[str]) -> list[Edge]:
@@ -90,19 +106,21 @@ class VisibleGraphs:
         """Return the nodes with these names or aliases, each with its matching key."""
         return await self.graphs.nodes_by_name(self.ids, keys)
 
-    async def nodes_by_terms(self, words: Sequence[str], *, limit: int) -> Sequence[tuple[Node, int]]:
+    async def nodes_by_terms(
+        self, words: Sequence[str], *, min_trust: MinTrust | None = None, limit: int
+    ) -> Sequence[tuple[Node, int]]:
         """Return nodes with any of these terms, and the number of terms that match."""
-        return await self.graphs.nodes_by_terms(self.ids, words, limit=limit)
+        return await self.graphs.nodes_by_terms(self.ids, words, min_trust=min_trust, limit=limit)
 
     async def walk(self, starts: Sequence[str], walk: Traversal) -> Sequence[Neighbor]:
-        """Return the neighbors that a traversal reaches from any start."""
-        return await self.graphs.walk(self.ids, starts, walk)
+        """Return the neighbors that a traversal reaches from any start, with the levels of the steps."""
+        return await self.graphs.walk(self.ids, starts, walk, with_levels=True)
 
     async def summaries(self) -> list[GraphSummary]:
         """Return a summary of each graph."""
         return [await self.graphs.summary(each) for each in self.ids]
 
-    async def at(self, instant: datetime) -> tuple[list[Node], list[Edge]]:
+    async def at(self, instant: datetime, min_trust: MinTrust | None = None) -> tuple[list[Node], list[Edge]]:
         """Return the nodes of an instant, and the edges between them."""
         nodes: list[Node] = []
         edges: list[Edge] = []
@@ -110,15 +128,18 @@ class VisibleGraphs:
             there, held = await self.graphs.at(each, instant)
             nodes += there
             edges += await self._veiled(held)
-        return nodes, edges
+        levels = levels_from(min_trust)
+        kept = [node for node in nodes if node.trust in levels]
+        return kept, _between(kept, [edge for edge in edges if edge.trust in levels])
 
-    async def everything(self, *, by: int) -> tuple[list[Node], list[Edge]]:
+    async def everything(
+        self, *, by: int, min_trust: MinTrust | None = None
+    ) -> tuple[list[Node], list[Edge]]:
         """Return all nodes and the edges between them, read in pages of `by`."""
-        nodes = [node async for page in pages(self.nodes, limit=by) for node in page.nodes]
-        edges = [edge async for page in pages(self.edges, limit=by) for edge in page.edges]
-        there = {(each.graph.id, each.id) for each in nodes}
-        ends = [((each.graph.id, each.source), (each.graph.id, each.target), each) for each in edges]
-        return nodes, [each for source, target, each in ends if source in there and target in there]
+        options: dict[str, Any] = {"min_trust": min_trust, "limit": by}
+        nodes = [node async for page in pages(self.nodes, **options) for node in page.nodes]
+        edges = [edge async for page in pages(self.edges, **options) for edge in page.edges]
+        return nodes, _between(nodes, edges)
 
     async def events(self, node: str | None) -> list[NodeEvent]:
         """Return merges and splits in order, all or those of one node."""
@@ -130,6 +151,16 @@ class VisibleGraphs:
             return list(edges)
         shown = {document.id for document in await self.authorized.inside(self.place, list(named))}
         return [each if each.evidence in shown else replace(each, evidence=None) for each in edges]
+
+
+def _between(nodes: Sequence[Node], edges: Sequence[Edge]) -> list[Edge]:
+    """Return the edges of which both ends are among the nodes."""
+    there = {(node.graph.id, node.id) for node in nodes}
+    return [
+        edge
+        for edge in edges
+        if (edge.graph.id, edge.source) in there and (edge.graph.id, edge.target) in there
+    ]
 
 
 class AuthorizedMentions:

@@ -12,7 +12,7 @@ from rich.console import Group, RenderableType
 from rich.tree import Tree
 
 from conspectus.cli.errors import confirm
-from conspectus.cli.options import After, Limit, PageLimit, Query, Wait, Yes, instant
+from conspectus.cli.options import After, Limit, MinTrustOption, PageLimit, Query, Wait, Yes, instant
 from conspectus.cli.output import cell, progress, rows_table, valid, write, written
 from conspectus.cli.session import NewSession, Session
 from conspectus.deferred import dataclass
@@ -31,6 +31,7 @@ from conspectus.model.graph import (
     Node,
     Traversal,
 )
+from conspectus.model.trust import MinTrust, least, level_mark
 from conspectus.settings import Settings
 from conspectus.text.times import parse_instant
 
@@ -44,6 +45,9 @@ NodeId = Annotated[str, typer.Argument(metavar="NODE", help="Id of a node.")]
 From = Annotated[str | None, typer.Option("--from", help="ISO 8601 time from which it is true.")]
 Until = Annotated[str | None, typer.Option("--until", help="ISO 8601 time until which it is true.")]
 At = Annotated[str | None, typer.Option(help="State at this ISO 8601 time (default: all times).")]
+Lowered = Annotated[
+    MinTrust | None, typer.Option("--trust", help="Lower trust level than that of the writer.")
+]
 Reason = Annotated[str, typer.Option(help="Reason, for the list of merges.")]
 File = Annotated[Path, typer.Argument(metavar="FILE", help="JSON list or JSON Lines; - is stdin.")]
 BATCH = Settings().max_graph_batch
@@ -74,11 +78,14 @@ class NodeOptions:
     property: Annotated[list[str], typer.Option(help="KEY=VALUE; repeatable.")] = field(default_factory=list)
     start: From = None
     end: Until = None
+    trust: Lowered = None
 
     def node(self, name: str) -> NewNode:
         """Return the node."""
         values = properties(self.property)
-        return NewNode(name, self.type, self.name, tuple(self.alias), values, self.start, self.end)
+        return NewNode(
+            name, self.type, self.name, tuple(self.alias), values, self.start, self.end, trust=self.trust
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,6 +101,7 @@ class EdgeOptions:
         bool, typer.Option("--single-valued", help="End the open edges of this source and type.")
     ] = False
     evidence: Annotated[str | None, typer.Option(help="Document that states it (id).")] = None
+    trust: Lowered = None
 
     def edge(self, source: str, target: str) -> NewEdge:
         """Return the edge."""
@@ -108,6 +116,7 @@ class EdgeOptions:
             self.end,
             self.single_valued,
             self.evidence,
+            trust=self.trust,
         )
 
 
@@ -137,6 +146,7 @@ class Walking:
     at: At = None
     limit: Limit = 100
     offset: Annotated[int, typer.Option(min=0, help="Number of results to skip.")] = 0
+    min_trust: MinTrustOption = None
 
     def walk(self) -> Traversal:
         """Return the traversal."""
@@ -148,6 +158,7 @@ class Walking:
             instant(self.at),
             self.offset,
             self.limit,
+            self.min_trust,
         )
 
 
@@ -193,10 +204,11 @@ def nodes_table(nodes: Sequence[Node], scores: Sequence[float] = ()) -> Renderab
             cell(
                 json.dumps(dict(each.properties), ensure_ascii=False) if each.properties else "", limit=TEXT
             ),
+            each.trust,
         )
         for each in nodes
     )  # fmt: skip
-    columns = ("id", "type", "name", "aliases", "valid", "properties")
+    columns = ("id", "type", "name", "aliases", "valid", "properties", "trust")
     if not scores:
         return rows_table(columns, rows)
     scored = ((f"{score:.3f}", *row) for score, row in zip(scores, rows, strict=True))
@@ -208,11 +220,11 @@ def edges_table(edges: Sequence[Edge]) -> RenderableType:
     rows = (
         (
             each.source, each.type, each.target, f"{each.weight:g}", valid(each.valid_from, each.valid_until),
-            each.closed_by, each.id,
+            each.closed_by, each.trust, each.id,
         )
         for each in edges
     )  # fmt: skip
-    return rows_table(("source", "type", "target", "weight", "valid", "ended by", "id"), rows)
+    return rows_table(("source", "type", "target", "weight", "valid", "ended by", "trust", "id"), rows)
 
 
 def neighbors_tree(node: str, found: Sequence[Neighbor]) -> RenderableType:
@@ -222,7 +234,8 @@ def neighbors_tree(node: str, found: Sequence[Neighbor]) -> RenderableType:
     for each in sorted(found, key=lambda one: one.hop):
         above = branches.get(each.path[:-1], tree)
         label = cell(f"{_arrow(each.steps[-1])} {each.node.name}" if each.steps else each.node.name)
-        label.append(f"  {each.decay:.3f}", style="dim")
+        step = each.steps[-1].trust if each.steps else each.node.trust
+        label.append(f"  {each.decay:.3f}{level_mark(least(each.node.trust, step))}", style="dim")
         branches[each.path] = above.add(label)
     return tree
 
@@ -301,11 +314,13 @@ def nodes(
     of: OfGraph,
     *,
     type: Annotated[str | None, typer.Option(help="Type of nodes.")] = None,
+    min_trust: MinTrustOption = None,
     after: After = None,
     limit: PageLimit = 100,
 ) -> None:
     """List the nodes of a graph by id."""
-    page = session.engine.graph.list_nodes(**of.place(session), type=type, after=after, limit=limit)
+    place = of.place(session)
+    page = session.engine.graph.list_nodes(**place, type=type, min_trust=min_trust, after=after, limit=limit)
     session.show_page(page, nodes_table(page.nodes), None if page.nodes else "no nodes")
 
 
@@ -314,11 +329,13 @@ def edges(
     of: OfGraph,
     *,
     node: Annotated[str | None, typer.Option(help="Node of the edges (id).")] = None,
+    min_trust: MinTrustOption = None,
     after: After = None,
     limit: PageLimit = 100,
 ) -> None:
     """List the edges of a graph in the order they were added."""
-    page = session.engine.graph.list_edges(**of.place(session), node=node, after=after, limit=limit)
+    place = of.place(session)
+    page = session.engine.graph.list_edges(**place, node=node, min_trust=min_trust, after=after, limit=limit)
     session.show_page(page, edges_table(page.edges), None if page.edges else "no edges")
 
 
@@ -328,9 +345,11 @@ def neighbors(node: NodeId, session: Session, of: OfGraph, walking: Walking) -> 
     session.show_or_exit(found, neighbors_tree(node, found), "no neighbors")
 
 
-def search(query: Query, session: Session, of: OfGraph, *, limit: Limit = 10) -> None:
+def search(
+    query: Query, session: Session, of: OfGraph, *, limit: Limit = 10, min_trust: MinTrustOption = None
+) -> None:
     """Search nodes by the whole words of a query."""
-    found = session.engine.graph.search_nodes(query, **of.place(session), limit=limit)
+    found = session.engine.graph.search_nodes(query, **of.place(session), limit=limit, min_trust=min_trust)
     table = nodes_table([each.node for each in found], [each.score for each in found])
     session.show_or_exit(found, table, "no match")
 
@@ -354,9 +373,10 @@ def export(
     when: Annotated[
         str | None, typer.Option("--at", help="State at this ISO 8601 time (default: all times).")
     ] = None,
+    min_trust: MinTrustOption = None,
 ) -> None:
     """Export a graph as JSON, GraphML or SVG."""
-    text = session.engine.graph.export(form, **of.place(session), at=instant(when))
+    text = session.engine.graph.export(form, **of.place(session), at=instant(when), min_trust=min_trust)
     if output == STDIO:
         sys.stdout.flush()
         write(text)

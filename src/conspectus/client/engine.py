@@ -56,7 +56,7 @@ from conspectus.model.records import Json, Written
 from conspectus.model.reports import Status
 from conspectus.model.results import ContextWindow, Feedback, Hit, Reranking
 from conspectus.model.streams import AlertEvent, CaptionImport, LiveCaption, NewCaption, NewEvent
-from conspectus.model.trust import Origin
+from conspectus.model.trust import MinTrust, Origin
 from conspectus.model.validation import checked_arguments
 from conspectus.ports import Archives, CountTokens, Files, Progress
 from conspectus.settings import Settings
@@ -112,9 +112,11 @@ class RemoteGraph(RemoteService, GraphService):
         graph: str = "default",
         collection: str = "default",
         at: datetime | None = None,
+        min_trust: MinTrust | None = None,
     ) -> str:
         path = path_of("graphs", ("graph", graph), "export")
-        request = get(path, format=format, collection=collection, at=instant_json(at))
+        fields = {"collection": collection, "at": instant_json(at), "min_trust": min_trust}
+        request = get(path, format=format, **fields)
         return b"".join([piece async for piece in self._channel.pieces(request)]).decode("utf-8")
 
     async def wait_until_extracted(

@@ -50,6 +50,7 @@ from conspectus.model.graph import (
 )
 from conspectus.model.graph import EntityLink as Linked
 from conspectus.model.records import Collection, Mention, Source
+from conspectus.model.trust import MinTrust, levels_from
 from conspectus.ports import Progress
 from conspectus.text.analyzer import analyzer_for
 from conspectus.text.times import parse_instant
@@ -118,12 +119,14 @@ class GraphService(Service):
         graph: str = "default",
         collection: str = "default",
         type: str | None = None,
+        min_trust: MinTrust | None = None,
         after: str | None = None,
         limit: int = 100,
     ) -> NodePage:
-        """List a page of nodes by id; `after` is a cursor."""
+        """List a page of nodes by id, those from a level on; `after` is a cursor."""
         require_range("limit", limit, 1, self._parts.settings.max_limit)
-        return await (await self._access.graph(graph, collection)).nodes(type=type, after=after, limit=limit)
+        graphs = await self._access.graph(graph, collection)
+        return await graphs.nodes(type=type, min_trust=min_trust, after=after, limit=limit)
 
     async def list_edges(
         self,
@@ -131,15 +134,19 @@ class GraphService(Service):
         graph: str = "default",
         collection: str = "default",
         node: str | None = None,
+        min_trust: MinTrust | None = None,
         after: str | None = None,
         limit: int = 100,
     ) -> EdgePage:
-        """List a page of edges in the order in which they were added: all, or those of one node."""
+        """List a page of edges in the order in which they were added: all, or those of one node.
+
+        With `min_trust`, only those from that level on.
+        """
         require_range("limit", limit, 1, self._parts.settings.max_limit)
         graphs = await self._access.graph(graph, collection)
         if node is not None:
             await _one(graphs, node)
-        return await graphs.edges(node=node, after=after, limit=limit)
+        return await graphs.edges(node=node, min_trust=min_trust, after=after, limit=limit)
 
     async def delete_nodes(
         self, nodes: Sequence[str], *, graph: str = "default", collection: str = "default"
@@ -175,11 +182,18 @@ class GraphService(Service):
         return list(found)
 
     async def search_nodes(
-        self, query: str, *, graph: str = "default", collection: str = "default", limit: int = 10
+        self,
+        query: str,
+        *,
+        graph: str = "default",
+        collection: str = "default",
+        limit: int = 10,
+        min_trust: MinTrust | None = None,
     ) -> Sequence[NodeHit]:
         """Find nodes whose names, aliases or text properties contain terms of the query, best first.
 
-        The score is the share of the query's terms; a node with exactly that name comes first with 1.
+        The score is the share of the query's terms; a node with exactly that name comes first with 1. With
+        `min_trust`, only nodes from that level on.
         """
         settings = self._parts.settings
         require_range("limit", limit, 1, settings.max_limit)
@@ -190,17 +204,24 @@ class GraphService(Service):
             raise TooLarge("query", size=len(query), limit=limited, unit="characters")
         graphs = await self._access.graph(graph, collection)
         words = list(dict.fromkeys(analyzer_for(graphs.place.collection.language).terms(query)))
-        found = {each.id: NodeHit(each, 1.0) for _, each in await graphs.nodes_by_name([key_of(query)])}
-        for each, count in await graphs.nodes_by_terms(words, limit=limit) if words else ():
-            found.setdefault(each.id, NodeHit(each, count / len(words)))
-        return list(found.values())[:limit]
+        called, levels = await graphs.nodes_by_name([key_of(query)]), levels_from(min_trust)
+        hits = {node.id: NodeHit(node, 1.0) for _, node in called if node.trust in levels}
+        rows = await graphs.nodes_by_terms(words, min_trust=min_trust, limit=limit) if words else ()
+        for node, count in rows:
+            hits.setdefault(node.id, NodeHit(node, count / len(words)))
+        return list(hits.values())[:limit]
 
     async def snapshot(
-        self, at: datetime, *, graph: str = "default", collection: str = "default"
+        self,
+        at: datetime,
+        *,
+        graph: str = "default",
+        collection: str = "default",
+        min_trust: MinTrust | None = None,
     ) -> GraphState:
-        """Return the graph at an instant: the nodes and edges that were valid then."""
+        """Return the graph at an instant: the nodes and edges that were valid then, from a level on."""
         instant = parse_instant(at)
-        nodes, edges = await (await self._access.graph(graph, collection)).at(instant)
+        nodes, edges = await (await self._access.graph(graph, collection)).at(instant, min_trust)
         return GraphState(instant, tuple(nodes), tuple(edges))
 
     async def export(
@@ -210,16 +231,17 @@ class GraphService(Service):
         graph: str = "default",
         collection: str = "default",
         at: datetime | None = None,
+        min_trust: MinTrust | None = None,
     ) -> str:
-        """Export a graph, or its state at an instant, as JSON, GraphML or SVG."""
+        """Export a graph, or its state at an instant, as JSON, GraphML or SVG, from a level on."""
         if format not in GRAPH_FORMS:
             raise InvalidInput("format", f"must be one of {', '.join(GRAPH_FORMS)}")
         graphs = await self._access.graph(graph, collection)
         name = graphs.sources[0].name
         if at is None:
-            nodes, edges = await graphs.everything(by=self._parts.settings.max_limit)
+            nodes, edges = await graphs.everything(by=self._parts.settings.max_limit, min_trust=min_trust)
         else:
-            nodes, edges = await graphs.at(parse_instant(at))
+            nodes, edges = await graphs.at(parse_instant(at), min_trust)
         return await asyncio.to_thread(_written, format, name, nodes, edges)
 
     async def set_entity_extraction(self, enabled: bool = True, *, collection: str = "default") -> Collection:
@@ -293,6 +315,8 @@ class GraphService(Service):
     ) -> Node:
         """Merge nodes into one, which keeps its id and gets the names and edges of the others.
 
+        Its level is the lowest of all of them and of the writer.
+
         Raises NotFound, PermissionDenied, or InvalidInput if no other node is given.
         """
         source = await self._access.edited(graph, collection, "merge nodes")
@@ -303,7 +327,8 @@ class GraphService(Service):
         before = (into, *gone)
         reason = self._context.screened("graph_events.reason", reason, source.collection)
         event = NodeEvent(0, "merge", self._parts.clock(), self._person.name, before, (into,), reason)
-        return await self._parts.graphs.merge(source.id, into, gone, event)
+        origin = self._person.origin or "user"
+        return await self._parts.graphs.merge(source.id, into, gone, event, origin=origin)
 
     async def undo_merge(
         self, merge: int, *, graph: str = "default", collection: str = "default", reason: str = ""

@@ -21,8 +21,16 @@ from conspectus.ingest.sensitive import screen_of
 from conspectus.model.filter import Filter
 from conspectus.model.graph import DIRECTIONS, Edge, GraphWritten, Neighbor, NewEdge, NewNode, Node, Traversal
 from conspectus.model.ids import SourceId, is_stable_id
-from conspectus.model.records import Json, Metadata, Source
-from conspectus.model.trust import HIGHEST, Origin
+from conspectus.model.records import Document, Json, Metadata, Source
+from conspectus.model.trust import (
+    HIGHEST,
+    MinTrust,
+    Origin,
+    Trust,
+    least,
+    least_trusted,
+    levels_from,
+)
 from conspectus.ports.graphs import Adding
 from conspectus.settings import Settings
 from conspectus.text.analyzer import analyzer_for
@@ -56,12 +64,13 @@ class Entries:
         new_nodes = [self._node(each) for each in _bounded("nodes", nodes, maximum)]
         values = _bounded("edges", edges, maximum)
         new_edges = [self._edge(each) for each in values]
-        ends_others = self.origin is None or HIGHEST[self.origin] != "untrusted"
         return Adding(
             nodes=tuple(new_nodes),
             edges=tuple(new_edges),
             single=frozenset(
-                edge.id for edge, new in zip(new_edges, values, strict=True) if new.single and ends_others
+                edge.id
+                for edge, new in zip(new_edges, values, strict=True)
+                if new.single and edge.trust != "untrusted"
             ),
             keys={each.id: keys_of(each.name, each.aliases) for each in new_nodes},
             terms={each.id: self._terms(each) for each in new_nodes},
@@ -74,6 +83,7 @@ class Entries:
         begins, ends = validity(new.valid_from, new.valid_until)
         name = named("node", self._screened("graph_nodes.id", new.id, "node"))
         aliases = self._screened("graph_nodes.aliases", list(new.aliases))
+        origin, trust = self._level(new.origin, new.trust)
         node = Node(
             id=name,
             graph=self.graph,
@@ -85,9 +95,11 @@ class Entries:
             updated=self.now,
             valid_from=begins,
             valid_until=ends,
+            origin=origin,
+            trust=trust,
         )
         refuse_attacks(
-            self.origin, "node", name, node.type, node.name, *node.aliases, *strings_in(node.properties)
+            origin, "node", name, node.type, node.name, *node.aliases, *strings_in(node.properties)
         )
         return node
 
@@ -96,6 +108,7 @@ class Entries:
         source = named("source", self._screened("graph_edges.source_id", new.source, "source"))
         target = named("target", self._screened("graph_edges.target_id", new.target, "target"))
         type = named("type", self._screened("graph_edges.type", new.type))
+        origin, trust = self._level(new.origin, new.trust)
         edge = Edge(
             id=edge_id(self.graph.id, source, target, type, begins),
             graph=self.graph,
@@ -109,9 +122,16 @@ class Entries:
             valid_from=begins,
             valid_until=ends,
             evidence=None if new.evidence is None else named("evidence", new.evidence),
+            origin=origin,
+            trust=trust,
         )
-        refuse_attacks(self.origin, "edge", source, target, type, *strings_in(edge.properties))
+        refuse_attacks(origin, "edge", source, target, type, *strings_in(edge.properties))
         return edge
+
+    def _level(self, origin: Origin | None, trust: MinTrust | None) -> tuple[Origin, Trust]:
+        """Return the level of a node or edge: that of the writer, or a lower one that is given."""
+        lowest = least_trusted(self.origin, origin)
+        return lowest, least(HIGHEST[lowest], trust)
 
     def _screened(self, column: str, value: Any, field: str = "") -> Any:
         screen = screen_of(self.settings.sensitive, self.graph.collection)
@@ -241,8 +261,8 @@ class GraphAccess(Service, checked=False):
         edges.
         """
         source, place = await self.writable(graph, collection)
-        adding = self.entries(source, place).adding(nodes, edges, passing=True)
-        written = await self.store(await self.proved(place, adding))
+        adding = await self.proved(place, self.entries(source, place).adding(nodes, edges, passing=True))
+        written = await self.store(replace(adding, nodes=_derived_nodes(adding)))
         return written[len(adding.nodes) :]
 
     async def edges_by_id(self, graph: str, collection: str, edges: Sequence[str]) -> list[Edge]:
@@ -257,19 +277,19 @@ class GraphAccess(Service, checked=False):
     async def proved(self, place: SourceRef, adding: Adding) -> Adding:
         """Check that all evidence is readable and in the same collection. Raises NotFound.
 
-        An edge that an untrusted document states ends no other.
+        An edge has at most the level of the document that states it, and an untrusted one ends no other.
         """
         ids = list(dict.fromkeys(edge.evidence for edge in adding.edges if edge.evidence is not None))
         documents = {str(document.id): document for document in await self._authorized.inside(place, ids)}
         for document in ids:
             if document not in documents:
                 raise NotFound("document", document)
-        untrusted = {
-            edge.id
+        edges = tuple(
+            edge if edge.evidence is None else _derived(edge, documents[edge.evidence])
             for edge in adding.edges
-            if edge.evidence is not None and documents[edge.evidence].trust == "untrusted"
-        }
-        return replace(adding, single=adding.single - untrusted)
+        )
+        untrusted = {edge.id for edge in edges if edge.trust == "untrusted"}
+        return replace(adding, edges=edges, single=adding.single - untrusted)
 
     async def store(self, adding: Adding) -> list[GraphWritten]:
         """Store validated nodes and edges."""
@@ -285,6 +305,28 @@ class GraphAccess(Service, checked=False):
         if len(values) > maximum:
             raise TooLarge(field, size=len(values), limit=maximum, unit=field)
         return list(values)
+
+
+def _derived(edge: Edge, document: Document) -> Edge:
+    """Return an edge at most at the level of the document that states it."""
+    origin = least_trusted(edge.origin, document.origin)
+    return replace(edge, origin=origin, trust=least(edge.trust, document.trust))
+
+
+def _derived_nodes(adding: Adding) -> tuple[Node, ...]:
+    """Return the nodes of facts, each at most at the level of the facts that name it."""
+    facts: dict[str, list[Edge]] = {node.id: [] for node in adding.nodes}
+    for edge in adding.edges:
+        facts[edge.source].append(edge)
+        facts[edge.target].append(edge)
+    return tuple(
+        replace(
+            node,
+            origin=least_trusted(node.origin, *(edge.origin for edge in facts[node.id])),
+            trust=least(node.trust, *(edge.trust for edge in facts[node.id])),
+        )
+        for node in adding.nodes
+    )
 
 
 def _whole(graph: str) -> str:
@@ -304,21 +346,28 @@ async def connections(
     *,
     where: Filter,
     as_of: datetime | None = None,
+    min_trust: MinTrust | None = None,
 ) -> GraphCandidates:
     """Return the entities and graphs of a collection that a filtered query may traverse.
 
-    As of an instant, they are the state of the graph at that time, under the names of that time.
+    As of an instant, they are the state of the graph at that time, under the names of that time. With
+    `min_trust`, no path leads over a node or edge below that level.
     """
+    levels = levels_from(min_trust)
     parts, collection = core.parts, place.collection
     reader = AuthorizedMentions(parts.names.rows, place, where)
     notices = await _notices(core, place, reader)
 
     async def nodes_by_name(keys: Sequence[str]) -> Sequence[tuple[str, Node]]:
         found = await parts.graphs.nodes_by_name(graphs, keys) if graphs and keys else ()
-        return [(key, node) for key, node in found if as_of is None or node.updated <= as_of]
+        return [
+            (key, node)
+            for key, node in found
+            if node.trust in levels and (as_of is None or node.updated <= as_of)
+        ]
 
     async def walk(starts: Sequence[str], how: Traversal) -> Sequence[Neighbor]:
-        found = await parts.graphs.walk(graphs, starts, how, known=as_of)
+        found = await parts.graphs.walk(graphs, starts, replace(how, min_trust=min_trust), known=as_of)
         return [each for each in found if as_of is None or each.node.updated <= as_of]
 
     return GraphCandidates(

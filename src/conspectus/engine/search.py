@@ -311,7 +311,14 @@ class Searcher:
             return None
         named = await visible_graphs(self._authorized, place, where, query.graph.graphs)
         all_of_them = list(dict.fromkeys((*graphs, *named)))
-        return await connections(self._core, place, all_of_them, where=where, as_of=query.as_of)
+        return await connections(
+            self._core,
+            place,
+            all_of_them,
+            where=where,
+            as_of=query.as_of,
+            min_trust=query.min_trust,
+        )
 
     async def _with_notice(
         self, found: Retrieval, query: Query, place: SourceRef, space: EmbeddingSpace | None

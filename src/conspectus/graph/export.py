@@ -21,8 +21,10 @@ HEAD: Final = """\
 <?xml version="1.0" encoding="UTF-8"?>
 <graphml xmlns="http://graphml.graphdrawing.org/xmlns">
 """
-NODE_KEYS: Final = ("label", "type", "aliases", "properties", "valid_from", "valid_until")
-EDGE_KEYS: Final = ("type", "weight", "properties", "valid_from", "valid_until", "evidence")
+NODE_KEYS: Final = ("label", "type", "aliases", "properties", "valid_from", "valid_until", "origin", "trust")
+EDGE_KEYS: Final = (
+    *("type", "weight", "properties", "valid_from", "valid_until", "evidence", "origin", "trust"),
+)
 _ESCAPES: Final = {
     "&": "&amp;",
     "<": "&lt;",
@@ -79,6 +81,8 @@ def _node(node: Node) -> dict[str, str | None]:
         "properties": _json(dict(node.properties)) if node.properties else None,
         "valid_from": format_time(node.valid_from),
         "valid_until": format_time(node.valid_until),
+        "origin": node.origin,
+        "trust": node.trust,
     }
 
 
@@ -90,6 +94,8 @@ def _edge(edge: Edge) -> dict[str, str | None]:
         "valid_from": format_time(edge.valid_from),
         "valid_until": format_time(edge.valid_until),
         "evidence": edge.evidence,
+        "origin": edge.origin,
+        "trust": edge.trust,
     }
 
 
@@ -117,6 +123,8 @@ def node_fields(node: Node) -> dict[str, Json]:
         "valid_until": format_time(node.valid_until),
         "recorded": canonical(node.recorded),
         "updated": canonical(node.updated),
+        "origin": node.origin,
+        "trust": node.trust,
     }
 
 
@@ -135,6 +143,8 @@ def edge_fields(edge: Edge) -> dict[str, Json]:
         "updated": canonical(edge.updated),
         "evidence": edge.evidence,
         "closed_by": edge.closed_by,
+        "origin": edge.origin,
+        "trust": edge.trust,
     }
 
 

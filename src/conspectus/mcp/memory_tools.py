@@ -343,11 +343,17 @@ class GraphArguments(GraphPlace):
     direction: Direction = Field("both", description="Edge direction.")
     at: Instant | None = Field(None, description=f"Edges valid at this time ({ISO}).")
     limit: int = Field(20, ge=1, le=MAX_NODES, description="Maximum nodes.")
+    min_trust: MinTrustArgument = None
 
     def traversal(self) -> Traversal:
         """The traversal from the node."""
         at = None if self.at is None else parse_instant(self.at)
-        return Traversal(self.hops, tuple(self.types), self.min_weight, self.direction, at, limit=self.limit)
+        types = tuple(self.types)
+        return Traversal(
+            *(self.hops, types, self.min_weight, self.direction, at),
+            limit=self.limit,
+            min_trust=self.min_trust,
+        )
 
 
 class FactToAdd(ArgumentModel):
@@ -400,11 +406,14 @@ async def _found(call: ToolCall, given: GraphArguments, query: str) -> str:
     found = [
         hit
         for place in await given.places(call)
-        for hit in await call.engine.graph.search_nodes(query, limit=given.limit, **place)
+        for hit in await call.engine.graph.search_nodes(
+            query, limit=given.limit, min_trust=given.min_trust, **place
+        )
     ]
     best = sorted(found, key=lambda each: -each.score)[: given.limit]
     lines = [node_line(each.node, each.score) for each in best]
-    if await _may_show_names(call, given):
+    # Nobody knows the level of a name that passages of all levels mention.
+    if given.min_trust is None and await _may_show_names(call, given):
         named = await call.engine.graph.list_entities(
             collection=given.collection, prefix=query, limit=given.limit
         )

@@ -428,7 +428,7 @@ def node_line(node: Node, score: float | None = None) -> str:
     told += _times(node.valid_from, node.valid_until)
     told += [f"score {score:.3g}"] if score is not None else []
     name = "" if node.name == node.id else f" “{short(node.name)}”"
-    return f"{short(node.id)}{name} ({'; '.join(told)})"
+    return f"{short(node.id)}{name}{level_mark(node.trust)} ({'; '.join(told)})"
 
 
 def neighbor_line(neighbor: Neighbor) -> str:
@@ -439,9 +439,10 @@ def neighbor_line(neighbor: Neighbor) -> str:
 
 def _step(step: EdgeStep) -> str:
     source, target = short(step.source), short(step.target)
+    mark = level_mark(step.trust)
     if step.backwards:
-        return f"{source} ←{short(step.type)}— {target}"
-    return f"{source} —{short(step.type)}→ {target}"
+        return f"{source} ←{short(step.type)}— {target}{mark}"
+    return f"{source} —{short(step.type)}→ {target}{mark}"
 
 
 def _facts(memory: Memory) -> list[str]:

@@ -8,6 +8,7 @@ from typing import Literal, get_args
 from conspectus.deferred import dataclass
 from conspectus.model.checks import Checked
 from conspectus.model.records import Mention, Metadata, Source
+from conspectus.model.trust import MinTrust, Origin, Trust
 
 Direction = Literal["out", "in", "both"]
 DIRECTIONS: tuple[Direction, ...] = get_args(Direction)
@@ -51,7 +52,7 @@ class NewNode(Checked):
     """A node to be added; `name` is its name in texts (None: its id), `aliases` are other names.
 
     It exists from `valid_from` until `valid_until` (None: open; both inclusive). Adding a node with a stored
-    id changes the stored node.
+    id changes the stored node. `origin` and `trust` lower its level (None: that of the writer).
     """
 
     id: str
@@ -61,6 +62,8 @@ class NewNode(Checked):
     properties: Mapping[str, object] = field(default_factory=dict)
     valid_from: datetime | str | None = None
     valid_until: datetime | str | None = None
+    origin: Origin | None = None
+    trust: MinTrust | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +71,8 @@ class NewEdge(Checked):
     """An edge to be added, from `source` to `target`, with a weight above 0 and up to 1.
 
     A stored edge of the same source, target, type and `valid_from` is changed. With `single` it ends the open
-    edges of the same source and type to other targets. `evidence` is the document that states it.
+    edges of the same source and type to other targets. `evidence` is the document that states it, whose level
+    it has at most. `origin` and `trust` lower its level (None: that of the writer).
     """
 
     source: str
@@ -80,11 +84,16 @@ class NewEdge(Checked):
     valid_until: datetime | str | None = None
     single: bool = False
     evidence: str | None = None
+    origin: Origin | None = None
+    trust: MinTrust | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    """A stored node of a graph. `recorded` and `updated` are the times of its first and last write."""
+    """A stored node of a graph. `recorded` and `updated` are the times of its first and last write.
+
+    Its level is the lowest of all that made it what it is.
+    """
 
     id: str
     graph: Source
@@ -96,11 +105,16 @@ class Node:
     updated: datetime
     valid_from: datetime | None = None
     valid_until: datetime | None = None
+    origin: Origin = "user"
+    trust: Trust = "trusted"
 
 
 @dataclass(frozen=True, slots=True)
 class Edge:
-    """A stored edge; `closed_by` is the id of the edge that ended it."""
+    """A stored edge; `closed_by` is the id of the edge that ended it.
+
+    Its level is the lowest of all that made it what it is, its evidence included.
+    """
 
     id: str
     graph: Source
@@ -115,6 +129,8 @@ class Edge:
     valid_until: datetime | None = None
     evidence: str | None = None
     closed_by: str | None = None
+    origin: Origin = "user"
+    trust: Trust = "trusted"
 
 
 WriteOutcome = Literal["added", "updated", "unchanged"]
@@ -138,6 +154,7 @@ class EdgeStep:
     target: str
     weight: float
     backwards: bool = False
+    trust: Trust = "trusted"
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,7 +170,10 @@ class Neighbor:
 
 @dataclass(frozen=True, slots=True)
 class Traversal(Checked):
-    """The depth of a traversal, and its edges; `at` leaves out what was not valid at that instant."""
+    """The depth of a traversal, and its edges; `at` leaves out what was not valid at that instant.
+
+    `min_trust` leaves out nodes and edges below that level.
+    """
 
     hops: int = 1
     types: tuple[str, ...] = ()
@@ -162,6 +182,7 @@ class Traversal(Checked):
     at: datetime | None = None
     offset: int = 0
     limit: int = 100
+    min_trust: MinTrust | None = None
 
 
 @dataclass(frozen=True, slots=True)

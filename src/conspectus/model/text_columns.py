@@ -41,7 +41,7 @@ class TextColumn:
 
 PROGRAM: Final = TextColumn("program")
 DOCUMENT: Final = TextColumn("text", exporting="memories", trusting="level")
-GRAPH: Final = TextColumn("text", exporting="graph", trusting="checked")
+GRAPH: Final = TextColumn("text", exporting="graph", trusting="level")
 NODE: Final = replace(GRAPH, screening="alias")
 DERIVED: Final = TextColumn("derived", exporting="none", reason="made again from the documents")
 SETTING: Final = TextColumn(
@@ -68,11 +68,11 @@ _PROGRAM_COLUMNS: Final[Mapping[str, str]] = {
     "embedding_requests": "kind status model error user_id",
     "feedback": "id collection user space",
     "grants": "id collection source user group role",
-    "graph_edges": "graph id",
+    "graph_edges": "graph id origin trust",
     "graph_events": "graph kind",
     "graph_evidence": "document",
     "graph_names": "graph",
-    "graph_nodes": "graph",
+    "graph_nodes": "graph origin trust",
     "graph_terms": "graph",
     "groups": "id",
     "job_files": "job",

@@ -37,6 +37,11 @@ _SHARED = frozenset({"channel", "stream"})
 """Kinds of sources to which many people write."""
 
 
+def levels_from(lowest: MinTrust | None) -> tuple[Trust, ...]:
+    """Return the levels that a query allows; all without a lowest one."""
+    return TRUST if lowest is None else TRUST[: TRUST.index(lowest) + 1]
+
+
 def level_mark(trust: Trust) -> str:
     """Return the mark that follows the number or name of an untrusted text in a prompt."""
     return f" {UNTRUSTED}" if trust == "untrusted" else ""

@@ -21,6 +21,7 @@ from conspectus.model.graph import (
 )
 from conspectus.model.ids import ChunkId, CollectionId, SourceId
 from conspectus.model.records import Mention
+from conspectus.model.trust import MinTrust, Origin
 
 SUBJECT = "subject"
 """The type of a name that is the title of a document, or in its fact: what its first passage is about."""
@@ -64,12 +65,24 @@ class Graphs(Protocol):
         """Those nodes that exist, in the order asked; of one id in several graphs each."""
 
     async def nodes(
-        self, graphs: Sequence[SourceId], *, type: str | None = None, after: str | None = None, limit: int
+        self,
+        graphs: Sequence[SourceId],
+        *,
+        type: str | None = None,
+        min_trust: MinTrust | None = None,
+        after: str | None = None,
+        limit: int,
     ) -> NodePage:
         """A page of nodes, by id and graph."""
 
     async def edges(
-        self, graphs: Sequence[SourceId], *, node: str | None = None, after: str | None = None, limit: int
+        self,
+        graphs: Sequence[SourceId],
+        *,
+        node: str | None = None,
+        min_trust: MinTrust | None = None,
+        after: str | None = None,
+        limit: int,
     ) -> EdgePage:
         """List a page of edges in the order in which they were added: all, or those of one node."""
 
@@ -82,7 +95,12 @@ class Graphs(Protocol):
         """The nodes that have one of these names or aliases, each with the key that it was found by."""
 
     async def nodes_by_terms(
-        self, graphs: Sequence[SourceId], words: Sequence[str], *, limit: int
+        self,
+        graphs: Sequence[SourceId],
+        words: Sequence[str],
+        *,
+        min_trust: MinTrust | None = None,
+        limit: int,
     ) -> Sequence[tuple[Node, int]]:
         """Nodes whose names, aliases or text properties have any of these terms, with how many of them.
 
@@ -96,11 +114,13 @@ class Graphs(Protocol):
         walk: Traversal,
         *,
         known: datetime | None = None,
+        with_levels: bool = False,
     ) -> Sequence[Neighbor]:
         """The nodes reachable from any of the starts, nearest first and then by decay, without the starts.
 
         Each node occurs once, with the path of the fewest hops and of these the highest decay. With `known`,
-        only nodes and edges that were recorded by then.
+        only nodes and edges that were recorded by then. With `with_levels`, steps have the levels of their
+        edges.
         """
 
     async def delete_nodes(self, graph: SourceId, ids: Sequence[str]) -> GraphReceipt:
@@ -115,8 +135,19 @@ class Graphs(Protocol):
     async def at(self, graph: SourceId, instant: datetime) -> tuple[Sequence[Node], Sequence[Edge]]:
         """The nodes there were at an instant, and the edges of which both ends were there."""
 
-    async def merge(self, graph: SourceId, keep: str, others: Sequence[str], event: NodeEvent) -> Node:
+    async def merge(
+        self,
+        graph: SourceId,
+        keep: str,
+        others: Sequence[str],
+        event: NodeEvent,
+        *,
+        origin: Origin = "user",
+    ) -> Node:
         """Make several nodes one: the others' names become aliases, their edges are the kept one's.
+
+        The kept one has the lowest level of all of them and of texts of the writer's `origin`, and its edges
+        at most that of the writer.
 
         What there was before is kept with the event, so that `split` can bring it back. Raises NotFound.
         """

@@ -350,13 +350,13 @@ CONTENT: Final = "content"
 NODE_KEYS: Final = frozenset(
     {
         *("id", "type", "name", "aliases", "properties", "metadata", CONTENT, "weight"),
-        *("valid_from", "valid_until"),
+        *("valid_from", "valid_until", "origin", "trust"),
     }
 )
 EDGE_KEYS: Final = frozenset(
     {
         *("source_id", "target_id", "source", "target", "id", "type", "weight", "properties", "metadata"),
-        *("valid_from", "valid_until", "single", "evidence", "recorded", "closed_by"),
+        *("valid_from", "valid_until", "single", "evidence", "recorded", "closed_by", "origin", "trust"),
     }
 )
 
@@ -374,6 +374,8 @@ def new_node(values: Mapping[str, Any]) -> NewNode:
         properties=properties,
         valid_from=values.get("valid_from"),
         valid_until=values.get("valid_until"),
+        origin=values.get("origin"),
+        trust=values.get("trust"),
     )
 
 
@@ -393,6 +395,8 @@ def new_edge(values: Mapping[str, Any]) -> NewEdge:
         valid_until=values.get("valid_until"),
         single=bool(values.get("single", False)),
         evidence=values.get("evidence"),
+        origin=values.get("origin"),
+        trust=values.get("trust"),
     )
 
 
@@ -402,6 +406,7 @@ def node_dict(node: Node) -> dict[str, Any]:
     values["properties"] = dict(node.properties)
     if node.aliases:
         values["aliases"] = list(node.aliases)
+    values |= _level(node)
     return values | {"valid_from": node.valid_from, "valid_until": node.valid_until}
 
 
@@ -418,7 +423,14 @@ def edge_dict(edge: Edge) -> dict[str, Any]:
         values["properties"] = dict(edge.properties)
     later = {"evidence": edge.evidence, "closed_by": edge.closed_by}
     values |= {name: value for name, value in later.items() if value is not None}
+    values |= _level(edge)
     return values | {"valid_from": edge.valid_from, "valid_until": edge.valid_until}
+
+
+def _level(part: Node | Edge) -> dict[str, str]:
+    """Return origin and trust of what is not a person's own."""
+    is_own = (part.origin, part.trust) == ("user", "trusted")
+    return {} if is_own else {"origin": part.origin, "trust": part.trust}
 
 
 def neighbor_dict(neighbor: Neighbor) -> dict[str, Any]:

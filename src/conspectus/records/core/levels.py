@@ -1,15 +1,20 @@
 """Trust levels in SQL: an update never raises the level or the origin of a row."""
 
-from typing import Any
+from typing import Any, Final
 
-from sqlalchemy import BindParameter, Case, Column, ColumnElement, bindparam, case
+from sqlalchemy import BindParameter, Case, Column, ColumnElement, bindparam, case, select, update
 
 from conspectus.model.trust import HIGHEST, TRUST, Origin, Trust, least, least_trusted
+from conspectus.records.tables.graph import edges, evidence
 
 NEW_TRUST: BindParameter[str] = bindparam("new_trust")
 NEW_ORIGIN: BindParameter[str] = bindparam("new_origin")
 _RANK_OF_TRUST = {level: TRUST.index(level) for level in TRUST}
 _RANK_OF_ORIGIN = {origin: TRUST.index(level) for origin, level in HIGHEST.items()}
+
+
+def _rank(level: ColumnElement[Any], ranks: dict[Any, int]) -> Case[Any]:
+    return case(ranks, value=level)
 
 
 def lowered_trust(trust: Column[Any], new: ColumnElement[Any] = NEW_TRUST) -> Case[Any]:
@@ -27,10 +32,14 @@ def lowered_origin(origin: Column[Any], new: ColumnElement[Any] = NEW_ORIGIN) ->
     return case((is_lower, origin), else_=new)
 
 
+LOWER_EDGES: Final = (
+    update(edges)
+    .where(edges.c.number.in_(select(evidence.c.edge).where(evidence.c.document == bindparam("of"))))
+    .values(trust=lowered_trust(edges.c.trust), origin=lowered_origin(edges.c.origin))
+)
+"""Lowers the edges that a document states to its new level."""
+
+
 def level_below(new: tuple[Origin, Trust], stored: tuple[Origin, Trust]) -> tuple[Origin, Trust]:
     """Return origin and level of a row that is written again: `lowered_origin` and `lowered_trust`."""
     return least_trusted(new[0], stored[0]), least(new[1], stored[1])
-
-
-def _rank(level: ColumnElement[Any], ranks: dict[Any, int]) -> Case[Any]:
-    return case(ranks, value=level)

@@ -20,7 +20,7 @@ from conspectus.model.records import (
     PreparedDocument,
     Written,
 )
-from conspectus.model.reports import QUARANTINE
+from conspectus.model.reports import QUARANTINE, as_given
 from conspectus.model.trust import Origin, Trust
 from conspectus.records.core.changes import (
     ChangeRange,
@@ -32,7 +32,7 @@ from conspectus.records.core.changes import (
 )
 from conspectus.records.core.dialects import Ready, as_list, given, plain_rows, ready, run_all
 from conspectus.records.core.embeddings import ClientVector, check_vector, store_vectors_with_chunks
-from conspectus.records.core.levels import level_below, lowered_origin, lowered_trust
+from conspectus.records.core.levels import LOWER_EDGES, level_below, lowered_origin, lowered_trust
 from conspectus.records.core.rows import (
     BLOCK,
     COLLECTION_COLUMNS,
@@ -296,6 +296,7 @@ def write(
         only_adds = len(parts) == 1 and all(each.outcome == "added" for each in plan)
         outdated = [each.prepared.document.id for each in plan if each.outdates_facts]
         deleted = delete_extracted(connection, outdated) if outdated else []
+        lower_levels(connection, plan)
         done = _apply(connection, plan, owners, only_adds=only_adds)
         done = replace(done, steps=[*deleted, *done.steps])
         rounds.append(replace(done, lacking=owners.lacking if only_adds else None))
@@ -313,6 +314,19 @@ def write(
         results[name] = WriteResult((), change, lacking, len(rounds) == 1 and name in first.mentioned)
     rest = iter(written)
     return [replace(_shared(batch, results), written=list(islice(rest, len(batch)))) for batch in batches]
+
+
+def lower_levels(connection: Connection, plan: Sequence[Planned]) -> None:
+    """Lower the edges of documents whose own level falls."""
+    lowered = [
+        {"of": document.id, "new_origin": document.origin, "new_trust": as_given(document).trust}
+        for planned in plan
+        for document in (planned.prepared.document,)
+        if planned.stored is not None
+        and (planned.stored.origin, planned.stored.trust) != (document.origin, as_given(document).trust)
+    ]
+    if lowered:
+        connection.execute(LOWER_EDGES, lowered)
 
 
 def _shared(batch: Sequence[PreparedDocument], results: Mapping[CollectionId, WriteResult]) -> WriteResult:

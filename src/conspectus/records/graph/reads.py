@@ -13,6 +13,7 @@ from typing import Any, Final
 from sqlalchemy import (
     BindParameter,
     ColumnElement,
+    CompoundSelect,
     Connection,
     Select,
     Table,
@@ -39,6 +40,7 @@ from conspectus.model.graph import (
     Traversal,
 )
 from conspectus.model.ids import SourceId
+from conspectus.model.trust import MinTrust, Trust, levels_from
 from conspectus.records.core.dialects import given, one_of, parted, rare
 from conspectus.records.core.rows import IDS, from_cursor, rows_in, to_cursor, to_number
 from conspectus.records.graph.rows import EDGES, HERE, NODE_COLUMNS, sources_by_id, to_edge, to_event, to_node
@@ -72,10 +74,6 @@ _EDGES = EDGES.where(edges.c.graph.in_(_GRAPHS), edges.c.aside == HERE, edges.c.
 _EDGES_BY_ID = _EDGES.where(edges.c.id.in_(IDS))
 _EDGE_PAGE = _EDGES.order_by(edges.c.number).limit(bindparam("maximum"))
 _BEYOND = and_(edges.c.aside == HERE, edges.c.number > bindparam("after"))
-_OF_NODE = union(
-    select(edges.c.number).where(edges.c.source.in_(IDS), _BEYOND),
-    select(edges.c.number).where(edges.c.target.in_(IDS), _BEYOND),
-)
 _BY_EDGE = EDGES.where(edges.c.number.in_(IDS)).order_by(edges.c.number)
 _RESTING = (
     select(evidence.c.edge)
@@ -116,11 +114,14 @@ def node_page(
     graphs: Sequence[SourceId],
     *,
     type: str | None = None,
+    min_trust: MinTrust | None = None,
     after: str | None = None,
     limit: int,
 ) -> NodePage:
     known = sources_by_id(connection, graphs)
     chosen = _NODES if type is None else _NODES.where(nodes.c.type == type)
+    if min_trust is not None:
+        chosen = chosen.where(nodes.c.trust.in_(levels_from(min_trust)))
     if after is not None:
         chosen = chosen.where(tuple_(nodes.c.id, nodes.c.graph) > tuple_(*from_cursor(after, (str, str))))
     ordered = chosen.order_by(nodes.c.id, nodes.c.graph).limit(limit + 1)
@@ -136,6 +137,7 @@ def edge_page(
     graphs: Sequence[SourceId],
     *,
     node: str | None = None,
+    min_trust: MinTrust | None = None,
     after: str | None = None,
     limit: int,
 ) -> EdgePage:
@@ -146,14 +148,25 @@ def edge_page(
         "maximum": limit + 1,
     }
     if node is None:
-        rows = connection.execute(_EDGE_PAGE, page).all()
+        allowed = edges.c.trust.in_(levels_from(min_trust))
+        chosen_edges = _EDGE_PAGE if min_trust is None else _EDGE_PAGE.where(allowed)
+        rows = connection.execute(chosen_edges, page).all()
     else:
         own = connection.execute(_NUMBERS, {"graphs": list(known), "ids": [node]}).scalars().all()
-        numbers = _OF_NODE.order_by(edges.c.number.name).limit(limit + 1)
+        numbers = _of_node(min_trust).order_by(edges.c.number.name).limit(limit + 1)
         chosen = connection.execute(numbers, {"ids": own, "after": page["after"]}).scalars().all()
         rows = connection.execute(_BY_EDGE, {"ids": chosen}).all()
     found = tuple(to_edge(row, known) for row in rows[:limit])
     return EdgePage(found, to_cursor(rows[limit - 1].number) if len(rows) > limit else None)
+
+
+def _of_node(min_trust: MinTrust | None) -> CompoundSelect[Any]:
+    """Return the numbers of the edges of nodes, those from a level on."""
+    beyond = _BEYOND
+    if min_trust is not None:
+        beyond = and_(_BEYOND, edges.c.trust.in_(levels_from(min_trust)))
+    ends = (edges.c.source, edges.c.target)
+    return union(*(select(edges.c.number).where(end.in_(IDS), beyond) for end in ends))
 
 
 def edges_by_id(connection: Connection, graphs: Sequence[SourceId], ids: Sequence[str]) -> list[Edge]:
@@ -178,10 +191,16 @@ def nodes_by_name(
 
 
 def nodes_by_terms(
-    connection: Connection, graphs: Sequence[SourceId], words: Sequence[str], *, limit: int
+    connection: Connection,
+    graphs: Sequence[SourceId],
+    words: Sequence[str],
+    *,
+    min_trust: MinTrust | None = None,
+    limit: int,
 ) -> list[tuple[Node, int]]:
     traversal = {"graphs": list(graphs), "ids": list(dict.fromkeys(words)), "maximum": limit}
-    rows = connection.execute(_LIKE, traversal).all()
+    chosen = _LIKE if min_trust is None else _LIKE.where(nodes.c.trust.in_(levels_from(min_trust)))
+    rows = connection.execute(chosen, traversal).all()
     found = nodes_by_number(connection, graphs, [row.number for row in rows])
     return [(found[row.number], row.matches) for row in rows]
 
@@ -249,17 +268,22 @@ _MOMENT: BindParameter[Any] = bindparam("moment")
 _KNOWN: BindParameter[Any] = bindparam("known")
 _THEN = valid(nodes.c.valid_from, nodes.c.valid_until, _MOMENT)
 _KNOWN_THEN = nodes.c.recorded <= _KNOWN
+_LEVELS: BindParameter[Any] = bindparam("levels", expanding=True)
+_LEVEL_OF_NODE = nodes.c.trust.in_(_LEVELS)
 PLACES: Final = {
-    (by_name, dated, known): chosen.with_only_columns(nodes.c.id, nodes.c.number).where(
-        *([_THEN] if dated else []), *([_KNOWN_THEN] if known else [])
+    (by_name, dated, known, levels): chosen.with_only_columns(nodes.c.id, nodes.c.number).where(
+        *([_THEN] if dated else []), *([_KNOWN_THEN] if known else []), *([_LEVEL_OF_NODE] if levels else [])
     )
     for by_name, chosen in NODES_BY_ID.items()
-    for dated, known in product((False, True), repeat=2)
+    for dated, known, levels in product((False, True), repeat=3)
 }
 
 
-def _reading(*, back: bool, typed: bool, dated: bool, known: bool) -> Select[Any]:
-    """Return a query of some edges of a node, heaviest first."""
+def _reading(*, back: bool, typed: bool, dated: bool, known: bool, levels: bool) -> Select[Any]:
+    """Return a query of some edges of a node, heaviest first, with their `levels` if they are asked for.
+
+    No index has the levels, so that they are read only then.
+    """
     near, far, name = edges.c.source, edges.c.target, edges.c.target_id
     if back:
         near, far, name = edges.c.target, edges.c.source, edges.c.source_id
@@ -268,31 +292,40 @@ def _reading(*, back: bool, typed: bool, dated: bool, known: bool) -> Select[Any
         edges.c.aside == HERE,
         edges.c.weight >= bindparam("least"),
     ]
-    chosen = select(name, edges.c.weight, edges.c.type)
+    level = [edges.c.trust] if levels else []
+    chosen = select(name, edges.c.weight, edges.c.type, *level)
     if typed:
         conditions.append(edges.c.type.in_(bindparam("types", expanding=True)))
-    if dated or known:
+    if dated or known or levels:
         chosen = chosen.join(nodes, nodes.c.number == far)
     if dated:
         conditions += [valid(edges.c.valid_from, edges.c.valid_until, _MOMENT), _THEN]
     if known:
         conditions += [edges.c.recorded <= _KNOWN, _KNOWN_THEN]
+    if levels:
+        conditions += [edges.c.trust.in_(_LEVELS), _LEVEL_OF_NODE]
     ordered = chosen.where(*conditions).order_by(edges.c.weight.desc(), name, edges.c.type)
     return ordered.limit(bindparam("maximum")).offset(bindparam("skipped"))
 
 
 READINGS: Final = {
-    (back, typed, dated, known): _reading(back=back, typed=typed, dated=dated, known=known)
-    for back, typed, dated, known in product((False, True), repeat=4)
+    (back, typed, dated, known, levels): _reading(
+        back=back, typed=typed, dated=dated, known=known, levels=levels
+    )
+    for back, typed, dated, known, levels in product((False, True), repeat=5)
 }
 
 
 @dataclass(frozen=True, slots=True)
 class Bounds:
-    """The maximum number of reached nodes, and the instant by which paths were recorded (None: any)."""
+    """The maximum number of reached nodes, and the instant by which paths were recorded (None: any).
+
+    With `levels`, the steps of paths have the levels of their edges.
+    """
 
     maximum: int
     known: datetime | None = None
+    levels: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -304,6 +337,7 @@ class _Way:
     type: str = ""
     backwards: bool = False
     weight: float = 1.0
+    trust: Trust = "trusted"
 
     @property
     def rank(self) -> tuple[float, str, str, bool]:
@@ -361,7 +395,7 @@ def walk(
 ) -> list[Neighbor]:
     """Return the nodes reachable from any start, nearest first and then by decay, up to `most`."""
     limit = min(traversal.offset + traversal.limit, bounds.maximum)
-    walker = _Walker(connection, graphs, traversal, bounds.known)
+    walker = _Walker(connection, graphs, traversal, bounds)
     layers = [walker.begin(starts)]
     found = 0
     while layers[-1] and found < limit and len(layers) <= traversal.hops:
@@ -375,7 +409,7 @@ class _Walker:
     """One traversal: the reached nodes with their paths."""
 
     def __init__(
-        self, connection: Connection, graphs: Sequence[SourceId], traversal: Traversal, known: datetime | None
+        self, connection: Connection, graphs: Sequence[SourceId], traversal: Traversal, bounds: Bounds
     ) -> None:
         self._connection = connection
         self._graphs = graphs
@@ -387,9 +421,13 @@ class _Walker:
             self._given["types"] = list(traversal.types)
         if traversal.at is not None:
             self._given["moment"] = to_number(traversal.at)
-        self._known = known
-        if known is not None:
-            self._given["known"] = to_number(known)
+        self._known = bounds.known
+        if bounds.known is not None:
+            self._given["known"] = to_number(bounds.known)
+        self._levels = bounds.levels or traversal.min_trust is not None
+        self._allowed = levels_from(traversal.min_trust)
+        if self._levels:
+            self._given["levels"] = list(self._allowed)
 
     def begin(self, starts: Sequence[str]) -> list[str]:
         """Return the starts that exist."""
@@ -435,29 +473,36 @@ class _Walker:
         return [
             (row.id, row.number)
             for by_name, traversal in parted(self._connection, RARE_IDS, names, self._graphs)
-            for row in self._connection.execute(PLACES[by_name, dated, known], {**self._given, **traversal})
+            for row in self._connection.execute(
+                PLACES[by_name, dated, known, self._levels], {**self._given, **traversal}
+            )
         ]
 
     def _read(self, each: _Edges, size: int, best: _Best) -> None:
         """Read more edges of a node."""
         traversal = self._asked
         statement = READINGS[
-            each.back, bool(traversal.types), traversal.at is not None, self._known is not None
+            each.back,
+            bool(traversal.types),
+            traversal.at is not None,
+            self._known is not None,
+            self._levels,
         ]
         given = {**self._given, "near": each.near, "maximum": size, "skipped": each.read}
         rows = self._connection.execute(statement, given).all()
-        for name, weight, type in rows:
+        for name, weight, type, *level in rows:
             cost = -(each.decay * weight)
             if not best.takes((cost, name)):
                 break
             if name not in self._reached:
-                best.offer(name, _Way(cost, each.name, type, each.back, weight))
+                best.offer(name, _Way(cost, each.name, type, each.back, weight, *level))
         each.read += len(rows)
         each.last = (-(each.decay * rows[-1][1]), rows[-1][0]) if len(rows) == size else None
 
     def _there(self, node: Node) -> bool:
         at = self._asked.at
-        if self._known is not None and node.recorded > self._known:
+        is_known = self._known is None or node.recorded <= self._known
+        if not is_known or node.trust not in self._allowed:
             return False
         return at is None or (
             (node.valid_from is None or node.valid_from <= at)
@@ -469,7 +514,7 @@ class _Walker:
         name = node.id
         while parent := self._reached[name].parent:
             way = self._reached[name]
-            steps.append(EdgeStep(parent, way.type, name, way.weight, way.backwards))
+            steps.append(EdgeStep(parent, way.type, name, way.weight, way.backwards, way.trust))
             name = parent
         steps.reverse()
         path = (name, *(step.target for step in steps))

@@ -43,6 +43,8 @@ NODE_COLUMNS = (
     nodes.c.updated,
     nodes.c.valid_from,
     nodes.c.valid_until,
+    nodes.c.origin,
+    nodes.c.trust,
 )
 _ENDED_BY = edges.alias("ended_by")
 _EVIDENCE = (
@@ -68,6 +70,8 @@ EDGES: Select[Any] = select(
     edges.c.valid_until,
     _EVIDENCE.label("evidence"),
     _ENDED_BY.c.id.label("closed_by"),
+    edges.c.origin,
+    edges.c.trust,
 ).outerjoin(_ENDED_BY, _ENDED_BY.c.number == edges.c.closed_by)
 _LAST_EVIDENCE = select(func.coalesce(func.max(evidence.c.number), 0))
 _SOURCES = select(*SOURCE_COLUMNS).where(sources.c.id.in_(IDS))
@@ -82,6 +86,7 @@ def sources_by_id(connection: Connection, ids: Iterable[str]) -> dict[SourceId, 
 def to_node(row: Sequence[Any], graphs: Mapping[SourceId, Source]) -> Node:
     """Convert a row that begins with NODE_COLUMNS."""
     _, graph, name, type, called, aliases, merged, properties, recorded, updated, begins, ends = row[:12]
+    origin, trust = row[12:14]
     names = [] if aliases == EMPTY else json.loads(aliases)
     if merged != EMPTY:
         names += [alias for _, alias in json.loads(merged)]
@@ -97,6 +102,8 @@ def to_node(row: Sequence[Any], graphs: Mapping[SourceId, Source]) -> Node:
         updated=first if updated == recorded else from_microseconds(updated),
         valid_from=to_moment(begins),
         valid_until=to_moment(ends),
+        origin=origin,
+        trust=trust,
     )
 
 
@@ -114,6 +121,8 @@ def node_values(node: Node, *, passing: bool) -> dict[str, Any]:
         "valid_from": to_number(node.valid_from),
         "valid_until": to_number(node.valid_until),
         "passing": int(passing),
+        "origin": node.origin,
+        "trust": node.trust,
     }
 
 
@@ -134,6 +143,8 @@ def to_edge(row: Sequence[Any], graphs: Mapping[SourceId, Source]) -> Edge:
         valid_until=to_moment(ends),
         evidence=row[12],
         closed_by=row[13],
+        origin=row[14],
+        trust=row[15],
     )
 
 
@@ -160,6 +171,8 @@ def edge_values(edge: Edge, *, single: bool) -> dict[str, Any]:
         "single": int(single),
         "stands": int(edge.evidence is None),
         "closed_by": None,
+        "origin": edge.origin,
+        "trust": edge.trust,
     }
 
 

@@ -9,7 +9,7 @@ import json
 from collections.abc import Sequence
 from datetime import datetime
 from functools import partial
-from typing import Any
+from typing import Any, TypeAlias
 
 from sqlalchemy import (
     Column,
@@ -35,8 +35,10 @@ from conspectus.model.graph import (
     Traversal,
 )
 from conspectus.model.ids import SourceId
+from conspectus.model.trust import HIGHEST, Origin, Trust
 from conspectus.ports.graphs import Adding
 from conspectus.records.core.changes import allocate
+from conspectus.records.core.levels import lowered_origin, lowered_trust
 from conspectus.records.core.rows import IDS, rows_in, to_moment
 from conspectus.records.core.transactions import FEW, SqlStore, Transactions, reading, writing
 from conspectus.records.graph import reads, writes
@@ -70,13 +72,26 @@ _MOVED = select(edges, moves.c.source.label("old_source"), moves.c.target.label(
     moves, moves.c.edge == edges.c.number
 )
 _CHANGE = update(edges).where(edges.c.number == bindparam("at"))
+_LOWER_NODE, _LOWER_EDGE = (
+    update(table)
+    .where(table.c.number == bindparam("at"))
+    .values(trust=lowered_trust(table.c.trust), origin=lowered_origin(table.c.origin))
+    for table in (nodes, edges)
+)
+Level: TypeAlias = tuple[Origin, Trust]
 _WORDS: tuple[tuple[Table, Column[Any]], ...] = ((names, names.c.key), (terms, terms.c.term))
 
 
 def merge(
-    connection: Connection, graph: SourceId, keep: str, others: Sequence[str], event: NodeEvent
+    connection: Connection,
+    graph: SourceId,
+    keep: str,
+    others: Sequence[str],
+    event: NodeEvent,
+    *,
+    origin: Origin = "user",
 ) -> Node:
-    """Merge nodes into one. Raises NotFound."""
+    """Merge nodes into one, which has the lowest level of all and of the writer. Raises NotFound."""
     asked = list(dict.fromkeys((keep, *others)))
     found = _nodes(connection, graph, asked, where=HERE)
     for name in asked:
@@ -85,8 +100,9 @@ def merge(
     target, merged = found[keep], [found[name] for name in asked if name != keep]
     number = allocate(connection, "graph_event", 1)
     connection.execute(insert(events), event_values(graph, number, event))
-    _lead(connection, number, target, merged)
+    _lead(connection, number, target, merged, origin)
     _call(connection, number, target, merged)
+    _lower_node(connection, target.number, [(origin, HIGHEST[origin]), *_levels(merged)])
     aside = update(nodes).where(nodes.c.number.in_([row.number for row in merged]))
     connection.execute(aside.values(aside=number))
     return nodes_by_id(connection, [graph], [keep])[0]
@@ -129,8 +145,12 @@ def _lead(
     merge: int,
     survivor: Row[*tuple[Any, ...]],
     merged: Sequence[Row[*tuple[Any, ...]]],
+    origin: Origin,
 ) -> None:
-    """Redirect the edges of the other nodes to the kept node, or remove them."""
+    """Redirect the edges of the other nodes to the kept node, or remove them.
+
+    They then are at most at the level of the writer.
+    """
     numbers = {row.number for row in merged}
     together = numbers | {survivor.number}
     touching = {row.number: row for row in rows_in(connection, _TOUCHING, sorted(numbers))}
@@ -144,11 +164,27 @@ def _lead(
             connection.execute(_CHANGE.values(aside=merge), {"at": row.number})
             if same is not None:
                 _prove(connection, merge, row.number, same)
+                _lower_edge(connection, same, *_levels([row]), (origin, HIGHEST[origin]))
             continue
         connection.execute(
             insert(moves), {"event": merge, "edge": row.number, "source": row.source, "target": row.target}
         )
         _redirect(connection, row.number, name, source=source, target=target)
+        _lower_edge(connection, row.number, (origin, HIGHEST[origin]))
+
+
+def _levels(rows: Sequence[Row[*tuple[Any, ...]]]) -> list[Level]:
+    return [(row.origin, row.trust) for row in rows]
+
+
+def _lower_node(connection: Connection, number: int, levels: Sequence[Level]) -> None:
+    for origin, trust in levels:
+        connection.execute(_LOWER_NODE, {"at": number, "new_origin": origin, "new_trust": trust})
+
+
+def _lower_edge(connection: Connection, number: int, *levels: Level) -> None:
+    for origin, trust in levels:
+        connection.execute(_LOWER_EDGE, {"at": number, "new_origin": origin, "new_trust": trust})
 
 
 def _redirect(
@@ -270,8 +306,9 @@ class SqlGraphs(SqlStore):
         walk: Traversal,
         *,
         known: datetime | None = None,
+        with_levels: bool = False,
     ) -> Sequence[Neighbor]:
-        bounds = reads.Bounds(self._maximum, known)
+        bounds = reads.Bounds(self._maximum, known, with_levels)
         return await self.transactions.read(
             partial(reads.walk, graphs=graphs, starts=starts, traversal=walk, bounds=bounds)
         )

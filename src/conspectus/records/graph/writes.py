@@ -22,6 +22,7 @@ from conspectus.model.graph import Edge, GraphReceipt, GraphWritten, WriteOutcom
 from conspectus.model.ids import SourceId
 from conspectus.ports.graphs import Adding
 from conspectus.records.core.changes import allocate
+from conspectus.records.core.levels import level_below, lowered_origin, lowered_trust
 from conspectus.records.core.rows import IDS, insert_rows, rows_in, run_in
 from conspectus.records.graph.reads import resting_edges
 from conspectus.records.graph.rows import HERE, began, edge_values, node_values, prove, sources_by_id
@@ -35,8 +36,16 @@ _NUMBERS = _NODES.with_only_columns(nodes.c.id, nodes.c.number)
 _EDGES = select(edges).where(edges.c.id.in_(IDS), edges.c.aside == HERE)
 _EVIDENCE = select(evidence.c.edge, evidence.c.document).where(evidence.c.edge.in_(IDS))
 _DOCUMENTS = select(documents.c.id).where(documents.c.id.in_(IDS))
-_CHANGE_NODE = update(nodes).where(nodes.c.number == bindparam("at"))
-_CHANGE_EDGE = update(edges).where(edges.c.number == bindparam("at"))
+_CHANGE_NODE = (
+    update(nodes)
+    .where(nodes.c.number == bindparam("at"))
+    .values(trust=lowered_trust(nodes.c.trust), origin=lowered_origin(nodes.c.origin))
+)
+_CHANGE_EDGE = (
+    update(edges)
+    .where(edges.c.number == bindparam("at"))
+    .values(trust=lowered_trust(edges.c.trust), origin=lowered_origin(edges.c.origin))
+)
 _RIVALS = and_(
     edges.c.source == bindparam("from"),
     edges.c.type == bindparam("called"),
@@ -44,14 +53,14 @@ _RIVALS = and_(
     edges.c.aside == HERE,
 )
 _NEXT = (
-    select(edges.c.number, edges.c.began)
+    select(edges.c.number, edges.c.began, edges.c.origin, edges.c.trust)
     .where(_RIVALS, edges.c.single == 1, edges.c.began > bindparam("since"))
     .order_by(edges.c.began, edges.c.number)
     .limit(1)
 )
 _ENDED_LATER = and_(edges.c.closed_by.is_not(None), edges.c.valid_until > bindparam("since"))
 _OPEN = (
-    select(edges.c.number, edges.c.id)
+    select(edges.c.number, edges.c.id, edges.c.origin, edges.c.trust)
     .where(_RIVALS, edges.c.began <= bindparam("since"), or_(edges.c.valid_until.is_(None), _ENDED_LATER))
     .order_by(edges.c.number)
 )
@@ -79,7 +88,7 @@ def _add_nodes(connection: Connection, adding: Adding) -> list[GraphWritten]:
         if before is None:
             stored[key] = fresh[key] = new
         elif not new["passing"] and (new_values := _changes(before, new)):
-            before.update(new_values)
+            before.update(new_values | _lower(new, before))
             if key not in fresh:
                 changed[key] = before
         else:
@@ -112,6 +121,17 @@ def _changes(stored: Values, new: Values) -> Values:
     return {**new_values, "updated": new["updated"]} if new_values else {}
 
 
+def _lower(new: Values, stored: Values) -> Values:
+    """Return the level of a stored node or edge that another one changes: the lower of both."""
+    level = level_below((new["origin"], new["trust"]), (stored["origin"], stored["trust"]))
+    return {"origin": level[0], "trust": level[1]}
+
+
+def _new_level(row: Values) -> Values:
+    """Return the level of a row as the parameters of an update, which only lowers it."""
+    return {"new_origin": row["origin"], "new_trust": row["trust"]}
+
+
 def _insert_nodes(connection: Connection, rows: Sequence[Values]) -> None:
     if rows:
         first = allocate(connection, "graph_node", len(rows))
@@ -125,7 +145,11 @@ def _change_nodes(connection: Connection, rows: Sequence[Values]) -> None:
     if rows:
         values = _CHANGE_NODE.values({name: bindparam(f"new_{name}") for name in fields})
         connection.execute(
-            values, [{"at": row["number"], **{f"new_{name}": row[name] for name in fields}} for row in rows]
+            values,
+            [
+                {"at": row["number"], **_new_level(row), **{f"new_{name}": row[name] for name in fields}}
+                for row in rows
+            ],
         )
 
 
@@ -227,10 +251,13 @@ class _Desk:
     def _change(self, edge: Edge, stored: Values, new: Values) -> GraphWritten:
         new_values = _edge_changes(stored, new)
         proved = self._prove(stored, edge.evidence)
-        if new_values:
+        lower = _lower(new, stored) if proved or "updated" in new_values else {}
+        if new_values or lower:
             self.flush()
-            stored |= new_values
-            self._connection.execute(_CHANGE_EDGE.values(new_values), {"at": stored["number"]})
+            stored |= new_values | lower
+            parameters = {"at": stored["number"], **_new_level(stored)}
+            change = _CHANGE_EDGE.values(new_values) if new_values else _CHANGE_EDGE
+            self._connection.execute(change, parameters)
         ending = stored["single"] and not new_values.keys().isdisjoint({"single", "valid_until"})
         closed = self._end(stored) if ending else ()
         seen = proved or "updated" in new_values
@@ -250,16 +277,23 @@ class _Desk:
         of = {"from": row["source"], "called": row["type"], "to": row["target"], "since": row["began"]}
         later = self._connection.execute(_NEXT, of).one_or_none()
         if later is not None and row["valid_until"] is None:
-            self._close(row, {"valid_until": later.began, "closed_by": later.number})
+            ended_at = {"valid_until": later.began, "closed_by": later.number}
+            self._close(row, ended_at | {"origin": later.origin, "trust": later.trust})
         ended = self._connection.execute(_OPEN, of).all()
-        change = {"valid_until": row["began"], "closed_by": row["number"], "updated": row["updated"]}
-        for number, name in ended:
-            self._close(self._stored.get(name, {"number": number}), change)
-        return tuple(name for _, name in ended)
+        names = ("origin", "trust", "updated")
+        change = {"valid_until": row["began"], "closed_by": row["number"]} | {
+            each: row[each] for each in names
+        }
+        for edge in ended:
+            self._close(self._stored.get(edge.id, dict(edge._mapping)), change)
+        return tuple(edge.id for edge in ended)
 
     def _close(self, row: Values, change: Values) -> None:
-        row |= change
-        self._connection.execute(_CHANGE_EDGE.values(change), {"at": row["number"]})
+        """End an edge, which then is at most at the level of what ended it."""
+        parameters = {"at": row["number"], **_new_level(change)}
+        row |= change | _lower(change, row)
+        columns = {name: value for name, value in change.items() if name not in {"origin", "trust"}}
+        self._connection.execute(_CHANGE_EDGE.values(columns), parameters)
 
     def flush(self) -> None:
         """Write the queued rows."""

@@ -5,6 +5,7 @@ from typing import Annotated, Final
 from fastapi import Query, Response
 
 from conspectus.model.graph import GraphForm
+from conspectus.model.trust import MinTrust
 from conspectus.operations.table import GRAPH_OPERATIONS
 from conspectus.web.openapi import Responses, Section, problems
 from conspectus.web.operation_routes import EngineOf, InCollection, NamedInPath, Unhurried, add_routes
@@ -37,8 +38,9 @@ async def export_graph(
     collection: InCollection = "default",
     format: GraphForm = "json",
     at: At = None,
+    min_trust: MinTrust | None = None,
 ) -> Response:
     """A graph as JSON, as GraphML, or as a picture (SVG)."""
-    text = await engine.graph.export(format, graph=graph, collection=collection, at=at)
+    text = await engine.graph.export(format, graph=graph, collection=collection, at=at, min_trust=min_trust)
     headers = {**HARMLESS, "Content-Disposition": f'inline; filename="graph.{format}"'}
     return Response(text.encode("utf-8", "replace"), headers=headers, media_type=MEDIA_TYPES[format])
