@@ -1,31 +1,53 @@
 """Attack patterns: texts that speak to a language model instead of to a reader.
 
-Each pattern has anchors, of which a text must hold one before its expression is tried, and expressions
-without nested repetition. The list is short on purpose: a pattern that ordinary text matches does harm.
+Each pattern has expressions for the readings of a text, without nested repetition. Before them one prefilter
+looks at the letters of the text alone, whatever stands between them. The list is short on purpose: a pattern
+that ordinary text matches does harm.
 """
 
-import unicodedata
 from collections.abc import Iterator
-from typing import NamedTuple
+from typing import Any, Final, NamedTuple
 
 import regex
 
-_UNSEEN = regex.compile("[\u00ad\u200b-\u200f\u2060-\u2064\ufeff]")
-_SPACES = regex.compile(r"\s+")
+from conspectus.text.late_patterns import re2_pattern, regex_pattern
+from conspectus.text.plain_words import letters, plain, readings
 
 
 class _Pattern(NamedTuple):
+    """A pattern: what the letters of a match hold, or the symbols that it has, and the expression itself."""
+
     name: str
-    anchors: tuple[str, ...]
     expression: regex.Pattern[str]
+    letters: str
+    by_letters: Any
+    symbols: tuple[str, ...]
+
+    def is_possible(self, text: str, only_letters: bytes) -> bool:
+        """Return whether a plain text with these letters may match."""
+        return (
+            any(symbol in text for symbol in self.symbols) or self.by_letters.search(only_letters) is not None
+        )
 
 
-def _pattern(name: str, anchors: str, *expressions: str) -> _Pattern:
-    return _Pattern(name, tuple(anchors.split("|")), regex.compile("|".join(expressions)))
+def _pattern(name: str, letters: str, *expressions: str, symbols: str = "") -> _Pattern:
+    spaced = "|".join(expressions).replace(" ?", f"{_BETWEEN}*").replace(" ", f"{_BETWEEN}+")
+    return _Pattern(
+        name,
+        regex_pattern(spaced),
+        letters,
+        re2_pattern(letters),
+        tuple(filter(None, symbols.split(";"))),
+    )
+
+
+_SEPARATORS = r"\s_*`~/\\+\x1e\"'()|-"
+_BETWEEN = f"[{_SEPARATORS}]"
+"""What may stand between words."""
 
 
 def _words(most: int) -> str:
-    return rf"(?:[^\s.!?]+ ){{0,{most}}}?"
+    return rf"(?:[^.!?;={_SEPARATORS}]+ ){{0,{most}}}?"
 
 
 _RULES = r"(?:instructions?|prompts?|rules|guidelines|directions|directives|commands|programming|training)\b"
@@ -39,7 +61,9 @@ _MODEL = r"(?:ai|llm|assistant|language model|chatbot|gpt|chatgpt|claude|gemini|
 _PATTERNS = (
     _pattern(
         "override",
-        "ignore|disregard|forget|override|bypass|your new|your real|your actual|your true",
+        "(?:ignore|disregard|forget|override|bypass)[a-z]*?(?:instruction|prompt|rule|guideline|direct|command"
+        "|programming|training|above|beforethis|told|saidbefore)"
+        "|your(?:new|real|actual|true)(?:instruction|task|objective|goal)",
         rf"\b(?:ignore|disregard|forget|override|bypass) {_words(3)}{_EARLIER} {_words(3)}{_RULES}",
         r"\b(?:ignore|disregard|forget) (?:everything|anything|all|what) (?:\w+ ){0,3}"
         r"(?:above|before this|told|instructed|said before)\b",
@@ -47,16 +71,18 @@ _PATTERNS = (
     ),
     _pattern(
         "role_marker",
-        "<|im_|<|start_header|<|system|<|user|<|assistant|<|eot_id|[/inst]|<<sys>>|<start_of_turn>|[system]|"
-        "system prompt|system message|system_prompt|# system|# instruction",
+        "(?:begin|new|updated)system(?:prompt|message)",
         r"<\|(?:im_start|im_end|start_header_id|eot_id|system|user|assistant)\|>|\[/inst\]|<</?sys>>",
         r"<start_of_turn>|\[system\]\(|\[/?system_prompt\]|#{2,3} ?(?:system|instruction) ?:",
         r"(?:begin|new|updated) system (?:prompt|message) ?[:\]]",
+        symbols="<|;[/inst;<<sys;<</sys;<start_of_turn>;[system;[/system;"
+        "##system;## system;##instruction;## instruction",
     ),
     _pattern(
         "persona",
-        "you are now|do anything now|developer mode|jailbr|pretend|act as|you will be|you're going to|"
-        "unrestricted|uncensored|unfiltered|stay in character|amoral|from now on",
+        "doanythingnow|developermode|jailbreak|youarenow|(?:amoral|unrestricted|uncensored|unfiltered)[a-z]*?"
+        "(?:ai|chatbot|assistant|model|gpt)|fromnowonyou|pretend[a-z]*?no(?:rules|restrict|limits|filters)"
+        "|stayincharacter",
         r"\bdo anything now\b|\bdeveloper mode (?:output|enabled|response)",
         r"\bjailbreak(?:ed)? (?:mode|prompt)",
         r"\byou are now (?:\w+ ){0,3}(?:dan|unrestricted|unfiltered|uncensored|jailbroken|free from)\b",
@@ -67,47 +93,68 @@ _PATTERNS = (
     ),
     _pattern(
         "reveal_prompt",
-        "system prompt|instructions|initial prompt|hidden prompt|above",
+        "(?:reveal|print|show|repeat|output|display|leak|disclose|tell)[a-z]*?(?:system|initial|hidden)"
+        "(?:prompt|instructions|message)|(?:repeat|print|output)[a-z]*?above",
         rf"\b(?:reveal|print|show|repeat|output|display|leak|disclose|tell) {_words(4)}"
         r"(?:system|initial|hidden) (?:prompt|instructions|message)\b",
         r"\b(?:repeat|print|output) (?:\w+ ){0,4}(?:words|text|everything|instructions) above\b",
     ),
     _pattern(
         "exfiltrate",
-        "password|api key|credential|secret|token|private key|chat history|conversation|system prompt|"
-        "memories|](",
+        "(?:send|post|forward|email|upload|exfiltrate|transmit|leak)[a-z]*?(?:password|apikey|credential|secret"
+        "|accesstoken|privatekey|chathistory|conversation|systemprompt|memories)",
         rf"\b(?:send|post|forward|e-?mail|upload|exfiltrate|transmit|leak) {_words(6)}{_SECRET} "
         rf"{_words(6)}(?:to|at) (?:https?://|\S{{1,100}}@|\S{{1,100}}\.(?:com|net|org|io)\b)",
         r"!\[[^\]]{0,200}\]\(https?://[^)\s]{1,300}[?&=][^)\s]{0,300}[{<\[]",
+        symbols="](http",
     ),
     _pattern(
         "hide_from_user",
-        "the user",
+        "(?:donot|dont|never|without)(?:tell|inform|notify|alert|mention)[a-z]*?theuser",
         r"\b(?:do not|don't|never|without) (?:tell(?:ing)?|inform(?:ing)?|notify(?:ing)?|alert(?:ing)?|"
         r"mention(?:ing)?(?: \w+){0,3} to) the user\b",
     ),
     _pattern(
         "address_model",
-        "if you are|attention|important|note |message |instruction|directive",
+        "(?:attention|important|note|message|instructions?|directive)(?:to|for)?(?:all|the|any|an)?"
+        "(?:ai|llm|assistant|languagemodel|chatbot|gpt|chatgpt|claude|gemini|copilot)"
+        "|ifyouare[a-z]*?(?:ai|llm|assistant|languagemodel|chatbot|gpt|claude|gemini|copilot)",
         r"\b(?:attention|important|note|message|instructions?|directive) (?:to|for|:) ?"
         rf"(?:all |the |any |an )?{_MODEL}",
         rf"\bif you are (?:an? |the )?(?:\w+ ){{0,2}}{_MODEL}",
     ),
-    _pattern("hidden_text", "\U000e0020|\U000e0061|\U000e0065|\U000e006f", "[\U000e0020-\U000e007e]{8}"),
 )
 
-NAMES: tuple[str, ...] = tuple(each.name for each in _PATTERNS)
+HIDDEN = "hidden_text"
+NAMES: tuple[str, ...] = (*(pattern.name for pattern in _PATTERNS), HIDDEN)
+_HIDDEN = regex_pattern("[\U000e0020-\U000e007e]{8}")
+_BY_LETTERS: Final = re2_pattern("|".join(pattern.letters for pattern in _PATTERNS))
+_SYMBOLS = tuple(symbol for pattern in _PATTERNS for symbol in pattern.symbols)
+PIECE = 4_000
+OVERLAP = 1_000
+"""Characters of a text that are looked at together, and of which the next part begins with the last ones."""
 
 
 def attack_pattern(*texts: str) -> str | None:
     """Return the name of the first pattern that one of the texts matches."""
-    return next((name for text in texts for name in _matching(text)), None)
+    return next((name for text in texts for piece in _pieces(text) for name in _matching(piece)), None)
+
+
+def _pieces(text: str) -> Iterator[str]:
+    if len(text) <= PIECE:
+        yield text
+        return
+    for start in range(0, len(text) - OVERLAP, PIECE - OVERLAP):
+        yield text[start : start + PIECE]
 
 
 def _matching(text: str) -> Iterator[str]:
-    plain = text if text.isascii() else unicodedata.normalize("NFKC", _UNSEEN.sub("", text))
-    low = plain.casefold()
-    tried = [each for each in _PATTERNS if any(anchor in low for anchor in each.anchors)]
-    if tried:
-        low = _SPACES.sub(" ", low)
-        yield from (each.name for each in tried if each.expression.search(low))
+    if not text.isascii() and _HIDDEN.search(text):
+        yield HIDDEN
+    low = plain(text)
+    only_letters = letters(low)
+    has_symbols = any(symbol in low for symbol in _SYMBOLS)
+    if has_symbols or _BY_LETTERS.search(only_letters) is not None:
+        tried = [pattern for pattern in _PATTERNS if pattern.is_possible(low, only_letters)]
+        for reading in readings(low) if tried else ():
+            yield from (pattern.name for pattern in tried if pattern.expression.search(reading))

@@ -4,6 +4,7 @@ import re
 from collections.abc import Callable
 from typing import Any, cast
 
+import re2
 import regex
 
 
@@ -22,6 +23,11 @@ class _LazyPattern:
 def re_pattern(text: str, flags: int = 0) -> re.Pattern[str]:
     """Return a pattern of the module re."""
     return cast(re.Pattern[str], _LazyPattern(lambda: re.compile(text, flags)))
+
+
+def re2_pattern(text: str) -> Any:
+    """Return a pattern of the library re2 for bytes, whose time is linear."""
+    return _LazyPattern(lambda: re2.compile(text.encode()))
 
 
 def regex_pattern(text: str, flags: int = 0) -> regex.Pattern[str]:

@@ -51,7 +51,7 @@ def _alphabets() -> dict[int, str]:
     return table
 
 
-_READ_AS = _alphabets()
+LOOKALIKES = _alphabets()
 
 _LINE = r"(?:\A|(?<=[\n\r\x0b\x0c\x1c-\x1e\x85\u2028\u2029]))"
 _BLANK = r"[^\S\n\r]"
@@ -95,7 +95,7 @@ def disarm(text: str) -> str:
     if text.isascii():
         return _backslashed(text, _places(text))
     seen = _SMUGGLED.sub("", _UNSEEN.sub("", text))
-    read = seen.translate(_READ_AS)
+    read = seen.translate(LOOKALIKES)
     tags = (found.end() for found in _ANGLE.finditer(seen) if _is_tag(read, found.end()))
     return _backslashed(seen, {*_places(read), *tags, *(mark.start + 1 for mark in marks(seen))})
 

@@ -1,9 +1,14 @@
 """Trust levels in SQL: an update never raises the level or the origin of a row."""
 
+import json
+from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any, Final
 
-from sqlalchemy import BindParameter, Case, Column, ColumnElement, bindparam, case, select, update
+from sqlalchemy import BindParameter, Case, Column, ColumnElement, Connection, bindparam, case, select, update
 
+from conspectus.model.records import Document, PreparedDocument
+from conspectus.model.reports import QUARANTINE, as_given
 from conspectus.model.trust import HIGHEST, TRUST, Origin, Trust, least, least_trusted
 from conspectus.records.tables.graph import edges, evidence
 
@@ -43,3 +48,31 @@ LOWER_EDGES: Final = (
 def level_below(new: tuple[Origin, Trust], stored: tuple[Origin, Trust]) -> tuple[Origin, Trust]:
     """Return origin and level of a row that is written again: `lowered_origin` and `lowered_trust`."""
     return least_trusted(new[0], stored[0]), least(new[1], stored[1])
+
+
+def at_most(prepared: PreparedDocument, stored: tuple[Origin, Trust]) -> PreparedDocument:
+    """Return a document at most at the level of the stored one."""
+    document = prepared.document
+    origin, trust = level_below((document.origin, document.trust), stored)
+    if (origin, trust) == (document.origin, document.trust):
+        return prepared
+    return replace(prepared, document=replace(document, origin=origin, trust=trust))
+
+
+def level_of_quarantined(metadata: str) -> Trust:
+    """Return the level that a quarantined document has once it is released, from its stored metadata."""
+    held: Any = json.loads(metadata)[QUARANTINE]
+    level: Trust = held["given"]["trust"]
+    return level
+
+
+def lower_edges(connection: Connection, documents: Sequence[Document]) -> None:
+    """Lower the edges that documents state to their new levels."""
+    if documents:
+        connection.execute(
+            LOWER_EDGES,
+            [
+                {"of": document.id, "new_origin": document.origin, "new_trust": as_given(document).trust}
+                for document in documents
+            ],
+        )

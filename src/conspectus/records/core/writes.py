@@ -20,7 +20,7 @@ from conspectus.model.records import (
     PreparedDocument,
     Written,
 )
-from conspectus.model.reports import QUARANTINE, as_given
+from conspectus.model.reports import as_given
 from conspectus.model.trust import Origin, Trust
 from conspectus.records.core.changes import (
     ChangeRange,
@@ -32,7 +32,13 @@ from conspectus.records.core.changes import (
 )
 from conspectus.records.core.dialects import Ready, as_list, given, plain_rows, ready, run_all
 from conspectus.records.core.embeddings import ClientVector, check_vector, store_vectors_with_chunks
-from conspectus.records.core.levels import LOWER_EDGES, level_below, lowered_origin, lowered_trust
+from conspectus.records.core.levels import (
+    at_most,
+    level_of_quarantined,
+    lower_edges,
+    lowered_origin,
+    lowered_trust,
+)
 from conspectus.records.core.rows import (
     BLOCK,
     COLLECTION_COLUMNS,
@@ -47,7 +53,6 @@ from conspectus.records.core.rows import (
     run_in,
     to_collection,
     to_document,
-    to_metadata,
 )
 from conspectus.records.tables.core import PENDING, chunks, collections, documents, sources, vectors
 from conspectus.records.tables.graph import mentions
@@ -129,11 +134,7 @@ class Stored:
     @property
     def trust(self) -> Trust:
         """The level, of a quarantined document the one that it has once it is released."""
-        if self.quarantine is None:
-            return self.stored_trust
-        held: Any = to_metadata(self.quarantine)[QUARANTINE]
-        level: Trust = held["given"]["trust"]
-        return level
+        return self.stored_trust if self.quarantine is None else level_of_quarantined(self.quarantine)
 
     def same_search_context(self, document: Document) -> bool:
         """Return whether the document's metadata that affects search is unchanged."""
@@ -177,6 +178,12 @@ class Planned:
         if stored is None or stored.kind != "memory":
             return False
         return self.outcome == "replaced" or stored.stored_trust != self.prepared.document.trust
+
+    @property
+    def has_another_level(self) -> bool:
+        """Return whether a stored document gets another origin or level."""
+        new, stored = self.prepared.document, self.stored
+        return stored is not None and (stored.origin, stored.trust) != (new.origin, as_given(new).trust)
 
     def given(self, space: EmbeddingSpace | None) -> ClientVector | None:
         """Return the vector that an update gave for unchanged chunks."""
@@ -296,7 +303,7 @@ def write(
         only_adds = len(parts) == 1 and all(each.outcome == "added" for each in plan)
         outdated = [each.prepared.document.id for each in plan if each.outdates_facts]
         deleted = delete_extracted(connection, outdated) if outdated else []
-        lower_levels(connection, plan)
+        lower_edges(connection, [each.prepared.document for each in plan if each.has_another_level])
         done = _apply(connection, plan, owners, only_adds=only_adds)
         done = replace(done, steps=[*deleted, *done.steps])
         rounds.append(replace(done, lacking=owners.lacking if only_adds else None))
@@ -314,19 +321,6 @@ def write(
         results[name] = WriteResult((), change, lacking, len(rounds) == 1 and name in first.mentioned)
     rest = iter(written)
     return [replace(_shared(batch, results), written=list(islice(rest, len(batch)))) for batch in batches]
-
-
-def lower_levels(connection: Connection, plan: Sequence[Planned]) -> None:
-    """Lower the edges of documents whose own level falls."""
-    lowered = [
-        {"of": document.id, "new_origin": document.origin, "new_trust": as_given(document).trust}
-        for planned in plan
-        for document in (planned.prepared.document,)
-        if planned.stored is not None
-        and (planned.stored.origin, planned.stored.trust) != (document.origin, as_given(document).trust)
-    ]
-    if lowered:
-        connection.execute(LOWER_EDGES, lowered)
 
 
 def _shared(batch: Sequence[PreparedDocument], results: Mapping[CollectionId, WriteResult]) -> WriteResult:
@@ -396,21 +390,12 @@ def _planned(
 ) -> Planned:
     if stored is None:
         return Planned(prepared, stored, "added")
-    prepared = _lowered(prepared, stored)
+    prepared = at_most(prepared, (stored.origin, stored.trust))
     fresh = [(each.start, each.end, each.content_hash, each.page, each.heading) for each in prepared.chunks]
     if spans.get(stored.number, []) != fresh or not stored.same_search_context(prepared.document):
         return Planned(prepared, stored, "replaced")
     same = stored.fingerprint == prepared.document.fingerprint
     return Planned(prepared, stored, "unchanged" if same and stored.status != "error" else "updated")
-
-
-def _lowered(prepared: PreparedDocument, stored: Stored) -> PreparedDocument:
-    """Return the document at most at the level of the stored one."""
-    document = prepared.document
-    origin, trust = level_below((document.origin, document.trust), (stored.origin, stored.trust))
-    if (origin, trust) == (document.origin, document.trust):
-        return prepared
-    return replace(prepared, document=replace(document, origin=origin, trust=trust))
 
 
 def _spans(
