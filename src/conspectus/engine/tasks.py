@@ -284,8 +284,15 @@ class TaskService:
                 outcomes = await self._source.add(documents)
             except PreconditionFailed:
                 continue
-            if all(place in known or outcomes[place].outcome == "added" for place in tasks):
-                return [TaskWritten(each.id, outcomes[at].outcome, at) for at, each in tasks.items()]
+            # Quarantined tasks are stored and not read.
+            is_read = (
+                place in known
+                or outcomes[place].outcome == "added"
+                or outcomes[place].quarantined is not None
+                for place in tasks
+            )
+            if all(is_read):
+                return [_written(task.id, at, outcomes[at]) for at, task in tasks.items()]
         half = len(batch) // 2
         return [
             *await self._put_batch(source, batch[:half]),
@@ -315,7 +322,11 @@ class TaskService:
         if wait:
             await self._engine.documents.wait_until_embedded(collection=source.collection)
         at = place if name is None else place_of(source, name)
-        return TaskWritten(task_id if attachment is None else attachment.id, outcomes[at].outcome, at)
+        return _written(task_id if attachment is None else attachment.id, at, outcomes[at])
+
+
+def _written(name: str, document: str, written: Written) -> TaskWritten:
+    return TaskWritten(name, written.outcome, document, written.quarantined)
 
 
 def _batches(tasks: Iterable[Task]) -> Iterator[Sequence[Task]]:

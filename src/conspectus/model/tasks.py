@@ -79,11 +79,15 @@ class StoredAttachment(Attachment):
 
 @dataclass(frozen=True, slots=True)
 class TaskWritten:
-    """The outcome of a write of one task."""
+    """The outcome of a write of one task or attachment.
+
+    `quarantined` is the attack pattern that its text matches: it is stored, and found once it is released.
+    """
 
     id: str
     outcome: Literal["added", "replaced", "updated", "unchanged"]
     document: str
+    quarantined: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

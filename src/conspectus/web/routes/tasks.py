@@ -6,8 +6,9 @@ from typing import Annotated
 from fastapi import Depends, Path, Query, Request, Response
 
 from conspectus.engine.tasks import TaskService
-from conspectus.errors import InvalidInput
+from conspectus.errors import Conflict, InvalidInput
 from conspectus.model.records import Receipt
+from conspectus.model.reports import quarantine_notice
 from conspectus.model.tasks import (
     ATTACHMENT_ID_LENGTH,
     ID_LENGTH,
@@ -101,10 +102,20 @@ async def list_tasks(
     return await tasks.list(status=status, priority=priority, tag=tag, after=after, limit=limit)
 
 
-@router.post("/tasks", status_code=201, dependencies=[Unhurried])
+def require_shown(written: TaskWritten) -> None:
+    """Raise Conflict for a text that was stored and is not shown, as it is quarantined."""
+    if written.quarantined is not None:
+        reason = (
+            f"{quarantine_notice(written.quarantined)}; it is stored as document {written.document},"
+            " and shown once a manager of the collection releases it"
+        )
+        raise Conflict("task", written.id, reason)
+
+
+@router.post("/tasks", status_code=201, responses=problems(409), dependencies=[Unhurried])
 async def post_task(body: IdentifiedTaskBody, tasks: TasksOf, *, wait: Wait = True) -> StoredTask:
     """Create a task, or replace what the one of that id says."""
-    await tasks.put(body.task(), wait=wait)
+    require_shown(await tasks.put(body.task(), wait=wait))
     return await tasks.get(body.id)
 
 
@@ -133,12 +144,12 @@ async def get_attachment(task: TaskName, attachment: AttachmentName, tasks: Task
     return await tasks.attachment(task, attachment)
 
 
-@router.put(ATTACHMENT, dependencies=[Unhurried])
+@router.put(ATTACHMENT, responses=problems(409), dependencies=[Unhurried])
 async def put_attachment(
     task: TaskName, attachment: AttachmentName, body: AttachmentBody, tasks: TasksOf, *, wait: Wait = True
 ) -> StoredAttachment:
     """Give a task an attachment, or replace the one of that id."""
-    await tasks.attach(task, body.attachment(attachment), wait=wait)
+    require_shown(await tasks.attach(task, body.attachment(attachment), wait=wait))
     return await tasks.attachment(task, attachment)
 
 
@@ -155,14 +166,14 @@ async def get_task(task: TaskName, tasks: TasksOf, if_none_match: IfNoneMatch = 
     return unless_not_modified(shown, tag_of(shown), if_none_match)
 
 
-@router.put(ONE, dependencies=[Unhurried])
+@router.put(ONE, responses=problems(409), dependencies=[Unhurried])
 async def put_task(task: TaskName, body: TaskBody, tasks: TasksOf, *, wait: Wait = True) -> StoredTask:
     """Create the task of that id, or replace what it says; its attachments stay."""
-    await tasks.put(Task(id=task, **body.given()), wait=wait)
+    require_shown(await tasks.put(Task(id=task, **body.given()), wait=wait))
     return await tasks.get(task)
 
 
-@router.patch(ONE, responses=problems(412), dependencies=[Unhurried])
+@router.patch(ONE, responses=problems(409, 412), dependencies=[Unhurried])
 async def update_task(
     task: TaskName,
     body: TaskChange,
@@ -174,7 +185,7 @@ async def update_task(
 ) -> StoredTask:
     """Change the fields that are named; with If-Match, only if the task is what was read."""
     read = await fingerprint_in(if_match, (await tasks.get(task)).document, engine)
-    await tasks.update(task, if_match=read, wait=wait, **body.given())
+    require_shown(await tasks.update(task, if_match=read, wait=wait, **body.given()))
     return await tasks.get(task)
 
 
