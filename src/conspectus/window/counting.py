@@ -19,7 +19,7 @@ BORDER: Final = re.compile(
 """Positions where these encodings always start a token: none of their patterns matches across them."""
 _LAST_BORDER: Final = re.compile(f"(?s:.*)(?:{BORDER.pattern})")
 _TAIL: Final = 40
-LONG: Final = 20_000
+LONG: Final = 5_000
 """Characters that are counted without a checkpoint, if there is a border after them."""
 Count: TypeAlias = Callable[[str], int]
 
