@@ -23,6 +23,7 @@ from conspectus.model.access import SCOPES
 from conspectus.web.bodies import parsed
 from conspectus.web.body_limits import ValueCounter
 from conspectus.web.connections import HEAD_BYTES
+from conspectus.web.limits import AnonymousTurns
 from tests.waiting import blocking_until
 from tests.web.conftest import SETTINGS, Live, OpenSite, Site
 
@@ -364,3 +365,30 @@ def test_a_server_stops_though_bodies_have_not_arrived(tmp_path: Path) -> None:
     assert time.monotonic() - start < 9
     with closing(trickling), closing(parsing):
         assert trickling.recv(100).startswith(b"HTTP/1.1 503 ")
+
+
+async def test_requests_without_a_key_take_turns_and_wait_for_no_slow_client() -> None:
+    present, most, released = 0, 0, asyncio.Event()
+
+    async def app(scope: Any, receive: Any, send: Any) -> None:
+        nonlocal present, most
+        present += 1
+        most = max(most, present)
+        await (released.wait() if scope["path"] == "/slow" else asyncio.sleep(0))
+        present -= 1
+
+    async def unused(*_: Any) -> Any:
+        raise AssertionError
+
+    turns = AnonymousTurns(app)
+    scopes = [
+        {"type": "http", "path": path} for path in ["/page"] * 20 + ["/slow"] * 3 + ["/page", "/healthz"]
+    ]
+    pages = [asyncio.create_task(turns(scope, unused, unused)) for scope in scopes[:20]]
+    await asyncio.gather(*pages)
+    assert most == 1
+    slow = [asyncio.create_task(turns(scope, unused, unused)) for scope in scopes[20:23]]
+    await asyncio.gather(*(turns(scope, unused, unused) for scope in scopes[23:]))
+    assert present == 3
+    released.set()
+    await asyncio.gather(*slow)

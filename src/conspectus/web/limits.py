@@ -26,6 +26,7 @@ from conspectus.web.route_table import RouteTable
 LIMITED = "/api/"
 EVENTS: Final = "text/event-stream"
 PROBES: Final = frozenset({"/healthz", "/health/live", "/readyz", "/health/ready", "/metrics"})
+MAX_TURN_SECONDS: Final = 0.02
 STOPPING_BODY_SECONDS: Final = 3.0
 """How long a server that stops waits for bodies that have not arrived."""
 
@@ -96,32 +97,43 @@ class AnonymousTurns:
     """Answers requests that need no key one after the other, however many clients send them at once.
 
     Each costs little, but many in one turn of the event loop would hold up every step of all other requests.
-    Probes have turns of their own. A turn ends when the response begins, so nobody waits for a slow client.
+    Probes have turns of their own. A turn that lasts is over for the others: nobody waits for a slow client.
     """
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app
-        self._pages, self._probes = asyncio.Lock(), asyncio.Lock()
+        self._pages, self._probes = asyncio.Semaphore(1), asyncio.Semaphore(1)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Pass the request on in its turn."""
         if scope["type"] != "http" or is_limited(scope):
             await self._app(scope, receive, send)
             return
-        turn = self._probes if scope["path"] in PROBES else self._pages
-        await turn.acquire()
-        turns = [turn]
+        async with Turn(self._probes if scope["path"] in PROBES else self._pages):
+            await self._app(scope, receive, send)
 
-        async def send_after_turn(message: Message) -> None:
-            if turns:
-                turns.pop().release()
-            await send(message)
 
-        try:
-            await self._app(scope, receive, send_after_turn)
-        finally:
-            if turns:
-                turns.pop().release()
+class Turn:
+    """Holds a semaphore for a block, but no longer than `MAX_TURN_SECONDS`."""
+
+    def __init__(self, semaphore: asyncio.Semaphore) -> None:
+        self._semaphore = semaphore
+        self._is_over = False
+
+    async def __aenter__(self) -> None:
+        """Wait for the turn."""
+        await self._semaphore.acquire()
+        self._timer = asyncio.get_running_loop().call_later(MAX_TURN_SECONDS, self._end)
+
+    async def __aexit__(self, *_: object) -> None:
+        """Let the next one have its turn."""
+        self._timer.cancel()
+        self._end()
+
+    def _end(self) -> None:
+        if not self._is_over:
+            self._is_over = True
+            self._semaphore.release()
 
 
 class LimitedBody:
