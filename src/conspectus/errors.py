@@ -24,7 +24,8 @@ ConspectusError
 ├── ProviderError           a model provider refused
 │   ├── ProviderUnavailable the provider may answer later
 │   └── ChatError           a chat model gave no complete answer: ChatNotConfigured, ChatAuthFailed,
-│       ChatRateLimited, ChatUnreachable, ChatTimedOut, ChatModelUnknown, ChatTooLong, ChatBadAnswer
+│       ChatRateLimited, ChatUnreachable, ChatTimedOut, ChatModelUnknown, ChatTooLong, ChatBadAnswer,
+│       ChatFiltered
 └── StorageError            a store failed
     ├── StorageTooNew       the data have a version unknown to this program
     ├── StorageTooOld       the data were written before versions were numbered
@@ -443,6 +444,13 @@ class ChatBadAnswer(ChatError):
 
     code = "LLM_BAD_RESPONSE"
     user_message = "The language model returned no valid answer."
+
+
+class ChatFiltered(ChatBadAnswer):
+    """A content filter of the provider ended the answer; what came before it is not complete."""
+
+    code = "LLM_CONTENT_FILTER"
+    user_message = "A content filter of the language model's provider ended the answer."
 
 
 class StorageError(ConspectusError):

@@ -19,6 +19,7 @@ from conspectus.errors import (
     ChatAuthFailed,
     ChatBadAnswer,
     ChatError,
+    ChatFiltered,
     ChatModelUnknown,
     ChatRateLimited,
     ChatTimedOut,
@@ -77,7 +78,7 @@ REFUSALS = [
     (refusing(429), ChatRateLimited),
     (refusing(529), ChatRateLimited),
     (refusing(400, "context_length_exceeded"), ChatTooLong),
-    (refusing(400, "content_filter"), ChatBadAnswer),
+    (refusing(400, "content_filter"), ChatFiltered),
     (refusing(400), ChatError),
     (refusing(422), ChatError),
     (refusing(500), ChatUnreachable),
@@ -132,7 +133,7 @@ async def test_what_an_honest_server_refuses(server: ChatServer, model: HostedCh
 TROUBLES = [
     ("cut_quietly", ChatUnreachable),
     ("garbage", ChatBadAnswer),
-    ("filtered", ChatBadAnswer),
+    ("filtered", ChatFiltered),
     ("error", ChatUnreachable),
 ]
 

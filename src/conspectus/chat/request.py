@@ -1,11 +1,13 @@
 """A chat request with its prompt, the history that fits and the tokens left, and the events of a response."""
 
 import asyncio
+import json
 import logging
-from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import field, replace
 from itertools import chain
+from typing import Any
 
 import regex
 
@@ -118,6 +120,10 @@ def _disarmed(turns: Sequence[Message]) -> tuple[Message, ...]:
     return tuple(replace(each, content=without_delimiters(each.content)) for each in turns)
 
 
+TOKENS_PER_TOOL = 12
+"""Tokens that models add around a tool."""
+TOKENS_PER_FORM = 100
+"""Tokens of the words that ask for an answer as JSON."""
 SHRUNK = "The model's window is too small for what was allotted: "
 
 
@@ -136,8 +142,28 @@ def cost(messages: Sequence[Message], count: CountTokens) -> int:
 
 
 def _texts(message: Message) -> list[str]:
-    calls = message.calls if isinstance(message, Turn) else ()
-    return [message.content, *(text for call in calls for text in (call.name, call.arguments))]
+    if not isinstance(message, Turn):
+        return [message.content]
+    calls = (text for call in message.calls for text in (call.id, call.name, call.arguments))
+    answered = () if message.answers is None else (message.answers.id, message.answers.name)
+    return [message.content, *calls, *answered]
+
+
+def options_cost(options: ModelOptions, count: CountTokens) -> int:
+    """Return the tokens of the tools with their schemas, and of the form of the answer."""
+    total = 0
+    for tool in options.tools:
+        texts = (tool.name, tool.description or "", _as_json(tool.parameters))
+        total += TOKENS_PER_TOOL + sum(map(count, texts))
+    if options.form is not None:
+        form = options.form
+        texts = (form.name or "", form.description or "", _as_json(form.schema or {}))
+        total += TOKENS_PER_FORM + sum(map(count, texts))
+    return total
+
+
+def _as_json(schema: Mapping[str, Any]) -> str:
+    return json.dumps(schema, ensure_ascii=False)
 
 
 def room(allocation: Allocation, *, window: int, system: int, question: int) -> TokenAllowance:
@@ -210,16 +236,16 @@ def drafted(request: ChatRequest, settings: Settings, *, window: int, count: Cou
         "" if silent else request.instructions, history, message, rules=look and shares.system > 0
     ).with_since(since)
     prompt = replace(prompt, leads=request.session is not None)
-    left = room(
-        shares,
-        window=window,
-        system=cost(prompt.instructions, count),
-        question=cost([prompt.last(""), *prompt.since], count),
-    )
+    system, question = cost(prompt.instructions, count), cost([prompt.last(""), *prompt.since], count)
+    options = options_cost(request.options, count)
+    free = max(window - system - question - shares.answer, 0)
+    if options > free:
+        raise TooLarge("tools", size=options, limit=free, unit="tokens with the schema of the answer")
+    left = room(shares, window=window - options, system=system, question=question)
     sent = prompt.with_history(trimmed(prompt.history, count, left.history))
     said = [turn for turn in history if turn.role != "tool" and turn.content]
-    question = standalone(message, said)[: settings.max_query_characters] if look else ""
-    return PreparedChat(sent, left, question, count)
+    query = standalone(message, said)[: settings.max_query_characters] if look else ""
+    return PreparedChat(sent, left, query, count)
 
 
 def _checked(request: ChatRequest, settings: Settings) -> tuple[str, Sequence[Message], Sequence[Message]]:
@@ -314,8 +340,10 @@ async def stream_answer(
     answer = "".join(said)
     lost = await call.store(answer)
     yield cited(answer, call.sources)
-    if usage is None:
-        usage = await asyncio.to_thread(_estimated_usage, call, answer, count)
+    if usage is None or not usage.exact:
+        finish = None if usage is None else usage.finish
+        estimated = await asyncio.to_thread(_estimated_usage, call, answer, count)
+        usage = replace(estimated, finish=finish)
     yield usage
     if lost is not None:
         yield lost
@@ -331,7 +359,8 @@ def _characters(piece: Delta | ToolCall | Failure) -> int:
 
 
 def _estimated_usage(call: ModelRequest, answer: str, count: CountTokens) -> Usage:
-    return Usage(cost(call.messages, count), count(answer) if answer else 0, exact=False)
+    sent = cost(call.messages, count) + options_cost(call.options, count)
+    return Usage(sent, count(answer) if answer else 0, exact=False)
 
 
 async def _pieces(

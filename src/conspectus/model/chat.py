@@ -171,13 +171,20 @@ class Citations:
     unknown: tuple[str, ...] = ()
 
 
+FinishReason = Literal["stop", "length", "tool_calls"]
+
+
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """Tokens as the model reports them, or our count (`exact` is False) if it does not."""
+    """Tokens as the model reports them, or our count (`exact` is False) if it does not.
+
+    `finish` is why the model ended its answer, if it said so.
+    """
 
     input: int
     output: int
     exact: bool = True
+    finish: FinishReason | None = field(default=None, compare=False)
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,6 +13,7 @@ from conspectus.errors import (
     ChatAuthFailed,
     ChatBadAnswer,
     ChatError,
+    ChatFiltered,
     ChatModelUnknown,
     ChatRateLimited,
     ChatTimedOut,
@@ -22,8 +23,19 @@ from conspectus.errors import (
     MissingExtra,
     ProviderError,
 )
-from conspectus.model.chat import CachedMessage, Delta, JsonForm, ModelOptions, ToolCall, Turn, Usage
+from conspectus.model.chat import (
+    CachedMessage,
+    Delta,
+    FinishReason,
+    JsonForm,
+    ModelOptions,
+    ToolCall,
+    Turn,
+    Usage,
+)
 from conspectus.model.results import Message
+from conspectus.providers.answers import limit_answers
+from conspectus.providers.thinking import ThinkingFilter
 from conspectus.providers.vendor_api import Calls, Note, drop, runtime_client, sendable
 from conspectus.settings import vendor_variable
 
@@ -56,7 +68,7 @@ def chat_error(provider: str, fault: Exception, library: Any) -> ChatError:
     if type(fault).__name__ in _NO_CREDENTIALS:
         return ChatAuthFailed(provider, "no credentials are set")
     if getattr(fault, "provider_error_code", None) in _FILTERED:
-        return ChatBadAnswer(provider, "the model refused to answer", status=status)
+        return ChatFiltered(provider, "the model refused to answer", status=status)
     if isinstance(fault.__cause__ or fault, ValueError):
         return ChatBadAnswer(provider, "the response cannot be read", status=status)
     for name, kind, reason in KINDS:
@@ -216,9 +228,10 @@ def as_sent(messages: Sequence[Message], *, cached: bool = False) -> list[Any]:
 
 
 def _contents(message: Message) -> list[Any]:
-    words, content = library("messages"), sendable(message.content)
+    words = library("messages")
     calls = message.calls if isinstance(message, Turn) else ()
-    texts = [words.TextPart(content=content)] if content or not calls else []
+    has_text = bool(message.content.strip()) or not calls
+    texts = [words.TextPart(content=sendable(message.content))] if has_text else []
     return texts + [words.ToolCallPart(each.name, each.arguments, tool_call_id=each.id) for each in calls]
 
 
@@ -285,9 +298,18 @@ def tool_calls(stream: Any) -> Iterator[ToolCall]:
     """Return the tool calls in a complete response."""
     for part in stream.get().parts:
         if part.part_kind == "tool-call":
-            yield ToolCall(part.tool_call_id, part.tool_name, part.args_as_json_str())
+            arguments = part.args if isinstance(part.args, str) else part.args_as_json_str()
+            yield ToolCall(part.tool_call_id, part.tool_name, arguments or "{}")
 
 
+FINISH_REASONS: Final[Mapping[str | None, FinishReason]] = {
+    "stop": "stop",
+    "length": "length",
+    "tool_call": "tool_calls",
+}
+"""The reasons of the library for the end of an answer, and ours."""
+MAX_ANSWER_BYTES: Final = 1 << 26
+"""Bytes after which a streamed answer is broken off."""
 BROKEN_OFF: Final = frozenset({None, "error"})
 """The finish reason of the library for a response that was cut off."""
 NO_TOKEN_LIMIT: Final = frozenset({"bedrock"})
@@ -381,6 +403,7 @@ class HostedChatModel:
                 raise ChatAuthFailed(self._choice.vendor, str(error)) from error
             except ProviderError as error:
                 raise ChatAuthFailed(self._choice.vendor, error.reason) from error
+            limit_answers(connection, MAX_ANSWER_BYTES)
             await self._open.enter_async_context(connection)
             self._model = model
 
@@ -398,9 +421,11 @@ class HostedChatModel:
                     yield tool_call
             self._refuse_unusable(stream.finish_reason, has_text)
             usage = stream.usage
-            if usage.input_tokens or usage.output_tokens:
-                call.tokens = usage.input_tokens + usage.output_tokens
-                yield Usage(usage.input_tokens, usage.output_tokens)
+            call.tokens = usage.input_tokens + usage.output_tokens or None
+            finish = FINISH_REASONS.get(stream.finish_reason)
+            if call.tokens or finish == "length":
+                is_counted = call.tokens is not None
+                yield Usage(usage.input_tokens, usage.output_tokens, exact=is_counted, finish=finish)
 
     @contextmanager
     def _as_ours(self) -> Iterator[None]:
@@ -428,20 +453,20 @@ class HostedChatModel:
             yield stream
 
     async def _texts(self, events: Any) -> AsyncGenerator[str, None]:
-        """Yield the texts of events. The timeout applies to each event."""
-        while True:
+        """Yield the texts of events without thinking. The timeout applies to each event."""
+        thinking, ended = ThinkingFilter(), False
+        while not ended:
             async with asyncio.timeout(self._seconds):
                 event = await anext(events, None)
-            if event is None:
-                return
-            text = _text(event)
+            ended = event is None
+            text = thinking.rest() if ended else thinking.answer_in(_text(event))
             if text:
                 yield text
 
     def _refuse_unusable(self, reason: str | None, has_text: bool) -> None:
         vendor = self._choice.vendor
         if reason == "content_filter":
-            raise ChatBadAnswer(vendor, "the model refused to answer or to continue")
+            raise ChatFiltered(vendor, "the model refused to answer or to continue")
         if reason in BROKEN_OFF and has_text:
             raise ChatUnreachable(vendor, "the answer is incomplete")
         if not has_text:

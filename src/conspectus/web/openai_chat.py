@@ -8,6 +8,7 @@ from typing import Any
 from starlette.types import Receive
 
 from conspectus.deferred import dataclass
+from conspectus.errors import ChatFiltered
 from conspectus.model.chat import ChatEvent, Citations, Delta, Failure, Sources, ToolCall, Usage
 from conspectus.web.chat_stream import LEFT, ChatStream
 from conspectus.web.operation_schemas import answer_of
@@ -75,6 +76,7 @@ class CompletionState:
         self.sources = Sources("off")
         self.citations = Citations(())
         self.failure: Failure | None = None
+        self.has_text = False
         self.calls: list[ToolCall] = []
         self.until = Until(request.stops)
         self._wanted = request
@@ -84,6 +86,7 @@ class CompletionState:
         """Process an event, and return the text that it adds to the answer."""
         match event:
             case Delta() if not self.until.found:
+                self.has_text = True
                 return self.until.passed(event.text)
             case Sources():
                 self.sources = event
@@ -99,11 +102,26 @@ class CompletionState:
 
     @property
     def finish_reason(self) -> str:
-        """Why the answer ended."""
-        if self.calls:
-            return "tool_calls"
-        full = self._usage is not None and self._usage.output >= self._wanted.max_tokens
-        return "length" if full and not self.until.found else "stop"
+        """Why the answer ended: as the model said, if it did."""
+        if self.is_filtered:
+            return "content_filter"
+        finish = None if self._usage is None or self.until.found else self._usage.finish
+        if finish == "length" or self._is_full:
+            return "length"
+        return "tool_calls" if self.calls else "stop"
+
+    @property
+    def is_filtered(self) -> bool:
+        """Whether a content filter ended the answer, of which clients get what came before."""
+        return self.has_text and self.failure is not None and self.failure.code == ChatFiltered.code
+
+    @property
+    def _is_full(self) -> bool:
+        """Whether an answer of a model that does not say why it ended has all tokens that it could have."""
+        used = self._usage
+        if used is None or used.finish is not None or self.until.found or self.calls:
+            return False
+        return used.output >= self._wanted.max_tokens
 
     @property
     def usage(self) -> CompletionUsageAnswer | None:
@@ -140,13 +158,13 @@ class Chunks:
             case ToolCall() if event in self._state.calls:
                 place = len(self._state.calls) - 1
                 return self._chunk({"tool_calls": [{"index": place, **called(event)}]})
-            case Failure():
+            case Failure() if not self._state.is_filtered:
                 return frame(json.dumps(openai_error(failed(event))))
         return self._chunk({"content": text}) if text else b""
 
     def end(self, number: int) -> bytes:
         """The last chunks, and the mark of the end."""
-        if self._state.failure is not None:
+        if self._state.failure is not None and not self._state.is_filtered:
             return frame(DONE)
         rest = self._state.until.rest()
         cited = answer_of(self._state.citations).model_dump()
@@ -175,7 +193,7 @@ async def completion(stream: ChatStream, request: CompletionRequest, receive: Re
         while not state.until.found and (events := await reader.more()):
             said.extend(map(state.take, events))
     failure = LEFT if reader.gone else state.failure
-    if failure is not None:
+    if failure is not None and (reader.gone or not state.is_filtered):
         raise Refused(failed(failure))
     said.append(state.until.rest())
     text, calls = text_of(map(Delta, said)), [called(each) for each in state.calls]

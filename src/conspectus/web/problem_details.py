@@ -16,7 +16,14 @@ from starlette.types import Scope
 
 from conspectus import errors
 from conspectus.deferred import dataclass
-from conspectus.errors import ChatError, ConspectusError, InvalidInput, StorageError, WriteOutcomeUnknown
+from conspectus.errors import (
+    ChatError,
+    ChatFiltered,
+    ConspectusError,
+    InvalidInput,
+    StorageError,
+    WriteOutcomeUnknown,
+)
 from conspectus.model.chat import Failure
 from conspectus.ports.jobs import Commits
 
@@ -100,7 +107,9 @@ CODES: Mapping[int, str] = {
 }
 """The codes of internal errors of the server."""
 
-ENDED = {"stopping": 503, "internal": 500}
+CLIENT_LEFT = 499
+"""The status in the log of a request whose client left before its answer."""
+ENDED = {"left": CLIENT_LEFT, "stopping": 503, "internal": 500}
 """The statuses of chat events that end an answer and are no errors of the model."""
 
 LIKE_OPENAI = frozenset({"/api/v1/chat/completions", "/api/v1/embeddings", "/api/v1/models"})
@@ -132,7 +141,7 @@ class Problem:
     def document(self) -> dict[str, Any]:
         """The members of the document."""
         facts = {f"upstream_{name}" if name in RESERVED else name: each for name, each in self.facts.items()}
-        title = HTTPStatus(self.status).phrase
+        title = "Client Closed Request" if self.status == CLIENT_LEFT else HTTPStatus(self.status).phrase
         head = {"type": "about:blank", "title": title, "status": self.status}
         return {**head, "detail": self.detail, "code": self.code, **facts}
 
@@ -183,7 +192,7 @@ def problem_of(error: ConspectusError) -> Problem:
 
 def failed(failure: Failure) -> Problem:
     """The problem that the end of a chat is, before there was an answer."""
-    kinds: dict[str, type[ChatError]] = {ChatError.code: ChatError}
+    kinds: dict[str, type[ChatError]] = {ChatError.code: ChatError, ChatFiltered.code: ChatFiltered}
     kinds |= {kind.code: kind for kind in ChatError.__subclasses__()}
     kind = kinds.get(failure.code)
     status = ENDED.get(failure.code, HTTPStatus.BAD_GATEWAY) if kind is None else status_of(kind)

@@ -241,8 +241,10 @@ class CompletionBody(OpenAIModel):
         instructions = "\n\n".join(each.content for each in said if each.role in INSTRUCTING)
         turns = [each for each in said if each.role not in INSTRUCTING]
         last = max((place for place, each in enumerate(turns) if each.role == "user"), default=-1)
-        if last < 0 or turns[-1].role == "assistant" or not turns[last].content.strip():
-            raise InvalidInput("messages", "the last one must be of the user, or the result of a tool")
+        if last < 0 or not turns[last].content.strip():
+            raise InvalidInput("messages", "the last one of the user is missing or empty")
+        if turns[-1].calls:
+            raise InvalidInput("messages", "the last one calls a tool; its result must follow")
         since = turns[last + 1 :]
         before = [each for each in turns[:last] if each.content or each.calls]
         looking = self.conspectus
@@ -316,7 +318,7 @@ class ChoiceAnswer(ResponseModel):
 
     index: Literal[0] = 0
     message: CompletionMessageAnswer
-    finish_reason: Literal["stop", "length", "tool_calls"]
+    finish_reason: Literal["stop", "length", "tool_calls", "content_filter"]
 
 
 class CompletionUsageAnswer(ResponseModel):
