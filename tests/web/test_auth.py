@@ -8,7 +8,7 @@ from pathlib import Path
 import httpx
 import pytest
 
-from tests.web.conftest import SETTINGS, Live, OpenSite, People, Site, filled
+from tests.web.conftest import SETTINGS, Live, OpenSite, People, Site, filled, peopled
 
 HIDDEN = ["GET /collections/{c}", "GET /collections/{c}/documents", "GET /collections/{c}/sources"]
 HIDDEN += ["GET /collections/{c}/status", "GET /collections/{c}/grants", "GET /collections/{c}/connections"]
@@ -273,3 +273,18 @@ async def test_an_origin_is_compared_with_its_scheme(site: Site, scheme: str, or
         answer = await client.get("/me", headers={"Origin": origin})
     is_own = origin in {f"{scheme}://localhost", "https://localhost"}
     assert answer.status_code == (200 if is_own else 403)
+
+
+async def test_a_server_that_stops_delays_no_refusal(open_site: OpenSite) -> None:
+    """A delay of a minute ends when the server is about to stop."""
+    limits = {"address_failures_per_minute": 1, "failure_delay_seconds": 60}
+    async with open_site(**limits) as site, peopled(site), site.client(WRONG_KEY) as client:
+        assert (await client.get("/me")).status_code == 401
+        delayed = asyncio.create_task(client.get("/me"))
+        done, _ = await asyncio.wait({delayed}, timeout=0.2)
+        assert not done
+        site.app.state.readiness.stop()
+        assert (await delayed).status_code == 429
+
+
+WRONG_KEY = f"csp_{'0' * 16}_{'0' * 64}"

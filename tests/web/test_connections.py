@@ -186,3 +186,13 @@ def test_a_length_that_is_given_twice_is_refused_and_ends_the_connection(tmp_pat
 )
 def test_what_counts_as_one_client(address: str, network: str) -> None:
     assert network_of((address, 80)) == network
+
+
+def test_a_connection_that_is_accepted_while_the_server_ends_is_closed(tmp_path: Path) -> None:
+    """It would wait for a request, and hold up the end for as long as a head may take."""
+    with Live(tmp_path, SETTINGS) as live:
+        host, _, port = live.address.removeprefix("http://").partition(":")
+        live._server.server_state.is_ending = True
+        connection = socket.create_connection((host, int(port)), timeout=10)
+        with connection, suppress(ConnectionResetError):
+            assert connection.recv(1) == b""

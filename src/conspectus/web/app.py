@@ -139,7 +139,7 @@ def _surround(app: Application, engine: Engine, settings: Settings, log: Filteri
     )
     app.add_middleware(Rates, rate_counters=engine.rate_counters, maximum=settings.key_requests_per_minute)
     app.add_middleware(Shares, settings=settings, metrics=metrics)
-    app.add_middleware(Authentication, engine=engine, settings=settings)
+    app.add_middleware(Authentication, engine=engine, settings=settings, readiness=app.state.readiness)
     app.add_middleware(ConcurrencyLimits, settings=settings, table=table, readiness=app.state.readiness)
     app.add_middleware(ErrorMiddleware, log=log)
     _allow_origins(app, settings)

@@ -7,6 +7,7 @@ import math
 import time
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from typing import Final
@@ -24,6 +25,7 @@ from conspectus.model.access import LOCAL_OWNER, Person
 from conspectus.model.trust import ORIGIN_HEADER, ORIGINS, least_trusted
 from conspectus.settings import Settings
 from conspectus.web.connections import CONNECTION, Connection, network_of
+from conspectus.web.health import Readiness
 from conspectus.web.problem_details import refuse
 
 API = "/api/"
@@ -40,11 +42,12 @@ MAX_LOGIN_LENGTH: Final = 4_096
 class Authentication:
     """Admits requests with a valid key; without accounts, all requests from this machine."""
 
-    def __init__(self, app: ASGIApp, engine: Engine, settings: Settings) -> None:
+    def __init__(self, app: ASGIApp, engine: Engine, settings: Settings, readiness: Readiness) -> None:
         self._app = app
         self._engine = engine
         self._settings = settings
         self._failures = Failures(settings)
+        readiness.when_stopping(self._failures.end_delays)
         self._accounts = False
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -247,7 +250,12 @@ class Failures:
     def __init__(self, settings: Settings) -> None:
         self._maximum = settings.address_failures_per_minute
         self._delay = settings.failure_delay_seconds
+        self._stopping = asyncio.Event()
         self._used_until: OrderedDict[str, float] = OrderedDict()
+
+    def end_delays(self) -> None:
+        """Delay no refusal any more, as the server stops."""
+        self._stopping.set()
 
     async def note(self, address: str) -> None:
         """Count a failure. Raises Refused, after a pause, where there were too many."""
@@ -256,7 +264,8 @@ class Failures:
         now = time.monotonic()
         used_until = max(self._used_until.get(address, now), now) + MINUTE / self._maximum
         if used_until - now > MINUTE:
-            await asyncio.sleep(self._delay)
+            with suppress(TimeoutError):
+                await asyncio.wait_for(self._stopping.wait(), self._delay)
             wait = str(math.ceil(MINUTE / self._maximum))
             refuse(
                 429,

@@ -36,6 +36,8 @@ class Connections(ServerState):
     def __init__(self, settings: Settings) -> None:
         super().__init__()
         self.seconds = settings.header_seconds
+        self.is_ending = False
+        """Whether the server has closed its connections: one that was accepted too late is closed at once."""
         self._maximum = affordable(settings.max_connections)
         self._maximum_of_address = settings.max_address_connections or self._maximum
         self._unproven: dict[Connection, str] = {}
@@ -134,6 +136,8 @@ class Connection(H11Protocol):
         super().connection_made(transport)
         self._all.add(self, network_of(self.client))
         self._watch()
+        if self._all.is_ending:
+            self.drop()
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Wait no more."""

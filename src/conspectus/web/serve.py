@@ -200,7 +200,7 @@ class Server(uvicorn.Server):
 
     def __init__(self, app: FastAPI, settings: Settings) -> None:
         super().__init__(configured(Leaving(app), settings))
-        self.server_state = Connections(settings)
+        self.server_state = self._connections = Connections(settings)
         self._readiness: Readiness = app.state.readiness
         self._drain = settings.drain_seconds
         self._idle_seconds = settings.header_seconds or IDLE_SECONDS
@@ -211,6 +211,11 @@ class Server(uvicorn.Server):
         """Begin to answer."""
         await super().startup(sockets)
         self._begun.set()
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        """Close all connections, and those that are accepted meanwhile."""
+        self._connections.is_ending = True
+        await super().shutdown(sockets)
 
     async def begun(self) -> None:
         """Wait until it answers."""
