@@ -193,3 +193,16 @@ async def test_a_crash_is_blamed_on_its_text_and_an_end_by_the_system_is_not():
     assert await finder(None, ["a", "SIGSEGV", "b", "SIGSEGV"]) == [None, "SIGSEGV", None, "SIGSEGV"]
     with pytest.raises(StorageError):
         await finder(None, ["a", "SIGKILL", "b"])
+
+
+async def test_files_that_cannot_be_analyzed_are_named_in_the_report(tmp_path):
+    texts = tmp_path / "texts"
+    texts.mkdir()
+    for number, text in enumerate(TEXTS):
+        (texts / f"{number}.txt").write_text(text, encoding="utf-8")
+    async with opened(tmp_path / "store", POISONED) as engine:
+        report = await engine.documents.add_files([texts])
+        assert report.added == 2
+        [failure] = report.failures
+        assert ("1.txt" in failure.name, failure.code) == (True, "unindexable_text")
+        assert await found(engine, "walrus tide") == {TEXTS[0], TEXTS[2]}
