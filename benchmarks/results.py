@@ -455,6 +455,13 @@ PLOTS: Mapping[str, Plot] = {
     "purge-folder": Plot(
         "A purge beside a writer, in a folder (less is better)", _columns("purge", "p95 during a purge")
     ),
+    "purge-large": Plot(
+        "A purge from the large collection (less is better)", _columns("purge", "p95 during a purge")
+    ),
+    "purge-large-folder": Plot(
+        "A purge from the large collection, in a folder (less is better)",
+        _columns("purge", "p95 during a purge"),
+    ),
     "server": Plot(
         "Answers a second, by the number of clients",
         _columns("search", "search again", "search again, without HTTP", "add"),
