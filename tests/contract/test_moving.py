@@ -11,8 +11,8 @@ from tests.moving_places import contents, database, fill, shape
 from tests.support.postgres_server import PostgresProcess
 
 from conspectus.errors import Conflict, NotFound, StorageBusy, StorageError, StorageTooNew
-from conspectus.records.core import dialects
 from conspectus.records.core.database import Database, DatabaseAccess, bring_up_to_date, database_at, transact
+from conspectus.records.core.row_security import install_row_security
 from conspectus.records.transfer.transfer import NOT_MOVED, Move, Moved, Target
 
 PAIRS = [(a, b) for a in ("sqlite", "postgresql") for b in ("sqlite", "postgresql")]
@@ -222,7 +222,7 @@ def test_rows_that_are_hidden_from_the_user_are_not_left_behind(
 ) -> None:
     with postgres.fresh() as url, database(url) as owned, database(str(tmp_path / "there")) as target:
         with owned.writing.begin() as connection:
-            dialects.install_row_security(connection)
+            install_row_security(connection)
             connection.execute(text(f"GRANT SELECT ON ALL TABLES IN SCHEMA public TO {stranger}"))
         with (
             database(url.replace("postgres@", f"{stranger}@")) as source,
