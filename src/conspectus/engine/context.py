@@ -16,6 +16,7 @@ from conspectus.access.policy import require_scope
 from conspectus.access.reader import AuthorizedReader, SourceRef
 from conspectus.engine.components import EngineComponents
 from conspectus.engine.long_work import LongWork
+from conspectus.engine.missing_vectors import MissingVectors
 from conspectus.engine.purges import Purges
 from conspectus.engine.source_writer import SourceWriter
 from conspectus.errors import (
@@ -113,6 +114,7 @@ class EngineCore:
         self.keys = Keys(parts.accounts, parts.clock)
         self.versions = Versions(parts.memories)
         self.feedback = Feedbacks(parts.feedback)
+        self.missing_vectors = MissingVectors(parts.records)
         self.open_indexes = OpenIndexes(parts.records, parts.open_index, parts.texts)
         turn, portions = parts.embedding.turn, parts.embedding.portions
         self.backfill = Backfill(parts.records, turn, portions, follow=self.open_indexes.follow)

@@ -14,6 +14,7 @@ from conspectus.access.policy import at_least, require_own_origin, require_scope
 from conspectus.access.reader import SourceRef
 from conspectus.engine.context import STOPPED, EngineContext, Service
 from conspectus.engine.graph_access import connections
+from conspectus.engine.missing_vectors import PENDING
 from conspectus.engine.windows import WindowBuilder, WindowMaker, window_budget
 from conspectus.errors import Conflict, InvalidInput, NotFound, ProviderError, require_range
 from conspectus.graph.expansion import GraphCandidates
@@ -70,7 +71,6 @@ MAX_JUDGED = 1_000
 """Maximum number of chunks in a call, and of feedback in a page."""
 SEE_AS = "see as another user"
 NO_VECTORS = "the collection has no vectors, or no embedder for them"
-PENDING = "vector search is incomplete: some texts are not embedded yet"
 
 
 class Searcher:
@@ -328,10 +328,14 @@ class Searcher:
         if problem is not None:
             said = str(problem) if place.sees_all else STOPPED
             return replace(found, notices=(*found.notices, said))
-        if found.hits or space is None or "vector" not in query.retrievers or not query.query.strip():
+        asks = query.vector is not None or bool(query.query.strip())
+        if space is None or "vector" not in query.retrievers or not asks:
             return found
-        waits = await self._authorized.has_pending(place, space, query.filter)
-        return replace(found, notices=(*found.notices, PENDING)) if waits else found
+        notice = await self._core.missing_vectors.notice(place.collection)
+        if notice is not None and not place.sees_all:
+            is_pending = await self._authorized.has_pending(place, space, query.filter)
+            notice = PENDING if is_pending else None
+        return found if notice is None else replace(found, notices=(*found.notices, notice))
 
     async def _version_filter(self, query: Query, place: SourceRef) -> Filter:
         """Return the filter of the query with that of `as_of`; without it, only current versions match."""

@@ -348,6 +348,9 @@ class Records(Timelines, Protocol):
     async def fail(self, document: DocumentId, error: str) -> None:
         """Mark a document as impossible to embed; its words stay searchable."""
 
+    async def has_pending(self, collection: CollectionId) -> bool:
+        """Whether a document of the collection has chunks that may lack a vector."""
+
     async def has_failed(self, collection: CollectionId, *, refused: bool) -> bool:
         """Whether `retry_failed` would mark a document as pending."""
 

@@ -246,6 +246,7 @@ class SqlRecords(SqlStore):
     oldest_unembedded = reading(embeddings.oldest_unembedded)
     hydrate = cached_rows(reads.chunks_by_id)
     count_unembedded = reading(embeddings.count_unembedded)
+    has_pending = reading(embeddings.has_pending)
     has_failed = reading(embeddings.has_failed)
     retry_failed = writing(embeddings.retry_failed, locks=lambda collection, **_: {collection})
     pending_collections = reading(embeddings.pending_collections)

@@ -147,6 +147,12 @@ def fail(connection: Connection, document: DocumentId, error: str) -> None:
     connection.execute(row.values(status="error", error=error))
 
 
+def has_pending(connection: Connection, collection: CollectionId) -> bool:
+    """Return whether a document of the collection has chunks that may lack a vector."""
+    lacking = select(documents.c.number).where(documents.c.collection == collection, PENDING).limit(1)
+    return connection.execute(lacking).one_or_none() is not None
+
+
 def has_failed(connection: Connection, collection: CollectionId, *, refused: bool) -> bool:
     """Return whether `retry_failed` would mark a document as pending."""
     failed = select(documents.c.number).where(_failed(collection, refused)).limit(1)

@@ -1,0 +1,49 @@
+"""Searches say that vectors are missing, whether or not they found something."""
+
+from pathlib import Path
+
+import pytest
+from tests.support.embedders import POISON, LockedEmbedder, PickyEmbedder
+
+import conspectus
+from conspectus import Settings
+from conspectus.engine.missing_vectors import FAILED, PENDING
+from conspectus.errors import ProviderError
+from conspectus.testing.embedders import HashedEmbedder
+
+WRITER = Settings(run_background_jobs="off")
+
+
+async def test_pending_vectors_are_in_each_notice(tmp_path: Path) -> None:
+    locked = LockedEmbedder()
+    async with conspectus.open(tmp_path, settings=WRITER, embedder=locked) as engine:
+        await engine.add(["red fox", "blue whale"])
+        for _ in range(2):
+            assert (await engine.retrieve("fox")).notices == (PENDING,)
+        window = await engine.window("fox", 500)
+        assert (window.notices, PENDING in window.text) == ((PENDING,), False)
+        assert (await engine.retrieve("fox", retrievers=("keyword",))).notices == ()
+        locked.locked = False
+        await engine.documents.wait_until_embedded()
+        assert (await engine.retrieve("fox")).notices == ()
+
+
+async def test_failed_vectors_are_in_each_notice(tmp_path: Path) -> None:
+    async with conspectus.open(tmp_path, settings=Settings(), embedder=PickyEmbedder()) as engine:
+        await engine.add(["red fox", POISON], wait=True)
+        assert (await engine.retrieve("fox")).notices == (FAILED,)
+        assert (await engine.maintenance.status()).collections[0].errors == 1
+
+
+async def test_a_worker_that_waits_for_its_provider_says_why(tmp_path: Path) -> None:
+    async with conspectus.open(tmp_path, settings=Settings(), embedder=LockedEmbedder()) as engine:
+        with pytest.raises(ProviderError):
+            await engine.add(["red fox"], wait=True)
+        [notice] = (await engine.retrieve("fox")).notices
+        assert "does not know the key" in notice
+
+
+async def test_a_whole_collection_says_nothing(tmp_path: Path) -> None:
+    async with conspectus.open(tmp_path, settings=Settings(), embedder=HashedEmbedder()) as engine:
+        await engine.add(["red fox"], wait=True)
+        assert (await engine.retrieve("fox")).notices == ()
