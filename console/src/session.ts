@@ -1,4 +1,4 @@
-/** Who uses the console. The key is in a cookie that scripts cannot read. */
+/** Who uses the console. A cookie that scripts cannot read has the token of a session. */
 import { signal } from "@preact/signals";
 import { api, Problem, type Schemas } from "./api/client";
 

@@ -255,6 +255,10 @@ class Settings:
     max_concurrent_requests: Annotated[int, "maximum concurrent requests of a process"] = 64
     max_user_requests: Annotated[int, "maximum concurrent requests of a user in a process; 0: no limit"] = 32
     max_queued_requests: Annotated[int, "maximum waiting requests of a process; further ones get 503"] = 256
+    session_hours: Annotated[int, "hours after which a login of the console ends"] = 168
+    session_idle_minutes: Annotated[
+        int, "minutes without a request after which a login of the console ends"
+    ] = 720
     key_days: Annotated[
         int, "days after which a new API key expires if no time is given; 0: never; the owner's never do"
     ] = 365

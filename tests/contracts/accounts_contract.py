@@ -7,7 +7,18 @@ from typing import Protocol
 import pytest
 
 from conspectus.errors import Conflict, InvalidInput, NotFound
-from conspectus.model.access import SCOPES, AuditEntry, Grant, Group, Key, Principal, Role, User
+from conspectus.model.access import (
+    SCOPES,
+    AccountChange,
+    AuditEntry,
+    Grant,
+    Group,
+    Key,
+    Principal,
+    Role,
+    Session,
+    User,
+)
 from conspectus.model.ids import LOCAL, CollectionId, GroupId, KeyId, SourceId, UserId
 from conspectus.model.records import Collection, Receipt, Source
 from conspectus.ports.accounts import Accounts
@@ -61,6 +72,12 @@ def to(user: UserId, role: Role, *, source: SourceId | None = None) -> Grant:
 def looked(number: int, at: datetime) -> AuditEntry:
     """Anna asked as Ben."""
     return AuditEntry(f"entry {number}", ANNA, BEN, WIKI, "who's \U0001f389?", at)
+
+
+def a_change(action: str) -> AccountChange:
+    """A change of Carl by Anna."""
+    who = (ANNA, "anna", KeyId("annas"))
+    return AccountChange(f"{action}-id", *who, action, "carl-id", "carl", None, "scopes read", NOON)
 
 
 class AccountsContract:
@@ -257,6 +274,48 @@ class AccountsContract:
         assert (await accounts.audit(limit=9)).entries == (looked(3, NOON), kept)
         await catalog.delete_collection(WIKI)
         assert (await accounts.audit(limit=9)).entries == (kept,)
+
+    async def test_a_write_is_noted_with_its_change(self, accounts: Accounts, peopled: None) -> None:
+        """Where it fails or changes nothing, nothing is noted."""
+        await accounts.add_user(a_user("carl"), a_change("create_user"))
+        with pytest.raises(Conflict):
+            await accounts.add_user(a_user("carl"), a_change("again"))
+        await accounts.leave(TEAM, UserId("carl-id"), a_change("no member"))
+        assert not await accounts.revoke(WIKI, None, Principal("user", "carl-id"), a_change("no grant"))
+        await accounts.delete_user(UserId("carl-id"), change=a_change("delete_user"))
+        await accounts.add_change(a_change("set_retention"))
+        entries = (await accounts.audit(limit=9)).entries
+        assert {entry.action for entry in entries} == {"create_user", "delete_user", "set_retention"}
+        (created,) = [entry for entry in entries if entry.action == "create_user"]
+        about = (created.actor, created.actor_name, created.subject, created.subject_name, created.detail)
+        assert about == (ANNA, "anna", "carl-id", "carl", "scopes read")
+        assert (created.key, created.collection, created.query) == (KeyId("annas"), None, "")
+
+    async def test_changes_keep_no_name_of_a_purged_user(self, accounts: Accounts, peopled: None) -> None:
+        await accounts.add_user(a_user("carl"), a_change("create_user"))
+        await accounts.delete_user(UserId("carl-id"), change=a_change("delete_user"), purge=True)
+        assert {entry.subject_name for entry in (await accounts.audit(limit=9)).entries} == {""}
+
+    async def test_a_session_is_stored_until_it_or_its_key_ends(
+        self, accounts: Accounts, peopled: None
+    ) -> None:
+        await accounts.add_user(a_user("carl"))
+        key = Key(KeyId("carls"), UserId("carl-id"), "", ("read",), NOON)
+        await accounts.add_key(key, "x" * 64)
+        session = Session("one", key.id, NOON, NOON + MINUTE, NOON)
+        await accounts.add_session(session, "h" * 64)
+        assert await accounts.session("one") == (session, "h" * 64)
+        await accounts.session_used("one", NOON + MINUTE / 2)
+        stored = await accounts.session("one")
+        assert stored is not None and stored[0].last_used == NOON + MINUTE / 2
+        await accounts.add_session(replace(session, id="two", created=NOON + MINUTE), "h" * 64)
+        assert await accounts.session("one") is None
+        await accounts.end_session("two")
+        await accounts.end_session("two")
+        assert await accounts.session("two") is None
+        await accounts.add_session(replace(session, id="three"), "h" * 64)
+        await accounts.delete_user(UserId("carl-id"))
+        assert await accounts.session("three") is None
 
     async def test_an_owner_is_deleted_only_with_an_heir(
         self, accounts: Accounts, catalog: Catalog, peopled: None

@@ -106,7 +106,8 @@ class SeeAsContract:
         again = await local.search.explain_as("backup", 200, user=ann.id, collection="wiki")
         assert untimed(again.window) == untimed(told.window)
         log = await engine.people.list_audit()
-        assert [(each.viewed_as, each.query) for each in log.entries] == [(ann.id, "backup")] * 2
+        looks = [entry for entry in log.entries if entry.action == "explain_as"]
+        assert [(entry.viewed_as, entry.query) for entry in looks] == [(ann.id, "backup")] * 2
         assert log == await local.people.list_audit()
         await engine.people.grant("wiki", Principal("user", "ann"), "viewer")
         whole = await engine.search.explain_as("backup", 200, user="ann", collection="wiki")
@@ -126,7 +127,8 @@ class SeeAsContract:
         await engine.people.set_user_disabled("ann")
         with pytest.raises(Conflict):
             await engine.search.explain_as("x", 50, user="ann", collection="wiki")
-        assert (await engine.people.list_audit()).entries == ()
+        actions = [entry.action for entry in (await engine.people.list_audit()).entries]
+        assert "create_user" in actions and "explain_as" not in actions
 
     async def test_roles_are_shown_with_where_they_come_from(
         self, engine: AnyEngine, local: AnyEngine

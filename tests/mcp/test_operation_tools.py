@@ -17,7 +17,7 @@ from conspectus.memory.scopes import graph_name, source_name
 from conspectus.model.graph import Fact
 from conspectus.model.memory import MEMORY, NewMemory, Scope
 from conspectus.operations import OPERATIONS
-from conspectus.operations.table import GRANT_OPERATIONS, PEOPLE_OPERATIONS
+from conspectus.operations.people import GRANT_OPERATIONS, PEOPLE_OPERATIONS
 from mcp import Client
 from tests.mcp.conftest import called, client, refused, said
 

@@ -3,11 +3,24 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
+from typing import TypeAlias
 
 from conspectus.errors import Conflict, InvalidInput, NotFound
-from conspectus.model.access import AuditEntry, AuditPage, Grant, Group, Key, Principal, User
+from conspectus.model.access import (
+    AccountChange,
+    AuditEntry,
+    AuditPage,
+    Grant,
+    Group,
+    Key,
+    Principal,
+    Session,
+    User,
+)
 from conspectus.model.ids import CollectionId, GroupId, KeyId, SourceId, UserId
 from conspectus.model.records import Collection, Receipt, Source
+
+Change: TypeAlias = AccountChange | None
 
 
 class MemoryCatalog:
@@ -54,20 +67,25 @@ class MemoryAccounts:
         self._keys: dict[KeyId, tuple[Key, str]] = {}
         self._grants: list[Grant] = []
         self._audit: list[AuditEntry] = []
+        self._sessions: dict[str, tuple[Session, str]] = {}
         self._hidden: dict[SourceId, datetime] = {}
 
-    async def add_user(self, user: User) -> None:
+    async def add_user(self, user: User, change: Change = None) -> None:
         """Store it. Raises Conflict if the name is taken."""
         if any(each.name == user.name for each in self._users.values()):
             raise Conflict("user", user.name, "exists already")
         self._users[user.id] = user
+        self._note(change)
 
-    async def set_user_disabled(self, user: UserId, *, disabled: bool) -> User:
+    async def set_user_disabled(self, user: UserId, *, disabled: bool, change: Change = None) -> User:
         """Let a user do nothing any more, or let it again. Raises NotFound."""
         self._users[user] = replace(self._user(user), disabled=disabled)
+        self._note(change)
         return self._users[user]
 
-    async def delete_user(self, user: UserId, *, transfer_to: UserId | None = None) -> None:
+    async def delete_user(
+        self, user: UserId, *, transfer_to: UserId | None = None, change: Change = None, purge: bool = False
+    ) -> None:
         """Delete it; what it owns goes to `transfer_to`. Raises NotFound or Conflict."""
         leaving = self._user(user)
         owned = [each for each in self._catalog.collections.values() if each.owner == user]
@@ -79,10 +97,22 @@ class MemoryAccounts:
             self._require_free(moved, follower)
             self._catalog.collections.update((each.id, each) for each in moved)
         del self._users[user]
+        self._note(change)
+        about = {user, *(name for name, (key, _) in self._keys.items() if key.user == user)} if purge else ()
+        self._audit = [
+            replace(
+                entry,
+                actor_name="" if purge and entry.actor == user else entry.actor_name,
+                subject_name="" if entry.subject in about else entry.subject_name,
+            )
+            for entry in self._audit
+        ]
         self._members = {pair for pair in self._members if pair[1] != user}
         self._keys = {name: pair for name, pair in self._keys.items() if pair[0].user != user}
         self._grants = [each for each in self._grants if each.grantee != Principal("user", user)]
-        self._audit = [each for each in self._audit if user not in {each.actor, each.viewed_as}]
+        self._audit = [
+            entry for entry in self._audit if entry.subject or user not in {entry.actor, entry.viewed_as}
+        ]
 
     async def users(self) -> Sequence[User]:
         """All users by name."""
@@ -93,16 +123,18 @@ class MemoryAccounts:
         named = [each for each in self._users.values() if each.name == name_or_id]
         return self._users.get(UserId(name_or_id)) or (named[0] if named else None)
 
-    async def add_group(self, group: Group) -> None:
+    async def add_group(self, group: Group, change: Change = None) -> None:
         """Store it. Raises Conflict if the name is taken."""
         if any(each.name == group.name for each in self._groups.values()):
             raise Conflict("group", group.name, "exists already")
         self._groups[group.id] = group
+        self._note(change)
 
-    async def delete_group(self, group: GroupId) -> None:
+    async def delete_group(self, group: GroupId, change: Change = None) -> None:
         """Delete it with its grants and memberships. Raises NotFound."""
         self._require_group(group)
         del self._groups[group]
+        self._note(change)
         self._members = {pair for pair in self._members if pair[0] != group}
         self._grants = [each for each in self._grants if each.grantee != Principal("group", group)]
 
@@ -116,19 +148,23 @@ class MemoryAccounts:
         inside = [self._users[user] for home, user in self._members if home == group]
         return sorted(inside, key=lambda user: user.name)
 
-    async def join(self, group: GroupId, user: UserId) -> None:
+    async def join(self, group: GroupId, user: UserId, change: Change = None) -> None:
         """Make the user a member, if it is none yet. Raises NotFound."""
         self._require_group(group)
         self._members.add((group, self._user(user).id))
+        self._note(change)
 
-    async def leave(self, group: GroupId, user: UserId) -> None:
+    async def leave(self, group: GroupId, user: UserId, change: Change = None) -> None:
         """End the membership, if there is one."""
-        self._members.discard((group, user))
+        if (group, user) in self._members:
+            self._members.remove((group, user))
+            self._note(change)
 
-    async def add_key(self, key: Key, secret_hash: str) -> None:
+    async def add_key(self, key: Key, secret_hash: str, change: Change = None) -> None:
         """Store a key with the hash of its secret. Raises NotFound for an unknown user."""
         self._user(key.user)
         self._keys[key.id] = key, secret_hash
+        self._note(change)
 
     async def key(self, key: KeyId) -> tuple[Key, str, User] | None:
         """A key with the hash of its secret and its user."""
@@ -142,11 +178,12 @@ class MemoryAccounts:
         chosen = [key for key, _ in self._keys.values() if user in {None, key.user}]
         return sorted(chosen, key=lambda key: (key.created, key.id))
 
-    async def revoke_key(self, key: KeyId, at: datetime) -> Key:
+    async def revoke_key(self, key: KeyId, at: datetime, change: Change = None) -> Key:
         """End a key's validity for the very next request; the first time stays. Raises NotFound."""
         if key not in self._keys:
             raise NotFound("key", key)
         found, stored = self._keys[key]
+        self._note(None if found.revoked else change)
         self._keys[key] = replace(found, revoked=found.revoked or at), stored
         return self._keys[key][0]
 
@@ -156,7 +193,7 @@ class MemoryAccounts:
             found, stored = self._keys[key]
             self._keys[key] = replace(found, last_used=at), stored
 
-    async def put_grant(self, grant: Grant) -> None:
+    async def put_grant(self, grant: Grant, change: Change = None) -> None:
         """Store it, in place of another role of the same grantee there. Raises NotFound."""
         if grant.collection not in self._catalog.collections:
             raise NotFound("collection", grant.collection)
@@ -168,8 +205,11 @@ class MemoryAccounts:
             raise NotFound(grant.grantee.kind, grant.grantee.id)
         await self.revoke(grant.collection, grant.source, grant.grantee)
         self._grants.append(grant)
+        self._note(change)
 
-    async def revoke(self, collection: CollectionId, source: SourceId | None, grantee: Principal) -> bool:
+    async def revoke(
+        self, collection: CollectionId, source: SourceId | None, grantee: Principal, change: Change = None
+    ) -> bool:
         """Take a role away; whether there was one."""
         kept = [
             each
@@ -178,6 +218,7 @@ class MemoryAccounts:
         ]
         found = len(kept) < len(self._grants)
         self._grants = kept
+        self._note(change if found else None)
         return found
 
     async def grants(self, collection: CollectionId) -> Sequence[Grant]:
@@ -203,13 +244,18 @@ class MemoryAccounts:
 
     async def add_audit(self, entry: AuditEntry) -> None:
         """Store it. Raises NotFound."""
-        if entry.collection not in self._catalog.collections:
-            raise NotFound("collection", entry.collection)
+        if entry.collection is None or entry.collection not in self._catalog.collections:
+            raise NotFound("collection", entry.collection or "")
         self._audit.append(entry)
+
+    async def add_change(self, change: AccountChange) -> None:
+        """Note a change that another store makes."""
+        self._note(change)
 
     async def audit(self, *, after: str | None = None, limit: int) -> AuditPage:
         """A page of the audit log, newest first. Raises InvalidInput for a broken cursor."""
-        there = [each for each in self._audit if each.collection in self._catalog.collections]
+        stored = self._catalog.collections
+        there = [entry for entry in self._audit if entry.subject or entry.collection in stored]
         newest = sorted(there, key=lambda each: (each.created, each.id), reverse=True)
         ids = [each.id for each in newest]
         if after not in {None, *ids}:
@@ -217,6 +263,41 @@ class MemoryAccounts:
         start = 0 if after is None else ids.index(after) + 1
         page = tuple(newest[start : start + limit])
         return AuditPage(page, page[-1].id if start + limit < len(newest) else None)
+
+    async def add_session(self, session: Session, secret_hash: str) -> None:
+        """Store a session with the hash of its token, and delete those that have expired."""
+        now = session.created
+        self._sessions = {name: pair for name, pair in self._sessions.items() if pair[0].expires > now}
+        self._sessions[session.id] = session, secret_hash
+
+    async def session(self, session: str) -> tuple[Session, str] | None:
+        """A session with the hash of its token, while its key is stored."""
+        stored = self._sessions.get(session)
+        return None if stored is None or stored[0].key not in self._keys else stored
+
+    async def session_used(self, session: str, at: datetime) -> None:
+        """Note that a session was used."""
+        if session in self._sessions:
+            stored, secret_hash = self._sessions[session]
+            self._sessions[session] = replace(stored, last_used=at), secret_hash
+
+    async def end_session(self, session: str) -> None:
+        """Delete a session, if there is one."""
+        self._sessions.pop(session, None)
+
+    def _note(self, change: Change) -> None:
+        if change is not None:
+            who = (
+                change.id,
+                change.actor,
+                change.actor,
+                change.collection,
+                "",
+                change.created,
+                change.action,
+            )
+            about = (change.key, change.actor_name, change.subject, change.subject_name, change.detail)
+            self._audit.append(AuditEntry(*who, *about))
 
     def _standing(self) -> list[Grant]:
         """The grants on what is still there."""

@@ -10,6 +10,8 @@ import httpx
 import pytest
 from fastapi import FastAPI
 
+import conspectus
+from conspectus.errors import Unauthenticated
 from conspectus.settings import Settings
 from conspectus.web.routes.pages import folder_of
 from tests.web.conftest import Live, OpenSite, People, Site, peopled
@@ -158,6 +160,61 @@ async def test_a_session_ends_with_its_key(site: Site, people: People) -> None:
     (key,) = (await client.get("/keys")).json()
     await people.bob.delete(f"/keys/{key['id']}")
     assert (await client.get("/me")).status_code == 401
+
+
+async def test_the_cookie_is_no_key_and_is_worth_nothing_after_a_logout(site: Site, people: People) -> None:
+    client = await logged_in(site, people.keys["alice"])
+    kept = httpx.Cookies(client.cookies)
+    (token,) = kept.values()
+    assert token.startswith("css_") and people.keys["alice"] not in token
+    bearer = {"Authorization": f"Bearer {token}"}
+    async with site.client() as program:
+        assert (await program.get("/me", headers=bearer)).status_code == 401
+    assert (await client.delete("/session")).status_code == 204
+    async with site.client(**OWN) as thief:
+        thief.cookies = kept
+        assert (await thief.get("/me")).status_code == 401
+    assert token not in site.log.getvalue()
+
+
+async def test_a_key_in_the_cookie_opens_nothing(site: Site, people: People) -> None:
+    client = await logged_in(site, people.keys["alice"])
+    (name,) = client.cookies.keys()
+    async with site.client(**OWN) as older:
+        older.cookies.set(name, people.keys["alice"])
+        assert (await older.get("/me")).status_code == 401
+
+
+@pytest.mark.parametrize("change", ["rotate", "disable"])
+async def test_a_session_ends_when_its_key_is_replaced_or_its_user_disabled(
+    site: Site, people: People, change: str
+) -> None:
+    client = await logged_in(site, people.keys["bob"])
+    (key,) = (await people.bob.get("/keys")).json()
+    if change == "rotate":
+        assert (await people.bob.post(f"/keys/{key['id']}/rotate")).status_code == 201
+    else:
+        await people.owner.patch("/users/bob", json={"disabled": True})
+    assert (await client.get("/me")).status_code == 401
+
+
+async def test_a_page_of_another_origin_ends_no_session(site: Site, people: People) -> None:
+    client = await logged_in(site, people.keys["alice"])
+    foreign = {"Origin": "https://evil.example", "Sec-Fetch-Site": "cross-site"}
+    assert (await client.delete("/session", headers=foreign)).status_code == 403
+    assert (await client.get("/me")).status_code == 200
+
+
+async def test_a_session_holds_in_another_process_until_its_end(
+    tmp_path: Path, site: Site, people: People
+) -> None:
+    client = await logged_in(site, people.keys["alice"])
+    (token,) = client.cookies.values()
+    async with conspectus.open(tmp_path / "data", settings=site.settings) as other:
+        assert (await other.sessions.authenticate(token)).name == "alice"
+        await client.delete("/session")
+        with pytest.raises(Unauthenticated):
+            await other.sessions.authenticate(token)
 
 
 async def test_over_https_the_cookie_is_secure_also_behind_a_proxy(site: Site, people: People) -> None:

@@ -240,22 +240,22 @@ def list_readers(
 
 
 def list_audit(session: Session, *, limit: PageLimit = 20) -> None:
-    """List queries asked as another user, and reviews, newest first."""
-    found = session.engine.people.list_audit(limit=limit)
+    """List changes of accounts and settings, queries asked as another user, and reviews, newest first."""
+    page = session.engine.people.list_audit(limit=limit)
     names = _names(session)
-    collections = {str(each.id): each.name for each in session.engine.collections.list()}
+    names |= {str(collection.id): collection.name for collection in session.engine.collections.list()}
     rows = (
         (
-            each.created,
-            names.get(each.actor, each.actor),
-            names.get(each.viewed_as, each.viewed_as),
-            collections.get(each.collection, each.collection),
-            each.action,
-            each.query,
+            entry.created,
+            entry.actor_name or names.get(entry.actor, entry.actor),
+            entry.action,
+            entry.subject_name or names.get(entry.subject or entry.viewed_as, entry.subject),
+            entry.collection and names.get(entry.collection, entry.collection),
+            entry.detail or entry.query,
         )
-        for each in found.entries
+        for entry in page.entries
     )
-    session.show(found, rows_table(("at", "user", "as", "collection", "action", "query"), rows))
+    session.show(page, rows_table(("at", "user", "action", "about", "collection", "detail"), rows))
 
 
 def _because(origins: Sequence[RoleOrigin]) -> str:

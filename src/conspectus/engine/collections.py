@@ -83,9 +83,13 @@ class CollectionService(Service):
             new = await self._writer.free_name(name, place.collection)
         here = place.collection.id
         self._context.screened("collections.name", name, here)
-        return await self._core.records.change_collection(
+        changed = await self._core.records.change_collection(
             here, name=new, description=self._context.screened("collections.description", description, here)
         )
+        fields = {"name": name, "description": description}
+        detail = ", ".join(field for field, text in fields.items() if text is not None)
+        await self._context.note_change("update_collection", here, here, detail)
+        return changed
 
     async def delete(self, collection: str, *, purge: bool = False) -> Receipt:
         """Delete a collection with everything in it. Raises NotFound."""
@@ -97,6 +101,7 @@ class CollectionService(Service):
             receipt = await self._core.records.delete_collection(found.id)
             # A query may have built the index again meanwhile.
             await self._forget_index(found)
+            await self._context.note_change("delete_collection", found.id, found.id)
         return replace(receipt, purged=erasure.purged, erasure_pending=erasure.pending)
 
     async def _forget_index(self, collection: Collection) -> None:
@@ -154,7 +159,11 @@ class CollectionService(Service):
         stored = self._context.screened("sources.metadata", stored, found.collection)
         refuse_attacks(self._person.origin, "source", name or "", *strings_in(stored or {}))
         require_same_connection(place, found, stored)
-        return await self._core.records.change_source(found.id, name=new, metadata=stored)
+        changed = await self._core.records.change_source(found.id, name=new, metadata=stored)
+        fields = {"name": name, "metadata": metadata}
+        detail = ", ".join(field for field, given in fields.items() if given is not None)
+        await self._context.note_change("update_source", found.id, found.collection, detail)
+        return changed
 
     async def delete_source(
         self, source: str, *, collection: str | None = None, purge: bool = False
@@ -164,6 +173,7 @@ class CollectionService(Service):
         self._may_write(place, found, "delete a source")
         async with self._context.purging(purge, found.collection) as erasure:
             receipt = await self._core.records.delete_source(found.id)
+            await self._context.note_change("delete_source", found.id, found.collection)
         return replace(receipt, purged=erasure.purged, erasure_pending=erasure.pending)
 
     def _may_write(self, place: SourceRef, source: Source, action: str) -> None:

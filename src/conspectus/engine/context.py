@@ -6,6 +6,7 @@ import logging
 from collections.abc import Callable, Sequence
 from contextlib import AbstractAsyncContextManager, nullcontext
 from dataclasses import replace
+from datetime import timedelta
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeAlias, TypeVar, cast
 from uuid import uuid4
@@ -14,6 +15,7 @@ from weakref import WeakValueDictionary
 from conspectus.access.keys import Keys
 from conspectus.access.policy import require_scope
 from conspectus.access.reader import AuthorizedReader, SourceRef
+from conspectus.access.sessions import Sessions
 from conspectus.engine.components import EngineComponents
 from conspectus.engine.long_work import LongWork
 from conspectus.engine.missing_vectors import MissingVectors
@@ -36,7 +38,7 @@ from conspectus.ingest.prepare import (
     write,
 )
 from conspectus.ingest.sensitive import screened
-from conspectus.model.access import LOCAL_OWNER, AuditAction, AuditEntry, Person
+from conspectus.model.access import LOCAL_OWNER, AccountChange, AuditEntry, Person, ReviewAction
 from conspectus.model.ids import LOCAL, CollectionId, UserId
 from conspectus.model.index import WriteResult
 from conspectus.model.records import (
@@ -112,6 +114,12 @@ class EngineCore:
         self.parts = parts
         self.records = parts.records
         self.keys = Keys(parts.accounts, parts.clock)
+        self.sessions = Sessions(
+            parts.accounts,
+            parts.clock,
+            lifetime=timedelta(hours=parts.settings.session_hours),
+            max_idle=timedelta(minutes=parts.settings.session_idle_minutes),
+        )
         self.versions = Versions(parts.memories)
         self.feedback = Feedbacks(parts.feedback)
         self.missing_vectors = MissingVectors(parts.records)
@@ -228,7 +236,31 @@ class EngineContext:
         require_scope(self.person, "write", "write")
         place.require("editor", action, source=document.source)
 
-    async def note_review(self, action: AuditAction, found: Sequence[tuple[Document, SourceRef]]) -> None:
+    def change(
+        self,
+        action: str,
+        subject: str,
+        name: str = "",
+        *,
+        collection: CollectionId | None = None,
+        detail: str = "",
+    ) -> AccountChange:
+        """Return a change by the user for the audit log. Only accounts have a `name`; others may be purged.
+
+        `action` is the name of the operation, and `subject` the id of what it changes.
+        """
+        person, number, now = self.person, str(uuid4()), self.parts.clock()
+        who = (person.id, person.name, person.key)
+        return AccountChange(number, *who, action, subject, name, collection, detail, now)
+
+    async def note_change(
+        self, action: str, subject: str, collection: CollectionId, detail: str = ""
+    ) -> None:
+        """Add a change of a setting to the audit log."""
+        change = self.change(action, subject, collection=collection, detail=detail)
+        await self.parts.accounts.add_change(change)
+
+    async def note_review(self, action: ReviewAction, found: Sequence[tuple[Document, SourceRef]]) -> None:
         """Add what happens to quarantined documents to the audit log."""
         named: dict[CollectionId, list[str]] = {}
         for each, place in found:

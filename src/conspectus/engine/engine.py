@@ -19,6 +19,7 @@ from conspectus.ports import CountTokens, Embedder
 from conspectus.settings import Settings
 
 if TYPE_CHECKING:
+    from conspectus.access.sessions import Sessions
     from conspectus.engine.alerts import AlertService
     from conspectus.engine.channels import ChannelService
     from conspectus.engine.chat import ChatService
@@ -203,6 +204,11 @@ class Engine:
     def idempotency(self) -> "IdempotencyStore":
         """The stored responses of front ends, so that a repeated request is processed once."""
         return self._context.parts.idempotency
+
+    @property
+    def sessions(self) -> "Sessions":
+        """The logins of browsers at front ends."""
+        return self._context.core.sessions
 
     @property
     def rate_counters(self) -> "RateCounters":

@@ -412,7 +412,9 @@ class ConnectionService(Service):
         )
         may_follow(self._person, wiki)
         await self._parts.work.connector_for(wiki, self._core.fetcher()).close()
-        return await self._parts.work.job_store.put_connection(wiki)
+        stored = await self._parts.work.job_store.put_connection(wiki)
+        await self._context.note_change("create_connection", stored.id, stored.collection, connector)
+        return stored
 
     async def list(self, *, collection: str = "default") -> Sequence[Connection]:
         """List the connections of a collection by name, if you may read all of it."""
@@ -426,6 +428,7 @@ class ConnectionService(Service):
             await self._jobs.cancel(job.id)
         await self._parts.work.job_store.delete_connection(wiki.id)
         await self._parts.work.forget_connection(wiki)
+        await self._context.note_change("delete_connection", wiki.id, wiki.collection)
         total = Receipt()
         for each in await self._collections.list_sources(collection=place.collection.id) if delete else ():
             if each.metadata.get("wiki") == wiki.id:

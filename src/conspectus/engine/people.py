@@ -24,6 +24,7 @@ from conspectus.errors import Conflict, InvalidInput, NotFound, PermissionDenied
 from conspectus.model.access import (
     ROLES,
     SCOPES,
+    AccountChange,
     AuditPage,
     DocumentReader,
     EffectiveRole,
@@ -66,7 +67,7 @@ class PeopleService(Service):
             raise Conflict("user", name, "is the prefix of names of collections; rename those first")
         await self._owner_account()
         user = User(UserId(str(uuid4())), name, self._parts.clock())
-        await self._parts.accounts.add_user(user)
+        await self._parts.accounts.add_user(user, self._context.change("create_user", user.id, name))
         return user
 
     async def list_users(self) -> Sequence[User]:
@@ -83,7 +84,9 @@ class PeopleService(Service):
         """Disable a user from the next request on, or enable it. Raises NotFound."""
         require_owner(self._person, "disable accounts")
         found = await self._other_than_owner(user)
-        return await self._parts.accounts.set_user_disabled(found.id, disabled=disabled)
+        detail = "disabled" if disabled else "enabled"
+        change = self._context.change("set_user_disabled", found.id, found.name, detail=detail)
+        return await self._parts.accounts.set_user_disabled(found.id, disabled=disabled, change=change)
 
     async def delete_user(self, user: str, *, transfer_to: str | None = None, purge: bool = False) -> None:
         """Delete an account with its keys and grants; its collections and jobs go to `transfer_to`.
@@ -99,15 +102,19 @@ class PeopleService(Service):
         follower = None if transfer_to is None else await self._user(transfer_to)
         if follower == found:
             raise InvalidInput("transfer_to", "is the account to delete; choose another one")
+        heir = None if follower is None else follower.id
+        detail = "" if heir is None else f"transferred to {heir}"
+        name = "" if purge else found.name
+        change = self._context.change("delete_user", found.id, name, detail=detail)
         async with self._context.purging(purge):
-            await self._parts.accounts.delete_user(found.id, transfer_to=follower.id if follower else None)
+            await self._parts.accounts.delete_user(found.id, transfer_to=heir, change=change, purge=purge)
 
     async def create_group(self, name: str) -> Group:
         """Create a group. Only the owner account may do this. Raises InvalidInput or Conflict."""
         require_owner(self._person, "make groups")
         self._context.screened("groups.name", account_name(name))
         group = Group(GroupId(str(uuid4())), name, self._parts.clock())
-        await self._parts.accounts.add_group(group)
+        await self._parts.accounts.add_group(group, self._context.change("create_group", group.id, name))
         return group
 
     async def list_groups(self) -> Sequence[Group]:
@@ -118,7 +125,9 @@ class PeopleService(Service):
     async def delete_group(self, group: str) -> None:
         """Delete a group with its grants. Only the owner account may do this. Raises NotFound."""
         require_owner(self._person, "delete groups")
-        await self._parts.accounts.delete_group((await self._group(group)).id)
+        deleted = await self._group(group)
+        change = self._context.change("delete_group", deleted.id, deleted.name)
+        await self._parts.accounts.delete_group(deleted.id, change)
 
     async def list_members(self, group: str) -> Sequence[User]:
         """List the members of a group by name. Only the owner account may do this. Raises NotFound."""
@@ -128,14 +137,16 @@ class PeopleService(Service):
     async def add_member(self, group: str, user: str) -> None:
         """Add a user to a group. Only the owner account may do this. Raises NotFound."""
         require_owner(self._person, "change groups")
-        member_of, found = await self._group(group), await self._user(user)
-        await self._parts.accounts.join(member_of.id, found.id)
+        member_of, member = await self._group(group), await self._user(user)
+        change = self._context.change("add_member", member.id, member.name, detail=f"group {member_of.name}")
+        await self._parts.accounts.join(member_of.id, member.id, change)
 
     async def remove_member(self, group: str, user: str) -> None:
         """Remove a user from a group. Only the owner account may do this. Raises NotFound."""
         require_owner(self._person, "change groups")
-        member_of, found = await self._group(group), await self._user(user)
-        await self._parts.accounts.leave(member_of.id, found.id)
+        left, member = await self._group(group), await self._user(user)
+        change = self._context.change("remove_member", member.id, member.name, detail=f"group {left.name}")
+        await self._parts.accounts.leave(left.id, member.id, change)
 
     async def create_key(
         self,
@@ -169,7 +180,7 @@ class PeopleService(Service):
             origin=self._lowered(origin),
         )
         require_within(self._person, mine, key, "make a key for that")
-        return await self._new_key(key)
+        return await self._new_key(key, "create_key")
 
     async def list_keys(self, user: str | None = None) -> Sequence[Key]:
         """List your API keys, oldest first; the owner account may list those of any user, or all with `*`."""
@@ -184,7 +195,8 @@ class PeopleService(Service):
         Raises NotFound, or PermissionDenied if it may do more than yours.
         """
         revoked = await self._changeable_key(key, "revoke a key")
-        return await self._parts.accounts.revoke_key(revoked.id, self._parts.clock())
+        change = await self._key_change("revoke_key", revoked)
+        return await self._parts.accounts.revoke_key(revoked.id, self._parts.clock(), change)
 
     async def rotate_key(self, key: str) -> NewKey:
         """Replace an API key by a new one with the same label, scopes and expiry; the old one is revoked.
@@ -195,9 +207,8 @@ class PeopleService(Service):
         now = self._parts.clock()
         if not old.valid(now):
             raise Conflict("key", key, "is not valid any more; create a new one")
-        made = await self._new_key(
-            replace(old, created=now, last_used=None, origin=self._lowered(old.origin))
-        )
+        renewed = replace(old, created=now, last_used=None, origin=self._lowered(old.origin))
+        made = await self._new_key(renewed, "rotate_key", f"replaces {old.id}")
         ended = await self._parts.accounts.revoke_key(old.id, now)
         if ended.revoked != now:
             await self._parts.accounts.revoke_key(made.key.id, now)
@@ -214,7 +225,8 @@ class PeopleService(Service):
         if await self._parts.accounts.keys():
             return None
         await self._owner_account()
-        return await self._new_key(Key(KeyId(""), LOCAL, "first key", SCOPES, self._parts.clock()))
+        first = Key(KeyId(""), LOCAL, "first key", SCOPES, self._parts.clock())
+        return await self._new_key(first, "create_key")
 
     async def grant(
         self, collection: str, grantee: Principal, role: Role, *, source: str | None = None
@@ -229,14 +241,16 @@ class PeopleService(Service):
         place, part = await self._granted(collection, source)
         whom = await self._changeable(place, part, grantee, role)
         given = Grant(place.collection.id, part, whom, role, self._parts.clock())
-        await self._parts.accounts.put_grant(given)
+        change = await self._grant_change("put_grant", place, part, whom, role)
+        await self._parts.accounts.put_grant(given, change)
         return given
 
     async def revoke(self, collection: str, grantee: Principal, *, source: str | None = None) -> bool:
         """Revoke a role from the next request on, and say whether there was one."""
         place, part = await self._granted(collection, source)
         whom = await self._changeable(place, part, grantee, "viewer")
-        return await self._parts.accounts.revoke(place.collection.id, part, whom)
+        change = await self._grant_change("revoke_grant", place, part, whom)
+        return await self._parts.accounts.revoke(place.collection.id, part, whom, change)
 
     async def list_grants(self, collection: str, *, source: str | None = None) -> Sequence[Grant]:
         """List the grants on a collection and its sources, or on one source. Only managers may."""
@@ -291,9 +305,9 @@ class PeopleService(Service):
         return readers
 
     async def list_audit(self, *, after: str | None = None, limit: int = AUDIT) -> AuditPage:
-        """List queries asked as another user and reviews of quarantined documents, newest first.
+        """List changes of accounts and settings, queries asked as another user and reviews, newest first.
 
-        Only the owner account may.
+        Accounts are users, groups, keys and grants. Only the owner account may.
         """
         require_owner(self._person, "see the audit log")
         require_range("limit", limit, 1, self._parts.settings.max_page_rows)
@@ -330,7 +344,8 @@ class PeopleService(Service):
         if await self._parts.accounts.user(LOCAL) is None:
             owner = User(LOCAL, OWNER_NAME, self._parts.clock(), owner=True)
             with suppress(Conflict):
-                await self._parts.accounts.add_user(owner)
+                change = self._context.change("create_user", owner.id, owner.name)
+                await self._parts.accounts.add_user(owner, change)
 
     async def _other_than_owner(self, user: str) -> User:
         found = await self._user(user)
@@ -399,11 +414,31 @@ class PeopleService(Service):
             raise NotFound("key", key)
         return found[0]
 
-    async def _new_key(self, like: Key) -> NewKey:
+    async def _key_change(self, action: str, key: Key, detail: str = "") -> AccountChange:
+        """Return the change of a key: its holder and what it may do, without its secret and label."""
+        holder = await self._parts.accounts.user(key.user)
+        limits = [f"scopes {' '.join(key.scopes)}"]
+        limits += [f"expires {key.expires.isoformat()}"] if key.expires else ["never expires"]
+        limits += [f"origin {key.origin}"] if key.origin else []
+        told = "; ".join(filter(None, (detail, *limits)))
+        return self._context.change(action, key.id, holder.name if holder else "", detail=told)
+
+    async def _grant_change(
+        self, action: str, place: SourceRef, part: SourceId | None, whom: Principal, role: Role | None = None
+    ) -> AccountChange:
+        """Return the change of a grant."""
+        known = await (self._group if whom.kind == "group" else self._user)(whom.id)
+        detail = " ".join(filter(None, (whom.kind, role, part and f"source {part}")))
+        return self._context.change(
+            action, whom.id, known.name, collection=place.collection.id, detail=detail
+        )
+
+    async def _new_key(self, like: Key, action: str, detail: str = "") -> NewKey:
         """Store a key with a new id and secret."""
         number, secret, stored = await self._core.keys.new_secret()
         key = replace(like, id=number)
-        await self._parts.accounts.add_key(key, stored)
+        change = await self._key_change(action, key, detail)
+        await self._parts.accounts.add_key(key, stored, change)
         return NewKey(key, secret)
 
     async def _granted(self, collection: str, source: str | None) -> tuple[SourceRef, SourceId | None]:

@@ -139,12 +139,16 @@ class RetentionService(Service):
         await self._parts.memories.put_retention(
             StoredRetention(name, collection_id, begins, rule, self._person.id)
         )
+        limits = f"days {rule.days}, at most {rule.max_count}"
+        await self._context.note_change("set_retention", name, collection_id, limits)
 
     async def delete(self, *, scope: Scope, collection: str = MEMORY) -> None:
         """Delete the retention rule of a scope, if it has one. Raises PermissionDenied."""
         require_scope(self._person, "write", "set a retention rule")
         collection_id = await self._changeable(checked(scope), collection)
-        await self._parts.memories.drop_retention(stable_id("retention", collection_id, rule_address(scope)))
+        name = stable_id("retention", collection_id, rule_address(scope))
+        await self._parts.memories.drop_retention(name)
+        await self._context.note_change("delete_retention", name, collection_id)
 
     async def _changeable(self, scope: Scope, collection: str) -> CollectionId:
         """Return the collection, if the user may change this scope's rule. Raises PermissionDenied."""

@@ -148,23 +148,61 @@ class DocumentReader:
     origins: tuple[RoleOrigin, ...]
 
 
-AuditAction = Literal["explain_as", "release", "delete_quarantined"]
+@dataclass(frozen=True, slots=True)
+class Session:
+    """A login of a browser with a key. It ends with the key, by a logout, or when it is not used for long."""
+
+    id: str
+    key: KeyId
+    created: datetime
+    expires: datetime
+    last_used: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class AccountChange:
+    """A change of a user, group, key, grant or setting: who made it, with which key, and about what.
+
+    `action` is the name of the operation. Names are those of the time of the change. `detail` has no secrets.
+    """
+
+    id: str
+    actor: UserId
+    actor_name: str
+    key: KeyId | None
+    action: str
+    subject: str
+    subject_name: str
+    collection: CollectionId | None
+    detail: str
+    created: datetime
+
+
+ReviewAction = Literal["explain_as", "release", "delete_quarantined"]
+"""What is noted in the audit log besides changes of users, groups, keys, grants and settings."""
 
 
 @dataclass(frozen=True, slots=True)
 class AuditEntry:
-    """One query that `actor` asked as another user: `viewed_as`; or a review of quarantined documents.
+    """A query that `actor` asked as another user, `viewed_as`; a review of documents; or another change.
 
-    `action` says which; of a review, `viewed_as` is the actor and `query` the ids of the documents.
+    `action` says which. Of a review, `query` has the ids of the documents, and of a change it is empty. All
+    but queries have the actor as `viewed_as`. A change of a user, group, key, grant or setting has the names
+    of the time when it was made, its `subject`, and what was set, in `detail`.
     """
 
     id: str
     actor: UserId
     viewed_as: UserId
-    collection: CollectionId
+    collection: CollectionId | None
     query: str
     created: datetime
-    action: AuditAction = "explain_as"
+    action: str = "explain_as"
+    key: KeyId | None = None
+    actor_name: str = ""
+    subject: str = ""
+    subject_name: str = ""
+    detail: str = ""
 
 
 @dataclass(frozen=True, slots=True)

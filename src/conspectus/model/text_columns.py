@@ -48,12 +48,16 @@ SETTING: Final = TextColumn(
     "name", "stays", trusting="checked", reason="a name that people gave; deleted with what it names"
 )
 ACCOUNT: Final = TextColumn("account", "stays", reason="the name of an account; deleted with the account")
+CHANGE: Final = TextColumn(
+    "derived", "stays", reason="names of accounts, for who changed what; a purge of the account erases them"
+)
 FAULT: Final = TextColumn("exempt", reason="the program's words about a failure")
 
 _PROGRAM_COLUMNS: Final[Mapping[str, str]] = {
     "alert_events": "alert document source delivery",
     "alerts": "id owner collection streams",
     "allowances": "name",
+    "account_changes": "id actor key action subject collection",
     "audit": "id actor viewed_as collection action",
     "changes": "collection operation space",
     "chunks": "content_hash unindexable",
@@ -85,6 +89,7 @@ _PROGRAM_COLUMNS: Final[Mapping[str, str]] = {
     "purges": "id collection",
     "replays": "person key fingerprint",
     "retentions": "id collection owner",
+    "sessions": "id key hash",
     "sources": "id collection kind",
     "standing_summaries": "source owner",
     "summaries": "id source recipe",
@@ -111,6 +116,9 @@ TEXT_COLUMNS: Final[Mapping[str, TextColumn]] = MappingProxyType(
         "alerts.name": SETTING,
         "alerts.query": TextColumn("text", "stays", reason="a saved query; deleted with the alert"),
         "alerts.webhook": TextColumn("account", "stays", reason="an address; deleted with the alert"),
+        "account_changes.actor_name": CHANGE,
+        "account_changes.detail": CHANGE,
+        "account_changes.subject_name": CHANGE,
         "audit.query": TextColumn("text", "erased"),
         "chat_frames.frame": TextColumn(
             "exempt", "erased", "none", "level", "an answer on its way to its user; deleted when it is read"

@@ -107,6 +107,7 @@ class Operation:
         status: with 202, the response is a job, whose address is in `Location`.
         secret: the response is given once and never stored.
         asks_model: the operation waits for a chat model.
+        audited: the operation is noted in the audit log, with its name as the action.
         for_models: whether models are offered it over MCP. Quoted text may lead a model, so what deletes,
             costs, changes settings or speaks for a person is offered only if a setting names it; what gives
             rights, reviews or names an address for the server to contact, never.
@@ -130,6 +131,7 @@ class Operation:
     status: int = 200
     secret: bool = False
     asks_model: bool = False
+    audited: bool = False
     for_models: ModelUse = "offered"
     wrapped: str = ""
     id: str = ""

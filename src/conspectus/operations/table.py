@@ -12,7 +12,6 @@ from conspectus.engine.graph import GraphService
 from conspectus.engine.jobs import ConnectionService, JobService
 from conspectus.engine.maintenance import MaintenanceService
 from conspectus.engine.memory import MemoryService
-from conspectus.engine.people import PeopleService
 from conspectus.engine.retention import RetentionService
 from conspectus.engine.search import SearchService
 from conspectus.engine.streams import StreamService
@@ -24,6 +23,7 @@ from conspectus.model.memory import MemoryQuery, NewMemory
 from conspectus.model.query import Query
 from conspectus.model.streams import StreamQuery, SummaryRequest
 from conspectus.operations.operation import OMITTED, Operation
+from conspectus.operations.people import GRANT_OPERATIONS, PEOPLE_OPERATIONS
 
 _BUDGET: Final = "max_tokens"
 _AS_IT_TAKES: Final = {"limit": OMITTED}
@@ -125,6 +125,7 @@ COLLECTION_OPERATIONS: Final = (
         tagged=True,
         id="update_collection",
         for_models="named",
+        audited=True,
     ),
     Operation(
         CollectionService.delete,
@@ -133,6 +134,7 @@ COLLECTION_OPERATIONS: Final = (
         unhurried=True,
         id="delete_collection",
         for_models="named",
+        audited=True,
     ),
 )
 """In matching order: a name may contain a slash, so the shorter path comes last."""
@@ -140,10 +142,22 @@ SOURCE_OPERATIONS: Final = (
     Operation(CollectionService.list_sources, "GET", f"{_COLLECTION}/sources"),
     Operation(CollectionService.get_source, "GET", _SOURCE, tagged=True, local=_BY_ID),
     Operation(
-        CollectionService.update_source, "PATCH", _SOURCE, tagged=True, local=_BY_ID, for_models="named"
+        CollectionService.update_source,
+        "PATCH",
+        _SOURCE,
+        tagged=True,
+        local=_BY_ID,
+        for_models="named",
+        audited=True,
     ),
     Operation(
-        CollectionService.delete_source, "DELETE", _SOURCE, unhurried=True, local=_BY_ID, for_models="named"
+        CollectionService.delete_source,
+        "DELETE",
+        _SOURCE,
+        unhurried=True,
+        local=_BY_ID,
+        for_models="named",
+        audited=True,
     ),
 )
 
@@ -329,9 +343,16 @@ MEMORY_OPERATIONS: Final = (
         status=204,
         id="set_retention",
         for_models="named",
+        audited=True,
     ),
     Operation(
-        RetentionService.delete, "DELETE", _RETENTION, status=204, id="delete_retention", for_models="named"
+        RetentionService.delete,
+        "DELETE",
+        _RETENTION,
+        status=204,
+        id="delete_retention",
+        for_models="named",
+        audited=True,
     ),
     Operation(
         RetentionService.apply,
@@ -481,7 +502,13 @@ INGEST_OPERATIONS: Final = (
     Operation(JobService.ingest_url, "POST", f"{_INGEST}/url", status=202, for_models="never"),
     Operation(ConnectionService.list, "GET", _CONNECTIONS, id="list_connections"),
     Operation(
-        ConnectionService.create, "POST", _CONNECTIONS, status=201, id="create_connection", for_models="never"
+        ConnectionService.create,
+        "POST",
+        _CONNECTIONS,
+        status=201,
+        id="create_connection",
+        for_models="never",
+        audited=True,
     ),
     Operation(
         ConnectionService.delete,
@@ -490,6 +517,7 @@ INGEST_OPERATIONS: Final = (
         unhurried=True,
         id="delete_connection",
         for_models="named",
+        audited=True,
     ),
     Operation(ConnectionService.sync, "POST", f"{_CONNECTION}/sync", status=202, for_models="named"),
 )
@@ -504,41 +532,6 @@ MAINTENANCE_OPERATIONS: Final = (
         id="scan_collection",
     ),
     Operation(MaintenanceService.check, "GET", "/check", unhurried=True),
-)
-
-
-_MEMBER: Final = "/groups/{group}/members/{user}"
-_GRANTS: Final = "/collections/{collection}/grants"
-
-PEOPLE_OPERATIONS: Final = (
-    Operation(PeopleService.whoami, "GET", "/me"),
-    Operation(PeopleService.list_users, "GET", "/users", for_models="never"),
-    Operation(PeopleService.create_user, "POST", "/users", status=201, for_models="never"),
-    Operation(PeopleService.get_user, "GET", "/users/{user}", for_models="never"),
-    Operation(PeopleService.set_user_disabled, "PATCH", "/users/{user}", for_models="never"),
-    Operation(PeopleService.delete_user, "DELETE", "/users/{user}", status=204, for_models="never"),
-    Operation(PeopleService.list_groups, "GET", "/groups", for_models="never"),
-    Operation(PeopleService.create_group, "POST", "/groups", status=201, for_models="never"),
-    Operation(PeopleService.delete_group, "DELETE", "/groups/{group}", status=204, for_models="never"),
-    Operation(PeopleService.list_members, "GET", "/groups/{group}/members", for_models="never"),
-    Operation(PeopleService.add_member, "PUT", _MEMBER, status=204, for_models="never"),
-    Operation(PeopleService.remove_member, "DELETE", _MEMBER, status=204, for_models="never"),
-    Operation(PeopleService.list_keys, "GET", "/keys", for_models="never"),
-    Operation(PeopleService.create_key, "POST", "/keys", status=201, secret=True, for_models="never"),
-    Operation(PeopleService.revoke_key, "DELETE", "/keys/{key}", for_models="never"),
-    Operation(PeopleService.effective_roles, "GET", "/users/{user}/roles", for_models="never"),
-    Operation(PeopleService.list_readers, "GET", "/documents/{document}/readers", for_models="never"),
-    Operation(PeopleService.list_audit, "GET", "/audit", for_models="never"),
-    Operation(
-        PeopleService.rotate_key, "POST", "/keys/{key}/rotate", status=201, secret=True, for_models="never"
-    ),
-)
-GRANT_OPERATIONS: Final = (
-    Operation(PeopleService.list_grants, "GET", _GRANTS, for_models="never"),
-    Operation(PeopleService.grant, "PUT", _GRANTS, id="put_grant", for_models="never"),
-    Operation(
-        PeopleService.revoke, "DELETE", _GRANTS, id="revoke_grant", wrapped="revoked", for_models="never"
-    ),
 )
 
 OPERATIONS = {

@@ -4,23 +4,45 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Protocol
 
-from conspectus.model.access import AuditEntry, AuditPage, Grant, Group, Key, Principal, User
+from conspectus.model.access import (
+    AccountChange,
+    AuditEntry,
+    AuditPage,
+    Grant,
+    Group,
+    Key,
+    Principal,
+    Session,
+    User,
+)
 from conspectus.model.ids import CollectionId, GroupId, KeyId, SourceId, UserId
 
 
 class Accounts(Protocol):
-    """Part of the system of record. Nothing here checks who asks; the engine does."""
+    """Part of the system of record. Nothing here checks who asks; the engine does.
 
-    async def add_user(self, user: User) -> None:
+    A `change` is noted in the audit log in the transaction that makes it, if anything changes.
+    """
+
+    async def add_user(self, user: User, change: AccountChange | None = None) -> None:
         """Store it. Raises Conflict if the name is taken."""
 
-    async def set_user_disabled(self, user: UserId, *, disabled: bool) -> User:
+    async def set_user_disabled(
+        self, user: UserId, *, disabled: bool, change: AccountChange | None = None
+    ) -> User:
         """Let a user do nothing any more, or let it again. Raises NotFound."""
 
-    async def delete_user(self, user: UserId, *, transfer_to: UserId | None = None) -> None:
+    async def delete_user(
+        self,
+        user: UserId,
+        *,
+        transfer_to: UserId | None = None,
+        change: AccountChange | None = None,
+        purge: bool = False,
+    ) -> None:
         """Delete it with its keys, grants, memberships, alerts, feedback and entries of the audit log.
 
-        Its collections and jobs go to `transfer_to`.
+        Its collections and jobs go to `transfer_to`. With `purge`, changes in the audit log lose its name.
 
         Raises NotFound, or Conflict if it owns collections and `transfer_to` is not given.
         """
@@ -31,10 +53,10 @@ class Accounts(Protocol):
     async def user(self, name_or_id: str) -> User | None:
         """The user of that id, else of that name."""
 
-    async def add_group(self, group: Group) -> None:
+    async def add_group(self, group: Group, change: AccountChange | None = None) -> None:
         """Store it. Raises Conflict if the name is taken."""
 
-    async def delete_group(self, group: GroupId) -> None:
+    async def delete_group(self, group: GroupId, change: AccountChange | None = None) -> None:
         """Delete it with its grants and memberships. Raises NotFound."""
 
     async def groups(self) -> Sequence[Group]:
@@ -43,13 +65,13 @@ class Accounts(Protocol):
     async def members(self, group: GroupId) -> Sequence[User]:
         """The members of a group by name. Raises NotFound."""
 
-    async def join(self, group: GroupId, user: UserId) -> None:
+    async def join(self, group: GroupId, user: UserId, change: AccountChange | None = None) -> None:
         """Make the user a member, if it is none yet. Raises NotFound."""
 
-    async def leave(self, group: GroupId, user: UserId) -> None:
+    async def leave(self, group: GroupId, user: UserId, change: AccountChange | None = None) -> None:
         """End the membership, if there is one."""
 
-    async def add_key(self, key: Key, secret_hash: str) -> None:
+    async def add_key(self, key: Key, secret_hash: str, change: AccountChange | None = None) -> None:
         """Store a key with the hash of its secret. Raises NotFound for an unknown user."""
 
     async def key(self, key: KeyId) -> tuple[Key, str, User] | None:
@@ -58,16 +80,22 @@ class Accounts(Protocol):
     async def keys(self, user: UserId | None = None) -> Sequence[Key]:
         """The keys of one user or of all, oldest first."""
 
-    async def revoke_key(self, key: KeyId, at: datetime) -> Key:
+    async def revoke_key(self, key: KeyId, at: datetime, change: AccountChange | None = None) -> Key:
         """End a key's validity for the very next request. Raises NotFound."""
 
     async def used(self, key: KeyId, at: datetime) -> None:
         """Note that a key was used."""
 
-    async def put_grant(self, grant: Grant) -> None:
+    async def put_grant(self, grant: Grant, change: AccountChange | None = None) -> None:
         """Store it, in place of another role of the same grantee there. Raises NotFound."""
 
-    async def revoke(self, collection: CollectionId, source: SourceId | None, grantee: Principal) -> bool:
+    async def revoke(
+        self,
+        collection: CollectionId,
+        source: SourceId | None,
+        grantee: Principal,
+        change: AccountChange | None = None,
+    ) -> bool:
         """Take a role away; whether there was one."""
 
     async def grants(self, collection: CollectionId) -> Sequence[Grant]:
@@ -85,5 +113,20 @@ class Accounts(Protocol):
     async def add_audit(self, entry: AuditEntry) -> None:
         """Store it until its collection, or one of its users, is deleted. Raises NotFound."""
 
+    async def add_change(self, change: AccountChange) -> None:
+        """Note a change that another store makes."""
+
     async def audit(self, *, after: str | None = None, limit: int) -> AuditPage:
         """A page of the audit log, newest first. Raises InvalidInput for a broken cursor."""
+
+    async def add_session(self, session: Session, secret_hash: str) -> None:
+        """Store a session with the hash of its token. It is deleted with its key, or once it has expired."""
+
+    async def session(self, session: str) -> tuple[Session, str] | None:
+        """A session with the hash of its token."""
+
+    async def session_used(self, session: str, at: datetime) -> None:
+        """Note that a session was used."""
+
+    async def end_session(self, session: str) -> None:
+        """Delete a session, if there is one."""

@@ -3,12 +3,28 @@
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from functools import partial
-from typing import Any
+from typing import Any, TypeAlias
 
-from sqlalchemy import Connection, Row, Table, bindparam, delete, insert, or_, select, update
+from sqlalchemy import (
+    Connection,
+    Row,
+    Subquery,
+    Table,
+    bindparam,
+    cast,
+    delete,
+    insert,
+    literal,
+    null,
+    or_,
+    select,
+    types,
+    union_all,
+    update,
+)
 
 from conspectus.errors import Conflict, NotFound
-from conspectus.model.access import AuditEntry, AuditPage, Grant, Group, Key, Principal, User
+from conspectus.model.access import AccountChange, AuditEntry, AuditPage, Grant, Group, Key, Principal, User
 from conspectus.model.ids import CollectionId, GroupId, KeyId, SourceId, UserId
 from conspectus.records.core.collections import state
 from conspectus.records.core.rows import columns_of, newest_page, to_model, to_moment
@@ -23,7 +39,9 @@ from conspectus.records.core.transactions import (
     writing,
 )
 from conspectus.records.feedback import forget_feedback
+from conspectus.records.sessions import add_session, end_session, find_session, session_used
 from conspectus.records.tables.core import (
+    account_changes,
     audit,
     collections,
     feedback,
@@ -31,6 +49,7 @@ from conspectus.records.tables.core import (
     groups,
     keys,
     members,
+    sessions,
     sources,
     users,
 )
@@ -40,8 +59,17 @@ from conspectus.records.tables.streams import alerts
 from conspectus.text.hashing import stable_id
 from conspectus.text.times import from_microseconds, to_microseconds
 
+Change: TypeAlias = AccountChange | None
+"""What is noted in the audit log together with a write."""
 
-def put_grant(connection: Connection, grant: Grant) -> None:
+
+def note(connection: Connection, change: Change) -> None:
+    """Store a change in the transaction that makes it."""
+    if change is not None:
+        connection.execute(insert(account_changes), columns_of(change))
+
+
+def put_grant(connection: Connection, grant: Grant, change: Change = None) -> None:
     state(connection, grant.collection)
     here = select(sources.c.id).where(sources.c.id == grant.source, sources.c.collection == grant.collection)
     if grant.source is not None and connection.execute(here).one_or_none() is None:
@@ -59,13 +87,20 @@ def put_grant(connection: Connection, grant: Grant) -> None:
         "created": to_microseconds(grant.created),
     }
     connection.execute(insert(grants), values)
+    note(connection, change)
 
 
 def revoke(
-    connection: Connection, collection: CollectionId, source: SourceId | None, grantee: Principal
+    connection: Connection,
+    collection: CollectionId,
+    source: SourceId | None,
+    grantee: Principal,
+    change: Change = None,
 ) -> bool:
     name = _id(collection, source, grantee)
-    return connection.execute(delete(grants).where(grants.c.id == name)).rowcount > 0
+    is_revoked = connection.execute(delete(grants).where(grants.c.id == name)).rowcount > 0
+    note(connection, change if is_revoked else None)
+    return is_revoked
 
 
 def grants_on(connection: Connection, collection: CollectionId) -> Sequence[Grant]:
@@ -119,18 +154,25 @@ _KEY = (
 _KEY_WIDTH = len(keys.c)
 
 
-def add_user(connection: Connection, user: User) -> None:
+def add_user(connection: Connection, user: User, change: Change = None) -> None:
     _require_free(connection, users, user.name)
     connection.execute(insert(users), columns_of(user))
+    note(connection, change)
 
 
-def set_user_disabled(connection: Connection, user: UserId, *, disabled: bool) -> User:
+def set_user_disabled(connection: Connection, user: UserId, *, disabled: bool, change: Change = None) -> User:
+    note(connection, change)
     connection.execute(update(users).where(users.c.id == user).values(disabled=int(disabled)))
     return _by_id(connection, user)
 
 
 def find_for_deletion(
-    connection: Connection, user: UserId, transfer_to: UserId | None = None
+    connection: Connection,
+    user: UserId,
+    transfer_to: UserId | None = None,
+    change: Change = None,
+    *,
+    purge: bool = False,
 ) -> tuple[Locks, Callable[[Connection], None]]:
     """Return the locks for the deletion of a user, and the deletion.
 
@@ -148,12 +190,22 @@ def find_for_deletion(
         locks |= all_of(row.id)
         if follower is not None:
             locks.add(name_in(collections, _new_name(row.name, leaving, follower)))
-    return locks, partial(_delete_user, leaving=leaving, follower=follower, owned=owned)
+    delete_it = partial(_delete_user, leaving=leaving, follower=follower, owned=owned)
+    return locks, partial(delete_it, change=change, purge=purge)
 
 
 def _delete_user(
-    connection: Connection, *, leaving: User, follower: User | None, owned: Sequence[Row[*tuple[Any, ...]]]
+    connection: Connection,
+    *,
+    leaving: User,
+    follower: User | None,
+    owned: Sequence[Row[*tuple[Any, ...]]],
+    change: Change,
+    purge: bool,
 ) -> None:
+    note(connection, change)
+    if purge:
+        _erase_name(connection, leaving.id)
     user = leaving.id
     if owned and follower is None:
         raise Conflict("user", leaving.name, "owns collections; give `transfer_to`")
@@ -169,6 +221,15 @@ def _delete_user(
     connection.execute(delete(users).where(users.c.id == user))
 
 
+def _erase_name(connection: Connection, user: UserId) -> None:
+    """Leave only the id of a user in the log of changes."""
+    rows = update(account_changes)
+    own_keys = select(keys.c.id).where(keys.c.user == user)
+    is_subject = or_(account_changes.c.subject == user, account_changes.c.subject.in_(own_keys))
+    connection.execute(rows.where(account_changes.c.actor == user).values(actor_name=""))
+    connection.execute(rows.where(is_subject).values(subject_name=""))
+
+
 def all_users(connection: Connection) -> Sequence[User]:
     return [_to_user(row) for row in connection.execute(select(users).order_by(users.c.name))]
 
@@ -178,14 +239,16 @@ def find_user(connection: Connection, name_or_id: str) -> User | None:
     return None if row is None else _to_user(row)
 
 
-def add_group(connection: Connection, group: Group) -> None:
+def add_group(connection: Connection, group: Group, change: Change = None) -> None:
     _require_free(connection, groups, group.name)
     connection.execute(insert(groups), columns_of(group))
+    note(connection, change)
 
 
-def delete_group(connection: Connection, group: GroupId) -> None:
+def delete_group(connection: Connection, group: GroupId, change: Change = None) -> None:
     if not connection.execute(delete(groups).where(groups.c.id == group)).rowcount:
         raise NotFound("group", group)
+    note(connection, change)
 
 
 def all_groups(connection: Connection) -> Sequence[Group]:
@@ -199,22 +262,26 @@ def members_of(connection: Connection, group: GroupId) -> Sequence[User]:
     return [_to_user(row) for row in connection.execute(chosen.order_by(users.c.name))]
 
 
-def join(connection: Connection, group: GroupId, user: UserId) -> None:
+def join(connection: Connection, group: GroupId, user: UserId, change: Change = None) -> None:
     _require(connection, Principal("group", group))
     _by_id(connection, user)
     leave(connection, group, user)
     connection.execute(insert(members), {"group": group, "user": user})
+    note(connection, change)
 
 
-def leave(connection: Connection, group: GroupId, user: UserId) -> None:
+def leave(connection: Connection, group: GroupId, user: UserId, change: Change = None) -> None:
     """Remove the user from the group, if it is a member."""
-    connection.execute(delete(members).where(members.c.group == group, members.c.user == user))
+    is_member = members.c.group == group, members.c.user == user
+    if connection.execute(delete(members).where(*is_member)).rowcount:
+        note(connection, change)
 
 
-def add_key(connection: Connection, key: Key, secret_hash: str) -> None:
+def add_key(connection: Connection, key: Key, secret_hash: str, change: Change = None) -> None:
     _by_id(connection, key.user)
     values = {**columns_of(key), "hash": secret_hash, "scopes": " ".join(key.scopes)}
     connection.execute(insert(keys), values)
+    note(connection, change)
 
 
 def find_key(connection: Connection, key: KeyId) -> tuple[Key, str, User] | None:
@@ -231,10 +298,11 @@ def keys_of(connection: Connection, user: UserId | None = None) -> Sequence[Key]
     return [_to_key(row) for row in connection.execute(chosen.order_by(keys.c.created, keys.c.id))]
 
 
-def revoke_key(connection: Connection, key: KeyId, at: datetime) -> Key:
+def revoke_key(connection: Connection, key: KeyId, at: datetime, change: Change = None) -> Key:
     """Revoke a key from the next request on; the first time of revocation is kept. Raises NotFound."""
     unrevoked = update(keys).where(keys.c.id == key, keys.c.revoked.is_(None))
-    connection.execute(unrevoked.values(revoked=to_microseconds(at)))
+    if connection.execute(unrevoked.values(revoked=to_microseconds(at))).rowcount:
+        note(connection, change)
     row = connection.execute(select(keys).where(keys.c.id == key)).one_or_none()
     if row is None:
         raise NotFound("key", key)
@@ -246,12 +314,30 @@ def used(connection: Connection, key: KeyId, at: datetime) -> None:
 
 
 def add_audit(connection: Connection, entry: AuditEntry) -> None:
-    state(connection, entry.collection)
-    connection.execute(insert(audit), columns_of(entry))
+    if entry.collection is not None:
+        state(connection, entry.collection)
+    columns = columns_of(entry)
+    connection.execute(insert(audit), {column.name: columns[column.name] for column in audit.c})
+
+
+def _entries() -> Subquery:
+    """Return the audit log: reviews, queries as other users, and changes."""
+    nothing, no_key = literal("", types.String()), cast(null(), types.String()).label("key")
+    noted = (no_key, *(nothing.label(name) for name in ("actor_name", "subject", "subject_name", "detail")))
+    changes = account_changes.c
+    queried = (changes.actor.label("viewed_as"), nothing.label("query"))
+    named = (changes.id, changes.actor, queried[0], changes.collection, queried[1], changes.created)
+    rest = (changes.key, changes.actor_name, changes.subject, changes.subject_name, changes.detail)
+    reviews = select(*(audit.c[name] for name in _ENTRY), *noted)
+    return union_all(reviews, select(*named, changes.action, *rest)).subquery("entries")
+
+
+_ENTRY = ("id", "actor", "viewed_as", "collection", "query", "created", "action")
 
 
 def _audit(connection: Connection, *, after: str | None = None, limit: int) -> AuditPage:
-    rows, following = newest_page(connection, select(audit), audit, after=after, limit=limit)
+    entries = _entries()
+    rows, following = newest_page(connection, select(entries), entries, after=after, limit=limit)
     return AuditPage(tuple(to_model(AuditEntry, row._mapping) for row in rows), following)
 
 
@@ -304,30 +390,37 @@ def _to_key(row: Sequence[Any]) -> Key:
 class SqlAccounts(SqlStore):
     """The methods of the port `Accounts`, each as one transaction; see the port for their docs."""
 
-    add_user = writing(add_user, locks=lambda user: {name_in(users, user.name)})
+    add_user = writing(add_user, locks=lambda user, change=None: {name_in(users, user.name)})
     set_user_disabled = writing(set_user_disabled, locks=lambda user, **_: {row_of(users, user)})
     users = reading(all_users)
     user = cached(find_user, single=True)
-    add_group = writing(add_group, locks=lambda group: {name_in(groups, group.name)})
-    delete_group = writing(delete_group, locks=lambda group: {row_of(groups, group)})
+    add_group = writing(add_group, locks=lambda group, change=None: {name_in(groups, group.name)})
+    delete_group = writing(delete_group, locks=lambda group, change=None: {row_of(groups, group)})
     groups = reading(all_groups)
     members = reading(members_of)
-    join = writing(join, locks=lambda group, user: {row_of(groups, group), row_of(users, user)})
-    leave = writing(leave, locks=lambda group, user: {row_of(groups, group)})
-    add_key = writing(add_key, locks=lambda key, secret_hash: {row_of(users, key.user)})
+    join = writing(join, locks=lambda group, user, change=None: {row_of(groups, group), row_of(users, user)})
+    leave = writing(leave, locks=lambda group, user, change=None: {row_of(groups, group)})
+    add_key = writing(add_key, locks=lambda key, secret_hash, change=None: {row_of(users, key.user)})
     key = cached(find_key, single=True)
     keys = reading(keys_of)
-    revoke_key = writing(revoke_key, locks=lambda key, at: {row_of(keys, key)})
+    revoke_key = writing(revoke_key, locks=lambda key, at, change=None: {row_of(keys, key)})
     used = writing(used, locks=lambda key, at: {row_of(keys, key)})
-    put_grant = writing(put_grant, locks=_grant_locks)
+    put_grant = writing(put_grant, locks=lambda grant, change=None: _grant_locks(grant))
     revoke = writing(revoke, locks=lambda collection, *_: {row_of(collections, collection)})
     grants = reading(grants_on)
     grants_of = cached(grants_of, single=True)
     hidden_sources = cached(hidden_sources, single=True)
     hide_sources = writing(hide_sources, locks=lambda names, **_: {row_of(sources, name) for name in names})
     add_audit = writing(add_audit, locks=lambda entry: {row_of(collections, entry.collection)})
+    add_change = writing(note, locks=lambda change: {row_of(account_changes, change.id if change else "")})
     audit = reading(_audit)
+    add_session = writing(add_session, locks=lambda session, secret_hash: {row_of(keys, session.key)})
+    session = cached(find_session, single=True)
+    session_used = writing(session_used, locks=lambda session, at: {row_of(sessions, session)})
+    end_session = writing(end_session, locks=lambda session: {row_of(sessions, session)})
 
-    async def delete_user(self, user: UserId, *, transfer_to: UserId | None = None) -> None:
-        find = partial(find_for_deletion, user=user, transfer_to=transfer_to)
+    async def delete_user(
+        self, user: UserId, *, transfer_to: UserId | None = None, change: Change = None, purge: bool = False
+    ) -> None:
+        find = partial(find_for_deletion, user=user, transfer_to=transfer_to, change=change, purge=purge)
         await self.transactions.write_found(find, long=True)

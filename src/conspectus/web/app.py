@@ -115,6 +115,7 @@ def application(
     app.state.readiness = readiness
     app.state.body_limits = BodyLimits(settings.max_body_values)
     app.state.metrics = metrics
+    app.state.sessions = engine.sessions
     app.state.streams = chats
     app.state.listeners = listeners
     app.state.endings = endings

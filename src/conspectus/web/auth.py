@@ -83,7 +83,9 @@ class Authentication:
     async def _person(self, scope: Scope, secret: str | None) -> Person:
         headers = Headers(scope=scope)
         if not is_loopback(self._settings.host) or await self._has_accounts():
-            return await self._engine.people.authenticate(secret or session_key(scope, headers))
+            if secret is not None:
+                return await self._engine.people.authenticate(secret)
+            return await self._engine.sessions.authenticate(session_token(scope, headers))
         require_same_site(scope, self._settings)
         return LOCAL_OWNER
 
@@ -143,29 +145,34 @@ def replayed(body: bytes, receive: Receive) -> Receive:
     return again
 
 
-def session_key(scope: Scope, headers: Headers) -> str:
-    """The key in the cookie of a session. Raises Unauthenticated or PermissionDenied.
+def session_token(scope: Scope, headers: Headers) -> str:
+    """The token in the cookie of a session. Raises Unauthenticated or PermissionDenied.
 
     A browser sends cookies for whatever page asks, so the request must come from a page of this server. For
     that reason a cookie opens the API only.
     """
-    key = cookie_parser(headers.get("cookie", "")).get(cookie_name(headers))
-    if not key or not scope["path"].startswith(API):
+    token = cookie_token(headers)
+    if not token or not scope["path"].startswith(API):
         raise Unauthenticated
     require_same_origin(scope, named=scope["method"] not in SAFE)
-    return key
+    return token
 
 
-def set_session(answer: Response, scope: Scope, key: str | None) -> None:
-    """Have the browser keep a session with this key until it is closed, or with None end its session.
+def cookie_token(headers: Headers) -> str | None:
+    """Return what the cookie of a session has."""
+    return cookie_parser(headers.get("cookie", "")).get(cookie_name(headers))
+
+
+def set_session(answer: Response, scope: Scope, token: str | None) -> None:
+    """Have the browser keep the token of a session until it is closed, or with None forget it.
 
     A proxy in front may speak HTTPS without being trusted to say so; the origin of the page tells.
     """
     headers = Headers(scope=scope)
     secure = scope["scheme"] == "https" or headers.get("origin", "").startswith("https://")
-    max_age = 0 if key is None else None
+    max_age = 0 if token is None else None
     answer.set_cookie(
-        cookie_name(headers), key or "", max_age, secure=secure, httponly=True, samesite="strict"
+        cookie_name(headers), token or "", max_age, secure=secure, httponly=True, samesite="strict"
     )
 
 

@@ -1,4 +1,4 @@
-import { api } from "../../api/client";
+import { api, type Schemas } from "../../api/client";
 import { ifAllowed } from "../../api/lists";
 import { counted, instant } from "../../ui/format";
 import { Show, useLoad } from "../../ui/load";
@@ -10,7 +10,16 @@ const REVIEWS = new Map([
   ["delete_quarantined", "deleted from quarantine"],
 ]);
 
-/** The questions that were asked as another user, and reviews of quarantined documents. */
+/** What an entry says that is neither a question as another user nor a review. */
+function Change({ of, users }: { of: Schemas["AuditEntry"]; users: ReadonlyMap<string, string> }) {
+  return (
+    <>
+      {of.action.replaceAll("_", " ")} <b>{of.subject_name || (users.get(of.subject) ?? of.subject)}</b>
+    </>
+  );
+}
+
+/** Changes of accounts and settings, questions that were asked as another user, and reviews of documents. */
 export function Audit() {
   const loaded = useLoad(async (signal) => {
     const { entries } = await api.listAudit({ limit: NEWEST }, { signal });
@@ -31,14 +40,18 @@ export function Audit() {
             {entries.map((each) => (
               <li key={each.id} class="audit-row">
                 <span>
-                  <b>{users.get(each.actor) ?? each.actor}</b>{" "}
-                  {REVIEWS.get(each.action) ?? (
-                    <>
-                      as <b>{users.get(each.viewed_as) ?? each.viewed_as}</b>
-                    </>
-                  )}{" "}
-                  in {collections.get(each.collection) ?? each.collection}
-                  <span class="text small dim block-line">{each.query}</span>
+                  <b>{each.actor_name || (users.get(each.actor) ?? each.actor)}</b>{" "}
+                  {each.subject !== "" ? (
+                    <Change of={each} users={users} />
+                  ) : (
+                    REVIEWS.get(each.action) ?? (
+                      <>
+                        as <b>{users.get(each.viewed_as) ?? each.viewed_as}</b>
+                      </>
+                    )
+                  )}
+                  {each.collection !== null && <> in {collections.get(each.collection) ?? each.collection}</>}
+                  <span class="text small dim block-line">{each.detail || each.query}</span>
                 </span>
                 <span class="small dim">{instant(each.created)}</span>
               </li>

@@ -14,6 +14,7 @@ from sqlalchemy import (
     Connection,
     Dialect,
     Executable,
+    FromClause,
     Select,
     Table,
     bindparam,
@@ -370,7 +371,7 @@ def _copy(connection: Connection, table: Table, rows: Sequence[Mapping[str, Any]
 
 
 def newest_page(
-    connection: Connection, chosen: Select[Any], table: Table, *, after: str | None, limit: int
+    connection: Connection, chosen: Select[Any], table: FromClause, *, after: str | None, limit: int
 ) -> tuple[Sequence[Any], str | None]:
     """Return a page of rows by `created` and `id` of a table, newest first, and the cursor of the next page.
 

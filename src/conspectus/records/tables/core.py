@@ -20,7 +20,7 @@ from sqlalchemy import (
     types,
 )
 
-VERSION = "0004"
+VERSION = "0005"
 """The newest migration. A higher stored version comes from a newer program."""
 
 Number = BigInteger().with_variant(Integer, "sqlite")
@@ -294,6 +294,37 @@ keys = Table(
     Column("origin", String),
     Index(None, "user"),
 )
+
+sessions = Table(
+    "sessions",
+    metadata,
+    Column("id", String, primary_key=True),
+    Column("key", ForeignKey("keys.id", ondelete="CASCADE"), nullable=False),
+    Column("hash", String, nullable=False),
+    Column("created", Number, nullable=False),
+    Column("expires", Number, nullable=False),
+    Column("last_used", Number, nullable=False),
+    Index(None, "key"),
+    Index(None, "expires"),
+)
+"""Sessions of browsers: `hash` is that of the token in the cookie."""
+
+account_changes = Table(
+    "account_changes",
+    metadata,
+    Column("id", String, primary_key=True),
+    Column("actor", String, nullable=False),
+    Column("actor_name", String, nullable=False),
+    Column("key", String),
+    Column("action", String, nullable=False),
+    Column("subject", String, nullable=False),
+    Column("subject_name", String, nullable=False),
+    Column("collection", String),
+    Column("detail", Text, nullable=False),
+    Column("created", Number, nullable=False),
+    Index(None, "created", "id"),
+)
+"""Who changed users, groups, keys, grants and settings. The rows outlive what they are about."""
 
 audit = Table(
     "audit",

@@ -42,8 +42,8 @@ _WHOLE = (
     " set_config('idle_in_transaction_session_timeout', '0', true)"
 )
 
-NOT_MOVED = frozenset({"leases", "allowances", "purges"})
-"""Tables with transient data of running processes."""
+NOT_MOVED = frozenset({"leases", "allowances", "purges", "sessions"})
+"""Tables with transient data of running processes, and logins of browsers at the server that was."""
 
 state = Table(
     "moving",

@@ -4,8 +4,8 @@ from fastapi import Request, Response
 from pydantic import Field
 
 from conspectus.model.access import Person
-from conspectus.operations.table import GRANT_OPERATIONS, PEOPLE_OPERATIONS
-from conspectus.web.auth import set_session
+from conspectus.operations.people import GRANT_OPERATIONS, PEOPLE_OPERATIONS
+from conspectus.web.auth import cookie_token, require_same_origin, set_session
 from conspectus.web.openapi import OPEN, ReadOnly, Section
 from conspectus.web.operation_routes import EngineOf, add_routes
 from conspectus.web.schemas.base import IDENTIFIER, RequestModel
@@ -18,23 +18,26 @@ router.routes.extend(grants.routes)
 
 
 class SessionBody(RequestModel):
-    """An API key, to be kept by the browser."""
+    """An API key, with which a browser logs in."""
 
     key: str = Field(min_length=1, max_length=IDENTIFIER, examples=["csp_..."])
 
 
 @router.post("/session", openapi_extra=OPEN, dependencies=[ReadOnly])
 async def create_session(body: SessionBody, request: Request, response: Response, engine: EngineOf) -> Person:
-    """Log a browser in: set a cookie with the API key, which pages of this server then need not send."""
+    """Log a browser in: start a session, whose token pages of this server send in a cookie."""
     person = await engine.people.whoami()
     if person.key is not None:
-        set_session(response, request.scope, body.key)
+        set_session(response, request.scope, await request.app.state.sessions.start(person))
     return person
 
 
 @router.delete("/session", status_code=204, openapi_extra=OPEN, dependencies=[ReadOnly])
 async def delete_session(request: Request) -> Response:
-    """Log a browser out: delete its cookie."""
+    """Log a browser out: end its session, and delete its cookie."""
+    if token := cookie_token(request.headers):
+        require_same_origin(request.scope)
+        await request.app.state.sessions.end(token)
     answer = Response(status_code=204)
     set_session(answer, request.scope, None)
     return answer

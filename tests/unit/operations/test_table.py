@@ -1,0 +1,156 @@
+"""Audited operations: every write about people, and changes of settings, leave a row without secrets."""
+
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import conspectus
+from conspectus.engine import Engine
+from conspectus.model.access import SCOPES, AuditEntry, Principal
+from conspectus.model.memory import Retention, Scope
+from conspectus.operations import OPERATIONS
+from conspectus.operations.people import GRANT_OPERATIONS, PEOPLE_OPERATIONS
+from conspectus.settings import Settings
+
+AUDITED = {operation.name: operation for operation in OPERATIONS.values() if operation.audited}
+BOB, LABEL, TEXT = Principal("user", "bob"), "label of a key", "words of a description"
+
+
+@dataclass
+class Audited:
+    """A store, and its owner with a key."""
+
+    engine: Engine
+    owner: Engine
+    key: str
+    """A key of Bob."""
+    folder: Path
+
+    async def rows(self) -> list[AuditEntry]:
+        return list((await self.engine.people.list_audit()).entries)
+
+
+Work = Callable[[Audited], Awaitable[Any]]
+WRITES: Mapping[str, Work] = {
+    "create_user": lambda a: a.owner.people.create_user("carol"),
+    "set_user_disabled": lambda a: a.owner.people.set_user_disabled("bob"),
+    "delete_user": lambda a: a.owner.people.delete_user("bob"),
+    "create_group": lambda a: a.owner.people.create_group("team"),
+    "delete_group": lambda a: a.owner.people.delete_group("crew"),
+    "add_member": lambda a: a.owner.people.add_member("crew", "ann"),
+    "remove_member": lambda a: a.owner.people.remove_member("crew", "bob"),
+    "create_key": lambda a: a.owner.people.create_key("bob", label=LABEL),
+    "revoke_key": lambda a: a.owner.people.revoke_key(a.key),
+    "rotate_key": lambda a: a.owner.people.rotate_key(a.key),
+    "put_grant": lambda a: a.owner.people.grant("wiki", BOB, "editor"),
+    "revoke_grant": lambda a: a.owner.people.revoke("wiki", BOB),
+    "update_collection": lambda a: a.owner.collections.update("wiki", description=TEXT),
+    "delete_collection": lambda a: a.owner.collections.delete("wiki"),
+    "update_source": lambda a: a.owner.collections.update_source("pages", collection="wiki", name="texts"),
+    "delete_source": lambda a: a.owner.collections.delete_source("pages", collection="wiki"),
+    "set_retention": lambda a: a.owner.retention.set(Retention(days=3), scope=Scope("ann")),
+    "delete_retention": lambda a: a.owner.retention.delete(scope=Scope("bob")),
+    "create_connection": lambda a: a.owner.connections.create(
+        "git", "markdown", {"path": str(a.folder)}, collection="wiki"
+    ),
+    "delete_connection": lambda a: a.owner.connections.delete("docs", collection="wiki"),
+}
+
+
+@pytest.fixture
+async def audited(tmp_path: Path) -> AsyncIterator[Audited]:
+    pages = tmp_path / "pages"
+    pages.mkdir()
+    async with conspectus.open(tmp_path / "store", settings=Settings(embedder="none")) as engine:
+        first = await engine.people.create_owner()
+        assert first is not None
+        for name in ("ann", "bob"):
+            await engine.people.create_user(name)
+        await engine.people.create_group("crew")
+        await engine.people.add_member("crew", "bob")
+        await engine.collections.create("wiki")
+        await engine.collections.get_or_create_source("pages", collection="wiki")
+        await engine.people.grant("wiki", BOB, "viewer")
+        await engine.retention.set(Retention(days=9), scope=Scope("bob"))
+        await engine.connections.create("docs", "markdown", {"path": str(pages)}, collection="wiki")
+        key = await engine.people.create_key("bob", scopes=SCOPES, expires="never")
+        owner = engine.as_person(await engine.people.authenticate(first.secret))
+        yield Audited(engine, owner, key.key.id, pages)
+
+
+def test_every_write_about_people_is_audited() -> None:
+    people = (*PEOPLE_OPERATIONS, *GRANT_OPERATIONS)
+    assert [operation.name for operation in people if operation.verb != "GET" and not operation.audited] == []
+    assert AUDITED.keys() == WRITES.keys()
+
+
+@pytest.mark.parametrize("name", WRITES)
+async def test_an_audited_operation_leaves_a_row(audited: Audited, name: str) -> None:
+    before = {entry.id for entry in await audited.rows()}
+    began = datetime.now(UTC)
+    result = await WRITES[name](audited)
+    person = await audited.owner.people.whoami()
+    rows = [entry for entry in await audited.rows() if entry.id not in before and entry.action == name]
+    assert len(rows) == 1
+    (row,) = rows
+    assert (row.actor, row.actor_name, row.key) == (person.id, "owner", person.key)
+    assert row.subject and abs(row.created - began) < timedelta(minutes=1)
+    secret = getattr(result, "secret", "no secret")
+    told = repr(row)
+    assert secret not in told and LABEL not in told and TEXT not in told and str(audited.folder) not in told
+
+
+async def test_what_changes_nothing_leaves_no_row(audited: Audited) -> None:
+    await audited.engine.people.revoke("wiki", BOB)
+    await audited.engine.people.remove_member("crew", "bob")
+    await audited.engine.people.revoke_key(audited.key)
+    before = len(await audited.rows())
+    await audited.engine.people.revoke("wiki", BOB)
+    await audited.engine.people.remove_member("crew", "bob")
+    await audited.engine.people.revoke_key(audited.key)
+    assert len(await audited.rows()) == before
+
+
+async def test_rows_outlive_what_they_are_about(audited: Audited) -> None:
+    await audited.engine.collections.delete("wiki")
+    await audited.engine.people.delete_user("bob")
+    named = {
+        entry.subject_name for entry in await audited.rows() if entry.action in {"put_grant", "delete_user"}
+    }
+    assert named == {"bob"}
+
+
+async def test_a_purged_user_leaves_no_name(audited: Audited) -> None:
+    await audited.engine.people.delete_user("bob", purge=True)
+    rows = await audited.rows()
+    assert "bob" not in {name for entry in rows for name in (entry.actor_name, entry.subject_name)}
+    assert "bob" not in " ".join(entry.detail for entry in rows).split()
+
+
+async def test_the_first_start_is_in_the_log(tmp_path: Path) -> None:
+    async with conspectus.open(tmp_path, settings=Settings(embedder="none")) as engine:
+        await engine.people.create_owner()
+        entries = (await engine.people.list_audit()).entries
+        assert [(entry.action, entry.subject_name) for entry in entries] == [
+            ("create_key", "owner"),
+            ("create_user", "owner"),
+        ]
+
+
+async def test_changes_and_queries_as_others_are_one_log(audited: Audited) -> None:
+    await audited.owner.search.explain_as("x", 500, user="bob", collection="wiki")
+    await audited.owner.people.create_user("carol")
+    pages: list[str] = []
+    after = None
+    while True:
+        page = await audited.engine.people.list_audit(after=after, limit=3)
+        pages += [entry.action for entry in page.entries]
+        after = page.next
+        if after is None:
+            break
+    assert pages[:2] == ["create_user", "explain_as"]
+    assert len(pages) == len(await audited.rows())
