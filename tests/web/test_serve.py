@@ -274,7 +274,9 @@ def test_a_key_and_an_address_as_json_and_work_in_the_background_does_not_end_in
         assert client.post("/collections", json={"name": "wiki"}).status_code == 201
         with closing(sqlite3.connect(tmp_path / "data" / "records.sqlite")) as other, other:
             other.execute(
-                "INSERT INTO connections SELECT 'c', id, owner, 'c', 'git', '{', NULL, 'idle', NULL, NULL "
+                "INSERT INTO connections (id, collection, owner, name, connector, "
+                "options, cursor, state, error, last_run) "
+                "SELECT 'c', id, owner, 'c', 'git', '{', NULL, 'idle', NULL, NULL "
                 "FROM collections"
             )
         said = json.loads(said_in_time(server.process, "background_failed"))
