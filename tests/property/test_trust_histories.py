@@ -400,7 +400,7 @@ def stored_key(history: History, key: Key, sources: Mapping[str, str]) -> Key:
     return key
 
 
-async def run(folder: Path, numbers: range, seed: int, steps: int = 8) -> tuple[int, list[str]]:
+async def run(folder: Path, numbers: range, seed: int, steps: int = 24) -> tuple[int, list[str]]:
     """Run histories in one store; return the number of levels that were compared, and the differences."""
     async with conspectus.open(folder, settings=SETTINGS) as engine:
         await engine.memory.add("Begun.", scope=Scope("begun"))
