@@ -48,7 +48,7 @@ ADVICE: Final = {
     "storage_too_old": "Move its content as the message says; see Upgrade.",
     "timeout": "Try again with a smaller request, or raise `CONSPECTUS_REQUEST_TIMEOUT_SECONDS`.",
     "too_large": "Send less, or raise the setting that the message names.",
-    "too_many_body_bytes": "Send large bodies one after the other, or raise `CONSPECTUS_MAX_USER_BODY_BYTES`.",
+    "too_many_body_bytes": "Send one body after the other, or raise `CONSPECTUS_MAX_USER_BODY_BYTES`.",
     "too_many_failures": "Wait, then send a valid key.",
     "unauthenticated": "Send a valid API key as `Authorization: Bearer csp_...`.",
     "unindexable_text": "Change the text, and report it as a fault of the program.",

@@ -5,17 +5,12 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Final
 
 from conspectus.deferred import dataclass
-from conspectus.errors import ConspectusError
 from conspectus.window.checkpoints import Checkpoint
 from conspectus.window.packer import Packed
 
 FIRST_STEP: Final = 16
 STEP_SHARE: Final = 64
 """A guess is changed by this part of it at first, and by FIRST_STEP tokens at least."""
-
-
-class FittingEnded(ConspectusError):
-    """The time for the search is over."""
 
 
 class FittingTime:
@@ -27,10 +22,10 @@ class FittingTime:
         self._is_over = is_over
 
     def __call__(self) -> None:
-        """Raise what the checkpoint raises, or FittingEnded."""
+        """Raise what the checkpoint raises, or TimeoutError when the time for the search is over."""
         self._checkpoint()
         if self.is_fitting and self._is_over():
-            raise FittingEnded
+            raise TimeoutError
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +67,7 @@ class BudgetSearch:
                     budgets[rank] = FittingBudget(self._boundary(rank, guesses.get(rank, self._allowed)))
                 elif refusal is not None and not refusal.for_want_of_room:
                     budgets[rank] = FittingBudget()
-        except FittingEnded:
+        except TimeoutError:
             pass
         return {rank: budgets.get(rank) or FittingBudget(above=self._bounds(rank)[0]) for rank in wanted}
 
