@@ -78,18 +78,26 @@ class _Made(Generic[M]):
     def _make(self, name: str) -> M: ...
 
 
+def _checked(given: Embedder) -> Embedder:
+    """Return the embedder of a caller behind the gate, which a queue has already."""
+    from conspectus.ingest.embedding_queue import EmbedQueue
+    from conspectus.providers.checked_embedder import CheckedEmbedder
+
+    return given if isinstance(given, EmbedQueue) else CheckedEmbedder(given)
+
+
 class Embedders(_Made[Embedder]):
     """The embedders in use, created on first use."""
 
     def __init__(self, settings: Settings, given: Embedder | None = None, *, note: Note = drop) -> None:
         super().__init__(settings, note=note)
-        self._given = given
+        self._given = None if given is None else _checked(given)
         self._loading = asyncio.Lock()
 
     def by_name(self, name: str) -> Embedder | None:
         """Return the embedder of a setting; None for `none`. Raises InvalidInput for an unknown form.
 
-        `given` returns the object that the caller passed; `vectors:N` has no embedder.
+        `given` returns the object that the caller passed, checked; `vectors:N` has no embedder.
         """
         if name.startswith("vectors:"):
             from conspectus.ingest.embedding_queue import GivenVectors

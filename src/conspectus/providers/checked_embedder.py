@@ -1,0 +1,45 @@
+"""An embedder of a caller, whose vectors pass the same gate as those of services."""
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+
+from conspectus.model.records import EmbeddingSpace
+from conspectus.ports import Embedder, Vectors
+from conspectus.text.vectors import checked_rows
+
+
+class CheckedEmbedder:
+    """Passes on the vectors of an embedder, if they have its space's shape and are finite and not zero.
+
+    Anything else raises ProviderUnavailable: a document stays pending, and a query uses keywords.
+    """
+
+    def __init__(self, inner: Embedder) -> None:
+        self._inner = inner
+
+    @property
+    def space(self) -> EmbeddingSpace:
+        """The space of the embedder."""
+        return self._inner.space
+
+    @property
+    def knows(self) -> Callable[[str], bool] | None:
+        """The optional method of the embedder; None if it has none."""
+        return getattr(self._inner, "knows", None)
+
+    async def embed_documents(self, texts: Sequence[str]) -> Vectors:
+        """Return unit rows, one for each text. Raises ProviderUnavailable."""
+        rows = await self._inner.embed_documents(texts)
+        return checked_rows(rows, self.space, len(texts))
+
+    async def embed_query(self, text: str) -> Vectors:
+        """Return a unit vector. Raises ProviderUnavailable."""
+        vector = await self._inner.embed_query(text)
+        rows = vector[np.newaxis] if isinstance(vector, np.ndarray) else vector
+        row: Vectors = checked_rows(rows, self.space, 1)[0]
+        return row
+
+    async def close(self) -> None:
+        """Release what the embedder holds."""
+        await self._inner.close()
