@@ -215,7 +215,7 @@ _LIMITS: Final[Mapping[str, Any]] = {
     ],
     "ChannelQuery.thread_messages": Annotated[int, Limited(ge=0, le=1_000, description=_ALONG)],
     "create_key.label": Annotated[str, Limited(max_length=MAX_NAME_LENGTH)],
-    "create_key.scopes": Annotated[list[Scope], Limited(min_length=1, max_length=len(SCOPES))],
+    "create_key.scopes": Annotated[list[Scope], Limited(min_length=1, max_length=len(SCOPES))] | None,
     "update_collection.description": Annotated[str, Limited(max_length=MAX_DESCRIPTION_LENGTH)] | None,
     "list_jobs.limit": Annotated[int, Limited(ge=1, le=100, description="Most of them on a page.")],
     "request_totals.hours": Annotated[int, Limited(ge=1, le=366 * 24, description="How far to look back.")],
