@@ -38,6 +38,10 @@ OUT_OF_REACH = {
     "ingest.files.Intake": "asks a store",
     "ingest.files.Root": "takes a folder",
     "ingest.captions.CaptionCounts": "takes an error",
+    "ingest.open_indexes.OpenIndexes": "asks a store",
+    "ingest.sensitive.reported": "is generic; Screen.in_report does it",
+    "ingest.sensitive.screened": "is generic; Screen.column does it",
+    "ingest.sensitive.stored_form": "is generic; Screen.as_stored does it",
     "memory.jsonl.Fields": "is generic; read_line uses it",
     "memory.jsonl.LineReader": "calls back; read_line uses the same reader",
     "retrieval.pipeline.signals": "takes arrays of equal length",
@@ -50,9 +54,13 @@ OUT_OF_REACH = {
     "sources.subtitles.ttml.Clock": "takes a frame rate; LocalCaptions.read uses it",
     "streams.summarizer.Style": "takes a function that shows a time",
     "window.build.window_form": "takes a class of options",
+    "window.counting.counting_in_parts": "takes a function that counts",
 }
 OWN_FORMAT = {
     "graph.expansion.starts": "nodes by the names that it is given",
+    "ingest.sensitive.Screen.as_stored": "the name of a column",
+    "ingest.sensitive.Screen.column": "the name of a column",
+    "model.text_columns.rule_of": "the name of a column",
     "ingest.captions.by_video": "a name that path_within made, which is never empty",
     "memory.facts.FactForm.read": "raises Unsatisfied, for which the model is asked again",
     "memory.facts.found_facts": "what FactForm.read gave",
@@ -77,9 +85,7 @@ OWN_FORMAT = {
 STORED = {"memory.scopes.beginning", "text.lines.LinePattern.matches"}
 """Functions of texts that were cleaned before."""
 EVERY = {
-    **dict.fromkeys(
-        ("graph.export.to_svg", "ingest.sensitive.find_sensitive", "ingest.sensitive.Screen.masked"), 100
-    ),
+    **dict.fromkeys(("graph.export.to_svg", "ingest.sensitive.find_sensitive"), 100),
     **dict.fromkeys(("graph.export.to_graphml", "graph.export.to_json", "graph.expansion.names_beyond"), 10),
     **dict.fromkeys(("graph.entity_linking.link", "memory.facts.cited_facts"), 10),
     "sources.subtitles.caption_import.LocalCaptions.read": 10,

@@ -76,6 +76,9 @@ class PlainShelf:
         for each in documents:
             self.pages.pop(each, None)
 
+    async def show_again(self) -> None:
+        self.change()
+
     async def save_cursor(self, cursor: str) -> None:
         self.change()
         self.cursor = cursor

@@ -361,7 +361,7 @@ def storable(metadata: Mapping[str, object], settings: Settings) -> Metadata:
     """Metadata as plain JSON with instants as canonical strings. Raises InvalidInput or TooLarge."""
     if not metadata:
         return {}
-    _require_few_values(metadata, settings.max_metadata_bytes)
+    _require_few_values(metadata, settings.max_metadata_bytes, settings.max_metadata_depth)
     result = {_name(key): _json(value, settings.max_metadata_depth) for key, value in metadata.items()}
     size = len(json.dumps(result, ensure_ascii=False).encode())
     if size > settings.max_metadata_bytes:
@@ -369,24 +369,31 @@ def storable(metadata: Mapping[str, object], settings: Settings) -> Metadata:
     return result
 
 
-def _require_few_values(metadata: Mapping[str, object], limit: int) -> None:
-    """Raise TooLarge, before anything is converted, for more values than so many bytes of JSON can hold."""
-    containers: list[object] = [metadata]
+def _require_few_values(metadata: Mapping[str, object], limit: int, max_depth: int) -> None:
+    """Check, before anything is converted, that the values fit so many bytes of JSON.
+
+    Raises TooLarge, or InvalidInput for metadata that are nested too deeply or contain themselves.
+    """
+    containers: list[tuple[Mapping[Any, object] | Sequence[object], int]] = [(metadata, max_depth)]
     count = 0
     while containers:
-        container = containers.pop()
+        container, depth = containers.pop()
         inner = list(container.values()) if isinstance(container, Mapping) else container
-        if not isinstance(inner, list | tuple):
-            continue
         count += len(inner)
         if count > limit:
             raise TooLarge("metadata", size=count, limit=limit)
-        containers += [value for value in inner if isinstance(value, Mapping | list | tuple)]
+        if inner and depth <= 0:
+            raise _too_deep()
+        containers += [(value, depth - 1) for value in inner if isinstance(value, Mapping | list | tuple)]
+
+
+def _too_deep() -> InvalidInput:
+    return InvalidInput("metadata", "is nested too deeply; flatten it")
 
 
 def _json(value: object, depth: int) -> Json:
     if depth <= 0:
-        raise InvalidInput("metadata", "is nested too deeply; flatten it")
+        raise _too_deep()
     match value:
         case None | bool() | int():
             return value
