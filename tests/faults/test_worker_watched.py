@@ -18,8 +18,9 @@ from tests.waiting import PATIENCE, until
 
 UNREADABLE = {
     "run_background_work": "UPDATE collections SET created = 'then'",
-    "watch_work": "INSERT INTO connections SELECT 'c', id, owner, 'c', 'git', '{', NULL, 'idle', NULL, NULL "
-    "FROM collections",
+    "watch_work": "INSERT INTO connections (id, collection, owner, name, connector, "
+    "options, cursor, state, error, last_run) "
+    "SELECT 'c', id, owner, 'c', 'git', '{', NULL, 'idle', NULL, NULL FROM collections",
 }
 """What no version of the program wrote, by the task that it ends."""
 
