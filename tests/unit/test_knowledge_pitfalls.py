@@ -14,14 +14,14 @@ from conspectus.testing.embedders import HashedEmbedder
 
 
 class Refusing(HashedEmbedder):
-    """Refuses every document for good when told so."""
+    """Refuses documents about cranes for good, and every query for now, when told so."""
 
     def __init__(self) -> None:
         super().__init__()
         self.refuses = False
 
     async def embed_documents(self, texts: Sequence[str]) -> Vectors:
-        if self.refuses:
+        if self.refuses and any("crane" in text for text in texts):
             raise ProviderError("refusing", "no")
         return await super().embed_documents(texts)
 
