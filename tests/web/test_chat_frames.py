@@ -70,7 +70,7 @@ def test_the_other_events_are_named_and_in_json() -> None:
     told = [
         Sources("failed", question="a\r\nb", notice="\u2028"),
         Citations((), ("9",)),
-        Usage(3, 4, exact=False),
+        Usage(3, 4, exact=False, finish="length"),
         Failure("LLM_TIMEOUT", "too long"),
     ]
     sources, citations, usage, failure, _ = framed(*told)
@@ -82,7 +82,7 @@ def test_the_other_events_are_named_and_in_json() -> None:
         "stable_tokens": 0,
     }  # fmt: skip
     assert json.loads(citations.data) == {"cited": [], "unknown": ["9"]}
-    assert json.loads(usage.data) == {"input": 3, "output": 4, "exact": False}
+    assert json.loads(usage.data) == {"input": 3, "output": 4, "exact": False, "finish": "length"}
     assert json.loads(failure.data) == {"code": "LLM_TIMEOUT", "message": "too long"}
 
 
