@@ -240,7 +240,10 @@ def list_readers(
 
 
 def list_audit(session: Session, *, limit: PageLimit = 20) -> None:
-    """List changes of accounts and settings, queries asked as another user, and reviews, newest first."""
+    """List changes of accounts, queries as another user and reviews.
+
+    Newest first. Changes of settings are among them.
+    """
     page = session.engine.people.list_audit(limit=limit)
     names = _names(session)
     names |= {str(collection.id): collection.name for collection in session.engine.collections.list()}
