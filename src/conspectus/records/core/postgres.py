@@ -450,7 +450,7 @@ def _rewritten(connection: Connection, table: str, file: str, *, before: Any, an
 def _wait(give_up: float) -> None:
     if time.monotonic() > give_up:
         raise StorageBusy(
-            "a transaction of this server, in any database, may still see deleted data; end it"
-            " (pg_stat_activity, pg_prepared_xacts), or wait: the erasure goes on by itself"
+            "a reader or a writer, in any database of this server, still uses deleted data or may see it; end"
+            " its transaction (pg_stat_activity, pg_prepared_xacts), or wait: the erasure goes on by itself"
         )
     time.sleep(_PAUSE_SECONDS)
