@@ -44,6 +44,14 @@ async def records(postgres_url: str) -> AsyncIterator[SqlRecords]:
     await opened.close()
 
 
+@pytest.fixture
+async def impatient(postgres_url: str) -> AsyncIterator[SqlRecords]:
+    """Records that wait for others half a second."""
+    opened = await stocked(postgres_url, busy_seconds=0.5)
+    yield opened
+    await opened.close()
+
+
 def terminate(url: str, connection: Connection) -> None:
     """End the server's side of a connection, as an administrator or a failing network does."""
     backend = connection.exec_driver_sql(OURS).scalar_one()
@@ -323,15 +331,15 @@ def test_a_standby_is_taken_for_one(said: psycopg.Error) -> None:
         raise said
 
 
-async def test_a_purge_waits_for_readers_and_says_when_it_cannot(postgres_url: str) -> None:
-    records = await stocked(postgres_url, busy_seconds=0.5)
-    await records.write([prepared("a", "x")])
+async def test_a_purge_waits_for_readers_and_says_when_it_cannot(
+    impatient: SqlRecords, postgres_url: str
+) -> None:
+    await impatient.write([prepared("a", "x")])
     with psycopg.connect(postgres_url) as other:
         other.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")
         for statement in ("SELECT 1", "SELECT count(*) FROM documents"):
             other.execute(statement.encode())
-            await records.delete([DocumentId("a")])
+            await impatient.delete([DocumentId("a")])
             with pytest.raises(StorageBusy, match="still uses"):
-                await records.purge()
-    await records.purge()
-    await records.close()
+                await impatient.purge()
+    await impatient.purge()
