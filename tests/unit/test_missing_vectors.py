@@ -6,9 +6,10 @@ import pytest
 from tests.support.embedders import POISON, LockedEmbedder, PickyEmbedder
 
 import conspectus
-from conspectus import Settings
+from conspectus import NewDocument, Settings
 from conspectus.engine.missing_vectors import FAILED, PENDING
 from conspectus.errors import ProviderError
+from conspectus.model.filter import Eq
 from conspectus.testing.embedders import HashedEmbedder
 
 WRITER = Settings(run_background_jobs="off")
@@ -33,6 +34,15 @@ async def test_failed_vectors_are_in_each_notice(tmp_path: Path) -> None:
         await engine.add(["red fox", POISON], wait=True)
         assert (await engine.retrieve("fox")).notices == (FAILED,)
         assert (await engine.maintenance.status()).collections[0].errors == 1
+
+
+async def test_only_what_the_filter_names_is_in_a_notice(tmp_path: Path) -> None:
+    """Vectors that wait, or failed, elsewhere in the collection change nothing here."""
+    async with conspectus.open(tmp_path, settings=Settings(), embedder=PickyEmbedder()) as engine:
+        await engine.add([NewDocument(text="red fox", metadata={"kind": "animal"})], wait=True)
+        await engine.add([NewDocument(text=POISON, metadata={"kind": "poison"})], wait=True)
+        for kind, notices in (("animal", ()), ("poison", (FAILED,))):
+            assert (await engine.retrieve("fox", filter=Eq(("kind",), kind))).notices == notices
 
 
 async def test_a_worker_that_waits_for_its_provider_says_why(tmp_path: Path) -> None:

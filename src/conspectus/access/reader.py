@@ -33,7 +33,6 @@ from conspectus.model.jobs import Connection, IngestReport, Job, JobPage, JobSta
 from conspectus.model.records import (
     Collection,
     Document,
-    EmbeddingSpace,
     Kind,
     Source,
     Status,
@@ -437,12 +436,6 @@ class AuthorizedReader:
         """Return the number of readable documents that match."""
         allowed = And((Not(QUARANTINED), place.narrowed(where)))
         return await self._records.count(place.collection.id, allowed, status=status)
-
-    async def has_pending(self, place: SourceRef, space: EmbeddingSpace, where: Filter) -> bool:
-        """Return whether any readable text that matches is pending; it checks the oldest MAX_CHECKED."""
-        found = await self._records.unembedded(place.collection.id, space, limit=MAX_CHECKED)
-        allowed = place.narrowed(where)
-        return any(matches(allowed, document_row(each.document)) for each in found)
 
     def _require_visible(self, place: SourceRef, source: Source) -> None:
         if source.collection != place.collection.id or role_on(place.access, source.id) is None:

@@ -4,6 +4,7 @@ import time
 from typing import Final
 
 from conspectus.deferred import dataclass
+from conspectus.model.filter import EVERYTHING, Filter
 from conspectus.model.ids import CollectionId
 from conspectus.model.records import Collection
 from conspectus.ports import Records
@@ -40,6 +41,18 @@ class MissingVectors:
         if coverage.is_pending:
             return PENDING
         return FAILED if coverage.has_failed else None
+
+    async def notice_among(self, collection: Collection, where: Filter) -> str | None:
+        """Return what a search of the matching documents must say, if anything."""
+        notice = await self.notice(collection)
+        if notice is None or where == EVERYTHING:
+            return notice
+        if await self._records.has_pending(collection.id, where):
+            return PENDING
+        has_failed = self._known[collection.id].has_failed
+        if has_failed and await self._records.has_failed(collection.id, where, refused=True):
+            return FAILED
+        return None
 
     async def _read(self, collection: Collection, before: _Coverage | None) -> _Coverage:
         now, sequence = time.monotonic(), collection.sequence

@@ -14,7 +14,6 @@ from conspectus.access.policy import at_least, require_own_origin, require_scope
 from conspectus.access.reader import SourceRef
 from conspectus.engine.context import STOPPED, EngineContext, Service
 from conspectus.engine.graph_access import connections
-from conspectus.engine.missing_vectors import PENDING
 from conspectus.engine.windows import WindowBuilder, WindowMaker, window_budget
 from conspectus.errors import Conflict, InvalidInput, NotFound, ProviderError, require_range
 from conspectus.graph.expansion import GraphCandidates
@@ -323,7 +322,7 @@ class Searcher:
     async def _with_notice(
         self, found: Retrieval, query: Query, place: SourceRef, space: EmbeddingSpace | None
     ) -> Retrieval:
-        """Add a notice if vector search is incomplete."""
+        """Add a notice if vector search is incomplete among the documents that the query concerns."""
         problem = self._core.backfill.of(place.collection.id).error
         if problem is not None:
             said = str(problem) if place.sees_all else STOPPED
@@ -331,10 +330,8 @@ class Searcher:
         asks = query.vector is not None or bool(query.query.strip())
         if space is None or "vector" not in query.retrievers or not asks:
             return found
-        notice = await self._core.missing_vectors.notice(place.collection)
-        if notice is not None and not place.sees_all:
-            is_pending = await self._authorized.has_pending(place, space, query.filter)
-            notice = PENDING if is_pending else None
+        asked = place.narrowed(query.filter)
+        notice = await self._core.missing_vectors.notice_among(place.collection, asked)
         return found if notice is None else replace(found, notices=(*found.notices, notice))
 
     async def _version_filter(self, query: Query, place: SourceRef) -> Filter:

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from conspectus.deferred import dataclass
 from conspectus.model.channels import ArchiveKind, ChatArchive
-from conspectus.model.filter import Filter
+from conspectus.model.filter import EVERYTHING, Filter
 from conspectus.model.ids import ChunkId, CollectionId, DocumentId, SourceId, UserId
 from conspectus.model.index import (
     Disagreement,
@@ -348,11 +348,13 @@ class Records(Timelines, Protocol):
     async def fail(self, document: DocumentId, error: str) -> None:
         """Mark a document as impossible to embed; its words stay searchable."""
 
-    async def has_pending(self, collection: CollectionId) -> bool:
-        """Whether a document of the collection has chunks that may lack a vector."""
+    async def has_pending(self, collection: CollectionId, where: Filter = EVERYTHING) -> bool:
+        """Whether a matching document has chunks that may lack a vector."""
 
-    async def has_failed(self, collection: CollectionId, *, refused: bool) -> bool:
-        """Whether `retry_failed` would mark a document as pending."""
+    async def has_failed(
+        self, collection: CollectionId, where: Filter = EVERYTHING, *, refused: bool
+    ) -> bool:
+        """Whether `retry_failed` would mark a matching document as pending."""
 
     async def retry_failed(self, collection: CollectionId, *, refused: bool) -> int:
         """Mark failed documents as pending, those with a refused text only if asked for; say how many."""

@@ -21,24 +21,30 @@ from sqlalchemy import (
 
 from conspectus.deferred import dataclass
 from conspectus.errors import TEXT_STATUSES, InvalidInput
+from conspectus.model.filter import EVERYTHING, Filter, document_row, matches
 from conspectus.model.ids import ChunkId, CollectionId, DocumentId
 from conspectus.model.index import IndexedChunk
 from conspectus.model.records import EmbeddingSpace
 from conspectus.records.core.changes import ChangeRange, append
 from conspectus.records.core.collections import state
+from conspectus.records.core.filters import compile_filter
 from conspectus.records.core.reads import documents_by_number
 from conspectus.records.core.rows import (
     CHUNK_COLUMNS,
+    DOCUMENT_COLUMNS,
     IDS,
     insert_rows,
     rows_in,
     run_in,
     space_values,
+    to_document,
     to_indexed,
 )
 from conspectus.records.tables.core import PENDING, chunks, collections, documents, vectors
 
 BYTES_PER_NUMBER = 2
+MAX_CHECKED = 1_000
+"""Documents without vectors that are compared with a filter that SQL cannot decide."""
 
 _OWNERS = (
     select(chunks.c.id, chunks.c.document, documents.c.collection)
@@ -147,16 +153,26 @@ def fail(connection: Connection, document: DocumentId, error: str) -> None:
     connection.execute(row.values(status="error", error=error))
 
 
-def has_pending(connection: Connection, collection: CollectionId) -> bool:
-    """Return whether a document of the collection has chunks that may lack a vector."""
-    lacking = select(documents.c.number).where(documents.c.collection == collection, PENDING).limit(1)
-    return connection.execute(lacking).one_or_none() is not None
+def has_pending(connection: Connection, collection: CollectionId, where: Filter = EVERYTHING) -> bool:
+    """Return whether a matching document has chunks that may lack a vector."""
+    return _is_any(connection, and_(documents.c.collection == collection, PENDING), where)
 
 
-def has_failed(connection: Connection, collection: CollectionId, *, refused: bool) -> bool:
-    """Return whether `retry_failed` would mark a document as pending."""
-    failed = select(documents.c.number).where(_failed(collection, refused)).limit(1)
-    return connection.execute(failed).one_or_none() is not None
+def has_failed(
+    connection: Connection, collection: CollectionId, where: Filter = EVERYTHING, *, refused: bool
+) -> bool:
+    """Return whether `retry_failed` would mark a matching document as pending."""
+    return _is_any(connection, _failed(collection, refused), where)
+
+
+def _is_any(connection: Connection, lacking: ColumnElement[bool], where: Filter) -> bool:
+    """Return whether one of the documents matches; if SQL cannot tell, one of the first MAX_CHECKED."""
+    condition = compile_filter(where)
+    candidates = select(*DOCUMENT_COLUMNS).where(lacking, condition.sql)
+    if condition.exact:
+        return connection.execute(candidates.limit(1)).one_or_none() is not None
+    rows = connection.execute(candidates.limit(MAX_CHECKED)).all()
+    return any(matches(where, document_row(to_document(row))) for row in rows)
 
 
 def retry_failed(connection: Connection, collection: CollectionId, *, refused: bool) -> int:
