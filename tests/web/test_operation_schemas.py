@@ -1,0 +1,34 @@
+"""Types of requests, as they follow from the methods of the operations."""
+
+from types import NoneType
+from typing import Any, get_args
+
+from pydantic import TypeAdapter, ValidationError
+
+from conspectus.operations import OPERATIONS, Operation, Parameter
+from conspectus.web.operation_schemas import limited
+
+
+def test_a_parameter_that_may_be_none_may_be_null() -> None:
+    """The client sends each argument, None as null."""
+    kinds = {
+        (operation.name, leaf.name): limited(owners(operation, leaf), leaf.name, leaf.hint)
+        for operation in OPERATIONS.values()
+        for parameter in operation.parameters
+        for leaf in parameter.leaves
+        if leaf.location == "body" and NoneType in get_args(leaf.hint)
+    }
+    assert len(kinds) > 50
+    assert [place for place, kind in kinds.items() if not accepts_null(kind)] == []
+
+
+def owners(operation: Operation, leaf: Parameter) -> list[str]:
+    return [operation.name, leaf.owner or getattr(operation.fields_of, "__name__", "")]
+
+
+def accepts_null(kind: Any) -> bool:
+    try:
+        TypeAdapter(kind).validate_python(None)
+    except ValidationError:
+        return False
+    return True
