@@ -215,7 +215,8 @@ def test_a_role_is_granted_and_revoked(visit: Opened, changeable: Site) -> None:
 def test_a_person_without_rights_sees_only_their_own(visit: Opened, changeable: Site) -> None:
     address, bearer = changeable.address, {"Authorization": f"Bearer {changeable.key}"}
     request = visit(changeable, "/operations", key=changeable.key).request
-    for path, body in (("users", {"name": "dan"}), ("keys", {"user": "dan", "label": "dan's"})):
+    key = {"user": "dan", "label": "dan's", "scopes": ["read", "write", "admin"]}
+    for path, body in (("users", {"name": "dan"}), ("keys", key)):
         answer = request.post(f"{address}/api/v1/{path}", data=body, headers=bearer)
         assert answer.ok
     page = visit(changeable, "/operations", key=answer.json()["secret"])

@@ -187,9 +187,6 @@ class PeopleService(Service):
         if user == EVERYWHERE:
             require_owner(self._person, "see the keys of others")
             return await self._parts.accounts.keys()
-        if user is None or user in {self._person.id, self._person.name}:
-            require_scope(self._person, "read", "see your keys")
-            return await self._parts.accounts.keys(self._person.id)
         return await self._parts.accounts.keys(await self._holder(user, "see keys"))
 
     async def revoke_key(self, key: str) -> Key:

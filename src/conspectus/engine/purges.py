@@ -14,7 +14,7 @@ from conspectus.model.ids import CollectionId
 from conspectus.model.records import Erasure
 
 PURGING: Final = "purging"
-FIRST_PAUSE_SECONDS, MAX_PAUSE_SECONDS = 2.0, 60.0
+FIRST_PAUSE_SECONDS, MAX_PAUSE_SECONDS = 2.0, 15.0
 """Seconds between attempts to finish a purge."""
 
 logger = logging.getLogger(__name__)

@@ -396,7 +396,7 @@ class Records(Timelines, Protocol):
         """Return only when no file of the store holds deleted content, nor an answer that repeats it.
 
         `done` are the purges that end with this one. Raises StorageBusy while somebody may still read what
-        was deleted: after a timeout, or at once unless it waits.
+        was deleted: after a timeout, or soon unless it waits.
         """
 
     async def close(self) -> None:

@@ -79,7 +79,7 @@ class Database(Protocol):
         """Return the problems that the database itself finds."""
 
     def erase(self, *, waits: bool = True) -> None:
-        """Erase deleted content from all files. Raises StorageBusy, at once unless it waits."""
+        """Erase deleted content from all files. Raises StorageBusy, soon unless it waits."""
 
     def close(self) -> None:
         """Close every connection."""

@@ -43,6 +43,8 @@ _LATEST: Final = "BEGIN ISOLATION LEVEL READ COMMITTED"
 
 DRIVER = "postgresql+psycopg"
 STATEMENT_SECONDS = 120
+BRIEF_SECONDS: Final = 0.5
+"""How long an erasure waits for reads that are about to end, although it may not hold up writers."""
 _WRITE_LOCK, _MIGRATION_LOCK = 0x436F6E73_0001, 0x436F6E73_0002
 MAX_LOCKS: Final = 512
 """The server has room for a few thousand locks of all transactions together; more than these are one."""
@@ -132,7 +134,8 @@ class PostgresDatabase:
         next checkpoint. The write-ahead log, archives and backups are kept as the server's owner configured.
         """
         with self.autocommitted.connect() as connection:
-            erase(connection, busy_seconds=self._busy_seconds if waits else 0.0)
+            patience = self._busy_seconds if waits else min(self._busy_seconds, BRIEF_SECONDS)
+            erase(connection, busy_seconds=patience)
 
     def may_repeat(self, fault: StorageError, *, attempt: int, undone: bool) -> bool:
         """Return whether the server rolled back for another transaction; once also for a dead connection."""
