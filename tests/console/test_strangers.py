@@ -5,6 +5,7 @@ import re
 import pytest
 from playwright.sync_api import expect
 
+from conspectus.model.access import SCOPES
 from conspectus.sync import connect
 from tests.console.conftest import WIDTHS, Opened, Site, scrolls_sideways, themed
 
@@ -31,7 +32,7 @@ KNOWN = re.compile("runbooks|handbook|Lobby|helper|support|Cologne|Releases|back
 def test_a_person_without_rights_learns_nothing_on_any_screen(visit: Opened, changeable: Site) -> None:
     with connect(changeable.address, api_key=changeable.key) as engine:
         engine.people.create_user("dan")
-        key = engine.people.create_key("dan").secret
+        key = engine.people.create_key("dan", scopes=SCOPES).secret
     page = visit(changeable, "/evaluation", key=key)
     for path, message in SCREENS.items():
         page.goto(f"{changeable.address}/console{path}")
