@@ -1,7 +1,6 @@
 """Every setting and limit, with its default; the only module that reads the environment."""
 
 import os
-import re
 from collections.abc import Mapping
 from dataclasses import field, fields
 from pathlib import Path
@@ -18,34 +17,6 @@ RECORDS = "records.sqlite"
 TOKEN_LIMIT = "CONTEXT_TOKEN_LIMIT"
 PAGE_ROWS: Final = 1_000
 QUIET = "ORT_DISABLE_TELEMETRY"
-RENAMED: Final[Mapping[str, str]] = dict(
-    re.findall(
-        r"(\w+):(\w+)",
-        """
-    collection:default_collection language:default_language embed_batch:embed_batch_size
-    embed_wait_milliseconds:embed_batch_delay_ms embed_attempts:embed_max_attempts
-    embed_longest_wait_seconds:embed_max_backoff_seconds provider_seconds:provider_timeout_seconds
-    parse_seconds:parse_timeout_seconds parse_memory_bytes:parse_max_memory_bytes
-    max_chain:max_thread_messages chat_url:chat_base_url chat_window:chat_context_tokens
-    chat_inject:chat_use_context chat_seconds:chat_timeout_seconds chat_streams:max_chat_streams
-    chat_stream_bytes:chat_replay_bytes chat_leave_seconds:chat_disconnect_grace_seconds
-    summary_attempts:summary_max_attempts alert_poll_milliseconds:alert_poll_interval_ms
-    webhook_attempts:webhook_max_attempts webhook_seconds:webhook_timeout_seconds
-    memory_turns:recent_memory_turns memory_tokens:recent_memory_tokens
-    retention_minutes:retention_interval_minutes names:entity_extractor link_percent:entity_link_min_percent
-    max_walked:max_traversal_nodes graph_names_most:max_entity_mentions mcp_tokens:mcp_max_tokens
-    job_attempts:job_max_attempts job_wait_milliseconds:job_backoff_ms fetch_max_bytes:max_fetch_bytes
-    fetch_max_redirects:max_fetch_redirects fetch_seconds:fetch_timeout_seconds
-    fetch_allow:fetch_allowed_networks request_seconds:request_timeout_seconds
-    max_requests:max_concurrent_requests max_waiting:max_queued_requests max_listeners:max_subscribers
-    listen_seconds:subscription_seconds keep_answers_hours:idempotency_hours key:api_key
-    answer_seconds:client_timeout_seconds max_answer_bytes:max_response_bytes
-    busy_seconds:lock_timeout_seconds background:run_background_jobs milvus_seconds:milvus_timeout_seconds
-    max_user_listeners:max_user_subscribers
-    """,
-    )
-)
-"""Settings by their former names, which are refused with the new name."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -324,7 +295,7 @@ class Settings:
 
         given = os.environ if environment is None else environment
         defaults = {each.name: each.default for each in fields(cls)}
-        written = read_settings(Path(path), tuple(defaults), RENAMED)
+        written = read_settings(Path(path), tuple(defaults))
         values = {name: _read(f"{path}: {name}", word, defaults[name]) for name, word in written.items()}
         return cls(**_overridden(cls, values, given))
 
@@ -355,9 +326,6 @@ def _overridden(
     cls: type[Settings], values: Mapping[str, Any], environment: Mapping[str, str]
 ) -> dict[str, Any]:
     """The values, and above them what the environment sets."""
-    for old, new in RENAMED.items():
-        if PREFIX + old.upper() in environment:
-            raise InvalidInput(PREFIX + old.upper(), f"was renamed to {PREFIX}{new.upper()}")
     found = dict(values)
     for each in fields(cls):
         name = PREFIX + each.name.upper()

@@ -3,7 +3,6 @@
 from collections.abc import Iterator, Mapping
 from difflib import get_close_matches
 from pathlib import Path
-from types import MappingProxyType
 from typing import Final
 
 import yaml
@@ -45,17 +44,19 @@ class YamlPosition:
         return InvalidInput(f"{self.file}: {'.'.join(self.keys)}", reason)
 
 
-def read_settings(path: Path, names: tuple[str, ...], renamed: Mapping[str, str]) -> dict[str, str]:
+def read_settings(path: Path, names: tuple[str, ...]) -> dict[str, str]:
     """The values in a file by the names of settings, as they are written.
 
     Each of the `known` names may stand at the top level; the section `rag` says in its own words how many
-    tokens a context may have, and which Milvus to use. `renamed` has current names by former ones. Raises
-    UnreadableFile, TooLarge, or InvalidInput for a name that is not known and for a value of another kind.
+    tokens a context may have, and which Milvus to use.
+
+    Raises UnreadableFile, TooLarge, or InvalidInput for a name that is not known and for a value of another
+    kind.
     """
     here = YamlPosition(str(path))
     tree = _tree(path, _text(path))
     section = tree.pop(SECTION, None)
-    _check_names(tree, (*names, SECTION), here, renamed)
+    _check_names(tree, (*names, SECTION), here)
     values = {name: _word(value, here.below(name)) for name, value in tree.items()}
     own = _rag(_mapping(section, here.below(SECTION)), here.below(SECTION))
     return {**own, **{name: value for name, value in values.items() if value is not None}}
@@ -107,16 +108,11 @@ def _word(value: "Values | str | None", here: YamlPosition) -> str | None:
     return value
 
 
-def _check_names(
-    values: Mapping[str, object],
-    names: tuple[str, ...],
-    here: YamlPosition,
-    renamed: Mapping[str, str] = MappingProxyType({}),
-) -> None:
+def _check_names(values: Mapping[str, object], names: tuple[str, ...], here: YamlPosition) -> None:
     for name in values:
         if name not in names:
-            near = {renamed.get(name)}.intersection(names) or get_close_matches(name, names, n=1, cutoff=0.0)
-            raise here.below(f"{name:.80}").error(f"is not known; did you mean {next(iter(near))}?")
+            [nearest] = get_close_matches(name, names, n=1, cutoff=0.0)
+            raise here.below(f"{name:.80}").error(f"is not known; did you mean {nearest}?")
 
 
 def _text(path: Path) -> str:

@@ -4,7 +4,6 @@ from pathlib import Path
 
 import pytest
 
-from conspectus.cli import main
 from conspectus.cli.errors import exit_code
 from conspectus.cli.main import run
 from conspectus.cli.output import cell, plain, printable
@@ -28,7 +27,6 @@ from conspectus.errors import (
     UnsupportedContent,
 )
 from tests.cli.conftest import Shell
-from tests.cli.test_cli_docs import COMMANDS, options
 
 
 @pytest.mark.parametrize(
@@ -97,47 +95,6 @@ def test_usage_errors_are_json_too(capsys: pytest.CaptureFixture[str]) -> None:
     captured = capsys.readouterr()
     assert '"code": "usage"' in captured.out
     assert captured.err == ""
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (["video", "import", "x.srt"], "No such command 'video'. It is now 'streams'."),
-        (
-            ["--json", "video", "alerts", "listen"],
-            "No such command 'video alerts listen'. It is now 'alerts watch'.",
-        ),
-        (["--collection", "x", "wiki"], "No such command 'wiki'. It is now 'connections'."),
-        (["memory", "forget", "--all"], "No such command 'memory forget'. It is now 'memory delete'."),
-        (["search", "x", "--floor", "0.3"], "No such option '--floor'. It is now '--min-similarity'."),
-        (["ask", "x", "--answer", "5"], "No such option '--answer'. It is now '--max-answer-tokens'."),
-        (["--data", "x", "list"], "No such option '--data'. It is now '--data-dir'."),
-    ],
-)
-def test_an_old_name_names_the_new_one(
-    arguments: list[str], message: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert run(arguments) == 2
-    assert message in "".join(capsys.readouterr())
-
-
-def test_every_old_name_is_gone_and_its_new_one_exists() -> None:
-    names = {name.removeprefix("conspectus ") for name in COMMANDS}
-    assert [old for old in main.OLD_COMMANDS if old in names] == []
-    missing = [
-        new
-        for new in main.OLD_COMMANDS.values()
-        if not any(f"{each} ".startswith(f"{new} ") for each in names)
-    ]
-    assert missing == []
-    known = set.union(*map(options, COMMANDS.values()))
-    renamed = {old: new for old, new in main.OLD_OPTIONS.items() if " " not in old}
-    assert [new for new in renamed.values() if new.split()[0] not in known] == []
-
-
-def test_the_old_option_for_tokens_still_works(filled: Shell, capsys: pytest.CaptureFixture[str]) -> None:
-    assert run(["--data-dir", str(filled.folder / "data"), "context", "printers", "--tokens=200"]) == 0
-    assert "of 200 tokens" in capsys.readouterr().err
 
 
 def test_a_setting_that_cannot_be_read_is_named(shell: Shell) -> None:

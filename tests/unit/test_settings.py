@@ -1,9 +1,7 @@
-from pathlib import Path
-
 import pytest
 
 from conspectus.errors import InvalidInput
-from conspectus.settings import RENAMED, Settings
+from conspectus.settings import Settings
 
 
 def test_the_environment_overrides_the_defaults_it_names() -> None:
@@ -34,17 +32,3 @@ def test_the_key_of_a_server_is_never_shown() -> None:
     )
     assert (settings.url, settings.api_key) == ("http://host", "csp_secret")
     assert "csp_secret" not in repr(settings)
-
-
-@pytest.mark.parametrize(("old", "new"), [("KEY", "API_KEY"), ("EMBED_BATCH", "EMBED_BATCH_SIZE")])
-def test_a_former_name_is_refused_with_the_new_one(old: str, new: str, tmp_path: Path) -> None:
-    with pytest.raises(InvalidInput, match=f"CONSPECTUS_{old}: .*CONSPECTUS_{new}$"):
-        Settings.from_environment({f"CONSPECTUS_{old}": "1"})
-    (tmp_path / "settings.yaml").write_text(f"{old.lower()}: 1\n")
-    with pytest.raises(InvalidInput, match=f"did you mean {new.lower()}?"):
-        Settings.from_file(tmp_path / "settings.yaml", {})
-
-
-def test_every_former_name_leads_to_a_setting() -> None:
-    assert set(RENAMED.values()) <= set(Settings.__dataclass_fields__)
-    assert not set(RENAMED) & set(Settings.__dataclass_fields__)

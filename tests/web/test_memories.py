@@ -185,9 +185,3 @@ async def test_a_parameter_that_is_misspelt_is_refused_rather_than_left_out(api:
     line = '{"format": 1, "key": "k", "user": "eve", "text": "x"}'
     answer = await api.post("/memories/import", params={"usr": "ann"}, content=line, headers=LINES)
     assert (answer.status_code, await listed(api, user="eve")) == (422, [])
-
-
-async def test_an_old_parameter_is_refused_with_its_new_name(api: httpx.AsyncClient) -> None:
-    answer = await api.get("/memories", params={**ANN, "where": "role=user"})
-    assert (answer.status_code, answer.json()["field"]) == (422, "where")
-    assert answer.json()["reason"].endswith("use `filter`")

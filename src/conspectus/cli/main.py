@@ -3,7 +3,6 @@
 import importlib
 import io
 import logging
-import re
 import sys
 from collections.abc import Mapping, Sequence
 from typing import Annotated
@@ -13,74 +12,6 @@ import typer
 from conspectus.cli.errors import INTERRUPTED, INVALID, MEANINGS, fail
 from conspectus.cli.options import Common
 from conspectus.cli.session import spread
-
-OLD_COMMANDS: Mapping[str, str] = {
-    "wiki": "connections", "wiki connect": "connections add", "wiki remove": "connections delete",
-    "video": "streams", "video streams": "streams list", "video ask": "streams search",
-    "video summary": "streams summarize", "video events": "events", "video alerts": "alerts",
-    "video alerts listen": "alerts watch", "messages send": "messages add",
-    "messages latest": "messages list", "messages chain": "messages thread",
-    "memory history": "memory list", "memory show": "memory get", "memory retain": "memory retention set",
-    "memory forget": "memory delete", "graph node": "graph get-node",
-    "graph neighbours": "graph neighbors", "graph find": "graph search", "graph at": "graph snapshot",
-    "graph names": "graph entities", "graph keep-names": "graph extraction enable",
-    "graph find-names": "graph extract", "graph split": "graph undo-merge",
-    "graph history": "graph merges", "groups join": "groups add-member",
-    "groups leave": "groups remove-member", "keys add": "keys create",
-    "requests totals": "requests summary", "tasks show": "tasks get", "jobs show": "jobs get",
-}  # fmt: skip
-OLD_OPTIONS: Mapping[str, str] = {
-    "--floor": "--min-similarity", "--min-score": "--min-similarity", "--where": "--filter",
-    "--tokens": "--max-tokens", "--budget": "--max-tokens", "--answer": "--reserve-tokens",
-    "ask --answer": "--max-answer-tokens", "streams search --window": "streams context",
-    "--form": "--format", "--most": "--max-count", "--begins": "--prefix", "--skip": "--offset",
-    "--heir": "--transfer-to", "--preview": "--dry-run", "--keyless": "--no-auth",
-    "--pulse": "--heartbeat-file", "--gap": "--merge-seconds", "--origin": "--start-time",
-    "--sentences": "--join-sentences", "--no-sentences": "--keep-cues", "--times": "--parse-time",
-    "--no-times": "--ignore-time", "--everywhere": "--all-conversations", "--note": "--kind note",
-    "--turn": "--kind turn", "--notes": "--kind note", "--turns": "--kind turn",
-    "memory recent --turns": "--limit", "memory pin --off": "memory unpin", "--speaker": "--author",
-    "--data": "--data-dir", "--link": "--infer-replies", "--no-link": "--no-infer-replies",
-    "--single": "--single-valued", "--words-only": "--keywords-only", "--count": "--limit",
-    "connections delete --delete": "--documents", "--threshold": "--min-score",
-    "streams summarize --prompt": "--instructions",
-}  # fmt: skip
-"""Renamed options per command; the command is the text before the option."""
-ALIASES: Mapping[str, str] = {"--tokens": "--max-tokens"}
-"""Options that are still accepted under their old names."""
-
-_UNKNOWN = re.compile(r"No such (?P<kind>command|option):? '?(?P<name>[^' ]+?)'?\.?(?: .*)?", re.DOTALL)
-
-
-def with_aliases(arguments: Sequence[str]) -> list[str]:
-    """Return the arguments, with current names for options that are accepted under old ones."""
-    end = arguments.index("--") if "--" in arguments else len(arguments)
-    given = (each.partition("=") for each in arguments[:end])
-    return [ALIASES.get(name, name) + mark + value for name, mark, value in given] + [*arguments[end:]]
-
-
-def explained(message: str, command: str, arguments: Sequence[str]) -> str:
-    """Return the message of a usage error, with the current name of a renamed command or option.
-
-    `command` are the words of the command or group that raised it.
-    """
-    unknown = _UNKNOWN.fullmatch(message)
-    if unknown is None:
-        return message
-    kind, name = unknown["kind"], unknown["name"]
-    if kind == "option":
-        known = OLD_OPTIONS.get(f"{command} {name}") or OLD_OPTIONS.get(name)
-    else:
-        name, known = _command(" ".join([*command.split(), name]), arguments)
-    return f"No such {kind} {name!r}. It is now {known!r}." if known else message
-
-
-def _command(name: str, arguments: Sequence[str]) -> tuple[str, str | None]:
-    """Return the longest former name that the arguments start with, and its current name."""
-    rest = arguments[arguments.index(name.split()[-1]) + 1 :]
-    tried = [" ".join([name, *rest[:count]]) for count in (2, 1, 0)]
-    return next(((each, OLD_COMMANDS[each]) for each in tried if each in OLD_COMMANDS), (name, None))
-
 
 PROGRAM = "conspectus"
 EXIT_CODES = "Exit codes: " + "; ".join(f"{code} {meaning}" for code, meaning in MEANINGS.items()) + "."
@@ -223,13 +154,9 @@ def run(arguments: Sequence[str]) -> int:
     logging.getLogger("trafilatura").setLevel(logging.CRITICAL)
     as_json = "--json" in arguments
     try:
-        given = with_aliases(arguments)
-        code = build_app(given)(given, prog_name=PROGRAM, standalone_mode=False)
+        code = build_app(arguments)(arguments, prog_name=PROGRAM, standalone_mode=False)
     except typer.TyperException as error:
-        context = getattr(error, "ctx", None)
-        command = context.command_path.removeprefix(PROGRAM).strip() if context else ""
-        message = explained(error.format_message(), command, arguments)
-        fail("usage", message, facts={}, as_json=as_json)
+        fail("usage", error.format_message(), facts={}, as_json=as_json)
         return INVALID
     except (typer.Abort, KeyboardInterrupt):
         fail("interrupted", "interrupted", facts={}, as_json=as_json)

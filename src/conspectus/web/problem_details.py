@@ -29,40 +29,6 @@ from conspectus.ports.jobs import Commits
 
 MEDIA_TYPE = "application/problem+json"
 MAX_NAMED = 20
-RENAMED: Mapping[str, str] = {
-    "text": "query",
-    "where": "filter",
-    "expected": "if_match",
-    "floor": "min_similarity",
-    "arms": "retrievers",
-    "situation": "query_context",
-    "chain": "thread_messages",
-    "budget": "max_tokens",
-    "top_n": "limit",
-    "search_limit": "candidates",
-    "prompt": "query",
-    "summary prompt": "instructions",
-    "inject": "use_context",
-    "keep_in": "store_in",
-    "skip": "offset",
-    "begins": "prefix",
-    "turns": "limit",
-    "tokens": "max_tokens",
-    "everywhere": "all_conversations",
-    "rename": "name",
-    "threshold": "min_score",
-    "keep": "into",
-    "others": "nodes",
-    "form": "format",
-    "on": "enabled",
-    "seconds": "timeout",
-    "heir": "transfer_to",
-    "origin": "start_time",
-    "zone": "time_zone",
-    "preview": "dry_run",
-    "most": "max_count",
-}
-"""Fields of requests by the names that they had before the first release; some below a segment of a path."""
 
 STATUSES: Mapping[type[ConspectusError], int] = {
     errors.InvalidInput: 422,
@@ -224,26 +190,11 @@ def internal(request_id: str) -> Problem:
     return Problem(500, CODES[500], detail, {"request_id": request_id})
 
 
-def invalid(found: Sequence[Mapping[str, Any]], path: str = "") -> Problem:
+def invalid(errors: Sequence[Mapping[str, Any]]) -> Problem:
     """The problem of values that do not fit a schema, the first of them as the field at fault."""
-    found = sorted(found, key=lambda each: _new_name(each, path) is None)
-    named = [{"field": _place(each), "reason": _reason(each, path)} for each in found[:MAX_NAMED]]
+    named = [{"field": _place(error), "reason": str(error["msg"])} for error in errors[:MAX_NAMED]]
     first = InvalidInput(**named[0]) if named else InvalidInput("body", "cannot be read")
     return Problem(422, first.code, str(first), {**vars(first), "errors": named})
-
-
-def _new_name(error: Mapping[str, Any], path: str) -> str | None:
-    """The new name of an unknown field that has one."""
-    if error["type"] != "extra_forbidden":
-        return None
-    name = str(error["loc"][-1])
-    below = (RENAMED.get(f"{segment} {name}") for segment in path.split("/"))
-    return next(filter(None, below), RENAMED.get(name))
-
-
-def _reason(error: Mapping[str, Any], path: str) -> str:
-    new = _new_name(error, path)
-    return str(error["msg"]) if new is None else f"unknown field; use `{new}`"
 
 
 async def answer_error(request: Request, error: Exception) -> Response:
@@ -256,7 +207,7 @@ async def answer_error(request: Request, error: Exception) -> Response:
         case Refused():
             problem = error.problem
         case RequestValidationError():
-            problem = invalid(error.errors(), request.scope["path"])
+            problem = invalid(error.errors())
         case HTTPException():
             problem = _of_framework(error, request)
         case _:

@@ -16,7 +16,7 @@ from conspectus.operations.table import MEMORY_OPERATIONS
 from conspectus.web.ndjson import LineBatches, LinesRoute, arriving, sent_as_lines
 from conspectus.web.openapi import Section
 from conspectus.web.operation_routes import EngineOf, Purge, Unhurried, add_routes
-from conspectus.web.problem_details import RENAMED, Refused, problem_of
+from conspectus.web.problem_details import Refused, problem_of
 from conspectus.web.schemas.base import IDENTIFIER, NAME, Count, ResponseModel
 
 MEMORIES: Final = "/memories"
@@ -64,8 +64,6 @@ async def spelt(request: Request) -> None:
     for name in request.query_params:
         if name not in known:
             there = f"; there are {', '.join(sorted(known))}" if known else ""
-            if RENAMED.get(name) in known:
-                there = f"; use `{RENAMED[name]}`"
             raise InvalidInput(name, f"is not a parameter{there}")
 
 
