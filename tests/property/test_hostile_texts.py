@@ -15,7 +15,8 @@ PACKAGES = (
     *(
         "text",
         "window",
-        "time_expressions",
+        "time_expressions.parser",
+        "time_expressions.tokens",
         "graph",
         "memory",
         "model",

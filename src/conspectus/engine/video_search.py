@@ -40,8 +40,8 @@ from conspectus.streams.caption_format import format_time
 from conspectus.text.analyzer import analyzer_for
 from conspectus.text.times import EPOCH, StreamClock, clock_of, timecode, to_microseconds
 from conspectus.time_expressions import ClockFace, TimeExpression, described, find_time
-from conspectus.time_expressions.language import DAY
-from conspectus.time_expressions.points import shifted
+from conspectus.time_expressions.clock_face import shifted
+from conspectus.time_expressions.vocabulary import DAY
 from conspectus.window.build import WindowOptions
 
 CAPTIONS_AND_EVENTS = In("kind", ("caption", "event"))

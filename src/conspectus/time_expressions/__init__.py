@@ -3,7 +3,7 @@
 Imports text.
 """
 
+from conspectus.time_expressions.clock_face import ClockFace
 from conspectus.time_expressions.parser import TimeExpression, described, find_time
-from conspectus.time_expressions.points import ClockFace
 
 __all__ = ["ClockFace", "TimeExpression", "described", "find_time"]

@@ -6,17 +6,12 @@ import pytest
 
 from conspectus.text.times import EPOCH, StreamClock
 from conspectus.time_expressions import ClockFace, find_time
-from conspectus.time_expressions.language import (
-    DAY,
-    ENGLISH,
-    HOUR,
-    MAX_READ,
-    MINUTE,
-    SECOND,
-    Amount,
-    AmountReader,
-    Words,
-)
+from conspectus.time_expressions.grammar import ENGLISH_GRAMMAR
+from conspectus.time_expressions.interpreter import Match, Parse
+from conspectus.time_expressions.points import Amount
+from conspectus.time_expressions.timeline import Timeline
+from conspectus.time_expressions.tokens import split_into_tokens
+from conspectus.time_expressions.vocabulary import DAY, HOUR, MINUTE, SECOND
 
 FACE = ClockFace(
     StreamClock(),
@@ -27,13 +22,18 @@ FACE = ClockFace(
 )
 
 
-def amount(text: str, *, whole: bool = True) -> tuple[Amount, str] | None:
+def read(rule: str, text: str) -> Match:
+    """What a rule of the grammar reads at the start of a text."""
+    tokens = split_into_tokens(text)
+    return Parse(ENGLISH_GRAMMAR, tokens, Timeline(FACE, tokens, None)).read(rule, 0)
+
+
+def read_amount(text: str, rule: str = "amount") -> tuple[Amount, str] | None:
     """The amount at the start of a text, and the text after it."""
-    words = Words(text)
-    read = AmountReader(words, ENGLISH).amount(0, whole=whole)
-    if read is None:
+    match = read(rule, text)
+    if match is None:
         return None
-    return read[0], " ".join(words.text(index) for index in range(read[1], len(words)))
+    return match[0], " ".join(token.text for token in split_into_tokens(text)[match[1] :])
 
 
 @pytest.mark.parametrize(
@@ -83,9 +83,9 @@ def amount(text: str, *, whole: bool = True) -> tuple[Amount, str] | None:
     ],
 )
 def test_an_amount_is_read_in_seconds_with_its_finest_unit(text: str, seconds: float, unit: float) -> None:
-    found = amount(text)
+    found = read_amount(text)
     assert found is not None
-    assert (found[0].seconds, found[0].unit, found[0].describes) == (seconds, unit, False)
+    assert (found[0].seconds, found[0].unit, found[0].attributive) == (seconds, unit, False)
     assert found[1] in {"", ", 20 minutes"}
 
 
@@ -109,18 +109,18 @@ def test_an_amount_is_read_in_seconds_with_its_finest_unit(text: str, seconds: f
     ],
 )
 def test_an_amount_ends_where_its_units_do(text: str, seconds: float | None, left: str) -> None:
-    found = amount(text)
+    found = read_amount(text)
     assert (None if found is None else found[0].seconds) == seconds
     assert found is None or found[1] == left
 
 
 def test_only_a_whole_amount_has_smaller_units() -> None:
-    assert amount("1 hour 20 minutes", whole=False) == (Amount(HOUR, HOUR), "20 minutes")
-    assert amount("1 hour 20 minutes", whole=True) == (Amount(4_800, MINUTE), "")
+    assert read_amount("1 hour 20 minutes", "simple_amount") == (Amount(HOUR, HOUR, HOUR), "20 minutes")
+    assert read_amount("1 hour 20 minutes") == (Amount(4_800, MINUTE, HOUR), "")
 
 
 @pytest.mark.parametrize(
-    ("text", "describes"),
+    ("text", "attributive"),
     [
         ("a five minute timer", True),
         ("5-minute timer", True),
@@ -131,30 +131,30 @@ def test_only_a_whole_amount_has_smaller_units() -> None:
         ("5 minutes", False),
     ],
 )
-def test_a_singular_or_a_dash_makes_it_describe_a_thing(text: str, describes: bool) -> None:
-    found = amount(text.removeprefix("a "))
+def test_a_singular_or_a_dash_makes_it_describe_a_thing(text: str, attributive: bool) -> None:
+    found = read_amount(text.removeprefix("a "))
     assert found is not None
-    assert found[0].describes is describes
+    assert found[0].attributive is attributive
 
 
 def test_what_describes_takes_no_smaller_unit() -> None:
-    assert amount("5 hour 20 minutes") == (Amount(5 * HOUR, HOUR, True), "20 minutes")
+    assert read_amount("5 hour 20 minutes") == (Amount(5 * HOUR, HOUR, HOUR, True), "20 minutes")
 
 
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
-        ("minute", (Amount(60, MINUTE), 1)),
-        ("minutes", (Amount(180, MINUTE), 1)),
-        ("minute and a half", (Amount(90, SECOND), 4)),
-        ("week and a half", (Amount(10.5 * DAY, DAY), 4)),
-        ("second", (Amount(1, SECOND), 1)),
-        ("h", (Amount(3 * HOUR, HOUR), 1)),
+        ("minute", (Amount(60, MINUTE, MINUTE), 1)),
+        ("minutes", (Amount(180, MINUTE, MINUTE), 1)),
+        ("minute and a half", (Amount(90, SECOND, SECOND), 4)),
+        ("week and a half", (Amount(10.5 * DAY, DAY, DAY), 4)),
+        ("second", (Amount(1, SECOND, SECOND), 1)),
+        ("h", (Amount(3 * HOUR, HOUR, HOUR), 1)),
         ("five", None),
     ],
 )
 def test_a_unit_alone_is_one_and_in_the_plural_a_few(text: str, expected: object) -> None:
-    assert AmountReader(Words(text), ENGLISH).one(0) == expected
+    assert read("lone_unit", text) == expected
 
 
 @pytest.mark.parametrize(
@@ -169,26 +169,7 @@ def test_a_unit_alone_is_one_and_in_the_plural_a_few(text: str, expected: object
 )
 def test_numbers_stand_in_digits_and_words(text: str, number: float | None, after: int) -> None:
     expected = None if number is None else (number, after)
-    assert AmountReader(Words(text), ENGLISH).number(0) == expected
-
-
-def test_words_beyond_the_ends_are_empty() -> None:
-    words = Words("3PM it's 12:30pm")
-    for index in (-1, 3):
-        assert (words.kind(index), words.text(index), words.ending(index)) == (None, "", "")
-        assert words.number(index) is None
-        assert words.over(index)
-    assert [words.text(index) for index in range(3)] == ["3", "it's", "12:30"]
-    assert [words.ending(index) for index in range(3)] == ["pm", "", "pm"]
-    assert [words.number(index) for index in range(3)] == [None, None, None]
-    assert not words.over(0)
-
-
-def test_no_more_is_read_of_a_query_than_the_limit_says() -> None:
-    filled = "x" * (MAX_READ - 2)
-    assert len(Words(f"{filled} 7")) == 2
-    assert len(Words(f"{filled}  7")) == 1
-    assert Words(f"{filled} 77").text(1) == "7"
+    assert read("count", text) == expected
 
 
 @pytest.mark.parametrize(
