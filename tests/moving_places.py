@@ -6,7 +6,8 @@ from typing import Any
 
 from sqlalchemy import Column, Connection, Float, Integer, LargeBinary, Table, delete, insert, inspect, select
 
-from conspectus.records.core.database import COUNTED, Database, DatabaseAccess, database_at
+from conspectus.records.core.database import Database, DatabaseAccess, database_at
+from conspectus.records.core.schema import COUNTED
 from conspectus.records.tables.core import collections, metadata
 from conspectus.records.tables.jobs import jobs
 

@@ -12,7 +12,7 @@ from tests.support.in_memory_accounts import MemoryAccounts, MemoryCatalog
 from tests.support.samples import NOON, shelf
 
 from conspectus.model.access import User
-from conspectus.records.accounts import SqlAccounts
+from conspectus.records.accounts.store import SqlAccounts
 from conspectus.records.store import SqlRecords, open_records
 from conspectus.records.tables.jobs import connections, jobs
 

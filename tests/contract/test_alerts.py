@@ -10,7 +10,7 @@ from tests.contracts.alerts_contract import ANNA, PLAIN, AlertsContract, filled,
 from tests.support.samples import NOON
 
 from conspectus.ports.streams import Checked
-from conspectus.records.accounts import SqlAccounts
+from conspectus.records.accounts.store import SqlAccounts
 from conspectus.records.store import SqlRecords, open_records
 from conspectus.records.streams.alerts import SqlAlerts
 

@@ -21,11 +21,11 @@ from conspectus.model.records import PreparedDocument, Source
 from conspectus.ports.graphs import Adding
 from conspectus.ports.memories import StoredRetention
 from conspectus.ports.streams import NewSummary
-from conspectus.records.accounts import SqlAccounts
-from conspectus.records.core.transactions import row_of
+from conspectus.records.accounts.store import SqlAccounts
+from conspectus.records.core.lock_names import row_of
 from conspectus.records.graph.store import SqlGraphs
 from conspectus.records.jobs.store import SqlJobStore
-from conspectus.records.memories import SqlMemories
+from conspectus.records.memories.store import SqlMemories
 from conspectus.records.store import SqlRecords, open_records
 from conspectus.records.streams.alerts import SqlAlerts
 from conspectus.records.streams.summaries import SqlSummaries

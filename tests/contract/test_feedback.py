@@ -8,7 +8,7 @@ from tests.contracts.feedback_contract import FeedbackContract
 
 from conspectus.ports import FeedbackStore
 from conspectus.ports.accounts import Accounts
-from conspectus.records.accounts import SqlAccounts
+from conspectus.records.accounts.store import SqlAccounts
 from conspectus.records.feedback import SqlFeedback
 from conspectus.records.store import SqlRecords, open_records
 

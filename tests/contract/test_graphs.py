@@ -19,8 +19,8 @@ from tests.support.samples import shelf as a_shelf
 
 from conspectus.model.graph import GraphReceipt, Traversal
 from conspectus.model.ids import DocumentId, SourceId
-from conspectus.records.graph.reads import READINGS
 from conspectus.records.graph.store import SqlGraphs
+from conspectus.records.graph.traversal import READINGS
 from conspectus.records.store import SqlRecords, open_records
 
 RIM = 20_000

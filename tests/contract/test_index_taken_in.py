@@ -18,7 +18,8 @@ from conspectus.model.ids import ChunkId, DocumentId, SourceId
 from conspectus.model.index import IndexedChunk
 from conspectus.model.records import Collection
 from conspectus.ports import Index, Probe, Reader
-from conspectus.records.store import CollectionReader, SqlRecords, open_records
+from conspectus.records.collection_reader import CollectionReader
+from conspectus.records.store import SqlRecords, open_records
 from conspectus.settings import Settings
 from conspectus.text.analyzer import Analyzer
 

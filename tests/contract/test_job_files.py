@@ -11,7 +11,7 @@ from conspectus.errors import UnreadableFile
 from conspectus.model.ids import JobId
 from conspectus.model.jobs import Upload
 from conspectus.ports.jobs import JobFiles
-from conspectus.records.jobs.store import PART, SqlJobFiles
+from conspectus.records.jobs.files import PART, SqlJobFiles
 from conspectus.records.store import SqlRecords, open_records
 from conspectus.sources.files.job_files import LocalJobFiles
 

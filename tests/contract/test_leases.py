@@ -10,7 +10,7 @@ import pytest
 from sqlalchemy import select, update
 
 from conspectus.errors import LockLost
-from conspectus.records.core.dialects import MICROSECONDS, DatabaseTime
+from conspectus.records.core.database_clock import MICROSECONDS, DatabaseTime
 from conspectus.records.core.transactions import Transactions
 from conspectus.records.jobs.locks import Leases
 from conspectus.records.store import open_records

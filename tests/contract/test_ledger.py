@@ -18,7 +18,8 @@ from tests.support.samples import SHELF, shelf
 from conspectus.errors import NotFound
 from conspectus.model.jobs import safe_rate
 from conspectus.ports.jobs import IdempotencyStore, JobStore, RequestLog
-from conspectus.records.jobs.requests import SqlIdempotencyStore, SqlRequestLog
+from conspectus.records.jobs.idempotency import SqlIdempotencyStore
+from conspectus.records.jobs.request_log import SqlRequestLog
 from conspectus.records.jobs.store import SqlJobStore
 from conspectus.records.store import SqlRecords, open_records
 

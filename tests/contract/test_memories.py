@@ -7,7 +7,7 @@ import pytest
 from tests.contracts.memories_contract import MemoriesContract
 
 from conspectus.ports.memories import Memories
-from conspectus.records.memories import SqlMemories
+from conspectus.records.memories.store import SqlMemories
 from conspectus.records.store import SqlRecords, open_records
 
 

@@ -13,7 +13,8 @@ from tests.support.postgres_server import PostgresProcess
 from conspectus.errors import Conflict, NotFound, StorageBusy, StorageError, StorageTooNew
 from conspectus.records.core.database import Database, DatabaseAccess, bring_up_to_date, database_at, transact
 from conspectus.records.core.row_security import install_row_security
-from conspectus.records.transfer.transfer import NOT_MOVED, Move, Moved, Target
+from conspectus.records.transfer.target import NOT_MOVED, Target
+from conspectus.records.transfer.transfer import Move, Moved
 
 PAIRS = [(a, b) for a in ("sqlite", "postgresql") for b in ("sqlite", "postgresql")]
 Make = Callable[[str], Database]

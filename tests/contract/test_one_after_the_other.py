@@ -23,10 +23,10 @@ from conspectus.model.records import Collection
 from conspectus.model.results import Feedback
 from conspectus.ports.memories import StoredRetention
 from conspectus.ports.streams import Checked
-from conspectus.records.accounts import SqlAccounts
+from conspectus.records.accounts.store import SqlAccounts
 from conspectus.records.feedback import SqlFeedback
 from conspectus.records.jobs.store import SqlJobStore
-from conspectus.records.memories import SqlMemories
+from conspectus.records.memories.store import SqlMemories
 from conspectus.records.store import SqlRecords, open_records
 from conspectus.records.streams.alerts import SqlAlerts
 

@@ -9,7 +9,7 @@ from sqlalchemy import Connection, event, text
 from tests.support.samples import SHELF, SPACE, notes, prepared, shelf
 
 from conspectus.model.records import EmbeddingSpace
-from conspectus.records.core.reads import chunks_between
+from conspectus.records.core.chunk_reads import chunks_between
 from conspectus.records.store import open_records
 
 SCANNED = re.compile(r"(Seq|Index|Index Only|Bitmap Index) Scan(?: using)? (?:on )?(\w+)")

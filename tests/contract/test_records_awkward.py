@@ -16,10 +16,10 @@ from conspectus.model.memory import PINNED
 from conspectus.model.records import Period
 from conspectus.model.streams import ENTITIES
 from conspectus.ports.streams import Span
-from conspectus.records.accounts import SqlAccounts
+from conspectus.records.accounts.store import SqlAccounts
 from conspectus.records.graph.mentions import SqlNames
 from conspectus.records.graph.store import SqlGraphs
-from conspectus.records.memories import SqlMemories
+from conspectus.records.memories.store import SqlMemories
 from conspectus.records.store import SqlRecords, open_records
 
 UNSTORABLE = ["a\x00b", "\ud800", "\udc00x"]

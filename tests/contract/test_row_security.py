@@ -25,7 +25,7 @@ from conspectus.model.access import ROLES, Grant, Group, Person, Principal, User
 from conspectus.model.filter import EVERYTHING, document_row, matches
 from conspectus.model.ids import LOCAL, ChunkId, CollectionId, DocumentId, GroupId, SourceId, UserId
 from conspectus.model.records import Kind
-from conspectus.records.accounts import SqlAccounts
+from conspectus.records.accounts.store import SqlAccounts
 from conspectus.records.core.row_security import ESTIMATED, LOGIN, READER
 from conspectus.records.store import SqlRecords, open_records
 from conspectus.testing.embedders import HashedEmbedder

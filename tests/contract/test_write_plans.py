@@ -21,7 +21,7 @@ from conspectus.model.memory import MemorySelection, NewMemory, Scope
 from conspectus.model.records import NewDocument
 from conspectus.model.streams import NewCaption
 from conspectus.model.tasks import Task
-from conspectus.records.core.database import statements as statements_of
+from conspectus.records.core.schema import creation_statements
 from conspectus.testing.embedders import HashedEmbedder
 
 ANN = Scope("ann")
@@ -125,7 +125,7 @@ def plan(database: sqlite3.Connection, sql: str, values: Any) -> list[str]:
 
 
 def with_indexes_shuffled(seed: int) -> sqlite3.Connection:
-    statements = list(statements_of("sqlite"))
+    statements = list(creation_statements("sqlite"))
     random.Random(seed).shuffle(statements)
     database = sqlite3.connect(":memory:")
     for statement in sorted(statements, key=lambda each: "INDEX" in each):
@@ -158,7 +158,7 @@ async def test_what_a_write_reads_depends_on_no_order_of_indexes(tmp_path: Path)
 
 
 def test_a_new_store_gets_its_indexes_in_the_order_of_their_names() -> None:
-    made = [each.split()[2:5:2] for each in statements_of("sqlite") if each.startswith("CREATE INDEX")]
+    made = [each.split()[2:5:2] for each in creation_statements("sqlite") if each.startswith("CREATE INDEX")]
     for table in {table for _, table in made}:
         of_table = [name for name, named in made if named == table]
         assert of_table == sorted(of_table)

@@ -17,8 +17,9 @@ from conspectus.model.access import Group, User
 from conspectus.model.ids import CollectionId, DocumentId, GroupId, SourceId, UserId
 from conspectus.model.index import WriteResult
 from conspectus.model.records import PreparedDocument
-from conspectus.records.accounts import SqlAccounts
-from conspectus.records.core.transactions import MAX_BATCH, Transactions
+from conspectus.records.accounts.store import SqlAccounts
+from conspectus.records.core.transactions import Transactions
+from conspectus.records.core.write_queue import MAX_BATCH
 from conspectus.records.store import SqlRecords, open_records
 from conspectus.records.tables.core import counters
 

@@ -15,7 +15,7 @@ from conspectus import NewDocument
 from conspectus.bootstrap.store_address import RECORDS
 from conspectus.bootstrap.transfer import move
 from conspectus.records.core.database import bring_up_to_date, transact
-from conspectus.records.transfer.transfer import NOT_MOVED
+from conspectus.records.transfer.target import NOT_MOVED
 from conspectus.settings import Settings
 from tests.moving_places import contents, database, fill
 from tests.support.postgres_server import PostgresProcess

@@ -16,7 +16,7 @@ import conspectus
 from conspectus import Engine, NewDocument
 from conspectus.errors import StorageBusy
 from conspectus.model.ids import DocumentId
-from conspectus.records.core.postgres import erase
+from conspectus.records.core.postgres_erasure import erase
 from conspectus.records.store import open_records
 from conspectus.testing.embedders import HashedEmbedder
 from tests.files import holding

@@ -13,8 +13,9 @@ from sqlalchemy import Connection, event, text
 from conspectus.errors import InvalidInput, StorageBusy, StorageError, WriteOutcomeUnknown
 from conspectus.model.filter import EVERYTHING
 from conspectus.model.ids import DocumentId
-from conspectus.records.accounts import add_user
-from conspectus.records.core.postgres import translated_errors, unfit
+from conspectus.records.accounts.users import add_user
+from conspectus.records.core.postgres import unfit
+from conspectus.records.core.postgres_errors import translated_errors
 from conspectus.records.store import SqlRecords, open_records
 from tests.contracts.accounts_contract import a_user
 from tests.support.postgres_server import PostgresProcess, postgres_server

@@ -15,11 +15,11 @@ from sqlalchemy import create_engine
 
 from conspectus.errors import StorageError, StorageTooNew
 from conspectus.records import migrations
-from conspectus.records.core.database import COUNTED, make_tables
+from conspectus.records.core.schema import COUNTED, make_tables
 from conspectus.records.core.sqlite import migrating, sqlite_engine
 from conspectus.records.store import open_records
 from conspectus.records.tables.core import VERSION, metadata
-from conspectus.records.transfer.backup import checked
+from conspectus.records.transfer.sqlite_copies import checked
 
 MIGRATIONS = Path(migrations.__file__).parent
 INDEXES = "SELECT name, tbl_name, trim(sql, char(10)) FROM sqlite_master WHERE type = 'index'"

@@ -11,8 +11,8 @@ from alembic.migration import MigrationContext
 from sqlalchemy import create_engine
 
 from conspectus.records import migrations
-from conspectus.records.core.database import COUNTED
 from conspectus.records.core.postgres import DRIVER, PostgresDatabase
+from conspectus.records.core.schema import COUNTED
 from conspectus.records.tables.core import metadata
 from tests.support.postgres_server import PostgresProcess
 
@@ -33,7 +33,8 @@ OPEN = "import asyncio, sys; from conspectus.records.store import open_records\n
 async def main():\n    await (await open_records(sys.argv[1])).close()\n\
 asyncio.run(main())"
 BEGIN = "import sys, time\n\
-from conspectus.records.core.database import DatabaseAccess, database_at, make_tables\n\
+from conspectus.records.core.database import DatabaseAccess, database_at\n\
+from conspectus.records.core.schema import make_tables\n\
 with database_at(sys.argv[1], DatabaseAccess()).migrating() as connection:\n\
     make_tables(connection); print('made', flush=True); time.sleep(600)"
 

@@ -15,7 +15,8 @@ import conspectus
 from conspectus.errors import StorageTooOld
 from conspectus.model.memory import Scope
 from conspectus.records import migrations
-from conspectus.records.core.database import DatabaseAccess, database_at, version_of
+from conspectus.records.core.database import DatabaseAccess, database_at
+from conspectus.records.core.schema import version_of
 from conspectus.records.tables.core import VERSION
 from conspectus.sync import BlockingEngine
 from tests.support.postgres_server import PostgresProcess

@@ -4,7 +4,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.repetitions import tries
 
-from conspectus.records.transfer import pages
+from conspectus.records.transfer import checksums
 
 QUOTES = st.lists(st.sampled_from([b"'", b'"', b"\\", b"\x00", b"\n", b"a", "日".encode()])).map(b"".join)
 VALUES = st.one_of(
@@ -16,4 +16,4 @@ VALUES = st.one_of(
 @settings(max_examples=tries(300))
 def test_a_row_has_one_hash_whole_or_in_parts(values: list[object], part: int) -> None:
     row = tuple(values)
-    assert pages.hash_in_parts(row, size=part) == pages.hash_of(pages.written_out(row))
+    assert checksums.hash_in_parts(row, size=part) == checksums.hash_of(checksums.written_out(row))

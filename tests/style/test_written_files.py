@@ -21,7 +21,7 @@ REASONS = {
     "index/segments/manifest.py": IN_INDEX_FOLDER,
     "ingest/messages.py": IN_OWN_TEMPORARY_FOLDER,
     "private.py": "the one place",
-    "records/jobs/store.py": IN_OWN_TEMPORARY_FOLDER,
+    "records/jobs/files.py": IN_OWN_TEMPORARY_FOLDER,
     "web/bodies.py": IN_OWN_TEMPORARY_FOLDER,
 }
 """Why a module writes files itself, by its path in the package."""

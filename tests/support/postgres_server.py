@@ -17,7 +17,7 @@ import psycopg
 import pytest
 
 from conspectus import bootstrap
-from conspectus.records.core.database import COUNTED
+from conspectus.records.core.schema import COUNTED
 from conspectus.records.tables.core import metadata
 from conspectus.settings import Settings
 

@@ -11,7 +11,7 @@ from conspectus.errors import NotFound
 from conspectus.model.access import LOCAL_OWNER, Grant, Person, Principal, User
 from conspectus.model.ids import SourceId, UserId
 from conspectus.model.records import Period
-from conspectus.records.accounts import SqlAccounts
+from conspectus.records.accounts.store import SqlAccounts
 from conspectus.records.store import SqlRecords, open_records
 
 HIDDEN = SourceId("hidden")

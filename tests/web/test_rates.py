@@ -13,8 +13,8 @@ import pytest
 from sqlalchemy import select
 
 from conspectus import bootstrap
-from conspectus.records.core.dialects import DatabaseTime
-from conspectus.records.jobs.requests import MINUTE, SqlRateCounters
+from conspectus.records.core.database_clock import DatabaseTime
+from conspectus.records.jobs.rates import MINUTE, SqlRateCounters
 from conspectus.records.store import SqlRecords, open_records
 from conspectus.web.app import application
 from conspectus.web.limits import portion_of

@@ -45,9 +45,11 @@ COPIES = "wikis"
 
 async def parts_of(place: StoreAddress, settings: Settings, models: Models) -> EngineComponents:
     """Return the adapters of the store at an address. The store is created if it is missing."""
-    from conspectus.records import accounts, feedback, memories
+    from conspectus.records import feedback
+    from conspectus.records.accounts.store import SqlAccounts
     from conspectus.records.graph.store import SqlGraphs
-    from conspectus.records.jobs import requests
+    from conspectus.records.jobs import chats, idempotency, rates, request_log
+    from conspectus.records.memories.store import SqlMemories
     from conspectus.records.streams.summaries import SqlSummaries
 
     records, turns, indexes = await _opened(place, settings)
@@ -57,7 +59,7 @@ async def parts_of(place: StoreAddress, settings: Settings, models: Models) -> E
         version=partial(importlib.metadata.version, "conspectus"),
         settings=settings,
         records=records,
-        accounts=accounts.SqlAccounts(transactions),
+        accounts=SqlAccounts(transactions),
         make_files=cache(partial(local_files, settings)),
         make_archives=cache(partial(local_archives, settings)),
         make_captions=cache(partial(_local_captions, settings)),
@@ -72,13 +74,15 @@ async def parts_of(place: StoreAddress, settings: Settings, models: Models) -> E
         counter=cache(local_counter),
         size=partial(_size, place, transactions),
         indexes=indexes,
-        request_log=requests.SqlRequestLog(transactions),
-        idempotency=requests.SqlIdempotencyStore(transactions, seconds=settings.lease_seconds, alone=alone),
-        rate_counters=requests.SqlRateCounters(transactions),
-        chat_registry=None if alone else requests.SqlChatRegistry(transactions),
+        request_log=request_log.SqlRequestLog(transactions),
+        idempotency=idempotency.SqlIdempotencyStore(
+            transactions, seconds=settings.lease_seconds, alone=alone
+        ),
+        rate_counters=rates.SqlRateCounters(transactions),
+        chat_registry=None if alone else chats.SqlChatRegistry(transactions),
         summaries=SqlSummaries(transactions),
         feedback=feedback.SqlFeedback(transactions),
-        memories=memories.SqlMemories(transactions),
+        memories=SqlMemories(transactions),
         graphs=SqlGraphs(transactions, maximum=settings.max_traversal_nodes),
         turns=turns,
         names=_name_parts(partial(turns, NAMES), settings, transactions),
@@ -225,7 +229,7 @@ def _work_parts(
 def _job_files(place: StoreAddress, transactions: "Transactions") -> JobFiles:
     """Return the storage of job files: in the folder of the store, or in its database."""
     if place.is_shared:
-        from conspectus.records.jobs.store import SqlJobFiles
+        from conspectus.records.jobs.files import SqlJobFiles
 
         return SqlJobFiles(transactions, place.folder / UPLOADS, now)
     from conspectus.sources.files.job_files import LocalJobFiles

@@ -15,11 +15,12 @@ from conspectus.model.index import IndexUpdate
 from conspectus.model.records import Change, Collection, EmbeddingSpace
 from conspectus.ports import Index, Reader
 from conspectus.records.core.changes import changes_since, known_updates, made_by
+from conspectus.records.core.chunk_reads import chunks_between
 from conspectus.records.core.collections import all_collections
 from conspectus.records.core.database import guarded, transact
-from conspectus.records.core.dialects import as_list, given, pipelined, plain_rows
-from conspectus.records.core.reads import chunks_between
+from conspectus.records.core.dialects import as_list, given
 from conspectus.records.core.rows import COLLECTION_COLUMNS, to_collection
+from conspectus.records.core.statements import pipelined, plain_rows
 from conspectus.records.core.transactions import Transactions
 from conspectus.records.tables.core import chunks, collections, documents, vectors
 from conspectus.settings import Settings

@@ -81,7 +81,8 @@ def require_store(path: str | Path, *, settings: Settings) -> None:
         if not _may_be_there(Path(place.records)):
             raise NotFound("data folder", str(place.folder))
         return
-    from conspectus.records.core.database import transact, version_of
+    from conspectus.records.core.database import transact
+    from conspectus.records.core.schema import version_of
 
     with database_of(place, settings) as database:
         if transact(database, database.reading, version_of) is None:

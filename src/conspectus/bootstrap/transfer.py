@@ -52,8 +52,9 @@ def move(
     StorageError.
     """
     from conspectus.records.core.database import transact
-    from conspectus.records.jobs.store import unfinished_jobs
-    from conspectus.records.transfer.transfer import Move, Target
+    from conspectus.records.jobs.files import unfinished_jobs
+    from conspectus.records.transfer.target import Target
+    from conspectus.records.transfer.transfer import Move
 
     here, there = place_of(source, settings), place_of(target, settings)
     if here.folder.resolve() == there.folder.resolve():
@@ -102,7 +103,7 @@ def _job_files(place: StoreAddress, database: "Database", copies: Path) -> JobFi
 
         return LocalJobFiles(place.folder)
     from conspectus.records.core.transactions import Transactions
-    from conspectus.records.jobs.store import SqlJobFiles
+    from conspectus.records.jobs.files import SqlJobFiles
 
     return SqlJobFiles(Transactions(database), copies, lambda: datetime.now(UTC))
 
@@ -211,7 +212,7 @@ def _collected(
     folder: Path, work: Path, settings: Settings, progress: Progress | None
 ) -> tuple[dict[str, Path], datetime]:
     """Copy all data of a store. Returns the files by path in the store, and the time of the snapshot."""
-    from conspectus.records.transfer.backup import copy_online, unfinished_jobs
+    from conspectus.records.transfer.sqlite_copies import copy_online, unfinished_jobs
 
     found: dict[Path, Path] = {}
     moments = []
@@ -240,7 +241,8 @@ def _collected(
 
 
 def _described(members: Mapping[str, Path], moment: datetime) -> "Manifest":
-    from conspectus.records.transfer.backup import Manifest, TableSum, checked, member_of
+    from conspectus.records.transfer.backup import Manifest, TableSum, member_of
+    from conspectus.records.transfer.sqlite_copies import checked
 
     version, sums = checked(members[RECORDS])
     return Manifest(
@@ -254,7 +256,8 @@ def _described(members: Mapping[str, Path], moment: datetime) -> "Manifest":
 
 def _unpacked(file: Path, work: Path, settings: Settings) -> "Manifest":
     """Unpack all members into a folder and check them."""
-    from conspectus.records.transfer.backup import TableSum, checked, opened, unpack
+    from conspectus.records.transfer.backup import TableSum, opened, unpack
+    from conspectus.records.transfer.sqlite_copies import checked
 
     with opened(file, max_bytes=settings.max_restored_bytes) as (archive, manifest):
         if manifest.size > (free := shutil.disk_usage(work).free):

@@ -9,10 +9,11 @@ from sqlalchemy import Connection, bindparam, delete, func, insert, or_, select
 from conspectus.errors import NotFound
 from conspectus.model.ids import CollectionId, DocumentId, SourceId
 from conspectus.model.records import Receipt
-from conspectus.records.core.changes import ChangeRange, append, forget_summaries
+from conspectus.records.core.changes import ChangeRange, append
 from conspectus.records.core.collections import state
-from conspectus.records.core.rows import IDS, blocks, rows_in, run_in
-from conspectus.records.graph.writes import forget_edges
+from conspectus.records.core.outdated_summaries import forget_summaries
+from conspectus.records.core.statements import IDS, blocks, rows_in, run_in
+from conspectus.records.graph.deletion import forget_edges
 from conspectus.records.tables.core import (
     QUARANTINED,
     REMEMBERED,

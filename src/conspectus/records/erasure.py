@@ -8,8 +8,8 @@ from sqlalchemy import Connection, bindparam, delete, select, update
 
 from conspectus.model.ids import CollectionId
 from conspectus.model.jobs import FINISHED
-from conspectus.records.core.rows import IDS, rows_in, run_in
-from conspectus.records.jobs.requests import ERASED, LOST, PLAIN
+from conspectus.records.core.statements import IDS, rows_in, run_in
+from conspectus.records.jobs.idempotency import ERASED, LOST, PLAIN
 from conspectus.records.tables.core import audit, sources
 from conspectus.records.tables.graph import events, nodes
 from conspectus.records.tables.jobs import chat_answers, connections, jobs, purges, replays

@@ -10,17 +10,11 @@ from conspectus.model.ids import CollectionId, SourceId, UserId
 from conspectus.model.results import Feedback, FeedbackPage
 from conspectus.ports import Judgment
 from conspectus.records.core.changes import ChangeRange, append
-from conspectus.records.core.dialects import plain_rows
-from conspectus.records.core.rows import (
-    IDS,
-    NO_CHUNK,
-    columns_of,
-    insert_rows,
-    newest_page,
-    rows_in,
-    run_in,
-)
-from conspectus.records.core.transactions import Locks, SqlStore, cached, reading, row_of, writing
+from conspectus.records.core.lock_names import Locks, row_of
+from conspectus.records.core.pages import newest_page
+from conspectus.records.core.rows import NO_CHUNK, columns_of
+from conspectus.records.core.statements import IDS, insert_rows, plain_rows, rows_in, run_in
+from conspectus.records.core.store_methods import SqlStore, cached, reading, writing
 from conspectus.records.tables.core import chunks, documents, feedback, users
 from conspectus.text.times import from_microseconds
 

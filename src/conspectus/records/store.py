@@ -1,53 +1,38 @@
 """The records in one database, behind the port `Records`."""
 
 import asyncio
-from collections.abc import AsyncIterator, Iterator, Sequence
+from collections.abc import Sequence
 from contextlib import AbstractContextManager, ExitStack
 from datetime import datetime
 from functools import partial
 from pathlib import Path
 
-from sqlalchemy import ColumnElement, Connection, String, and_, cast, exists, func, or_, select
+from sqlalchemy import Connection, func, select
 
-from conspectus.model.ids import ChunkId, CollectionId, UserId
-from conspectus.model.index import IndexedChunk
-from conspectus.model.records import Change, EmbeddingSpace
+from conspectus.model.ids import CollectionId, UserId
+from conspectus.model.records import EmbeddingSpace
 from conspectus.ports import Reader
 from conspectus.records import deletion, erasure
+from conspectus.records.collection_reader import CollectionReader
+from conspectus.records.core import chunk_reads, embeddings, reads, thread_reads
 from conspectus.records.core import collections as collection_rows
-from conspectus.records.core import embeddings, reads
 from conspectus.records.core import unindexable as marks
-from conspectus.records.core.changes import SHARED, changes_since
 from conspectus.records.core.collections import state
 from conspectus.records.core.database import DatabaseAccess, bring_up_to_date, database_at, guarded
-from conspectus.records.core.transactions import (
-    Locks,
-    SqlStore,
-    Transactions,
-    all_of,
-    cached,
-    cached_rows,
-    joining,
-    name_in,
-    reading,
-    row_of,
-    writing,
-)
+from conspectus.records.core.lock_names import Locks, all_of, name_in, row_of
+from conspectus.records.core.store_methods import SqlStore, cached, cached_rows, joining, reading, writing
+from conspectus.records.core.transactions import Transactions
 from conspectus.records.core.writes import write
+from conspectus.records.invariants import problems
 from conspectus.records.streams import timeline as timelines
 from conspectus.records.tables.core import (
-    changes,
     chunks,
     collections,
-    counters,
     documents,
     sources,
     users,
     vectors,
 )
-from conspectus.text.hashing import content_hash
-
-BATCH = 1_000
 
 
 def counts(connection: Connection, collection: CollectionId) -> dict[str, int]:
@@ -74,94 +59,6 @@ def counts(connection: Connection, collection: CollectionId) -> dict[str, int]:
         numbers["vectors"] = connection.execute(answering).scalar_one()
         numbers["pending"] = embeddings.count_unembedded(connection, collection, space=space)
     return numbers
-
-
-def problems(connection: Connection) -> list[str]:
-    """Yield every violated invariant, one line each."""
-    broken = (_documents, _gaps, _texts, _history, _counters)
-    return [line for each in broken for line in each(connection)]
-
-
-def _documents(connection: Connection) -> Iterator[str]:
-    of_chunks = (
-        select(
-            chunks.c.document.label("document"),
-            func.count().label("number"),
-            func.min(chunks.c.start).label("start"),
-            func.max(chunks.c.end).label("end"),
-            func.max(chunks.c.id).label("last"),
-        )
-        .group_by(chunks.c.document)
-        .subquery()
-    )
-    joined = documents.outerjoin(of_chunks, of_chunks.c.document == documents.c.number)
-    without = and_(of_chunks.c.number.is_(None), documents.c.chunks != 0)
-    differing = or_(
-        of_chunks.c.number != documents.c.chunks,
-        of_chunks.c.start != 0,
-        of_chunks.c.end != documents.c.characters,
-        of_chunks.c.last != func.coalesce(documents.c.last_chunk, -1),
-    )
-    for row in connection.execute(select(documents.c.id).select_from(joined).where(or_(without, differing))):
-        yield f"document {row.id}: its chunks are not those it was written with"
-
-
-def _gaps(connection: Connection) -> Iterator[str]:
-    before = chunks.alias("before")
-    joined = chunks.outerjoin(
-        before, and_(before.c.document == chunks.c.document, before.c.position == chunks.c.position - 1)
-    )
-    broken = or_(before.c.id.is_(None), before.c.id != chunks.c.id - 1, before.c.end < chunks.c.start)
-    chosen = select(chunks.c.id).select_from(joined).where(chunks.c.position > 0, broken)
-    for row in connection.execute(chosen):
-        yield f"chunk {row.id}: does not continue the chunk before it"
-
-
-def _texts(connection: Connection) -> Iterator[str]:
-    chosen = select(chunks.c.id, chunks.c.text, chunks.c.content_hash)
-    for row in connection.execute(chosen, execution_options={"yield_per": BATCH}):
-        if content_hash(row.text) != row.content_hash:
-            yield f"chunk {row.id}: its text does not match its checksum; add its document again"
-
-
-def _history(connection: Connection) -> Iterator[str]:
-    newest = (
-        select(func.coalesce(func.max(changes.c.sequence), 0))
-        .where(changes.c.collection == collections.c.id)
-        .correlate(collections)
-        .scalar_subquery()
-    )
-    for row in connection.execute(select(collections.c.name).where(collections.c.sequence != newest)):
-        yield f"collection {row.name}: its sequence is not that of its newest change"
-    unfinished = (
-        select(documents.c.id)
-        .join(collections, collections.c.id == documents.c.collection)
-        .where(documents.c.status == "embedded", collections.c.model.is_not(None))
-        .where(exists().where(chunks.c.document == documents.c.number).where(~_has_vector()))
-    )
-    for row in connection.execute(unfinished):
-        yield f"document {row.id}: is called embedded and lacks vectors"
-
-
-def _has_vector() -> ColumnElement[bool]:
-    name = collections.c.model + "/" + cast(collections.c.dimensions, String) + "/" + collections.c.version
-    return exists().where(vectors.c.chunk == chunks.c.id, vectors.c.space == name)
-
-
-def _counters(connection: Connection) -> Iterator[str]:
-    of = documents.c.collection
-    newest = {
-        "change": select(changes.c.collection, func.max(changes.c.sequence)).group_by(changes.c.collection),
-        "chunk": select(of, func.max(documents.c.last_chunk)).group_by(of),
-        "document": select(of, func.max(documents.c.number)).group_by(of),
-    }
-    given = {(row.name, row.collection): row for row in connection.execute(select(counters))}
-    for name, chosen in newest.items():
-        ranges = given.get((name, SHARED))
-        for collection, last in connection.execute(chosen):
-            own = given.get((name, collection))
-            if own is None or ranges is None or own.value < (last or 0) or own.end > ranges.value:
-                yield f"counter {name} of {collection}: would give out numbers that are in use"
 
 
 def _locks_of_change(collection: CollectionId, *, name: str | None = None, **_: object) -> Locks:
@@ -231,10 +128,10 @@ class SqlRecords(SqlStore):
     count = reading(reads.count_documents)
     text = reading(reads.text_of)
     texts = reading(reads.texts_of)
-    document_chunks = reading(reads.document_chunks)
-    thread = reading(reads.read_thread)
-    latest = reading(reads.latest)
-    beginnings = reading(reads.beginnings)
+    document_chunks = reading(chunk_reads.document_chunks)
+    thread = reading(thread_reads.read_thread)
+    latest = reading(thread_reads.latest)
+    beginnings = reading(thread_reads.beginnings)
     timeline = reading(timelines.timeline)
     names = reading(timelines.names)
     mentions = reading(timelines.mentions)
@@ -244,7 +141,7 @@ class SqlRecords(SqlStore):
     state = reading(state)
     unembedded = reading(embeddings.unembedded)
     oldest_unembedded = reading(embeddings.oldest_unembedded)
-    hydrate = cached_rows(reads.chunks_by_id)
+    hydrate = cached_rows(chunk_reads.chunks_by_id)
     count_unembedded = reading(embeddings.count_unembedded)
     has_pending = reading(embeddings.has_pending)
     has_failed = reading(embeddings.has_failed)
@@ -291,57 +188,3 @@ def _open(address: str, access: DatabaseAccess) -> SqlRecords:
             guarded(transactions.database, transactions.enable_row_security)
         unless_opened.pop_all()
     return SqlRecords(transactions)
-
-
-class CollectionReader:
-    """One collection with the vectors of one embedding model: everything that an index reads."""
-
-    def __init__(
-        self,
-        transactions: Transactions,
-        collection: CollectionId,
-        space: EmbeddingSpace | None,
-        created: datetime | None = None,
-    ) -> None:
-        self._transactions = transactions
-        self._collection = collection
-        self._space = space
-        self._created = created
-
-    async def last_sequence(self) -> int:
-        """Return the sequence of the newest committed change, 0 if there is none. Raises NotFound."""
-        work = partial(state, collection=self._collection, created=self._created)
-        return (await self._transactions.read(work))[0]
-
-    async def changes_since(self, sequence: int, *, limit: int) -> Sequence[Change]:
-        """Return committed changes after `sequence`, oldest first, with complete transactions."""
-        work = partial(
-            changes_since,
-            collection=self._collection,
-            space=self._space.name if self._space else None,
-            sequence=sequence,
-            limit=max(limit, 1),
-        )
-        return await self._transactions.read(work)
-
-    async def chunks(self, first: ChunkId, last: ChunkId) -> Sequence[IndexedChunk]:
-        """Return the current live chunks with first ≤ id ≤ last, by id."""
-        work = partial(
-            reads.chunks_between,
-            collection=self._collection,
-            space=self._space,
-            first=int(first),
-            last=int(last),
-        )
-        return await self._transactions.read(work)
-
-    async def scan(self, after: ChunkId | None = None) -> AsyncIterator[Sequence[IndexedChunk]]:
-        """Yield all live chunks by id (those after `after`), in batches."""
-        last = 0 if after is None else int(after)
-        while True:
-            work = partial(reads.scan, collection=self._collection, space=self._space, after=last)
-            batch = await self._transactions.read(work)
-            if not batch:
-                return
-            yield batch
-            last = batch[-1].chunk.id

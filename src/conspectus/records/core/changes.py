@@ -1,4 +1,4 @@
-"""The change log that indexes read, and the deletion of summaries that a change outdates."""
+"""The change log that indexes read."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -8,56 +8,25 @@ from typing import Any, Final, Literal
 from sqlalchemy import (
     Connection,
     bindparam,
-    case,
-    delete,
     func,
-    insert,
-    literal_column,
     select,
     update,
 )
 
 from conspectus.deferred import dataclass
-from conspectus.errors import RecordsDamaged
 from conspectus.model.ids import ChunkId, CollectionId
 from conspectus.model.index import IndexUpdate
 from conspectus.model.records import Change
-from conspectus.records.core.dialects import Ready, plain_rows, ready, run_all
-from conspectus.records.core.rows import IDS, blocks, inserts, to_change
-from conspectus.records.tables.core import Number, changes, collections, counters
-from conspectus.records.tables.streams import summaries, summary_captions, summary_parts
+from conspectus.records.core.counters import allocate
+from conspectus.records.core.rows import to_change
+from conspectus.records.core.statements import Ready, inserts, ready, run_all
+from conspectus.records.tables.core import Number, changes, collections
 
 CHANGES: Final = "conspectus_changes"
 """The execution option of a connection with the changes that its transaction appended."""
 INDEX_UPDATES: Final = "conspectus_index_updates"
 """The option with the index updates of collections that were appended to once."""
 _COLUMNS = (changes.c.sequence, changes.c.operation, changes.c.first, changes.c.last, changes.c.space)
-SHARED: Final = ""
-"""The pseudo-collection of counters that number rows without a collection, and ranges."""
-RANGE: Final = 1_024
-"""Minimum count of numbers that a collection reserves at once."""
-_COUNTER = (counters.c.name == bindparam("counter"), counters.c.collection == bindparam("of"))
-_AMOUNT = bindparam("amount", type_=Number)
-_TAKE = (
-    update(counters)
-    .where(*_COUNTER, counters.c.value + _AMOUNT <= counters.c.end)
-    .values(value=counters.c.value + _AMOUNT)
-    .returning(counters.c.value)
-)
-WRITTEN: Final = ("document", "chunk", "change")
-"""The counters of the rows that a write of documents inserts."""
-_AMOUNTS = case({name: bindparam(name, type_=Number) for name in WRITTEN}, value=counters.c.name)
-_TAKE_ALL = (
-    update(counters)
-    .where(
-        counters.c.collection == bindparam("of"),
-        counters.c.name.in_([literal_column(f"'{name}'") for name in WRITTEN]),
-        counters.c.value + _AMOUNTS <= counters.c.end,
-    )
-    .values(value=counters.c.value + _AMOUNTS)
-    .returning(counters.c.name, counters.c.value)
-)
-_RESET = update(counters).where(*_COUNTER).values(value=bindparam("last"), end=bindparam("final"))
 _MOVE = (
     update(collections)
     .where(collections.c.id == bindparam("of"))
@@ -115,48 +84,6 @@ class ChangeRange:
             "space": self.space,
             "transaction": transaction,
         }
-
-
-def allocate(connection: Connection, counter: str, amount: int, collection: str = SHARED) -> int:
-    """Return the first of `amount` consecutive new numbers, greater than all earlier ones.
-
-    It blocks other writers of the collection, and those of all collections only when it needs another range.
-    """
-    here = {"counter": counter, "of": collection}
-    taken = plain_rows(connection, _TAKE, {**here, "amount": amount})
-    last: int
-    if taken:
-        ((last,),) = taken
-        return last - amount + 1
-    if collection == SHARED:
-        raise RecordsDamaged(f"the counter {counter} is missing; run `conspectus check`")
-    end = allocate(connection, counter, size := max(RANGE, amount)) + size - 1
-    last = end - size + amount
-    if not connection.execute(_RESET, {**here, "last": last, "final": end}).rowcount:
-        row = {"name": counter, "collection": collection, "value": last, "end": end}
-        connection.execute(insert(counters), row)
-    return last - amount + 1
-
-
-def allocate_written(
-    connection: Connection, wanted: Mapping[CollectionId, Mapping[str, int]]
-) -> dict[CollectionId, dict[str, int]]:
-    """Allocate numbers of all counters in `WRITTEN`, with one statement a collection if ranges suffice."""
-    asked = [ready(connection, _TAKE_ALL, {**amounts, "of": of}) for of, amounts in wanted.items()]
-    taken = {
-        (of, name): last
-        for of, rows in zip(wanted, run_all(connection, asked), strict=True)
-        for name, last in rows
-    }
-    return {
-        of: {
-            name: taken[of, name] - amount + 1
-            if (of, name) in taken
-            else allocate(connection, name, amount, of)
-            for name, amount in amounts.items()
-        }
-        for of, amounts in wanted.items()
-    }
 
 
 def append(
@@ -245,16 +172,3 @@ def _merged(steps: Sequence[ChangeRange]) -> list[ChangeRange]:
             step = replace(step, first=previous.first)
         merged.append(step)
     return merged
-
-
-_MADE = select(summary_captions.c.summary).where(summary_captions.c.document.in_(IDS))
-_FIRST = _MADE.cte("made", recursive=True)
-_ALL = _FIRST.union(select(summary_parts.c.summary).join(_FIRST, summary_parts.c.part == _FIRST.c.summary))
-_FORGET = delete(summaries).where(summaries.c.id.in_(select(_ALL.c.summary)))
-
-
-def forget_summaries(connection: Connection, numbers: Sequence[int]) -> None:
-    """Delete every stored summary that was made of one of these documents, directly or not."""
-    for block in blocks(numbers):
-        if connection.execute(_MADE.limit(1), {"ids": block}).first() is not None:
-            connection.execute(_FORGET, {"ids": block})

@@ -9,7 +9,7 @@ from sqlalchemy import BindParameter, Connection, Table, bindparam, insert, or_,
 from conspectus.errors import Conflict, NotFound
 from conspectus.model.ids import CollectionId, SourceId
 from conspectus.model.records import Collection, EmbeddingSpace, Metadata, Source
-from conspectus.records.core.dialects import as_list, given, plain_rows
+from conspectus.records.core.dialects import as_list, given
 from conspectus.records.core.rows import (
     COLLECTION_COLUMNS,
     SOURCE_COLUMNS,
@@ -19,6 +19,7 @@ from conspectus.records.core.rows import (
     to_source,
     to_space,
 )
+from conspectus.records.core.statements import plain_rows
 from conspectus.records.tables.core import collections, sources
 from conspectus.text.times import to_microseconds
 

@@ -1,35 +1,25 @@
-"""Databases: addresses, transactions, tables and migration."""
+"""Databases: addresses, transactions and migration."""
 
 import importlib
 import time
 from collections.abc import Callable, Set
 from contextlib import AbstractContextManager
-from functools import cache
-from operator import attrgetter
 from pathlib import Path
 from typing import Protocol, TypeVar
 
 from sqlalchemy import (
-    Column,
     Connection,
     Engine,
-    Index,
-    MetaData,
-    PrimaryKeyConstraint,
-    String,
-    Table,
-    create_mock_engine,
-    insert,
     inspect,
     text,
 )
-from sqlalchemy.schema import CreateIndex, CreateTable, ExecutableDDLElement
 
 from conspectus.deferred import dataclass
 from conspectus.errors import InvalidInput, MissingExtra, StorageError, StorageTooNew, StorageTooOld
 from conspectus.records.core.inline import InlineReads
+from conspectus.records.core.schema import UNFINISHED, make_tables, version_of
 from conspectus.records.core.sqlite import SqliteDatabase
-from conspectus.records.tables.core import VERSION, counters, metadata
+from conspectus.records.tables.core import VERSION, metadata
 
 Result = TypeVar("Result")
 
@@ -120,8 +110,6 @@ def guarded(database: Database, work: Callable[[], Result]) -> Result:
 
 READERS = 4
 SCHEMES = ("postgresql://", "postgres://")
-UNFINISHED = "unfinished move"
-"""The stored version of a store that is being filled by a transfer."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,14 +155,6 @@ def bring_up_to_date(database: Database) -> None:
         guarded(database, lambda: _migrate(database))
 
 
-def version_of(connection: Connection) -> str | None:
-    """Return the version of the records in a database; None without records."""
-    if not inspect(connection).has_table("alembic_version"):
-        return None
-    stored: str | None = connection.execute(text("SELECT version_num FROM alembic_version")).scalar()
-    return stored
-
-
 def bytes_of_database(connection: Connection) -> int:
     """Return the size of the whole database on a server, including indexes."""
     return int(connection.execute(text("SELECT pg_database_size(current_database())")).scalar_one())
@@ -203,40 +183,3 @@ def _migrate(database: Database) -> None:
         if stored == migrations.FIRST_VERSION and not migrations.has_first_schema(connection):
             raise StorageTooOld(database.name)
         migrations.upgrade(connection, version=VERSION)
-
-
-FIRST = {"collection": "", "value": 0, "end": 2**63 - 1}
-COUNTED = ("change", "chunk", "document", "alert_event", "graph_node", "graph_edge", "graph_event")
-
-history = Table(
-    "alembic_version",
-    MetaData(),
-    Column("version_num", String(32), nullable=False),
-    PrimaryKeyConstraint("version_num", name="alembic_version_pkc"),
-)
-"""The place where Alembic stores the version of a database."""
-
-
-def make_tables(connection: Connection) -> None:
-    """Create all tables and their first rows inside the connection's open transaction."""
-    for statement in statements(connection.dialect.name):
-        connection.exec_driver_sql(statement)
-    connection.execute(insert(counters), [{"name": name, **FIRST} for name in COUNTED])
-    connection.execute(insert(history), {"version_num": VERSION})
-
-
-@cache
-def statements(dialect: str) -> tuple[str, ...]:
-    """Return the statements that create tables and indexes, in a fixed order, cached: compiling is slow."""
-    database = create_mock_engine(f"{dialect}://", lambda *_: None).dialect
-    made: list[ExecutableDDLElement] = []
-    for table in (*metadata.sorted_tables, history):
-        made += [CreateTable(table), *map(_index_made, sorted(table.indexes, key=attrgetter("name")))]
-    return tuple(str(statement.compile(dialect=database)).strip() for statement in made)
-
-
-def _index_made(index: Index) -> CreateIndex:
-    """Return an index with a condition for both databases, without loading the PostgreSQL dialect."""
-    if (rows := index.dialect_options["sqlite"]["where"]) is not None:
-        index.dialect_options["postgresql"]["where"] = rows
-    return CreateIndex(index)

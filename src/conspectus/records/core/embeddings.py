@@ -32,14 +32,11 @@ from conspectus.records.core.reads import documents_by_number
 from conspectus.records.core.rows import (
     CHUNK_COLUMNS,
     DOCUMENT_COLUMNS,
-    IDS,
-    insert_rows,
-    rows_in,
-    run_in,
     space_values,
     to_document,
     to_indexed,
 )
+from conspectus.records.core.statements import IDS, insert_rows, rows_in, run_in
 from conspectus.records.tables.core import PENDING, chunks, collections, documents, vectors
 
 BYTES_PER_NUMBER = 2

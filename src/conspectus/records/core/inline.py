@@ -17,7 +17,7 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from conspectus.errors import ConspectusError
 from conspectus.model.records import StoredChunk
-from conspectus.records.core.dialects import sqlite_driver
+from conspectus.records.core.statements import sqlite_driver
 
 Version: TypeAlias = int
 Key = TypeVar("Key", bound=Hashable)

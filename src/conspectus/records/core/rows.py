@@ -1,26 +1,15 @@
 """Conversion between table rows and the model's dataclasses."""
 
-import base64
-import binascii
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from functools import cache, partial
 from types import UnionType
-from typing import Any, Final, TypeVar, Union, get_args, get_origin
+from typing import Any, TypeVar, Union, get_args, get_origin
 
 from sqlalchemy import (
-    BindParameter,
-    Connection,
-    Dialect,
-    Executable,
-    FromClause,
-    Select,
-    Table,
-    bindparam,
     case,
     func,
-    tuple_,
 )
 
 from conspectus.errors import InvalidInput
@@ -39,7 +28,6 @@ from conspectus.model.records import (
     PreparedChunk,
     Source,
 )
-from conspectus.records.core.dialects import Ready, run_all
 from conspectus.records.tables.core import chunks, collections, documents, sources
 from conspectus.text.times import from_microseconds, to_microseconds
 
@@ -47,12 +35,9 @@ Item = TypeVar("Item")
 
 NO_CHUNK = ChunkId(0)
 """Chunk numbers start at 1."""
-BLOCK = 5_000
-"""Maximum number of values in one statement."""
 
-IDS: BindParameter[Any] = bindparam("ids", expanding=True)
-"""Any number of ids as a parameter of a statement; `rows_in` and `run_in` give them in blocks."""
 
+MAX_INT64 = 2**63 - 1
 MIN_INT64 = -(2**63)
 """A missing position or time sorts first in a thread."""
 
@@ -304,99 +289,3 @@ def to_model(kind: Callable[..., Item], columns: Any) -> Item:
         for name, value in columns.items()
     }
     return kind(**fields)
-
-
-def blocks(items: Sequence[Item]) -> list[Sequence[Item]]:
-    """Split items so that each part fits into the parameters of one statement."""
-    return [items[start : start + BLOCK] for start in range(0, len(items), BLOCK)]
-
-
-def rows_in(connection: Connection, statement: Executable, ids: Iterable[Any], **given: Any) -> Iterator[Any]:
-    """Yield the rows of a statement for all these `IDS`."""
-    for block in blocks(list(ids)):
-        yield from connection.execute(statement, {**given, "ids": block})
-
-
-def run_in(connection: Connection, statement: Executable, ids: Iterable[Any], **given: Any) -> int:
-    """Run a statement for all these `IDS`. Returns the number of its rows."""
-    return sum(connection.execute(statement, {**given, "ids": block}).rowcount for block in blocks(list(ids)))
-
-
-FEW: Final = 8
-"""Number of rows up to which one statement with all values is as fast."""
-
-
-def insert_rows(connection: Connection, table: Table, rows: Sequence[Mapping[str, Any]]) -> None:
-    """Insert rows with equal column names.
-
-    PostgreSQL uses COPY for many rows, which takes about a sixth of the time.
-    """
-    run_all(connection, inserts(connection, table, rows))
-
-
-def inserts(connection: Connection, table: Table, rows: Sequence[Mapping[str, Any]]) -> list[Ready]:
-    """Return statements that insert rows; many rows are inserted at once, and nothing is returned."""
-    if not rows:
-        return []
-    names = tuple(rows[0])
-    if len(rows) <= FEW:
-        statement = _insertion(table, names, connection.dialect, rows=len(rows))
-        return [Ready(statement, [row[name] for row in rows for name in names])]
-    if connection.dialect.name == "postgresql":
-        _copy(connection, table, rows)
-    else:
-        values = [tuple(row[name] for name in names) for row in rows]
-        connection.exec_driver_sql(_insertion(table, names, connection.dialect), values)
-    return []
-
-
-@cache
-def _insertion(table: Table, names: tuple[str, ...], dialect: Dialect, *, rows: int = 1) -> str:
-    quoting = dialect.identifier_preparer
-    columns = ", ".join(quoting.format_column(table.c[name]) for name in names)
-    places = ", ".join(["%s" if dialect.name == "postgresql" else "?"] * len(names))
-    values = ", ".join([f"({places})"] * rows)
-    return f"INSERT INTO {quoting.format_table(table)} ({columns}) VALUES {values}"
-
-
-def _copy(connection: Connection, table: Table, rows: Sequence[Mapping[str, Any]]) -> None:
-    names = list(rows[0])
-    quoting = connection.dialect.identifier_preparer
-    columns = ", ".join(quoting.format_column(table.c[name]) for name in names)
-    statement = f"COPY {quoting.format_table(table)} ({columns}) FROM STDIN"
-    driver: Any = connection.connection.driver_connection
-    with driver.cursor() as cursor, cursor.copy(statement) as copy:
-        for row in rows:
-            copy.write_row([row[name] for name in names])
-
-
-def newest_page(
-    connection: Connection, chosen: Select[Any], table: FromClause, *, after: str | None, limit: int
-) -> tuple[Sequence[Any], str | None]:
-    """Return a page of rows by `created` and `id` of a table, newest first, and the cursor of the next page.
-
-    Raises InvalidInput for an invalid cursor.
-    """
-    key = (table.c.created, table.c.id)
-    if after is not None:
-        chosen = chosen.where(tuple_(*key) < tuple(from_cursor(after, (int, str))))
-    rows = connection.execute(chosen.order_by(*(column.desc() for column in key)).limit(limit + 1)).all()
-    more = len(rows) > limit
-    return rows[:limit], to_cursor(rows[limit - 1].created, rows[limit - 1].id) if more else None
-
-
-def to_cursor(*place: int | str) -> str:
-    """Return the end of a page as the cursor of the next page."""
-    return base64.urlsafe_b64encode(json.dumps(place).encode()).decode()
-
-
-def from_cursor(cursor: str, *forms: tuple[type, ...]) -> list[Any]:
-    """Decode a cursor of one of these types. Raises InvalidInput."""
-    try:
-        place = json.loads(base64.b64decode(cursor, altchars=b"-_", validate=True))
-    except (ValueError, binascii.Error, RecursionError) as error:
-        raise InvalidInput("after", "is not a cursor of a page") from error
-    known = isinstance(place, list) and tuple(map(type, place)) in forms
-    if not known or any(type(each) is int and each >> 63 not in {0, -1} for each in place):
-        raise InvalidInput("after", "is not a cursor of a page")
-    return list(place)

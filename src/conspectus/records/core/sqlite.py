@@ -24,8 +24,9 @@ from conspectus.errors import (
     StorageError,
 )
 from conspectus.private import make_file
-from conspectus.records.core.dialects import NUL, sqlite_driver
+from conspectus.records.core.dialects import NUL
 from conspectus.records.core.inline import INLINE, InlineReads
+from conspectus.records.core.statements import sqlite_driver
 
 WRITES = "conspectus_writes"
 """The execution option of connections that take the write lock at the start."""

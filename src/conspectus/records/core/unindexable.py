@@ -9,7 +9,8 @@ from conspectus.model.index import IndexedChunk
 from conspectus.records.core.changes import ChangeRange, append
 from conspectus.records.core.collections import state
 from conspectus.records.core.reads import documents_by_number
-from conspectus.records.core.rows import CHUNK_COLUMNS, IDS, rows_in, to_indexed
+from conspectus.records.core.rows import CHUNK_COLUMNS, to_indexed
+from conspectus.records.core.statements import IDS, rows_in
 from conspectus.records.tables.core import chunks, documents
 
 _OWN = documents.c.collection == bindparam("of")

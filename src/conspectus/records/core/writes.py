@@ -22,15 +22,9 @@ from conspectus.model.records import (
 )
 from conspectus.model.reports import as_given
 from conspectus.model.trust import Origin, Trust
-from conspectus.records.core.changes import (
-    ChangeRange,
-    allocate_written,
-    append,
-    forget_summaries,
-    made_by,
-    note_update,
-)
-from conspectus.records.core.dialects import Ready, as_list, given, plain_rows, ready, run_all
+from conspectus.records.core.changes import ChangeRange, append, made_by, note_update
+from conspectus.records.core.counters import allocate_written
+from conspectus.records.core.dialects import as_list, given
 from conspectus.records.core.embeddings import ClientVector, check_vector, store_vectors_with_chunks
 from conspectus.records.core.levels import (
     at_most,
@@ -39,20 +33,27 @@ from conspectus.records.core.levels import (
     lowered_origin,
     lowered_trust,
 )
+from conspectus.records.core.outdated_summaries import forget_summaries
 from conspectus.records.core.rows import (
-    BLOCK,
     COLLECTION_COLUMNS,
     DOCUMENT_COLUMNS,
-    FEW,
-    IDS,
     chunk_values,
     document_values,
-    inserts,
     mention_values,
-    rows_in,
-    run_in,
     to_collection,
     to_document,
+)
+from conspectus.records.core.statements import (
+    BLOCK,
+    FEW,
+    IDS,
+    Ready,
+    inserts,
+    plain_rows,
+    ready,
+    rows_in,
+    run_all,
+    run_in,
 )
 from conspectus.records.tables.core import PENDING, chunks, collections, documents, sources, vectors
 from conspectus.records.tables.graph import mentions

@@ -29,18 +29,12 @@ from conspectus.model.memory import fact_ends, stored_entities
 from conspectus.model.records import Mention
 from conspectus.ports.graphs import SUBJECT, Mentioned, TextPassage, Unread
 from conspectus.records.core.collections import state
-from conspectus.records.core.dialects import (
-    as_list,
-    as_pairs,
-    listed_with_numbers,
-    one_of,
-    parted,
-    plain_rows,
-    rare,
-)
+from conspectus.records.core.dialects import as_list, as_pairs, listed_with_numbers
 from conspectus.records.core.inline import AT_ONCE
-from conspectus.records.core.rows import IDS, insert_rows, mention_values, rows_in, run_in
-from conspectus.records.core.transactions import SqlStore, cached, reading, writing
+from conspectus.records.core.name_lookup import one_of, parted, rare
+from conspectus.records.core.rows import mention_values
+from conspectus.records.core.statements import IDS, insert_rows, plain_rows, rows_in, run_in
+from conspectus.records.core.store_methods import SqlStore, cached, reading, writing
 from conspectus.records.tables.core import chunks, collections, documents
 from conspectus.records.tables.graph import IS_ABOUT, mentions
 

@@ -10,11 +10,8 @@ from conspectus.model.graph import Edge, Node, NodeEvent
 from conspectus.model.ids import SourceId
 from conspectus.model.records import Source
 from conspectus.records.core.rows import (
-    IDS,
     SOURCE_COLUMNS,
     columns_of,
-    insert_rows,
-    rows_in,
     to_json,
     to_metadata,
     to_model,
@@ -22,6 +19,7 @@ from conspectus.records.core.rows import (
     to_number,
     to_source,
 )
+from conspectus.records.core.statements import IDS, insert_rows, rows_in
 from conspectus.records.tables.core import sources
 from conspectus.records.tables.graph import edges, events, evidence, nodes
 from conspectus.text.times import from_microseconds, to_microseconds

@@ -1,47 +1,21 @@
-"""Graphs, and manual merges of nodes.
+"""The port `Graphs` on SQL."""
 
-A merge removes the other nodes from the graph and moves their edges to the remaining one. An edge that would
-become a loop or a duplicate is removed too. Everything stays stored under the number of the merge, so that a
-split can restore it.
-"""
-
-import json
 from collections.abc import Sequence
 from datetime import datetime
 from functools import partial
-from typing import Any, TypeAlias
 
-from sqlalchemy import (
-    Column,
-    ColumnElement,
-    Connection,
-    Row,
-    Table,
-    bindparam,
-    delete,
-    exists,
-    insert,
-    or_,
-    select,
-    update,
-)
-
-from conspectus.errors import Conflict, NotFound
 from conspectus.model.graph import (
     GraphWritten,
     Neighbor,
-    Node,
-    NodeEvent,
     Traversal,
 )
 from conspectus.model.ids import SourceId
-from conspectus.model.trust import HIGHEST, Origin, Trust
 from conspectus.ports.graphs import Adding
-from conspectus.records.core.changes import allocate
-from conspectus.records.core.levels import lowered_origin, lowered_trust
-from conspectus.records.core.rows import IDS, rows_in, to_moment
-from conspectus.records.core.transactions import FEW, SqlStore, Transactions, reading, writing
-from conspectus.records.graph import reads, writes
+from conspectus.records.core.store_methods import FEW, SqlStore, reading, writing
+from conspectus.records.core.transactions import Transactions
+from conspectus.records.graph import traversal, writes
+from conspectus.records.graph.deletion import delete_edges, delete_nodes
+from conspectus.records.graph.merges import merge, split
 from conspectus.records.graph.reads import (
     at,
     edge_page,
@@ -53,230 +27,7 @@ from conspectus.records.graph.reads import (
     nodes_by_terms,
     summary,
 )
-from conspectus.records.graph.rows import HERE, event_values, prove
-from conspectus.records.graph.writes import delete_edges, delete_nodes
 from conspectus.records.tables.core import sources
-from conspectus.records.tables.graph import edges, events, evidence, moves, names, nodes, terms
-from conspectus.text.hashing import edge_id
-
-_MERGED_NODES = select(nodes).where(
-    nodes.c.graph == bindparam("of"), nodes.c.id.in_(IDS), nodes.c.aside == bindparam("where")
-)
-_TOUCHING = (
-    select(edges)
-    .where(or_(edges.c.source.in_(IDS), edges.c.target.in_(IDS)), edges.c.aside == HERE)
-    .order_by(edges.c.number)
-)
-_SAME = select(edges.c.number).where(edges.c.id == bindparam("name"), edges.c.aside == HERE)
-_MOVED = select(edges, moves.c.source.label("old_source"), moves.c.target.label("old_target")).join(
-    moves, moves.c.edge == edges.c.number
-)
-_CHANGE = update(edges).where(edges.c.number == bindparam("at"))
-_LOWER_NODE, _LOWER_EDGE = (
-    update(table)
-    .where(table.c.number == bindparam("at"))
-    .values(trust=lowered_trust(table.c.trust), origin=lowered_origin(table.c.origin))
-    for table in (nodes, edges)
-)
-Level: TypeAlias = tuple[Origin, Trust]
-_WORDS: tuple[tuple[Table, Column[Any]], ...] = ((names, names.c.key), (terms, terms.c.term))
-
-
-def merge(
-    connection: Connection,
-    graph: SourceId,
-    keep: str,
-    others: Sequence[str],
-    event: NodeEvent,
-    *,
-    origin: Origin = "user",
-) -> Node:
-    """Merge nodes into one, which has the lowest level of all and of the writer. Raises NotFound."""
-    asked = list(dict.fromkeys((keep, *others)))
-    found = _nodes(connection, graph, asked, where=HERE)
-    for name in asked:
-        if name not in found:
-            raise NotFound("node", name)
-    target, merged = found[keep], [found[name] for name in asked if name != keep]
-    number = allocate(connection, "graph_event", 1)
-    connection.execute(insert(events), event_values(graph, number, event))
-    _lead(connection, number, target, merged, origin)
-    _call(connection, number, target, merged)
-    _lower_node(connection, target.number, [(origin, HIGHEST[origin]), *_levels(merged)])
-    aside = update(nodes).where(nodes.c.number.in_([row.number for row in merged]))
-    connection.execute(aside.values(aside=number))
-    return nodes_by_id(connection, [graph], [keep])[0]
-
-
-def split(connection: Connection, graph: SourceId, merge: int, event: NodeEvent) -> list[Node]:
-    """Undo a merge: restore the nodes, with those of their edges that still exist.
-
-    Additions to the kept node stay with it. Raises NotFound, or Conflict if the merge was undone already, a
-    node exists again, or a later merge depends on it.
-    """
-    record = connection.execute(select(events).where(events.c.number == merge)).one_or_none()
-    if record is None or record.graph != graph or record.kind != "merge":
-        raise NotFound("merge", str(merge))
-    keep, *others = json.loads(record.before)
-    _require_last(connection, record)
-    for name in _nodes(connection, graph, others, where=HERE):
-        raise Conflict("node", name, "exists again")
-    target = _nodes(connection, graph, [keep], where=HERE).get(keep)
-    if target is None:
-        raise NotFound("node", keep)
-    merged = _nodes(connection, graph, others, where=merge)
-    connection.execute(update(nodes).where(nodes.c.aside == merge).values(aside=HERE))
-    _lead_back(connection, merge, {row.number: row.id for row in merged.values()})
-    _call_back(connection, merge, target)
-    connection.execute(update(events).where(events.c.number == merge).values(undone=1))
-    number = allocate(connection, "graph_event", 1)
-    connection.execute(insert(events), event_values(graph, number, event))
-    return nodes_by_id(connection, [graph], [keep, *others])
-
-
-def _nodes(
-    connection: Connection, graph: SourceId, ids: Sequence[str], *, where: int
-) -> dict[str, Row[*tuple[Any, ...]]]:
-    return {row.id: row for row in rows_in(connection, _MERGED_NODES, ids, of=graph, where=where)}
-
-
-def _lead(
-    connection: Connection,
-    merge: int,
-    survivor: Row[*tuple[Any, ...]],
-    merged: Sequence[Row[*tuple[Any, ...]]],
-    origin: Origin,
-) -> None:
-    """Redirect the edges of the other nodes to the kept node, or remove them.
-
-    They then are at most at the level of the writer.
-    """
-    numbers = {row.number for row in merged}
-    together = numbers | {survivor.number}
-    touching = {row.number: row for row in rows_in(connection, _TOUCHING, sorted(numbers))}
-    for row in touching.values():
-        source = (survivor.number, survivor.id) if row.source in numbers else (row.source, row.source_id)
-        target = (survivor.number, survivor.id) if row.target in numbers else (row.target, row.target_id)
-        name = edge_id(row.graph, source[1], target[1], row.type, to_moment(row.valid_from))
-        same = connection.execute(_SAME, {"name": name}).scalar()
-        loop = row.source != row.target and {row.source, row.target} <= together
-        if loop or same is not None:
-            connection.execute(_CHANGE.values(aside=merge), {"at": row.number})
-            if same is not None:
-                _prove(connection, merge, row.number, same)
-                _lower_edge(connection, same, *_levels([row]), (origin, HIGHEST[origin]))
-            continue
-        connection.execute(
-            insert(moves), {"event": merge, "edge": row.number, "source": row.source, "target": row.target}
-        )
-        _redirect(connection, row.number, name, source=source, target=target)
-        _lower_edge(connection, row.number, (origin, HIGHEST[origin]))
-
-
-def _levels(rows: Sequence[Row[*tuple[Any, ...]]]) -> list[Level]:
-    return [(row.origin, row.trust) for row in rows]
-
-
-def _lower_node(connection: Connection, number: int, levels: Sequence[Level]) -> None:
-    for origin, trust in levels:
-        connection.execute(_LOWER_NODE, {"at": number, "new_origin": origin, "new_trust": trust})
-
-
-def _lower_edge(connection: Connection, number: int, *levels: Level) -> None:
-    for origin, trust in levels:
-        connection.execute(_LOWER_EDGE, {"at": number, "new_origin": origin, "new_trust": trust})
-
-
-def _redirect(
-    connection: Connection, edge: int, name: str, *, source: tuple[int, str], target: tuple[int, str]
-) -> None:
-    ends = {"source": source[0], "source_id": source[1], "target": target[0], "target_id": target[1]}
-    connection.execute(_CHANGE.values(id=name, **ends), {"at": edge})
-
-
-def _prove(connection: Connection, merge: int, edge: int, same: int) -> None:
-    """Add the evidence of an edge to the equal one that stays."""
-    known = select(evidence.c.document).where(evidence.c.edge == same)
-    more = select(evidence.c.document).where(evidence.c.edge == edge, evidence.c.document.not_in(known))
-    rows = [{"edge": same, "document": name, "merge": merge} for name in connection.execute(more).scalars()]
-    if rows:
-        prove(connection, rows)
-
-
-def _call(
-    connection: Connection,
-    merge: int,
-    target: Row[*tuple[Any, ...]],
-    removed: Sequence[Row[*tuple[Any, ...]]],
-) -> None:
-    """Make the kept node searchable by the names of the others, and independent of documents."""
-    came = [
-        alias
-        for row in removed
-        for alias in (row.name, *json.loads(row.aliases), *(alias for _, alias in json.loads(row.merged)))
-    ]
-    merged = json.loads(target.merged) + [
-        [merge, alias] for alias in dict.fromkeys(came) if alias != target.name
-    ]
-    as_json = json.dumps(merged, ensure_ascii=False)
-    connection.execute(update(nodes).where(nodes.c.number == target.number).values(merged=as_json, passing=0))
-    for table, word in _WORDS:
-        own = set(connection.execute(select(word).where(table.c.node == target.number)).scalars())
-        theirs = select(word).where(table.c.node.in_([row.number for row in removed])).distinct()
-        rows = [
-            {"graph": target.graph, word.name: each, "node": target.number, "merge": merge}
-            for each in connection.execute(theirs).scalars()
-            if each not in own
-        ]
-        if rows:
-            connection.execute(insert(table), rows)
-
-
-def _require_last(connection: Connection, record: Row[*tuple[Any, ...]]) -> None:
-    """Raise Conflict if the merge was undone, or nodes of its moved edges were merged since."""
-    if record.undone:
-        raise Conflict("merge", str(record.number), "was undone already")
-    ours = set(json.loads(record.before))
-    concerned: ColumnElement[bool] = or_(
-        edges.c.aside == record.number,
-        edges.c.number.in_(select(moves.c.edge).where(moves.c.event == record.number)),
-    )
-    for row in connection.execute(select(edges.c.source_id, edges.c.target_id).where(concerned)):
-        ours |= set(row)
-    later = select(events).where(
-        events.c.graph == record.graph,
-        events.c.kind == "merge",
-        events.c.undone == 0,
-        events.c.number > record.number,
-    )
-    for row in connection.execute(later):
-        if not ours.isdisjoint(json.loads(row.before)):
-            raise Conflict(
-                "merge", str(record.number), f"merge {row.number} depends on it; undo that one first"
-            )
-
-
-def _lead_back(connection: Connection, merge: int, back: dict[int, str]) -> None:
-    """Restore the ends of edges from before the merge, unless the nodes are gone."""
-    for row in connection.execute(_MOVED.where(moves.c.event == merge)).all():
-        source = (row.old_source, back.get(row.old_source, row.source_id))
-        target = (row.old_target, back.get(row.old_target, row.target_id))
-        name = edge_id(row.graph, source[1], target[1], row.type, to_moment(row.valid_from))
-        _redirect(connection, row.number, name, source=source, target=target)
-    connection.execute(delete(moves).where(moves.c.event == merge))
-    connection.execute(update(edges).where(edges.c.aside == merge).values(aside=HERE))
-    connection.execute(delete(evidence).where(evidence.c.merge == merge))
-    left = exists().where(or_(edges.c.source == nodes.c.number, edges.c.target == nodes.c.number))
-    connection.execute(delete(nodes).where(nodes.c.number.in_(back), nodes.c.passing == 1, ~left))
-
-
-def _call_back(connection: Connection, merge: int, target: Row[*tuple[Any, ...]]) -> None:
-    """Remove the names that were added by a merge."""
-    left = [[number, alias] for number, alias in json.loads(target.merged) if number != merge]
-    as_json = json.dumps(left, ensure_ascii=False)
-    connection.execute(update(nodes).where(nodes.c.number == target.number).values(merged=as_json))
-    for table, _ in _WORDS:
-        connection.execute(delete(table).where(table.c.node == target.number, table.c.merge == merge))
 
 
 class SqlGraphs(SqlStore):
@@ -308,9 +59,9 @@ class SqlGraphs(SqlStore):
         known: datetime | None = None,
         with_levels: bool = False,
     ) -> Sequence[Neighbor]:
-        bounds = reads.Bounds(self._maximum, known, with_levels)
+        bounds = traversal.Bounds(self._maximum, known, with_levels)
         return await self.transactions.read(
-            partial(reads.walk, graphs=graphs, starts=starts, traversal=walk, bounds=bounds)
+            partial(traversal.walk, graphs=graphs, starts=starts, traversal=walk, bounds=bounds)
         )
 
     delete_nodes = writing(delete_nodes, rows=sources, long=True)

@@ -1,6 +1,5 @@
-"""Writes of graphs: adding and deleting nodes and edges."""
+"""Writes of graphs: adding nodes and edges."""
 
-import json
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
@@ -11,23 +10,20 @@ from sqlalchemy import (
     and_,
     bindparam,
     delete,
-    exists,
     or_,
     select,
     update,
 )
 
 from conspectus.errors import DanglingEdges, NotFound
-from conspectus.model.graph import Edge, GraphReceipt, GraphWritten, WriteOutcome
-from conspectus.model.ids import SourceId
+from conspectus.model.graph import Edge, GraphWritten, WriteOutcome
 from conspectus.ports.graphs import Adding
-from conspectus.records.core.changes import allocate
+from conspectus.records.core.counters import allocate
 from conspectus.records.core.levels import level_below, lowered_origin, lowered_trust
-from conspectus.records.core.rows import IDS, insert_rows, rows_in, run_in
-from conspectus.records.graph.reads import resting_edges
+from conspectus.records.core.statements import IDS, insert_rows, rows_in, run_in
 from conspectus.records.graph.rows import HERE, began, edge_values, node_values, prove, sources_by_id
 from conspectus.records.tables.core import documents
-from conspectus.records.tables.graph import edges, events, evidence, names, nodes, terms
+from conspectus.records.tables.graph import edges, evidence, names, nodes, terms
 
 Values = dict[str, Any]
 
@@ -318,68 +314,3 @@ def _edge_changes(stored: Values, new: Values) -> Values:
     if new_values:
         new_values["updated"] = new["updated"]
     return new_values | {name: 1 for name in ("single", "stands") if new[name] > stored[name]}
-
-
-_NODES_NAMED = select(nodes.c.number).where(
-    nodes.c.graph == bindparam("of"), nodes.c.id.in_(IDS), nodes.c.aside == HERE
-)
-_EDGES_NAMED = select(edges.c.number).where(
-    edges.c.graph == bindparam("of"), edges.c.id.in_(IDS), edges.c.aside == HERE
-)
-_TOUCHING = select(edges.c.number).where(
-    or_(edges.c.source.in_(IDS), edges.c.target.in_(IDS)), edges.c.aside == HERE
-)
-_ENDS = select(edges.c.source, edges.c.target).where(edges.c.number.in_(IDS))
-_LEFT = exists().where(or_(edges.c.source == nodes.c.number, edges.c.target == nodes.c.number))
-_LOOSE = delete(nodes).where(nodes.c.number.in_(IDS), nodes.c.passing == 1, nodes.c.aside == HERE, ~_LEFT)
-_FORGET_NODES = delete(nodes).where(nodes.c.number.in_(IDS))
-_FORGET_EDGES = delete(edges).where(edges.c.number.in_(IDS))
-_MERGES = (
-    select(events.c.number, events.c.before)
-    .where(events.c.graph == bindparam("of"), events.c.kind == "merge", events.c.undone == 0)
-    .order_by(events.c.number.desc())
-)
-_PROVING = (
-    select(documents.c.id)
-    .join(evidence, evidence.c.document == documents.c.id)
-    .where(documents.c.number.in_(IDS))
-    .distinct()
-)
-
-
-def delete_nodes(connection: Connection, graph: SourceId, ids: Sequence[str]) -> GraphReceipt:
-    numbers = [row.number for row in rows_in(connection, _NODES_NAMED, dict.fromkeys(ids), of=graph)]
-    touched = {row.number for row in rows_in(connection, _TOUCHING, numbers)}
-    gone = run_in(connection, _FORGET_NODES, numbers)
-    _forget_merged(connection, graph, set(ids))
-    return GraphReceipt(gone, len(touched))
-
-
-def _forget_merged(connection: Connection, graph: SourceId, ids: set[str]) -> None:
-    """Delete what was merged into deleted nodes, recursively."""
-    numbers = []
-    for number, before in connection.execute(_MERGES, {"of": graph}):
-        keep, *others = json.loads(before)
-        if keep in ids:
-            ids |= set(others)
-            numbers.append(number)
-    run_in(connection, delete(nodes).where(nodes.c.graph == graph, nodes.c.aside.in_(IDS)), numbers)
-    run_in(connection, update(events).where(events.c.number.in_(IDS)).values(undone=1), numbers)
-
-
-def delete_edges(connection: Connection, graph: SourceId, ids: Sequence[str]) -> GraphReceipt:
-    numbers = [row.number for row in rows_in(connection, _EDGES_NAMED, dict.fromkeys(ids), of=graph)]
-    return GraphReceipt(0, run_in(connection, _FORGET_EDGES, numbers))
-
-
-def forget_edges(connection: Connection, numbers: Sequence[int]) -> None:
-    """Delete what graphs contain from these documents alone, before the documents are deleted.
-
-    These are the edges without other evidence, and the nodes of only such edges. Edges that a deleted edge
-    ended stay ended: a new edge is needed to make them valid again.
-    """
-    going = [row.id for row in rows_in(connection, _PROVING, numbers)]
-    resting = resting_edges(connection, going)
-    ends = {end for row in rows_in(connection, _ENDS, resting) for end in row}
-    run_in(connection, _FORGET_EDGES, resting)
-    run_in(connection, _LOOSE, sorted(ends))

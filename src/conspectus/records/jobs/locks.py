@@ -25,7 +25,8 @@ from conspectus.deferred import dataclass
 from conspectus.errors import Conflict, LockLost, StorageError
 from conspectus.ports.jobs import Lock
 from conspectus.private import open_lock
-from conspectus.records.core.dialects import DIRECT, DatabaseTime, is_session_alive, time_in
+from conspectus.records.core.database_clock import DatabaseTime, time_in
+from conspectus.records.core.server_sessions import DIRECT, is_session_alive
 from conspectus.records.core.transactions import Transactions
 from conspectus.records.tables.jobs import leases
 

@@ -12,7 +12,7 @@ from typing import Any, Final, TypeAlias
 from sqlalchemy import ColumnElement, Connection, Select, String, cast, literal, or_, select, union_all
 
 from conspectus.model.access import ROLES, Role
-from conspectus.records.core.rows import BLOCK, IDS
+from conspectus.records.core.statements import BLOCK, IDS
 from conspectus.records.tables.core import (
     collections,
     documents,

@@ -26,19 +26,13 @@ from conspectus.model.ids import CollectionId, DocumentId, SourceId, UserId
 from conspectus.model.records import Period
 from conspectus.model.streams import Alert
 from conspectus.ports.streams import MAX_WAIT_SECONDS, AlertMatch, Behind, Checked, Delivery, Match
-from conspectus.records.core.changes import allocate
 from conspectus.records.core.collections import state
-from conspectus.records.core.dialects import MICROSECONDS
-from conspectus.records.core.rows import (
-    IDS,
-    columns_of,
-    insert_rows,
-    period_of,
-    rows_in,
-    to_model,
-    to_number,
-)
-from conspectus.records.core.transactions import SqlStore, reading, row_of, writing
+from conspectus.records.core.counters import allocate
+from conspectus.records.core.database_clock import MICROSECONDS
+from conspectus.records.core.lock_names import row_of
+from conspectus.records.core.rows import columns_of, period_of, to_model, to_number
+from conspectus.records.core.statements import IDS, insert_rows, rows_in
+from conspectus.records.core.store_methods import SqlStore, reading, writing
 from conspectus.records.tables.core import collections, counters, documents, users
 from conspectus.records.tables.streams import alert_events as events
 from conspectus.records.tables.streams import alerts

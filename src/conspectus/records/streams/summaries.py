@@ -9,8 +9,9 @@ from conspectus.errors import NotFound, PreconditionFailed
 from conspectus.model.ids import DocumentId, SourceId, UserId
 from conspectus.model.records import EmbeddingSpace
 from conspectus.ports.streams import NewSummary, SavedSummary, SummaryBounds
-from conspectus.records.core.rows import IDS, columns_of, insert_rows, rows_in, run_in
-from conspectus.records.core.transactions import SqlStore, reading, writing
+from conspectus.records.core.rows import columns_of
+from conspectus.records.core.statements import IDS, insert_rows, rows_in, run_in
+from conspectus.records.core.store_methods import SqlStore, reading, writing
 from conspectus.records.tables.core import chunks, documents, sources, vectors
 from conspectus.records.tables.streams import (
     standing_summaries,

@@ -26,16 +26,10 @@ from conspectus.model.records import Document, Kind
 from conspectus.model.streams import ENTITIES
 from conspectus.ports.streams import EntityOccurrence, Extent, Span, Spot, TimelinePage
 from conspectus.records.core.dialects import members, text_of
+from conspectus.records.core.pages import from_cursor, to_cursor
 from conspectus.records.core.reads import with_texts
-from conspectus.records.core.rows import (
-    DOCUMENT_COLUMNS,
-    IDS,
-    from_cursor,
-    period_of,
-    rows_in,
-    to_cursor,
-    to_document,
-)
+from conspectus.records.core.rows import DOCUMENT_COLUMNS, period_of, to_document
+from conspectus.records.core.statements import IDS, rows_in
 from conspectus.records.tables.core import IS_CAPTION_OR_EVENT, documents
 from conspectus.text.times import from_microseconds, to_microseconds
 

@@ -1,29 +1,20 @@
-"""Backups: consistent copies of SQLite databases, and archives of a data directory."""
+"""Archives of a data directory, with a manifest of their files."""
 
 import hashlib
 import json
 import re
-import sqlite3
 import stat
 import zipfile
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import asdict
 from datetime import datetime
-from functools import cache
-from itertools import chain
 from pathlib import Path
 from typing import IO, Any
-from urllib.parse import quote
 
 from conspectus.deferred import dataclass
-from conspectus.errors import StorageBusy, StorageError, StorageTooNew, TooLarge, UnreadableFile
-from conspectus.model.jobs import FINISHED
-from conspectus.ports import Progress
+from conspectus.errors import TooLarge, UnreadableFile
 from conspectus.private import written
-from conspectus.records.core.database import statements
-from conspectus.records.tables.core import VERSION
-from conspectus.records.transfer.pages import Sum, hash_in_parts
 from conspectus.settings import RECORDS
 from conspectus.text.zips import DAMAGED
 
@@ -178,134 +169,3 @@ def _readable(path: Path) -> Iterator[None]:
         raise UnreadableFile(str(path), f"is damaged or not a backup: {fault}") from fault
     except FileNotFoundError as fault:
         raise UnreadableFile(str(path), "does not exist") from fault
-
-
-_TOKEN = re.compile(r"'[^']*'|\w+|[^\w\s]")
-_STATISTICS = frozenset(
-    {"CREATE TABLE sqlite_stat1(tbl,idx,stat)", "CREATE TABLE sqlite_stat4(tbl,idx,neq,nlt,ndlt,sample)"}
-)
-"""The tables of SQLite's ANALYZE."""
-
-
-def is_expected(statement: str) -> bool:
-    """Return whether a statement consists of nothing but the tokens of the statements of a store.
-
-    These tokens are not sufficient for a view, a trigger, a virtual table, a call or a generated column, and
-    their order does not matter.
-    """
-    return statement in _STATISTICS or _words().issuperset(_TOKEN.findall(statement))
-
-
-@cache
-def _words() -> frozenset[str]:
-    return frozenset(word for each in statements("sqlite") for word in _TOKEN.findall(each))
-
-
-PAGES = 4_096
-_WRITTEN_VERSION = re.compile(r"(?!0000)\d{4}", re.ASCII)
-_SCHEMA = "SELECT name, sql FROM sqlite_master WHERE sql IS NOT NULL"
-_TABLES = "SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite@_%' ESCAPE '@'"
-
-
-def copy_online(
-    source: Path,
-    target: Path,
-    *,
-    busy_seconds: float,
-    at_moment: Callable[[], None],
-    progress: Progress | None = None,
-) -> None:
-    """Copy a consistent snapshot of a database, while others read and write.
-
-    Writers wait only during `at_moment`, which reads other files of the store at the same time.
-    """
-    with _errors(source), _opened(source, "rw", busy_seconds) as value, closing(_new(target)) as taken:
-        with _opened(source, "rw", busy_seconds) as lock:
-            lock.execute("BEGIN IMMEDIATE")
-            value.execute("BEGIN")
-            value.execute("SELECT count(*) FROM sqlite_master").fetchone()
-            at_moment()
-            lock.execute("ROLLBACK")
-
-        def report(status: int, remaining: int, total: int) -> None:
-            if progress is not None:
-                progress("copying pages", total - remaining, total)
-
-        value.backup(taken, pages=PAGES, progress=report)
-        value.execute("ROLLBACK")
-        taken.execute("PRAGMA journal_mode = DELETE")
-
-
-def unfinished_jobs(path: Path) -> Sequence[str]:
-    """Return the unfinished jobs in a copy: only they need files."""
-    with _errors(path), _opened(path, "rw", 0.0) as connection:
-        found = connection.execute("SELECT id, state FROM jobs").fetchall()
-    return [job for job, state in found if state not in FINISHED]
-
-
-def checked(path: Path) -> tuple[str, Mapping[str, Sum]]:
-    """Return the version of a copy, and the checksum of each table, if it is intact.
-
-    The copy is untrusted: nothing in it is executed. Raises StorageError or StorageTooNew.
-    """
-    with _errors(path), _opened(path, "ro", 0.0) as connection:
-        for setting in ("trusted_schema = OFF", "query_only = ON", "cell_size_check = ON"):
-            connection.execute(f"PRAGMA {setting}")
-        _require_sound(connection, path)
-        return _version(connection, path), dict(_sums(connection))
-
-
-def _require_sound(connection: sqlite3.Connection, path: Path) -> None:
-    for name, statement in connection.execute(_SCHEMA):
-        if not isinstance(statement, bytes) or not is_expected(statement.decode("utf-8", "replace")):
-            raise StorageError(f"{path}: {name!r} is not a table or index of a store")
-    pages = (row[0] for row in connection.execute("PRAGMA integrity_check") if row[0] != b"ok")
-    broken = (b"a broken reference in " + row[0] for row in connection.execute("PRAGMA foreign_key_check"))
-    for problem in chain(pages, broken):
-        raise StorageError(f"{path} is damaged: {problem.decode('utf-8', 'replace')}")
-
-
-def _version(connection: sqlite3.Connection, path: Path) -> str:
-    found = connection.execute("SELECT version_num FROM alembic_version").fetchone()
-    version = found[0].decode("utf-8", "replace") if found and isinstance(found[0], bytes) else ""
-    if not _WRITTEN_VERSION.fullmatch(version):
-        raise StorageError(f"{path} holds no store, or an unfinished transfer")
-    if version > VERSION:
-        raise StorageTooNew(str(path), version)
-    return version
-
-
-def _sums(connection: sqlite3.Connection) -> Iterator[tuple[str, Sum]]:
-    names = [row[0].decode("utf-8", "replace") for row in connection.execute(_TABLES)]
-    for name in sorted(names):
-        quoted = name.replace('"', '""')
-        found = Sum()
-        for row in connection.execute(f'SELECT * FROM "{quoted}"'):
-            found += Sum(1, hash_in_parts(row))
-        yield name, found
-
-
-@contextmanager
-def _opened(path: Path, mode: str, seconds: float) -> Iterator[sqlite3.Connection]:
-    still = "&immutable=1" if mode == "ro" else ""
-    address = f"file:{quote(str(path))}?mode={mode}{still}"
-    with closing(sqlite3.connect(address, uri=True, timeout=seconds, isolation_level=None)) as connection:
-        if mode == "ro":
-            connection.text_factory = bytes
-        yield connection
-
-
-def _new(path: Path) -> sqlite3.Connection:
-    return sqlite3.connect(path, isolation_level=None)
-
-
-@contextmanager
-def _errors(path: Path) -> Iterator[None]:
-    try:
-        yield
-    except sqlite3.OperationalError as error:
-        if error.sqlite_errorname.startswith(("SQLITE_BUSY", "SQLITE_LOCKED")):
-            raise StorageBusy(f"{path} is in use by another process: {error}") from error
-        raise StorageError(f"{path}: {error}") from error
-    except sqlite3.Error as error:
-        raise StorageError(f"{path}: {error}") from error

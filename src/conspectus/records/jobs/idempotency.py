@@ -1,8 +1,4 @@
-"""Data of requests: stored responses by idempotency key, chats, rate counters, and the provider log.
-
-Statements for chats and rates do not wait for writers. The frames of a chat are written first, then its row
-with their number, so that a client can resume a response at any process.
-"""
+"""Stored responses by idempotency key, each claimed by one request until it is answered."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -18,7 +14,6 @@ from sqlalchemy import (
     bindparam,
     case,
     delete,
-    func,
     insert,
     or_,
     select,
@@ -27,90 +22,16 @@ from sqlalchemy import (
 
 from conspectus.errors import (
     Conflict,
-    InvalidInput,
     LockLost,
     StorageError,
     WriteOutcomeUnknown,
 )
-from conspectus.model.ids import UserId
-from conspectus.model.jobs import EmbeddingRequest, RequestTotals
-from conspectus.ports.chat import AnswerFrames, RemoteChatEvent
-from conspectus.ports.jobs import RateCount
-from conspectus.records.core.dialects import MICROSECONDS, DatabaseTime, time_in, total
-from conspectus.records.core.rows import columns_of, to_model
-from conspectus.records.core.transactions import SqlStore, Transactions, autocommitted, reading, writing
+from conspectus.records.core.database_clock import DatabaseTime, time_in
+from conspectus.records.core.store_methods import SqlStore, writing
+from conspectus.records.core.transactions import Transactions
 from conspectus.records.jobs.replay_conditions import RoleHeld, conditions_hold, conditions_of, roles_of
-from conspectus.records.tables.jobs import allowances, chat_answers, chat_frames, replays
-from conspectus.records.tables.jobs import embedding_requests as requests
+from conspectus.records.tables.jobs import replays
 from conspectus.text.times import to_microseconds
-
-MINUTE = 60 * MICROSECONDS
-
-
-class SqlRateCounters:
-    """The port `RateCounters`, with statements that do not wait for writers."""
-
-    def __init__(self, transactions: Transactions) -> None:
-        self._beside = transactions.autocommitted
-
-    async def take(self, name: str, count: int, *, maximum: int) -> RateCount:
-        work = partial(_take, name=name, count=count, maximum=maximum)
-        try:
-            return await self._beside(work)
-        except Conflict:
-            # Another process was the first to count for this name.
-            return await self._beside(work)
-
-
-def _take(connection: Connection, name: str, count: int, maximum: int) -> RateCount:
-    now: int = connection.execute(select(DatabaseTime())).scalar_one()
-    minute, left = now // MINUTE, (MINUTE - now % MINUTE) / MICROSECONDS
-    here = allowances.c.name == name
-    if connection.execute(select(allowances.c.name).where(here)).first() is None:
-        connection.execute(insert(allowances).values(name=name, minute=minute, used=0))
-    same = allowances.c.minute == minute
-    more = case((same, allowances.c.used + count), else_=count)
-    enough = update(allowances).where(here, or_(~same, allowances.c.used + count <= maximum))
-    return RateCount(connection.execute(enough.values(minute=minute, used=more)).rowcount == 1, left)
-
-
-_LAST = select(func.coalesce(func.max(requests.c.id), 0))
-
-
-def _add(connection: Connection, logged: Sequence[EmbeddingRequest]) -> None:
-    last: int = connection.execute(_LAST).scalar_one()
-    rows = [{**columns_of(each), "id": number} for number, each in enumerate(logged, start=last + 1)]
-    connection.execute(insert(requests), rows)
-
-
-def _page(connection: Connection, *, after: int | None = None, limit: int = 100) -> list[EmbeddingRequest]:
-    if limit < 1:
-        raise InvalidInput("limit", "must be at least 1")
-    chosen = select(requests).order_by(requests.c.id.desc()).limit(limit)
-    if after is not None:
-        chosen = chosen.where(requests.c.id < after)
-    return [to_model(EmbeddingRequest, row._mapping) for row in connection.execute(chosen)]
-
-
-def _totals(connection: Connection, since: datetime) -> list[RequestTotals]:
-    by = (requests.c.kind, requests.c.model)
-    errors = func.count().filter(requests.c.status == "error")
-    sums = (total(requests.c.inputs), total(requests.c.tokens), func.avg(requests.c.latency))
-    chosen = select(*by, func.count(), errors, *sums).where(requests.c.created >= to_microseconds(since))
-    return [RequestTotals(*row) for row in connection.execute(chosen.group_by(*by).order_by(*by))]
-
-
-class SqlRequestLog(SqlStore):
-    """The methods of the port `RequestLog`, each as one transaction."""
-
-    async def add(self, requests: Sequence[EmbeddingRequest]) -> None:
-        """Store requests. Their ids are assigned here."""
-        if requests:
-            await self.transactions.write(partial(_add, logged=requests), locks={"embedding requests"})
-
-    page = reading(_page)
-    totals = reading(_totals)
-
 
 MAX_LEASE_SECONDS: Final = 3_600.0
 LOST: Final = json.dumps(None)
@@ -281,84 +202,3 @@ def _unanswered(connection: Connection, which: ColumnElement[bool]) -> int:
     """Release keys, except those of requests of which anything was stored. Returns their number."""
     connection.execute(update(replays).where(which, replays.c.stored > 0).values(answer=LOST))
     return connection.execute(delete(replays).where(which, replays.c.stored == 0)).rowcount
-
-
-def _begin_chat(connection: Connection, stream: str, person: UserId) -> None:
-    row = {"stream": stream, "person": person, "documents": "[]", "frames": 0, "finished": 0, "read_at": 0}
-    connection.execute(insert(chat_answers).values(**row, written=DatabaseTime()))
-
-
-def _pulse(connection: Connection, streams: Sequence[str]) -> dict[str, float]:
-    chosen = chat_answers.c.stream.in_(streams)
-    connection.execute(update(chat_answers).where(chosen).values(written=DatabaseTime()))
-    found = connection.execute(
-        select(chat_answers.c.stream, DatabaseTime() - chat_answers.c.read_at).where(chosen)
-    )
-    return {stream: ago / MICROSECONDS for stream, ago in found}
-
-
-def _publish(connection: Connection, utterance: AnswerFrames) -> None:
-    """Publish new frames of a response."""
-    named = [
-        {"stream": utterance.stream, "number": utterance.first + place, "frame": frame}
-        for place, frame in enumerate(utterance.frames)
-    ]
-    if (
-        connection.execute(
-            select(chat_answers.c.stream).where(chat_answers.c.stream == utterance.stream)
-        ).first()
-        is None
-    ):
-        return
-    if named:
-        connection.execute(insert(chat_frames), named)
-    values: dict[str, Any] = {"frames": utterance.first + len(named), "finished": int(utterance.finished)}
-    values |= {"documents": json.dumps(utterance.documents), "written": DatabaseTime()}
-    connection.execute(update(chat_answers).where(chat_answers.c.stream == utterance.stream).values(values))
-
-
-def _read_chat(connection: Connection, stream: str, person: UserId, first: int) -> RemoteChatEvent | None:
-    own = (chat_answers.c.stream == stream, chat_answers.c.person == person)
-    row = connection.execute(
-        select(chat_answers, DatabaseTime() - chat_answers.c.written).where(*own)
-    ).one_or_none()
-    if row is None:
-        return None
-    chosen = (chat_frames.c.stream == stream, chat_frames.c.number >= first)
-    ordered = select(chat_frames.c.frame).where(*chosen, chat_frames.c.number < row.frames)
-    frames = connection.execute(ordered.order_by(chat_frames.c.number)).scalars().all()
-    if len(frames) < row.frames - first:
-        return None
-    silent = float(row[-1]) / MICROSECONDS
-    return RemoteChatEvent(
-        tuple(frames), row.frames, bool(row.finished), tuple(json.loads(row.documents)), silent
-    )
-
-
-def _forget_chats(connection: Connection, streams: Sequence[str] = (), *, older: float | None = None) -> None:
-    chosen = list(streams)
-    if older is not None:
-        late = chat_answers.c.written < DatabaseTime() - int(older * MICROSECONDS)
-        chosen += connection.execute(select(chat_answers.c.stream).where(late)).scalars().all()
-    for stream in chosen:
-        connection.execute(delete(chat_answers).where(chat_answers.c.stream == stream))
-
-
-class SqlChatRegistry(SqlStore):
-    """The port `ChatRegistry`, with statements that do not wait for writers; see the port for the docs."""
-
-    begin = autocommitted(_begin_chat)
-    publish = autocommitted(_publish)
-    forget = autocommitted(_forget_chats)
-
-    async def pulse(self, streams: Sequence[str]) -> Mapping[str, float]:
-        return await self.transactions.autocommitted(partial(_pulse, streams=streams)) if streams else {}
-
-    async def read_remote(self, stream: str, person: UserId, first: int) -> RemoteChatEvent | None:
-        read = partial(_read_chat, stream=stream, person=person, first=first)
-        found = await self.transactions.read(read)
-        if found is not None:
-            read_now = update(chat_answers).where(chat_answers.c.stream == stream)
-            read_now = read_now.values(read_at=DatabaseTime())
-            await self.transactions.autocommitted(lambda connection: connection.execute(read_now).close())
-        return found

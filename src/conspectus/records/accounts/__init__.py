@@ -1,0 +1,1 @@
+"""Users, groups, API keys, grants and sessions in SQL."""

@@ -1,0 +1,65 @@
+"""API keys."""
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Any
+
+from sqlalchemy import Connection, bindparam, insert, select, update
+
+from conspectus.errors import NotFound
+from conspectus.model.access import Key, User
+from conspectus.model.ids import KeyId, UserId
+from conspectus.records.accounts.audit import Change, note
+from conspectus.records.accounts.users import user_by_id
+from conspectus.records.core.rows import columns_of, to_moment
+from conspectus.records.tables.core import keys, users
+from conspectus.text.times import from_microseconds, to_microseconds
+
+_KEY = (
+    select(keys, users.c.name, users.c.created, users.c.owner, users.c.disabled)
+    .join(users, users.c.id == keys.c.user)
+    .where(keys.c.id == bindparam("wanted"))
+)
+_KEY_WIDTH = len(keys.c)
+
+
+def add_key(connection: Connection, key: Key, secret_hash: str, change: Change = None) -> None:
+    user_by_id(connection, key.user)
+    values = {**columns_of(key), "hash": secret_hash, "scopes": " ".join(key.scopes)}
+    connection.execute(insert(keys), values)
+    note(connection, change)
+
+
+def find_key(connection: Connection, key: KeyId) -> tuple[Key, str, User] | None:
+    row = connection.execute(_KEY, {"wanted": key}).one_or_none()
+    if row is None:
+        return None
+    name, created, owner, disabled = row[_KEY_WIDTH:]
+    user = User(row[1], name, from_microseconds(created), bool(owner), bool(disabled))
+    return _to_key(row[:_KEY_WIDTH]), row[3], user
+
+
+def keys_of(connection: Connection, user: UserId | None = None) -> Sequence[Key]:
+    chosen = select(keys) if user is None else select(keys).where(keys.c.user == user)
+    return [_to_key(row) for row in connection.execute(chosen.order_by(keys.c.created, keys.c.id))]
+
+
+def revoke_key(connection: Connection, key: KeyId, at: datetime, change: Change = None) -> Key:
+    """Revoke a key from the next request on; the first time of revocation is kept. Raises NotFound."""
+    unrevoked = update(keys).where(keys.c.id == key, keys.c.revoked.is_(None))
+    if connection.execute(unrevoked.values(revoked=to_microseconds(at))).rowcount:
+        note(connection, change)
+    row = connection.execute(select(keys).where(keys.c.id == key)).one_or_none()
+    if row is None:
+        raise NotFound("key", key)
+    return _to_key(row)
+
+
+def used(connection: Connection, key: KeyId, at: datetime) -> None:
+    connection.execute(update(keys).where(keys.c.id == key).values(last_used=to_microseconds(at)))
+
+
+def _to_key(row: Sequence[Any]) -> Key:
+    number, user, label, _, scopes, created, expires, last_used, revoked, origin = row
+    times = (to_moment(expires), to_moment(last_used), to_moment(revoked))
+    return Key(number, user, label, tuple(scopes.split()), from_microseconds(created), *times, origin)

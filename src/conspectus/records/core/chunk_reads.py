@@ -1,0 +1,181 @@
+"""Reads of chunks with their documents, vectors and neighbors."""
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from sqlalchemy import (
+    ColumnElement,
+    Connection,
+    ScalarSelect,
+    Select,
+    and_,
+    bindparam,
+    case,
+    literal_column,
+    null,
+    select,
+    tuple_,
+)
+
+from conspectus.errors import InvalidInput, NotFound, RecordsDamaged
+from conspectus.model.ids import ChunkId, CollectionId, DocumentId
+from conspectus.model.index import IndexedChunk
+from conspectus.model.records import Document, EmbeddingSpace, StoredChunk
+from conspectus.records.core.dialects import listed
+from conspectus.records.core.reads import documents_by_id, documents_by_number
+from conspectus.records.core.rows import (
+    CHUNK_COLUMNS,
+    CHUNK_WIDTH,
+    DOCUMENT_COLUMNS,
+    MAX_INT64,
+    to_chunk,
+    to_document,
+    to_indexed,
+)
+from conspectus.records.core.statements import IDS, blocks, plain_rows
+from conspectus.records.tables.core import chunks, documents, vectors
+from conspectus.text.hashing import content_hash
+
+SCAN = 2_000
+
+_OTHER = documents.alias("other")
+# For a comparison of two columns, SQLite uses only the first field of the index; with an expression, it uses
+# all.
+_POSITION = tuple_(documents.c.order_sequence + 0, documents.c.order_start + 0, documents.c.number + 0)
+_OTHER_POSITION = tuple_(_OTHER.c.order_sequence, _OTHER.c.order_start, _OTHER.c.number)
+
+
+def _indexed(*, with_vectors: bool) -> Select[*tuple[Any, ...]]:
+    """Return a query of chunks of a collection with their vectors of a model."""
+    joined = documents.join(chunks, chunks.c.document == documents.c.number)
+    chosen = select(*CHUNK_COLUMNS, null()).select_from(joined)
+    if with_vectors:
+        here = and_(vectors.c.chunk == chunks.c.id, vectors.c.space == bindparam("space"))
+        chosen = select(*CHUNK_COLUMNS, vectors.c.vector).select_from(joined.outerjoin(vectors, here))
+    return chosen.where(documents.c.collection == bindparam("of"))
+
+
+def _in_thread(
+    condition: ColumnElement[Any], beyond: ColumnElement[bool], *, back: bool
+) -> ScalarSelect[Any]:
+    """Return the end of the next document of the same thread in one direction, by one index lookup."""
+    place = (_OTHER.c.order_sequence, _OTHER.c.order_start, _OTHER.c.number)
+    chosen = select(condition).where(
+        _OTHER.c.source == documents.c.source,
+        _OTHER.c.thread == documents.c.thread,
+        _OTHER.c.chunks > literal_column("0"),
+        beyond,
+    )
+    ordered = chosen.order_by(*(column.desc() if back else column for column in place))
+    return ordered.limit(1).correlate(documents).scalar_subquery()
+
+
+# PostgreSQL would join all documents of the collection to a few chunks; subqueries are looked up for each
+# chunk.
+_COLLECTION = select(documents.c.collection).where(documents.c.number == chunks.c.document)
+_OF = _COLLECTION.scalar_subquery() == bindparam("of")
+_VECTOR = (
+    select(vectors.c.vector)
+    .where(vectors.c.chunk == chunks.c.id, vectors.c.space == bindparam("space"))
+    .scalar_subquery()
+)
+_BETWEEN = {
+    told: select(*CHUNK_COLUMNS, _VECTOR if told else null())
+    .where(chunks.c.id >= bindparam("first"), chunks.c.id <= bindparam("last"), _OF)
+    .order_by(chunks.c.id)
+    for told in (False, True)
+}
+_SCANS = {
+    told: _indexed(with_vectors=told)
+    .where(documents.c.last_chunk > bindparam("after"), chunks.c.id > bindparam("after"))
+    .order_by(documents.c.last_chunk, chunks.c.position)
+    .limit(SCAN)
+    for told in (False, True)
+}
+
+
+_BEFORE = _in_thread(_OTHER.c.last_chunk, _OTHER_POSITION < _POSITION, back=True)
+_AFTER = _in_thread(_OTHER.c.last_chunk - _OTHER.c.chunks + 1, _OTHER_POSITION > _POSITION, back=False)
+_THREADED = documents.c.thread.is_not(None)
+
+WITH_NEIGHBOURS = select(
+    *CHUNK_COLUMNS,
+    *DOCUMENT_COLUMNS,
+    documents.c.last_chunk,
+    case((and_(_THREADED, chunks.c.position == 0), _BEFORE), else_=None),
+    case((and_(_THREADED, chunks.c.id == documents.c.last_chunk), _AFTER), else_=None),
+).join(documents, documents.c.number == chunks.c.document)
+_BY_CHUNK = WITH_NEIGHBOURS.where(chunks.c.id.in_(IDS))
+_BY_LISTED_CHUNK = WITH_NEIGHBOURS.where(chunks.c.id.in_(select(listed("ids").c.value)))
+_OF_DOCUMENT = WITH_NEIGHBOURS.where(documents.c.id == bindparam("wanted")).order_by(chunks.c.position)
+
+
+def document_chunks(connection: Connection, document: DocumentId) -> list[StoredChunk]:
+    """Return a document's chunks by position. Raises NotFound."""
+    rows = connection.execute(_OF_DOCUMENT, {"wanted": document}).all()
+    if not rows and not documents_by_id(connection, [document]):
+        raise NotFound("document", document)
+    return stored_chunks(rows)
+
+
+def chunks_by_id(connection: Connection, ids: Sequence[int]) -> dict[int, StoredChunk]:
+    found: dict[int, StoredChunk] = {}
+    for block in blocks(ids):
+        rows: Sequence[Sequence[Any]]
+        if connection.dialect.name == "sqlite":
+            if max(block) > MAX_INT64:
+                raise InvalidInput("number", "does not fit into 64 bits")
+            rows = plain_rows(connection, _BY_LISTED_CHUNK, {"ids": json.dumps(block)})
+        else:
+            rows = connection.execute(_BY_CHUNK, {"ids": block}).all()
+        found.update((stored.chunk.id, stored) for stored in stored_chunks(rows))
+    return found
+
+
+def chunks_between(
+    connection: Connection, collection: CollectionId, *, space: EmbeddingSpace | None, first: int, last: int
+) -> list[IndexedChunk]:
+    """Return a collection's chunks with first ≤ id ≤ last, by id, with their vectors of the model."""
+    parameters = {"of": collection, "first": first, "last": last}
+    return _indexed_chunks(connection, _BETWEEN[space is not None], space, parameters)
+
+
+def scan(
+    connection: Connection, collection: CollectionId, *, space: EmbeddingSpace | None, after: int
+) -> list[IndexedChunk]:
+    """Return the next batch of a collection's chunks by id, read in the order of its documents."""
+    return _indexed_chunks(connection, _SCANS[space is not None], space, {"of": collection, "after": after})
+
+
+def stored_chunks(rows: Sequence[Sequence[Any]]) -> list[StoredChunk]:
+    """Return rows of CHUNK_COLUMNS, DOCUMENT_COLUMNS, the document's last chunk and thread neighbors.
+
+    Raises RecordsDamaged for a text with a wrong checksum.
+    """
+    owners: dict[int, Document] = {}
+    stored = []
+    for row in rows:
+        document = owners.get(row[1])
+        if document is None:
+            document = owners[row[1]] = to_document(row[CHUNK_WIDTH:-3])
+        last, before, following = row[-3:]
+        chunk = to_chunk(row, document.id)
+        if content_hash(chunk.text) != chunk.content_hash:
+            raise RecordsDamaged(f"chunk {chunk.id}: its text does not match its checksum")
+        previous = ChunkId(chunk.id - 1) if chunk.position > 0 else before
+        successor = ChunkId(chunk.id + 1) if chunk.id < last else following
+        stored.append(StoredChunk(chunk, document, previous, successor))
+    return stored
+
+
+def _indexed_chunks(
+    connection: Connection,
+    chosen: Select[*tuple[Any, ...]],
+    space: EmbeddingSpace | None,
+    parameters: Mapping[str, Any],
+) -> list[IndexedChunk]:
+    rows = connection.execute(
+        chosen, parameters if space is None else {**parameters, "space": space.name}
+    ).all()
+    return to_indexed(rows, documents_by_number(connection, {row[1] for row in rows}))

@@ -1,0 +1,80 @@
+"""Numbers of rows, from ranges that collections reserve."""
+
+from collections.abc import Mapping
+from typing import Final
+
+from sqlalchemy import Connection, bindparam, case, insert, literal_column, update
+
+from conspectus.errors import RecordsDamaged
+from conspectus.model.ids import CollectionId
+from conspectus.records.core.statements import plain_rows, ready, run_all
+from conspectus.records.tables.core import Number, counters
+
+SHARED: Final = ""
+"""The pseudo-collection of counters that number rows without a collection, and ranges."""
+RANGE: Final = 1_024
+"""Minimum count of numbers that a collection reserves at once."""
+_COUNTER = (counters.c.name == bindparam("counter"), counters.c.collection == bindparam("of"))
+_AMOUNT = bindparam("amount", type_=Number)
+_TAKE = (
+    update(counters)
+    .where(*_COUNTER, counters.c.value + _AMOUNT <= counters.c.end)
+    .values(value=counters.c.value + _AMOUNT)
+    .returning(counters.c.value)
+)
+WRITTEN: Final = ("document", "chunk", "change")
+"""The counters of the rows that a write of documents inserts."""
+_AMOUNTS = case({name: bindparam(name, type_=Number) for name in WRITTEN}, value=counters.c.name)
+_TAKE_ALL = (
+    update(counters)
+    .where(
+        counters.c.collection == bindparam("of"),
+        counters.c.name.in_([literal_column(f"'{name}'") for name in WRITTEN]),
+        counters.c.value + _AMOUNTS <= counters.c.end,
+    )
+    .values(value=counters.c.value + _AMOUNTS)
+    .returning(counters.c.name, counters.c.value)
+)
+_RESET = update(counters).where(*_COUNTER).values(value=bindparam("last"), end=bindparam("final"))
+
+
+def allocate(connection: Connection, counter: str, amount: int, collection: str = SHARED) -> int:
+    """Return the first of `amount` consecutive new numbers, greater than all earlier ones.
+
+    It blocks other writers of the collection, and those of all collections only when it needs another range.
+    """
+    here = {"counter": counter, "of": collection}
+    taken = plain_rows(connection, _TAKE, {**here, "amount": amount})
+    last: int
+    if taken:
+        ((last,),) = taken
+        return last - amount + 1
+    if collection == SHARED:
+        raise RecordsDamaged(f"the counter {counter} is missing; run `conspectus check`")
+    end = allocate(connection, counter, size := max(RANGE, amount)) + size - 1
+    last = end - size + amount
+    if not connection.execute(_RESET, {**here, "last": last, "final": end}).rowcount:
+        row = {"name": counter, "collection": collection, "value": last, "end": end}
+        connection.execute(insert(counters), row)
+    return last - amount + 1
+
+
+def allocate_written(
+    connection: Connection, wanted: Mapping[CollectionId, Mapping[str, int]]
+) -> dict[CollectionId, dict[str, int]]:
+    """Allocate numbers of all counters in `WRITTEN`, with one statement a collection if ranges suffice."""
+    asked = [ready(connection, _TAKE_ALL, {**amounts, "of": of}) for of, amounts in wanted.items()]
+    taken = {
+        (of, name): last
+        for of, rows in zip(wanted, run_all(connection, asked), strict=True)
+        for name, last in rows
+    }
+    return {
+        of: {
+            name: taken[of, name] - amount + 1
+            if (of, name) in taken
+            else allocate(connection, name, amount, of)
+            for name, amount in amounts.items()
+        }
+        for of, amounts in wanted.items()
+    }

@@ -1,0 +1,43 @@
+"""Pages of rows and their cursors."""
+
+import base64
+import binascii
+import json
+from collections.abc import Sequence
+from typing import Any
+
+from sqlalchemy import Connection, FromClause, Select, tuple_
+
+from conspectus.errors import InvalidInput
+
+
+def newest_page(
+    connection: Connection, chosen: Select[Any], table: FromClause, *, after: str | None, limit: int
+) -> tuple[Sequence[Any], str | None]:
+    """Return a page of rows by `created` and `id` of a table, newest first, and the cursor of the next page.
+
+    Raises InvalidInput for an invalid cursor.
+    """
+    key = (table.c.created, table.c.id)
+    if after is not None:
+        chosen = chosen.where(tuple_(*key) < tuple(from_cursor(after, (int, str))))
+    rows = connection.execute(chosen.order_by(*(column.desc() for column in key)).limit(limit + 1)).all()
+    more = len(rows) > limit
+    return rows[:limit], to_cursor(rows[limit - 1].created, rows[limit - 1].id) if more else None
+
+
+def to_cursor(*place: int | str) -> str:
+    """Return the end of a page as the cursor of the next page."""
+    return base64.urlsafe_b64encode(json.dumps(place).encode()).decode()
+
+
+def from_cursor(cursor: str, *forms: tuple[type, ...]) -> list[Any]:
+    """Decode a cursor of one of these types. Raises InvalidInput."""
+    try:
+        place = json.loads(base64.b64decode(cursor, altchars=b"-_", validate=True))
+    except (ValueError, binascii.Error, RecursionError) as error:
+        raise InvalidInput("after", "is not a cursor of a page") from error
+    known = isinstance(place, list) and tuple(map(type, place)) in forms
+    if not known or any(type(each) is int and each >> 63 not in {0, -1} for each in place):
+        raise InvalidInput("after", "is not a cursor of a page")
+    return list(place)

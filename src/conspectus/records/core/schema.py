@@ -1,0 +1,69 @@
+"""Tables and their first rows in an empty database, and the version of those stored."""
+
+from functools import cache
+from operator import attrgetter
+
+from sqlalchemy import (
+    Column,
+    Connection,
+    Index,
+    MetaData,
+    PrimaryKeyConstraint,
+    String,
+    Table,
+    create_mock_engine,
+    insert,
+    inspect,
+    text,
+)
+from sqlalchemy.schema import CreateIndex, CreateTable, ExecutableDDLElement
+
+from conspectus.records.tables.core import VERSION, counters, metadata
+
+UNFINISHED = "unfinished move"
+"""The stored version of a store that is being filled by a transfer."""
+
+
+FIRST = {"collection": "", "value": 0, "end": 2**63 - 1}
+COUNTED = ("change", "chunk", "document", "alert_event", "graph_node", "graph_edge", "graph_event")
+
+history = Table(
+    "alembic_version",
+    MetaData(),
+    Column("version_num", String(32), nullable=False),
+    PrimaryKeyConstraint("version_num", name="alembic_version_pkc"),
+)
+"""The place where Alembic stores the version of a database."""
+
+
+def version_of(connection: Connection) -> str | None:
+    """Return the version of the records in a database; None without records."""
+    if not inspect(connection).has_table("alembic_version"):
+        return None
+    stored: str | None = connection.execute(text("SELECT version_num FROM alembic_version")).scalar()
+    return stored
+
+
+def make_tables(connection: Connection) -> None:
+    """Create all tables and their first rows inside the connection's open transaction."""
+    for statement in creation_statements(connection.dialect.name):
+        connection.exec_driver_sql(statement)
+    connection.execute(insert(counters), [{"name": name, **FIRST} for name in COUNTED])
+    connection.execute(insert(history), {"version_num": VERSION})
+
+
+@cache
+def creation_statements(dialect: str) -> tuple[str, ...]:
+    """Return the statements that create tables and indexes, in a fixed order, cached: compiling is slow."""
+    database = create_mock_engine(f"{dialect}://", lambda *_: None).dialect
+    made: list[ExecutableDDLElement] = []
+    for table in (*metadata.sorted_tables, history):
+        made += [CreateTable(table), *map(_index_made, sorted(table.indexes, key=attrgetter("name")))]
+    return tuple(str(statement.compile(dialect=database)).strip() for statement in made)
+
+
+def _index_made(index: Index) -> CreateIndex:
+    """Return an index with a condition for both databases, without loading the PostgreSQL dialect."""
+    if (rows := index.dialect_options["sqlite"]["where"]) is not None:
+        index.dialect_options["postgresql"]["where"] = rows
+    return CreateIndex(index)

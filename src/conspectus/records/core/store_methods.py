@@ -1,0 +1,146 @@
+"""Methods of stores, made of functions of a connection: each is one transaction."""
+
+from collections.abc import Callable, Coroutine, Hashable, Mapping, Sequence
+from functools import partial, wraps
+from typing import Any, Concatenate, Final, ParamSpec, TypeAlias, TypeVar
+
+from sqlalchemy import Connection, Table, select
+
+from conspectus.records.core.dialects import as_list, given
+from conspectus.records.core.lock_names import WHOLE, Locks
+from conspectus.records.core.transactions import Transactions
+
+P = ParamSpec("P")
+Key = TypeVar("Key", bound=Hashable)
+Result = TypeVar("Result")
+Item = TypeVar("Item")
+_Function: TypeAlias = Callable[Concatenate[Connection, P], Result]
+_Method: TypeAlias = Callable[Concatenate[Any, P], Coroutine[Any, Any, Result]]
+
+FEW: Final = 50
+"""A unit with more rows than this is long."""
+
+
+class SqlStore:
+    """Base class of stores whose methods are mostly one transaction each; see the ports for their docs."""
+
+    def __init__(self, transactions: Transactions) -> None:
+        self.transactions = transactions
+
+
+def reading(work: _Function[P, Result]) -> _Method[P, Result]:
+    """Make a method of a function that reads in a snapshot."""
+
+    @wraps(work)
+    async def method(self: SqlStore, /, *args: P.args, **kwargs: P.kwargs) -> Result:
+        return await self.transactions.read(lambda connection: work(connection, *args, **kwargs))
+
+    return method
+
+
+def cached(work: _Function[P, Result], *, single: bool = False) -> _Method[P, Result]:
+    """Make a method that caches a few frequently requested rows by key; see `Transactions.lookup`."""
+
+    @wraps(work)
+    async def method(self: SqlStore, /, *args: P.args, **kwargs: P.kwargs) -> Result:
+        key = (work, args, *kwargs.items())
+        found = await self.transactions.lookup(
+            [key], lambda connection, _: {key: work(connection, *args, **kwargs)}, single=single
+        )
+        return found[key]
+
+    return method
+
+
+def cached_rows(
+    find: Callable[[Connection, Sequence[Key]], Mapping[Key, Result]],
+) -> Callable[[Any, Sequence[Key]], Coroutine[Any, Any, Sequence[Result]]]:
+    """Make a method that caches rows by key, of which a statement reads a block.
+
+    It returns those that exist, in the given order.
+    """
+
+    @wraps(find)
+    async def method(self: SqlStore, keys: Sequence[Key], /) -> Sequence[Result]:
+        found = await self.transactions.lookup(keys, find, single=True)
+        return [found[each] for each in keys if each in found]
+
+    return method
+
+
+def writing(
+    work: _Function[P, Result],
+    *,
+    locks: Callable[P, Locks] | None = None,
+    rows: Table | None = None,
+    long: bool = False,
+) -> _Method[P, Result]:
+    """Make a method of a function that writes, also with many rows.
+
+    `locks` returns locks from the arguments. With `rows`, the first argument is the id of a row of that
+    table, or several, and the collections of these are locked, too. Without either, it is the whole database.
+    """
+
+    @wraps(work)
+    async def method(self: SqlStore, /, *args: P.args, **kwargs: P.kwargs) -> Result:
+        many = long or any(_is_many(each) for each in (*args, *kwargs.values()))
+        named = frozenset() if locks is None else locks(*args, **kwargs)
+        if rows is not None and self.transactions.database.locks_parts:
+            call: Callable[..., Result] = work
+            find = partial(
+                _at_rows, rows, named, lambda ids, each: call(each, ids, *args[1:], **kwargs), args[0]
+            )
+            return await self.transactions.write_found(find, long=many)
+        return await self.transactions.write(
+            lambda connection: work(connection, *args, **kwargs), locks=named or WHOLE, long=many
+        )
+
+    return method
+
+
+def _at_rows(
+    table: Table, named: Locks, work: Callable[[Any, Connection], Result], asked: Any, connection: Connection
+) -> tuple[Locks, Callable[[Connection], Result]]:
+    """Return the locks of the rows' collections, and the work on those rows that exist.
+
+    Rows never move to another collection, but one that does not exist may be added to any. So it is left out
+    of several; a single one needs the whole database.
+    """
+    ids = [asked] if isinstance(asked, str) else asked
+    chosen = select(table.c.id, table.c.collection).where(table.c.id.in_(given("ids")))
+    rows = connection.execute(chosen, {"ids": as_list(list(dict.fromkeys(ids)))})
+    found = {row.id: row.collection for row in rows}
+    if isinstance(asked, str):
+        return named | (set(found.values()) or WHOLE), partial(work, asked)
+    return named | set(found.values()), partial(work, [each for each in asked if each in found])
+
+
+def joining(
+    work: Callable[[Connection, Sequence[Sequence[Item]]], Sequence[Result]],
+    *,
+    locks: Callable[[Sequence[Item]], Locks],
+) -> Callable[[Any, Sequence[Item]], Coroutine[Any, Any, Result]]:
+    """Make a method that writes items of one caller of a function that writes those of many."""
+
+    @wraps(work)
+    async def method(self: SqlStore, items: Sequence[Item], /) -> Result:
+        result: Result = await self.transactions.write_joined(
+            work, items, locks=locks(items), long=_is_many(items)
+        )
+        return result
+
+    return method
+
+
+def autocommitted(work: _Function[P, Result]) -> _Method[P, Result]:
+    """Make a method of statements in autocommit mode, concurrently with other writes."""
+
+    @wraps(work)
+    async def method(self: SqlStore, /, *args: P.args, **kwargs: P.kwargs) -> Result:
+        return await self.transactions.autocommitted(lambda connection: work(connection, *args, **kwargs))
+
+    return method
+
+
+def _is_many(value: object) -> bool:
+    return isinstance(value, Sequence | Mapping) and not isinstance(value, str) and len(value) > FEW

@@ -1,0 +1,232 @@
+"""An ordered queue of writes. Those that wait at the same time share a transaction."""
+
+import time
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor, wait
+from dataclasses import field
+from functools import partial
+from itertools import chain, groupby
+from threading import Lock
+from typing import Any, Final, TypeAlias
+
+from sqlalchemy import Connection
+
+from conspectus.deferred import dataclass
+from conspectus.errors import ConspectusError, StorageError
+from conspectus.records.core.database import Database, transact
+from conspectus.records.core.lock_names import WHOLE, Locks
+from conspectus.records.core.statements import Ready, run_all
+
+Work: TypeAlias = Callable[[Connection], Any]
+Finish: TypeAlias = Callable[[Connection], None]
+Joined: TypeAlias = Callable[[Connection, Sequence[Any]], Sequence[Any]]
+"""A function that does many units of work as one; it returns their results in order."""
+_Ended: TypeAlias = tuple[Any, BaseException | None]
+
+
+MAX_BATCH: Final = 32
+"""PostgreSQL caches up to 64 savepoints of a transaction for concurrent readers."""
+_SAVE = Ready("SAVEPOINT work", ())
+_RELEASE = Ready("RELEASE SAVEPOINT work", ())
+_UNDO = Ready("ROLLBACK TO SAVEPOINT work", ())
+SECONDS: Final = 0.25
+"""After this time, the remaining work moves to the next transaction, so that other processes can write."""
+
+
+@dataclass(slots=True, eq=False)
+class Waiting:
+    """A unit of work in the queue. `locks` name what it looks at and changes.
+
+    It shares its transaction unless it is `alone`. `record` runs after the work, in the same savepoint. Units
+    that have the same `joined` are done by one call with their items.
+    """
+
+    work: Callable[[Any], Any]
+    locks: Locks
+    alone: bool
+    record: Finish | None = None
+    joined: Joined | None = None
+    item: Any = None
+    transaction: bool = True
+    started: bool = False
+    answer: "Future[Any]" = field(default_factory=Future)
+
+    def start(self) -> bool:
+        """Start the unit, which can no longer be cancelled. Returns whether it is still wanted."""
+        self.started = self.started or self.answer.set_running_or_notify_cancel()
+        return self.started
+
+    def do(self, connection: Connection) -> Any:
+        """Run the work, and record it."""
+        result = self.work(connection)
+        if self.record is not None:
+            self.record(connection)
+        return result
+
+
+def _do_joined(units: Sequence[Waiting], joined: Joined, connection: Connection) -> Sequence[Any]:
+    """Run units by one call, and record them."""
+    results = joined(connection, [each.item for each in units])
+    for each in units:
+        if each.record is not None:
+            each.record(connection)
+    return results
+
+
+class WriteQueue:
+    """A queue of units of work, in the order of arrival. Units with different locks run concurrently.
+
+    Units that wait at the same time share a transaction. Each has its own savepoint, so that a failed unit is
+    rolled back alone. The fixed costs of a transaction (waiting for locks, flushing the commit) are paid
+    once.
+    """
+
+    def __init__(self, database: Database) -> None:
+        self.finish: Finish | None = None
+        """A hook at the end of each transaction, before the commit. It may raise."""
+        self._database = database
+        self._threads = ThreadPoolExecutor(database.writers, thread_name_prefix="records-write")
+        self._mutex = Lock()
+        self._waiting: list[Waiting] = []
+        self._running: list[list[Waiting]] = []
+        self._closed = False
+
+    def write(self, unit: "Waiting") -> "Future[Any]":
+        """Run a unit in a transaction that holds its locks. Raises RuntimeError if the queue is closed."""
+        if not self._database.locks_parts:
+            unit.locks = WHOLE
+        return self._queue(unit)
+
+    def submit(self, job: Callable[[], Any]) -> "Future[Any]":
+        """Run a function while no unit writes. Raises RuntimeError if the queue is closed."""
+        return self._queue(Waiting(lambda _: job(), WHOLE, alone=True, transaction=False))
+
+    def close(self) -> None:
+        """Finish all queued units."""
+        with self._mutex:
+            self._closed = True
+            left = [each.answer for each in (*self._waiting, *chain(*self._running))]
+        wait(left)
+        self._threads.shutdown()
+
+    def _queue(self, waiting: Waiting) -> "Future[Any]":
+        with self._mutex:
+            if self._closed:
+                raise RuntimeError("the queue is closed")
+            self._waiting.append(waiting)
+        self._start()
+        return waiting.answer
+
+    def _start(self) -> None:
+        """Start everything that can run now."""
+        while batch := self._next():
+            job = self._threads.submit(self._do, batch)
+            job.add_done_callback(partial(self._done, batch))
+
+    def _next(self) -> list[Waiting]:
+        """Return the first units that can share a transaction now."""
+        batch: list[Waiting] = []
+        with self._mutex:
+            if len(self._running) == self._database.writers:
+                return batch
+            passed = set[str | None]().union(*(each.locks for each in chain(*self._running)))
+            for waiting in list(self._waiting):
+                if None in passed:
+                    break
+                if not self._joins(waiting, batch, passed):
+                    passed |= waiting.locks
+                elif waiting.start():
+                    batch.append(waiting)
+                    self._waiting.remove(waiting)
+                else:
+                    self._waiting.remove(waiting)
+            if batch:
+                self._running.append(batch)
+        return batch
+
+    def _joins(self, waiting: Waiting, batch: Sequence[Waiting], passed: Locks) -> bool:
+        """Return whether a unit may join a batch, ahead of units with the skipped locks."""
+        whole = None in waiting.locks
+        if waiting.locks & passed or (whole and (passed or self._running)):
+            return False
+        if not batch:
+            return True
+        like = not whole or None in batch[0].locks
+        return like and len(batch) < MAX_BATCH and not (waiting.alone or batch[0].alone)
+
+    def _do(self, batch: Sequence[Waiting]) -> list[_Ended]:
+        if not batch[0].transaction:
+            return [(batch[0].work(None), None)]
+        engine = self._database.writing_to(frozenset().union(*(each.locks for each in batch)))
+        if len(batch) > 1:
+            return transact(self._database, engine, partial(self._together, batch))
+        return [(transact(self._database, engine, partial(self._single, batch[0].do)), None)]
+
+    def _done(self, batch: Sequence[Waiting], job: "Future[list[_Ended]]") -> None:
+        """Report the results of a batch. After an unexpected error, each unit is run alone."""
+        fault = job.exception()
+        if fault is None:
+            ended = job.result()
+        else:
+            ended = [(None, fault)] * len(batch) if len(batch) == 1 or isinstance(fault, StorageError) else []
+        rest = batch[len(ended) :]
+        with self._mutex:
+            self._running = [each for each in self._running if each is not batch]
+            self._waiting[:0] = rest
+            for waiting in rest:
+                waiting.alone = waiting.alone or fault is not None
+        for waiting, (result, failed) in zip(batch, ended, strict=False):
+            if failed is None:
+                waiting.answer.set_result(result)
+            else:
+                waiting.answer.set_exception(failed)
+        self._start()
+
+    def _together(self, works: Sequence[Waiting], connection: Connection) -> list[_Ended]:
+        ended: list[_Ended] = []
+        begun = time.monotonic()
+        for _, units in groupby(works, key=lambda each: each.joined or each):
+            ended += self._joined(list(units), connection)
+            if time.monotonic() - begun > SECONDS:
+                break
+        self._finish(connection)
+        return ended
+
+    def _joined(self, units: Sequence[Waiting], connection: Connection) -> list[_Ended]:
+        """Run units by one call, and by themselves if that fails: only those at fault get an error."""
+        if len(units) > 1 and (joined := units[0].joined) is not None:
+            results, failed = self._one(partial(_do_joined, units, joined), connection)
+            if failed is None:
+                return [(result, None) for result in results]
+        return [self._one(each.do, connection) for each in units]
+
+    def _one(self, work: Work, connection: Connection) -> _Ended:
+        # Savepoints of SQLAlchemy cost more than the statements of most units.
+        run_all(connection, [_SAVE])
+        try:
+            with self._database.translated():
+                result = work(connection)
+        except ConspectusError as fault:
+            if isinstance(fault, StorageError) and self._database.may_repeat(fault, attempt=1, undone=True):
+                raise
+            self._undo(connection, fault)
+            return None, fault
+        run_all(connection, [_RELEASE])
+        return result, None
+
+    def _undo(self, connection: Connection, fault: ConspectusError) -> None:
+        """Roll back one unit. Raises its error if the database has rolled back the others too."""
+        try:
+            with self._database.translated():
+                run_all(connection, [_UNDO, _RELEASE])
+        except ConspectusError as error:
+            raise fault from error
+
+    def _single(self, work: Work, connection: Connection) -> Any:
+        result = work(connection)
+        self._finish(connection)
+        return result
+
+    def _finish(self, connection: Connection) -> None:
+        if self.finish is not None:
+            self.finish(connection)

@@ -1,0 +1,285 @@
+"""Traversal of graphs over several hops.
+
+A traversal proceeds layer by layer, nearest first: a layer is read only after the whole layer before, and
+only if more nodes are needed; of the last layer only the best are read. An index has every node's edges by
+weight, so that of a node with very many edges only the first few are read.
+"""
+
+from collections.abc import Sequence
+from datetime import datetime
+from itertools import product
+from typing import Any, Final
+
+from sqlalchemy import BindParameter, ColumnElement, Connection, Select, bindparam, select
+
+from conspectus.deferred import dataclass
+from conspectus.model.graph import EdgeStep, Neighbor, Node, Traversal
+from conspectus.model.ids import SourceId
+from conspectus.model.trust import Trust, levels_from
+from conspectus.records.core.name_lookup import parted
+from conspectus.records.core.rows import to_number
+from conspectus.records.graph.reads import NODES_BY_ID, RARE_IDS, nodes_by_id, valid
+from conspectus.records.graph.rows import HERE
+from conspectus.records.tables.graph import edges, nodes
+
+MIN_READ: Final = 16
+"""Number of edges of a node read at first; four times as many each time more are needed."""
+FURTHER: Final = 4
+TRIM_EVERY: Final = 8
+"""The best paths are trimmed after this number of nodes."""
+
+_MOMENT: BindParameter[Any] = bindparam("moment")
+_KNOWN: BindParameter[Any] = bindparam("known")
+_THEN = valid(nodes.c.valid_from, nodes.c.valid_until, _MOMENT)
+_KNOWN_THEN = nodes.c.recorded <= _KNOWN
+_LEVELS: BindParameter[Any] = bindparam("levels", expanding=True)
+_LEVEL_OF_NODE = nodes.c.trust.in_(_LEVELS)
+PLACES: Final = {
+    (by_name, dated, known, levels): chosen.with_only_columns(nodes.c.id, nodes.c.number).where(
+        *([_THEN] if dated else []), *([_KNOWN_THEN] if known else []), *([_LEVEL_OF_NODE] if levels else [])
+    )
+    for by_name, chosen in NODES_BY_ID.items()
+    for dated, known, levels in product((False, True), repeat=3)
+}
+
+
+def _reading(*, back: bool, typed: bool, dated: bool, known: bool, levels: bool) -> Select[Any]:
+    """Return a query of some edges of a node, heaviest first, with their `levels` if they are asked for.
+
+    No index has the levels, so that they are read only then.
+    """
+    near, far, name = edges.c.source, edges.c.target, edges.c.target_id
+    if back:
+        near, far, name = edges.c.target, edges.c.source, edges.c.source_id
+    conditions: list[ColumnElement[bool]] = [
+        near == bindparam("near"),
+        edges.c.aside == HERE,
+        edges.c.weight >= bindparam("least"),
+    ]
+    level = [edges.c.trust] if levels else []
+    chosen = select(name, edges.c.weight, edges.c.type, *level)
+    if typed:
+        conditions.append(edges.c.type.in_(bindparam("types", expanding=True)))
+    if dated or known or levels:
+        chosen = chosen.join(nodes, nodes.c.number == far)
+    if dated:
+        conditions += [valid(edges.c.valid_from, edges.c.valid_until, _MOMENT), _THEN]
+    if known:
+        conditions += [edges.c.recorded <= _KNOWN, _KNOWN_THEN]
+    if levels:
+        conditions += [edges.c.trust.in_(_LEVELS), _LEVEL_OF_NODE]
+    ordered = chosen.where(*conditions).order_by(edges.c.weight.desc(), name, edges.c.type)
+    return ordered.limit(bindparam("maximum")).offset(bindparam("skipped"))
+
+
+READINGS: Final = {
+    (back, typed, dated, known, levels): _reading(
+        back=back, typed=typed, dated=dated, known=known, levels=levels
+    )
+    for back, typed, dated, known, levels in product((False, True), repeat=5)
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Bounds:
+    """The maximum number of reached nodes, and the instant by which paths were recorded (None: any).
+
+    With `levels`, the steps of paths have the levels of their edges.
+    """
+
+    maximum: int
+    known: datetime | None = None
+    levels: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class _Way:
+    """The best path to a node, with its predecessor and edge; better paths sort first."""
+
+    cost: float
+    parent: str
+    type: str = ""
+    backwards: bool = False
+    weight: float = 1.0
+    trust: Trust = "trusted"
+
+    @property
+    def rank(self) -> tuple[float, str, str, bool]:
+        return self.cost, self.parent, self.type, self.backwards
+
+
+@dataclass(slots=True)
+class _Edges:
+    """The edges of one node in one direction, as far as they were read."""
+
+    near: int
+    name: str
+    decay: float
+    back: bool
+    last: tuple[float, str] | None
+    """A lower bound of the cost of all following edges; None if there are none."""
+    read: int = 0
+
+
+class _Best:
+    """The best paths to the nodes of the next layer, up to a number."""
+
+    def __init__(self, limit: int) -> None:
+        self._wanted = limit
+        self._ways: dict[str, _Way] = {}
+        self._bound: tuple[float, str] | None = None
+
+    def takes(self, least: tuple[float, str] | None) -> bool:
+        """Return whether a path of at least this cost could be among the best."""
+        return least is not None and (self._bound is None or least <= self._bound)
+
+    def offer(self, name: str, way: _Way) -> None:
+        """Add a path, if it is the best one to its node so far."""
+        known = self._ways.get(name)
+        if known is None or way.rank < known.rank:
+            self._ways[name] = way
+
+    def trim(self) -> dict[str, _Way]:
+        """Drop all but the best paths, and return these, best first."""
+        ordered = sorted(self._ways.items(), key=lambda item: (item[1].cost, item[0]))
+        self._ways = dict(ordered[: self._wanted])
+        if len(self._ways) == self._wanted:
+            name, way = ordered[self._wanted - 1]
+            self._bound = (way.cost, name)
+        return self._ways
+
+
+def walk(
+    connection: Connection,
+    graphs: Sequence[SourceId],
+    starts: Sequence[str],
+    traversal: Traversal,
+    *,
+    bounds: Bounds,
+) -> list[Neighbor]:
+    """Return the nodes reachable from any start, nearest first and then by decay, up to `most`."""
+    limit = min(traversal.offset + traversal.limit, bounds.maximum)
+    walker = _Walker(connection, graphs, traversal, bounds)
+    layers = [walker.begin(starts)]
+    found = 0
+    while layers[-1] and found < limit and len(layers) <= traversal.hops:
+        layers.append(walker.step(layers[-1], limit - found))
+        found += len(layers[-1])
+    order = [(name, hop) for hop, names in enumerate(layers) for name in names if hop]
+    return walker.neighbors(order[traversal.offset : limit])
+
+
+class _Walker:
+    """One traversal: the reached nodes with their paths."""
+
+    def __init__(
+        self, connection: Connection, graphs: Sequence[SourceId], traversal: Traversal, bounds: Bounds
+    ) -> None:
+        self._connection = connection
+        self._graphs = graphs
+        self._asked = traversal
+        self._backwards = {"out": (False,), "in": (True,), "both": (False, True)}[traversal.direction]
+        self._reached: dict[str, _Way] = {}
+        self._given: dict[str, Any] = {"least": traversal.min_weight}
+        if traversal.types:
+            self._given["types"] = list(traversal.types)
+        if traversal.at is not None:
+            self._given["moment"] = to_number(traversal.at)
+        self._known = bounds.known
+        if bounds.known is not None:
+            self._given["known"] = to_number(bounds.known)
+        self._levels = bounds.levels or traversal.min_trust is not None
+        self._allowed = levels_from(traversal.min_trust)
+        if self._levels:
+            self._given["levels"] = list(self._allowed)
+
+    def begin(self, starts: Sequence[str]) -> list[str]:
+        """Return the starts that exist."""
+        names = dict.fromkeys(name for name, _ in self._places(starts))
+        self._reached.update({name: _Way(-1.0, "") for name in names})
+        return list(names)
+
+    def step(self, layer: Sequence[str], limit: int) -> list[str]:
+        """Return the best nodes one hop further, best first."""
+        lists = [
+            _Edges(number, name, -way.cost, back, (way.cost, ""))
+            for name, number in self._places(layer)
+            for way in (self._reached[name],)
+            for back in self._backwards
+        ]
+        lists.sort(key=lambda each: -each.decay)
+        best = _Best(limit)
+        size = max(MIN_READ, FURTHER * limit // max(1, len(lists)))
+        while lists:
+            for place, each in enumerate(lists):
+                if best.takes(each.last):
+                    self._read(each, size, best)
+                if place % TRIM_EVERY == 0:
+                    best.trim()
+            best.trim()
+            lists = [each for each in lists if best.takes(each.last)]
+            size *= FURTHER
+        found = best.trim()
+        self._reached.update(found)
+        return list(found)
+
+    def neighbors(self, order: Sequence[tuple[str, int]]) -> list[Neighbor]:
+        """Return reached nodes with their paths."""
+        found: dict[str, Node] = {}
+        for node in nodes_by_id(self._connection, self._graphs, [name for name, _ in order]):
+            if self._there(node):
+                found.setdefault(node.id, node)
+        return [self._neighbor(found[name], hop) for name, hop in order]
+
+    def _places(self, names: Sequence[str]) -> list[tuple[str, int]]:
+        """Return the numbers of names in the graphs."""
+        dated, known = self._asked.at is not None, self._known is not None
+        return [
+            (row.id, row.number)
+            for by_name, traversal in parted(self._connection, RARE_IDS, names, self._graphs)
+            for row in self._connection.execute(
+                PLACES[by_name, dated, known, self._levels], {**self._given, **traversal}
+            )
+        ]
+
+    def _read(self, each: _Edges, size: int, best: _Best) -> None:
+        """Read more edges of a node."""
+        traversal = self._asked
+        statement = READINGS[
+            each.back,
+            bool(traversal.types),
+            traversal.at is not None,
+            self._known is not None,
+            self._levels,
+        ]
+        given = {**self._given, "near": each.near, "maximum": size, "skipped": each.read}
+        rows = self._connection.execute(statement, given).all()
+        for name, weight, type, *level in rows:
+            cost = -(each.decay * weight)
+            if not best.takes((cost, name)):
+                break
+            if name not in self._reached:
+                best.offer(name, _Way(cost, each.name, type, each.back, weight, *level))
+        each.read += len(rows)
+        each.last = (-(each.decay * rows[-1][1]), rows[-1][0]) if len(rows) == size else None
+
+    def _there(self, node: Node) -> bool:
+        at = self._asked.at
+        is_known = self._known is None or node.recorded <= self._known
+        if not is_known or node.trust not in self._allowed:
+            return False
+        return at is None or (
+            (node.valid_from is None or node.valid_from <= at)
+            and (node.valid_until is None or node.valid_until >= at)
+        )
+
+    def _neighbor(self, node: Node, hop: int) -> Neighbor:
+        steps: list[EdgeStep] = []
+        name = node.id
+        while parent := self._reached[name].parent:
+            way = self._reached[name]
+            steps.append(EdgeStep(parent, way.type, name, way.weight, way.backwards, way.trust))
+            name = parent
+        steps.reverse()
+        path = (name, *(step.target for step in steps))
+        return Neighbor(node, hop, -self._reached[node.id].cost, path, tuple(steps))

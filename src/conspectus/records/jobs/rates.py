@@ -1,0 +1,40 @@
+"""Counters of requests a minute."""
+
+from functools import partial
+
+from sqlalchemy import Connection, case, insert, or_, select, update
+
+from conspectus.errors import Conflict
+from conspectus.ports.jobs import RateCount
+from conspectus.records.core.database_clock import MICROSECONDS, DatabaseTime
+from conspectus.records.core.transactions import Transactions
+from conspectus.records.tables.jobs import allowances
+
+MINUTE = 60 * MICROSECONDS
+
+
+class SqlRateCounters:
+    """The port `RateCounters`, with statements that do not wait for writers."""
+
+    def __init__(self, transactions: Transactions) -> None:
+        self._beside = transactions.autocommitted
+
+    async def take(self, name: str, count: int, *, maximum: int) -> RateCount:
+        work = partial(_take, name=name, count=count, maximum=maximum)
+        try:
+            return await self._beside(work)
+        except Conflict:
+            # Another process was the first to count for this name.
+            return await self._beside(work)
+
+
+def _take(connection: Connection, name: str, count: int, maximum: int) -> RateCount:
+    now: int = connection.execute(select(DatabaseTime())).scalar_one()
+    minute, left = now // MINUTE, (MINUTE - now % MINUTE) / MICROSECONDS
+    here = allowances.c.name == name
+    if connection.execute(select(allowances.c.name).where(here)).first() is None:
+        connection.execute(insert(allowances).values(name=name, minute=minute, used=0))
+    same = allowances.c.minute == minute
+    more = case((same, allowances.c.used + count), else_=count)
+    enough = update(allowances).where(here, or_(~same, allowances.c.used + count <= maximum))
+    return RateCount(connection.execute(enough.values(minute=minute, used=more)).rowcount == 1, left)

@@ -1,0 +1,1 @@
+"""Memories in SQL: order, versions, retention and deletion."""

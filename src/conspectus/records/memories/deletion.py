@@ -1,0 +1,91 @@
+"""The deletion of memories with everything that depends on them."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from datetime import datetime
+from typing import Any, Final
+
+from sqlalchemy import Connection, func, or_, select, update
+
+from conspectus.model.ids import DocumentId, JobId
+from conspectus.model.memory import MemoryReceipt
+from conspectus.model.records import Metadata
+from conspectus.records.core.dialects import as_list, given
+from conspectus.records.core.rows import to_json, to_metadata
+from conspectus.records.deletion import delete_documents
+from conspectus.records.graph.reads import resting_edges
+from conspectus.records.memories.conditions import IS_PINNED
+from conspectus.records.tables.core import QUARANTINED, REMEMBERED, VERSIONED, chunks, documents, vectors
+from conspectus.records.tables.jobs import jobs
+
+COUNTED: Final = ("memories", "versions", "chunks", "vectors", "edges", "facts")
+_LISTED = given("ids")
+"""Any number of ids as one parameter, so that everything that depends on them is one query."""
+
+_CHOSEN = select(documents.c.id).where(documents.c.id.in_(_LISTED), or_(REMEMBERED, QUARANTINED))
+_ROOTS = select(documents.c.id).where(documents.c.id.in_(_LISTED)).cte("tree", recursive=True)
+_TREE = _ROOTS.union(select(documents.c.id).join(_ROOTS, documents.c.parent == _ROOTS.c.id))
+_WHOLE = documents.c.id.in_(select(_TREE.c.id))
+_SIZES = select(
+    func.count().filter(VERSIONED).label("versions"),
+    func.count().filter(or_(REMEMBERED, QUARANTINED)).label("memories"),
+    func.coalesce(func.sum(documents.c.chunks), 0).label("chunks"),
+).where(_WHOLE)
+_NAMES = select(documents.c.id).where(_WHOLE)
+
+_VECTORS = (
+    select(func.count())
+    .select_from(
+        documents.join(chunks, chunks.c.document == documents.c.number).join(
+            vectors, vectors.c.chunk == chunks.c.id
+        )
+    )
+    .where(_WHOLE)
+)
+
+
+def forget(
+    connection: Connection,
+    memories: Sequence[DocumentId],
+    *,
+    pinned: bool,
+    now: datetime,
+    dry_run: bool,
+    job: JobId | None,
+) -> MemoryReceipt:
+    """Delete memories with everything that depends on them, or with a dry run only count it."""
+    receipt = _weighed(connection, memories, pinned=pinned)
+    if dry_run:
+        return replace(receipt, dry_run=True)
+    delete_documents(connection, [DocumentId(each) for each in receipt.ids], now=now)
+    if job is not None:
+        _count_in(connection, job, receipt)
+    return receipt
+
+
+def _weighed(connection: Connection, memories: Sequence[DocumentId], *, pinned: bool) -> MemoryReceipt:
+    """Return all memories that a deletion affects, as far as they exist and may be deleted."""
+    chosen = _CHOSEN if pinned else _CHOSEN.where(~IS_PINNED)
+    there = set(connection.execute(chosen, {"ids": as_list(memories)}).scalars())
+    going = tuple(str(each) for each in dict.fromkeys(memories) if each in there)
+    asked = {"ids": as_list(going)}
+    sizes = connection.execute(_SIZES, asked).one()
+    return MemoryReceipt(
+        memories=len(going),
+        versions=sizes.versions,
+        chunks=sizes.chunks,
+        vectors=connection.execute(_VECTORS, asked).scalar_one(),
+        edges=len(resting_edges(connection, connection.execute(_NAMES, asked).scalars().all())),
+        ids=going,
+        facts=sizes.memories - len(going),
+    )
+
+
+def _count_in(connection: Connection, job: JobId, receipt: MemoryReceipt) -> None:
+    """Add deleted counts to the job's row, so that it is exact whenever the job ends."""
+    stored = connection.execute(select(jobs.c.result).where(jobs.c.id == job)).scalar_one_or_none()
+    before: Metadata = to_metadata(stored) if stored else {}
+    counts: dict[str, Any] = {**before}
+    for name in COUNTED:
+        counts[name] = int(counts.get(name) or 0) + getattr(receipt, name)
+    connection.execute(update(jobs).where(jobs.c.id == job).values(result=to_json(counts)))

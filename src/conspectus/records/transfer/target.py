@@ -1,0 +1,189 @@
+"""The target of a transfer, which cannot be opened until the transfer ends."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from uuid import uuid4
+
+from sqlalchemy import (
+    Column,
+    Connection,
+    ForeignKeyConstraint,
+    Index,
+    Integer,
+    MetaData,
+    String,
+    Table,
+    UniqueConstraint,
+    func,
+    insert,
+    inspect,
+    select,
+    text,
+    update,
+)
+from sqlalchemy.schema import AddConstraint, DropConstraint
+
+from conspectus.errors import Conflict, StorageError
+from conspectus.records.core.database import Database
+from conspectus.records.core.schema import UNFINISHED, history, make_tables, version_of
+from conspectus.records.tables.core import VERSION, metadata
+from conspectus.records.transfer.pages import Key, KeyedTable, RowPage
+
+Constraint = UniqueConstraint | ForeignKeyConstraint
+
+_WHOLE = (
+    "SELECT set_config('row_security', 'off', true), set_config('statement_timeout', '0', true),"
+    " set_config('idle_in_transaction_session_timeout', '0', true)"
+)
+
+NOT_MOVED = frozenset({"leases", "allowances", "purges", "sessions"})
+"""Tables with transient data of running processes, and logins of browsers at the server that was."""
+
+state = Table(
+    "moving",
+    MetaData(),
+    Column("origin", String, nullable=False),
+    Column("version", String, nullable=False),
+    Column("run", String, nullable=False),
+)
+"""One row that exists until the transfer ends: what is transferred, and by which run."""
+
+
+def moved_tables() -> list[Table]:
+    """Return every transferred table, in the order of references."""
+    return [table for table in metadata.sorted_tables if table.name not in NOT_MOVED]
+
+
+class Target:
+    """The target store, which cannot be opened until the transfer ends."""
+
+    def __init__(self, database: Database) -> None:
+        self.database = database
+        self._run = uuid4().hex
+
+    def begin(self, origin: str) -> bool:
+        """Create the target, or continue an earlier run of the same transfer. Returns whether it existed.
+
+        Raises Conflict for a database that contains anything else.
+        """
+        with self.database.translated():
+            self.database.prepare()
+            with self.database.migrating() as connection:
+                return self._begun(connection, origin)
+
+    @contextmanager
+    def writing(self) -> Iterator[Connection]:
+        """Return a transaction of this run. Raises Conflict if another run has taken over."""
+        with self.database.translated(), self.database.migrating() as connection:
+            is_open = version_of(connection) == UNFINISHED
+            if not is_open or connection.execute(select(state.c.run)).scalar() != self._run:
+                raise Conflict("move", self.database.name, "another run has taken over")
+            yield connection
+
+    @contextmanager
+    def reading(self) -> Iterator[Connection]:
+        """Return a snapshot of the target."""
+        with self.database.translated(), self.database.reading.connect() as connection, connection.begin():
+            see_all(connection)
+            yield connection
+
+    def make_equal(self, table: KeyedTable, page: RowPage) -> int:
+        """Make the rows of a range equal to a page. Returns how many were stored or deleted."""
+        with self.writing() as connection:
+            there: dict[Key, int] = {}
+            for found in table.pages(connection, page.keys):
+                there.update(found.hashes)
+            stale = [key for key, is_there in there.items() if page.hashes.get(key) != is_there]
+            missing = [row for key, row in page.rows.items() if there.get(key) != page.hashes[key]]
+            table.remove(connection, stale)
+            table.store(connection, missing)
+            return len(stale) + len(missing)
+
+    def end(self) -> None:
+        """Restore constraints and indexes and make the store usable, atomically."""
+        with self.writing() as connection:
+            see_all(connection)
+            if connection.dialect.name == "postgresql":
+                for constraint in _constraints():
+                    connection.execute(AddConstraint(constraint, isolate_from_table=False))
+                _count_on(connection)
+            for index in _indexes():
+                index.create(connection)
+            connection.execute(update(history).values(version_num=VERSION))
+            state.drop(connection)
+
+    def _begun(self, connection: Connection, origin: str) -> bool:
+        tables = set(inspect(connection).get_table_names())
+        if not tables:
+            make_tables(connection)
+            _loosen(connection)
+            state.create(connection)
+            connection.execute(update(history).values(version_num=UNFINISHED))
+            connection.execute(insert(state), {"origin": origin, "version": VERSION, "run": self._run})
+            return False
+        if state.name not in tables or version_of(connection) != UNFINISHED:
+            what = "has been opened as a store" if history.name in tables else "holds other tables"
+            reason = f"{what}; move to a folder or database that nothing was opened in or written to yet"
+            raise Conflict("target", self.database.name, reason)
+        begun = connection.execute(select(state.c.origin, state.c.version)).one()
+        if (begun.origin, begun.version) != (origin, VERSION):
+            reason = f"a move of {begun.origin} (version {begun.version}) into it has not ended"
+            raise Conflict(
+                "target", self.database.name, f"{reason}; finish that transfer, or empty the target"
+            )
+        connection.execute(update(state).values(run=self._run))
+        return True
+
+
+def see_all(connection: Connection) -> None:
+    """Disable row security and timeouts for the rest of a transaction.
+
+    Row security would hide rows from a user who does not own them, and rows hidden on both sides compare
+    equal.
+    """
+    if connection.dialect.name == "postgresql":
+        connection.execute(text(_WHOLE))
+
+
+def check_references(connection: Connection) -> None:
+    """Raise StorageError for a dangling reference; a database that enforces references has none."""
+    if connection.dialect.name != "sqlite":
+        return
+    broken = connection.exec_driver_sql("PRAGMA foreign_key_check").fetchmany(1)
+    for table, row, parent, _ in broken:
+        raise StorageError(
+            f"{table} row {row} refers to no row of {parent}; run `conspectus check` on the source"
+        )
+
+
+def _indexes() -> list[Index]:
+    return [
+        index
+        for table in metadata.sorted_tables
+        for index in sorted(table.indexes, key=lambda i: str(i.name))
+    ]
+
+
+def _constraints() -> list[Constraint]:
+    """Return constraints, unique ones first, as others refer to them."""
+    every = [each for table in metadata.sorted_tables for each in table.constraints]
+    unique = [each for each in every if isinstance(each, UniqueConstraint)]
+    return [*unique, *(each for each in every if isinstance(each, ForeignKeyConstraint))]
+
+
+def _loosen(connection: Connection) -> None:
+    for index in _indexes():
+        index.drop(connection)
+    if connection.dialect.name == "postgresql":
+        for constraint in reversed(_constraints()):
+            connection.execute(DropConstraint(constraint))
+
+
+def _count_on(connection: Connection) -> None:
+    """Continue the sequences of the server after the existing numbers."""
+    for table in moved_tables():
+        for column in table.primary_key.columns:
+            if isinstance(column.type, Integer) and column.autoincrement is not False:
+                next_one = select(func.coalesce(func.max(column), 0) + 1).scalar_subquery()
+                sequence = func.pg_get_serial_sequence(table.name, column.name)
+                connection.execute(select(func.setval(sequence, next_one, False)))
