@@ -7,6 +7,8 @@ from collections.abc import Iterator
 import httpx
 import pytest
 
+from conspectus.model.records import NewDocument
+from conspectus.web.questions import MAX_INLINE_CHARACTERS, MAX_INLINE_ROWS, is_large
 from tests.web.conftest import OpenSite, Site
 
 PLAIN, THROUGH = "application/json", "application/json; charset=utf-8"
@@ -65,3 +67,22 @@ async def test_limits_and_the_log_hold_there_too(open_site: OpenSite) -> None:
     assert (large.status_code, shown(large)) == (413, shown(again))
     assert (strange.status_code, strange.headers["x-request-id"]) == (404, "mine")
     assert [line["status"] for line in site.requests] == [413, 413, 404]
+
+
+@pytest.mark.parametrize(("limit", "large"), [(MAX_INLINE_ROWS, False), (MAX_INLINE_ROWS + 1, True)])
+async def test_answers_with_many_hits_leave_the_event_loop(site: Site, limit: int, *, large: bool) -> None:
+    texts = [NewDocument(f"A release is deployed on day {number}.") for number in range(limit)]
+    await site.engine.add(texts, wait=True)
+    answer = await site.engine.retrieve("release", limit=limit)
+    assert (len(answer.hits), is_large(answer)) == (limit, large)
+    async with site.client() as client:
+        direct, through = await both(client, "/search", b'{"query": "release", "limit": %d}' % limit)
+    assert shown(direct) == shown(through)
+
+
+async def test_answers_with_a_long_text_leave_the_event_loop(site: Site) -> None:
+    texts = [NewDocument(f"Release {number}: " + f"day{number} " * 300) for number in range(80)]
+    await site.engine.add(texts, wait=True)
+    window = await site.engine.window("release", 100_000, limit=80)
+    assert len(window.text) > MAX_INLINE_CHARACTERS
+    assert is_large(window)

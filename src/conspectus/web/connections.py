@@ -4,6 +4,7 @@ import asyncio
 import ipaddress
 import resource
 import sys
+from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from typing import Any, Final
@@ -43,6 +44,25 @@ class Connections(ServerState):
         self._unproven: dict[Connection, str] = {}
         self._idle: dict[Connection, None] = {}
         self._of_address: dict[str, int] = {}
+        self._unread: deque[tuple[Connection, bytes]] = deque()
+
+    def read_in_turn(self, connection: "Connection", data: bytes) -> None:
+        """Read what an unproven connection sent, after the others before it: one in a turn of the event loop.
+
+        However many such clients send at once, every step of all other requests waits for one of them only.
+        """
+        self._unread.append((connection, data))
+        if len(self._unread) == 1:
+            asyncio.get_running_loop().call_soon(self._read_next)
+
+    def _read_next(self) -> None:
+        connection, data = self._unread[0]
+        try:
+            connection.read(data)
+        finally:
+            self._unread.popleft()
+            if self._unread:
+                asyncio.get_running_loop().call_soon(self._read_next)
 
     def add(self, connection: "Connection", address: str) -> None:
         """Count a new connection, and close one where that makes too many."""
@@ -148,10 +168,23 @@ class Connection(H11Protocol):
         self._watch()
 
     def data_received(self, data: bytes) -> None:
-        """Continue to read; the time limit of the head continues as well."""
-        if not self._refused:
+        """Continue to read, at once with a valid key, and else in turn. The time limit of the head continues.
+
+        What a refused client still sends is discarded.
+        """
+        if self._proven:
+            self.read(data)
+        elif not self._refused:
+            self.transport.pause_reading()
+            self._all.read_in_turn(self, data)
+
+    def read(self, data: bytes) -> None:
+        """Read what the client sent, unless it was refused or has left."""
+        if not self._refused and not self.transport.is_closing():
             super().data_received(data)
             self._watch()
+        if not self.flow.read_paused:
+            self.transport.resume_reading()
 
     def on_response_complete(self) -> None:
         """Wait for the next request."""

@@ -1,7 +1,8 @@
 """Questions by POST, answered without the router and the dependencies of the framework."""
 
+import asyncio
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, Final
 
 from fastapi.exceptions import ResponseValidationError
 from fastapi.routing import APIRoute
@@ -14,6 +15,10 @@ from conspectus.web.bodies import BodyRequest
 from conspectus.web.openapi import DeferredRoute
 
 JSON = b"application/json"
+MAX_INLINE_ROWS: Final = 100
+"""Most hits or passages of an answer that is serialized on the event loop: less than a millisecond."""
+MAX_INLINE_CHARACTERS: Final = 100_000
+"""Longest text of such an answer."""
 
 
 class Questions:
@@ -46,7 +51,10 @@ class Questions:
             return
         scope["route"] = made
         answer = await route.endpoint(engine=scope["state"]["engine"], body=body)
-        content = _written(made, answer)
+        if is_large(answer):
+            content = await asyncio.to_thread(_serialized, made, answer)
+        else:
+            content = _serialized(made, answer)
         headers = [(b"content-length", str(len(content)).encode()), (b"content-type", JSON)]
         await send({"type": "http.response.start", "status": 200, "headers": headers})
         await send({"type": "http.response.body", "body": content})
@@ -67,7 +75,17 @@ def _validated(route: APIRoute, document: Any) -> tuple[Any, Any]:
     return route.body_field.validate(document, {}, loc=("body",))
 
 
-def _written(route: APIRoute, answer: Any) -> bytes:
+def is_large(answer: Any) -> bool:
+    """Return whether serializing an answer takes long enough to leave the event loop."""
+    contents = (getattr(answer, name) for name in getattr(answer, "__dataclass_fields__", ()))
+    return any(
+        len(content) > (MAX_INLINE_CHARACTERS if isinstance(content, str) else MAX_INLINE_ROWS)
+        for content in contents
+        if isinstance(content, str | tuple | list)
+    )
+
+
+def _serialized(route: APIRoute, answer: Any) -> bytes:
     """The answer as the schema of the route has it. Raises ResponseValidationError."""
     field = route.response_field
     assert field is not None

@@ -27,6 +27,7 @@ from conspectus.web.auth import is_loopback
 from conspectus.web.connections import Connection, Connections
 from conspectus.web.health import Readiness
 from conspectus.web.logs import fault_facts, forwarded, logger
+from conspectus.web.warmup import short_waits
 
 BACKLOG = 2_048
 IDLE_SECONDS = 15
@@ -206,6 +207,11 @@ class Server(uvicorn.Server):
         self._idle_seconds = settings.header_seconds or IDLE_SECONDS
         self._begun = asyncio.Event()
         self._leaving: asyncio.Task[None] | None = None
+
+    async def serve(self, sockets: list[socket.socket] | None = None) -> None:
+        """Answer requests until the server is stopped."""
+        with short_waits():
+            await super().serve(sockets)
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         """Begin to answer."""

@@ -1,8 +1,15 @@
-"""Loading what stays for as long as the process does."""
+"""Settings of the interpreter for processes that serve: what is loaded stays, and no request waits long."""
 
 import gc
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Final
+
+SWITCH_SECONDS: Final = 0.0005
+"""How long a thread waits for another one that computes; Python's default is 5 ms."""
+COLLECTION_THRESHOLDS: Final = (2_000, 10, 100)
+"""Ten times fewer full garbage collections than by default. Each holds up every request, often for 40 ms."""
 
 
 @contextmanager
@@ -17,3 +24,18 @@ def for_good() -> Iterator[None]:
     finally:
         gc.freeze()
         gc.enable()
+
+
+@contextmanager
+def short_waits() -> Iterator[None]:
+    """Let no thread and no garbage collection hold up the others for long during the block."""
+    seconds, thresholds = sys.getswitchinterval(), gc.get_threshold()
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(*COLLECTION_THRESHOLDS)
+    sys.setswitchinterval(SWITCH_SECONDS)
+    try:
+        yield
+    finally:
+        gc.set_threshold(*thresholds)
+        sys.setswitchinterval(seconds)
