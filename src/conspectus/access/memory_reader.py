@@ -121,7 +121,7 @@ class MemorySources:
     async def histories(self, memories: Sequence[Document]) -> list[list[tuple[Document, str]]]:
         """Return the existing memories, each after its earlier versions."""
         wanted = [each.id for each in memories if each.source in self.by_id]
-        found = await self._memories.versions(wanted)
+        found = await self._memories.histories(wanted)
         return [list(found[each]) for each in wanted if each in found and found[each][-1][0].id == each]
 
     async def spans(self) -> Sequence[HomeSpan]:
