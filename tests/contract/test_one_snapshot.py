@@ -126,8 +126,8 @@ async def test_an_older_index_is_read_again(postgres_url: str) -> None:
     """The snapshot is older than what another task has promised meanwhile."""
     async with conspectus.open(postgres_url, settings=SETTINGS, embedder=HashedEmbedder()) as engine:
         await engine.memory.add("Ann lives in Rome", scope=ANN, wait=True)
-        place = await engine._context.authorized.place("memory")
-        index = (await engine._context.core.open_indexes.current(place.collection)).index
+        access = await engine._context.authorized.collection("memory")
+        index = (await engine._context.core.open_indexes.current(access.collection)).index
         with engine._context.parts.records.one_snapshot():
             before = await index.search(TOWN)
             assert len(before.ids) == 0

@@ -140,9 +140,9 @@ async def test_an_index_is_built_from_its_own_collection_whatever_it_is_called(t
 
 async def test_an_index_that_names_rows_of_others_gives_none_of_them_away(scene: Scene) -> None:
     await scene.bob_is("viewer")
-    place = await scene.bob._context.authorized.place(scene.wiki)
+    access = await scene.bob._context.authorized.collection(scene.wiki)
     chunks = [each.id for name in ("shared", "hidden") for each in await chunks_of(scene.alice, name)]
-    [row] = await scene.bob._context.authorized.rows(place)(chunks)
+    [row] = await scene.bob._context.authorized.rows(access)(chunks)
     assert row.chunk.text == MINE
 
 

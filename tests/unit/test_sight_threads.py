@@ -50,12 +50,12 @@ async def test_a_thread_is_that_of_the_channel_of_the_document(records: SqlRecor
 
 async def test_the_latest_of_a_hidden_channel_are_not_told(records: SqlRecords) -> None:
     sight, owner = await sight_of(records, BOB), await sight_of(records, LOCAL_OWNER)
-    place, everything = await sight.place(SHELF), await owner.place(SHELF)
-    assert [each.document.source for each in await sight.latest(place, notes(), limit=9)] == [NOTES] * 2
+    access, everything = await sight.collection(SHELF), await owner.collection(SHELF)
+    assert [each.document.source for each in await sight.latest(access, notes(), limit=9)] == [NOTES] * 2
     assert len(await owner.latest(everything, notes(HIDDEN), limit=9)) == 2
     for wrong in (notes(HIDDEN), notes(NOTES, collection="elsewhere")):
         with pytest.raises(NotFound):
-            await sight.latest(place, wrong, limit=9)
+            await sight.latest(access, wrong, limit=9)
 
 
 async def test_only_what_is_seen_begins(records: SqlRecords) -> None:
@@ -63,8 +63,8 @@ async def test_only_what_is_seen_begins(records: SqlRecords) -> None:
     asked = [f"{HIDDEN}1", f"{NOTES}2", "nobody", f"{NOTES}1"]
     assert [each.chunk.text for each in await sight.beginnings(asked)] == ["notes2", "notes1"]
     assert [each.chunk.text for each in await owner.beginnings(asked)] == ["hidden1", "notes2", "notes1"]
-    place, everything = await sight.place(SHELF), await owner.place(SHELF)
-    assert [each.id for each in await sight.inside(place, asked)] == [f"{NOTES}2", f"{NOTES}1"]
+    access, everything = await sight.collection(SHELF), await owner.collection(SHELF)
+    assert [each.id for each in await sight.inside(access, asked)] == [f"{NOTES}2", f"{NOTES}1"]
     assert len(await owner.inside(everything, asked)) == 3
 
 
@@ -74,7 +74,7 @@ async def test_a_name_that_is_the_id_of_a_hidden_source_is_a_name(records: SqlRe
     await records.change_source(NOTES, name=HIDDEN)
     sight, owner = await sight_of(records, BOB), await sight_of(records, LOCAL_OWNER)
     for seer, expected in ((sight, NOTES), (owner, HIDDEN)):
-        found = await seer.source(await seer.place(SHELF), HIDDEN)
+        found = await seer.source(await seer.collection(SHELF), HIDDEN)
         assert found is not None
         assert found.id == expected
-    assert await sight.source(await sight.place(SHELF), "y") is None
+    assert await sight.source(await sight.collection(SHELF), "y") is None

@@ -6,7 +6,7 @@ from datetime import datetime
 from typing import Any
 
 from conspectus.access.policy import bound, role_on
-from conspectus.access.reader import AuthorizedReader, SourceRef
+from conspectus.access.reader import AuthorizedReader, CollectionAccess
 from conspectus.deferred import dataclass
 from conspectus.errors import NotFound
 from conspectus.model.filter import EVERYTHING, Filter
@@ -37,31 +37,31 @@ class AuthorizedGraphs:
         self._authorized = authorized
         self._graphs = graphs
 
-    async def find(self, place: SourceRef, *names: str) -> Source | None:
+    async def find(self, access: CollectionAccess, *names: str) -> Source | None:
         """Return the first graph with one of these ids or names; None if no readable one exists."""
         for name in names:
-            found = await self._authorized.source(place, name)
+            found = await self._authorized.source(access, name)
             if found is not None and found.kind == GRAPH:
                 return found
         return None
 
-    async def visible(self, place: SourceRef) -> list[Source]:
+    async def visible(self, access: CollectionAccess) -> list[Source]:
         """Return the readable graphs of a collection, by name."""
-        return [each for each in await self._authorized.sources(place) if each.kind == GRAPH]
+        return [each for each in await self._authorized.sources(access) if each.kind == GRAPH]
 
-    def of(self, place: SourceRef, sources: Sequence[Source]) -> "VisibleGraphs":
+    def of(self, access: CollectionAccess, sources: Sequence[Source]) -> "VisibleGraphs":
         """Return these graphs for reading. Raises NotFound for one that is not readable."""
         for each in sources:
-            if each.collection != place.collection.id or role_on(place.access, each.id) is None:
+            if each.collection != access.collection.id or role_on(access.roles, each.id) is None:
                 raise NotFound("graph", each.name)
-        return VisibleGraphs(place, tuple(sources), self._authorized, self._graphs)
+        return VisibleGraphs(access, tuple(sources), self._authorized, self._graphs)
 
 
 @dataclass(frozen=True, slots=True)
 class VisibleGraphs:
     """Readable graphs. All reads of graphs on behalf of a person use this class."""
 
-    place: SourceRef
+    access: CollectionAccess
     sources: tuple[Source, ...]
     authorized: AuthorizedReader
     graphs: Graphs
@@ -149,7 +149,7 @@ class VisibleGraphs:
         named = dict.fromkeys(each.evidence for each in edges if each.evidence is not None)
         if not named:
             return list(edges)
-        shown = {document.id for document in await self.authorized.inside(self.place, list(named))}
+        shown = {document.id for document in await self.authorized.inside(self.access, list(named))}
         return [each if each.evidence in shown else replace(each, evidence=None) for each in edges]
 
 
@@ -166,10 +166,10 @@ def _between(nodes: Sequence[Node], edges: Sequence[Edge]) -> list[Edge]:
 class AuthorizedMentions:
     """The entity mentions of passages that one person may read and a filter admits."""
 
-    def __init__(self, names: MentionStore, place: SourceRef, where: Filter = EVERYTHING) -> None:
+    def __init__(self, names: MentionStore, access: CollectionAccess, where: Filter = EVERYTHING) -> None:
         self._names = names
-        self._place = place
-        within = bound(place.narrowed(where))
+        self._access = access
+        within = bound(access.narrowed(where))
         self._sources = None if within is None else sorted(within)
 
     async def of(self, chunks: Sequence[ChunkId]) -> Sequence[TextPassage]:
@@ -181,35 +181,37 @@ class AuthorizedMentions:
 
         Of a name with more passages than its number, only those about it are returned.
         """
-        return await self._names.passages(self._sources, self._place.collection.id, keys, maximum=maximum)
+        return await self._names.passages(self._sources, self._access.collection.id, keys, maximum=maximum)
 
     async def counts(self, *, begins: str, limit: int) -> Sequence[EntityCount]:
         """Return the entities with the most passages among those whose key has a prefix."""
-        return await self._names.counts(self._sources, self._place.collection.id, begins=begins, limit=limit)
+        return await self._names.counts(self._sources, self._access.collection.id, begins=begins, limit=limit)
 
     async def has_pending(self) -> bool:
         """Return whether any passage is pending; False unless the person may read all of the collection."""
-        return self._place.sees_all and await self._names.has_unread(self._place.collection.id)
+        return self._access.sees_all and await self._names.has_unread(self._access.collection.id)
 
 
 async def visible_graphs(
-    authorized: AuthorizedReader, place: SourceRef, where: Filter, named: Sequence[str] | None
+    authorized: AuthorizedReader, access: CollectionAccess, where: Filter, named: Sequence[str] | None
 ) -> list[SourceId]:
     """Return the graphs that may be traversed: the named ones, or by default all that the filter admits.
 
     Raises NotFound for a name without a readable graph.
     """
     if named is not None:
-        return await _named(authorized, place, named)
-    within = bound(place.narrowed(where))
-    graphs = [each.id for each in await authorized.sources(place) if each.kind == "graph"]
+        return await _named(authorized, access, named)
+    within = bound(access.narrowed(where))
+    graphs = [each.id for each in await authorized.sources(access) if each.kind == "graph"]
     return [each for each in graphs if within is None or each in within]
 
 
-async def _named(authorized: AuthorizedReader, place: SourceRef, names: Sequence[str]) -> list[SourceId]:
+async def _named(
+    authorized: AuthorizedReader, access: CollectionAccess, names: Sequence[str]
+) -> list[SourceId]:
     if not names:
         return []
-    found = [each for each in await authorized.sources_by_name(place, names) if each.kind == "graph"]
+    found = [each for each in await authorized.sources_by_name(access, names) if each.kind == "graph"]
     known = {each.id for each in found} | {each.name for each in found}
     for name in names:
         if name not in known:

@@ -4,7 +4,7 @@ from collections.abc import AsyncIterator, Callable, Collection, Sequence
 from datetime import datetime
 
 from conspectus.access.policy import among
-from conspectus.access.reader import AuthorizedReader, SourceRef
+from conspectus.access.reader import AuthorizedReader, CollectionAccess
 from conspectus.model.filter import And, Eq, Filter
 from conspectus.model.ids import DocumentId, SourceId
 from conspectus.model.memory import ChangesSince, MemoryStats
@@ -21,44 +21,44 @@ class AuthorizedMemories:
         self._memories = memories
 
     async def memory_sources(
-        self, place: SourceRef, *, begins: str, below: str, holds: Callable[[Source], bool]
+        self, access: CollectionAccess, *, begins: str, below: str, holds: Callable[[Source], bool]
     ) -> "MemorySources":
         """Return the sources of memories with begins ≤ name < below that `holds` accepts."""
-        found = await self._memories.memory_sources(place.collection.id, begins=begins, below=below)
-        seen = [each for each in place.visible(found) if holds(each)]
-        return MemorySources(place, tuple(seen), self._memories)
+        found = await self._memories.memory_sources(access.collection.id, begins=begins, below=below)
+        seen = [each for each in access.visible(found) if holds(each)]
+        return MemorySources(access, tuple(seen), self._memories)
 
     async def graphs(
-        self, place: SourceRef, *, begins: str, below: str, holds: Callable[[Source], bool]
+        self, access: CollectionAccess, *, begins: str, below: str, holds: Callable[[Source], bool]
     ) -> tuple[SourceId, ...]:
         """Return the graphs of memories with begins ≤ name < below that `holds` accepts."""
-        collection_id = place.collection.id
+        collection_id = access.collection.id
         found = await self._memories.memory_sources(collection_id, begins=begins, below=below, kind="graph")
-        return tuple(each.id for each in place.visible(found) if holds(each))
+        return tuple(each.id for each in access.visible(found) if holds(each))
 
     async def documents(
         self, memory_sources: "MemorySources", ids: Sequence[str], *, quarantined: bool = False
     ) -> list[Document]:
         """Return the existing memories of these sources in the order of `ids`."""
-        found = await self._authorized.inside(memory_sources.place, ids, quarantined=quarantined)
+        found = await self._authorized.inside(memory_sources.access, ids, quarantined=quarantined)
         here = [each for each in found if each.source in memory_sources.by_id]
         return [each for each in here if as_given(each).kind == "memory"]
 
     def withheld(self, memory_sources: "MemorySources", where: Filter) -> AsyncIterator[Sequence[Document]]:
         """Yield pages of the quarantined memories of these sources of which what was given matches."""
         wanted = And((memory_sources.filter, Eq("kind", "memory"), where))
-        return self._authorized.withheld(memory_sources.place, wanted)
+        return self._authorized.withheld(memory_sources.access, wanted)
 
-    async def has_versions(self, place: SourceRef) -> bool:
+    async def has_versions(self, access: CollectionAccess) -> bool:
         """Return whether the collection has earlier versions, which searches exclude."""
-        return await self._memories.has_versions(place.collection.id)
+        return await self._memories.has_versions(access.collection.id)
 
 
 class MemorySources:
     """Readable sources of memories. All reads of memories on behalf of a person use this class."""
 
-    def __init__(self, place: SourceRef, sources: tuple[Source, ...], memories: Memories) -> None:
-        self.place = place
+    def __init__(self, access: CollectionAccess, sources: tuple[Source, ...], memories: Memories) -> None:
+        self.access = access
         self.sources = sources
         self.by_id = {each.id: each for each in sources}
         self._memories = memories

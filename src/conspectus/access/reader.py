@@ -28,7 +28,7 @@ from conspectus.deferred import dataclass
 from conspectus.errors import NotFound
 from conspectus.model.access import Access, Grant, Person, Role, Scope, User
 from conspectus.model.filter import EVERYTHING, And, Eq, Filter, Not, document_row, matches
-from conspectus.model.ids import ChunkId, CollectionId, DocumentId, JobId, SourceId
+from conspectus.model.ids import ChunkId, DocumentId, JobId, SourceId
 from conspectus.model.jobs import Connection, IngestReport, Job, JobPage, JobState
 from conspectus.model.records import (
     Collection,
@@ -51,16 +51,16 @@ MAX_CHECKED = 1_000
 
 
 @dataclass(frozen=True, slots=True)
-class SourceRef:
-    """A collection and what one person may do in it."""
+class CollectionAccess:
+    """A collection with the roles of one person in it."""
 
     collection: Collection
-    access: Access
+    roles: Access
 
     @property
     def sees_all(self) -> bool:
         """Whether the person may read all sources of the collection."""
-        return self.access.is_whole
+        return self.roles.is_whole
 
     @property
     def redacted(self) -> Collection:
@@ -69,11 +69,11 @@ class SourceRef:
 
     def narrowed(self, where: Filter = EVERYTHING) -> Filter:
         """Restrict a filter to what the person may read here."""
-        return narrowed(self.access, where)
+        return narrowed(self.roles, where)
 
     def counted_sources(self, where: Filter) -> tuple[SourceId, ...]:
         """Return the sources in a filter that the person may read."""
-        return counted_sources(self.access, where)
+        return counted_sources(self.roles, where)
 
     def shows(self, document: Document, *, quarantined: bool = False) -> bool:
         """Return whether the person may read a document of this collection, or could after its release."""
@@ -85,11 +85,11 @@ class SourceRef:
         """Return the readable sources among these sources of the collection."""
         if self.sees_all:
             return list(sources)
-        return [each for each in sources if role_on(self.access, each.id) is not None]
+        return [each for each in sources if role_on(self.roles, each.id) is not None]
 
     def require(self, needed: Role, action: str, *, source: SourceId | None = None) -> None:
         """Raise PermissionDenied unless the person's role on the source or collection is high enough."""
-        require_role(role_on(self.access, source), needed, action)
+        require_role(role_on(self.roles, source), needed, action)
 
 
 class AuthorizedReader:
@@ -107,20 +107,22 @@ class AuthorizedReader:
         prefix = f"{self.person.name}/"
         return name if self.person.owner or name.startswith(prefix) else prefix + name
 
-    async def places(self, collection: str | None = None) -> list[SourceRef]:
+    async def collections(self, collection: str | None = None) -> list[CollectionAccess]:
         """Return the collections that the person may read at least in part, by name, or only that one.
 
         Raises NotFound for one that cannot be read.
         """
         if collection:
-            return [await self.place(collection)]
+            return [await self.collection(collection)]
         require_scope(self.person, "read", "read")
         held = await self._grants()
         collections = await self._records.collections()
-        places = [SourceRef(collection, await self._access(collection, held)) for collection in collections]
-        return [place for place in places if sees(place.access)]
+        accesses = [
+            CollectionAccess(collection, await self._roles(collection, held)) for collection in collections
+        ]
+        return [access for access in accesses if sees(access.roles)]
 
-    async def find(self, name: str) -> SourceRef | None:
+    async def find(self, name: str) -> CollectionAccess | None:
         """Return the collection with that id or name, the person's own first; None if none is readable.
 
         Names are chosen, ids are not: no collection can be named like another's id.
@@ -131,32 +133,28 @@ class AuthorizedReader:
         given = await self._records.collection(name)
         own = given if whole == name else await self._records.collection(whole)
         for each in (given, own) if given is not None and given.id == name else (own, given):
-            if each is not None and sees(access := await self._access(each, held)):
-                return SourceRef(each, access)
+            if each is not None and sees(roles := await self._roles(each, held)):
+                return CollectionAccess(each, roles)
         return None
 
-    async def find_with_source(self, name: str, source: str) -> tuple[SourceRef | None, Source | None]:
+    async def find_with_source(self, name: str, source: str) -> tuple[CollectionAccess | None, Source | None]:
         """Return a collection as `find` does, with its source, in one read. Each write begins with this."""
         require_scope(self.person, "read", "read")
         held = await self._grants()
         whole = self.qualified_name(name)
         found = await self._records.find_with_sources(tuple(dict.fromkeys((name, whole))), source)
         for each, called in sorted(found, key=lambda pair: (pair[0].id != name, pair[0].name != whole)):
-            if sees(access := await self._access(each, held)):
-                place = SourceRef(each, access)
-                return place, max(place.visible(called), key=lambda one: one.id == source, default=None)
+            if sees(roles := await self._roles(each, held)):
+                access = CollectionAccess(each, roles)
+                return access, max(access.visible(called), key=lambda one: one.id == source, default=None)
         return None, None
 
-    async def place(self, name: str) -> SourceRef:
+    async def collection(self, name: str) -> CollectionAccess:
         """Return the collection with that id or name. Raises NotFound."""
         found = await self.find(name)
         if found is None:
             raise NotFound("collection", name)
         return found
-
-    async def place_of(self, collection: CollectionId) -> SourceRef:
-        """Return the collection with that id. Raises NotFound."""
-        return await self.place(collection)
 
     async def has_prefix(self, prefix: str) -> bool:
         """Return whether any collection, readable or not, has a name with that prefix."""
@@ -174,57 +172,57 @@ class AuthorizedReader:
         found = await self._everything.collection(collection)
         return found is not None and found.id == collection
 
-    async def sources(self, place: SourceRef) -> list[Source]:
+    async def sources(self, access: CollectionAccess) -> list[Source]:
         """Return the readable sources of a collection, by name."""
-        return place.visible(await self._records.sources(place.collection.id))
+        return access.visible(await self._records.sources(access.collection.id))
 
     async def connection_sources(self, connection: Connection) -> list[SourceId]:
         """Return the ids of the sources of a connection, hidden ones included, for a sync that shows them."""
         sources = await self._everything.sources(connection.collection)
         return [source.id for source in sources if source.metadata.get("wiki") == connection.id]
 
-    async def source(self, place: SourceRef, name: str) -> Source | None:
+    async def source(self, access: CollectionAccess, name: str) -> Source | None:
         """Return the source with that id or name; None if none is readable."""
-        found = await self.sources_by_name(place, [name])
+        found = await self.sources_by_name(access, [name])
         return max(found, key=lambda each: each.id == name, default=None)
 
-    async def require_source(self, place: SourceRef, name: str) -> Source:
+    async def require_source(self, access: CollectionAccess, name: str) -> Source:
         """Return the source with that id or name. Raises NotFound."""
-        found = await self.source(place, name)
+        found = await self.source(access, name)
         if found is None:
             raise NotFound("source", name)
         return found
 
-    async def sources_by_name(self, place: SourceRef, names: Sequence[str]) -> list[Source]:
+    async def sources_by_name(self, access: CollectionAccess, names: Sequence[str]) -> list[Source]:
         """Return the readable sources with one of these ids or names, by name."""
-        return place.visible(await self._records.sources(place.collection.id, called=names))
+        return access.visible(await self._records.sources(access.collection.id, called=names))
 
     async def documents(
         self, ids: Sequence[str], *, quarantined: bool = False
-    ) -> list[tuple[Document, SourceRef]]:
+    ) -> list[tuple[Document, CollectionAccess]]:
         """Return the readable documents in the order of `ids`, with their collections."""
         require_scope(self.person, "read", "read")
         found = await self._records.documents([DocumentId(each) for each in ids])
         held = await self._grants()
         of = {each.collection for each in found}
         collections = {each.id: each for each in await self._records.collections() if each.id in of}
-        places = {
-            name: SourceRef(collection, await self._access(collection, held))
+        accesses = {
+            name: CollectionAccess(collection, await self._roles(collection, held))
             for name, collection in collections.items()
         }
-        pairs = [(each, places[each.collection]) for each in found if each.collection in places]
-        shown = [pair for pair in pairs if sees(pair[1].access)]
-        return [(each, place) for each, place in shown if place.shows(each, quarantined=quarantined)]
+        pairs = [(each, accesses[each.collection]) for each in found if each.collection in accesses]
+        shown = [pair for pair in pairs if sees(pair[1].roles)]
+        return [(each, access) for each, access in shown if access.shows(each, quarantined=quarantined)]
 
     async def inside(
-        self, place: SourceRef, ids: Sequence[str], *, quarantined: bool = False
+        self, access: CollectionAccess, ids: Sequence[str], *, quarantined: bool = False
     ) -> list[Document]:
         """Return the readable documents of a collection in the order of `ids`, or quarantined ones too."""
         found = await self._records.documents([DocumentId(each) for each in ids])
-        here = [each for each in found if each.collection == place.collection.id]
-        return [each for each in here if place.shows(each, quarantined=quarantined)]
+        here = [each for each in found if each.collection == access.collection.id]
+        return [each for each in here if access.shows(each, quarantined=quarantined)]
 
-    async def document(self, document: str) -> tuple[Document, SourceRef]:
+    async def document(self, document: str) -> tuple[Document, CollectionAccess]:
         """Return a document with its collection. Raises NotFound."""
         found = await self.documents([document])
         if not found:
@@ -254,12 +252,12 @@ class AuthorizedReader:
         """Return chunks of sources that the person may edit. Raises NotFound or PermissionDenied."""
         rows = {int(each.chunk.id): each for each in await self.passages(chunks)}
         ids = dict.fromkeys(str(each.document.id) for each in rows.values())
-        places = {document.id: place for document, place in await self.documents(list(ids))}
+        accesses = {document.id: access for document, access in await self.documents(list(ids))}
         for chunk in chunks:
-            place = places.get(rows[chunk].document.id) if chunk in rows else None
-            if place is None:
+            access = accesses.get(rows[chunk].document.id) if chunk in rows else None
+            if access is None:
                 raise NotFound("chunk", str(chunk))
-            place.require("editor", action, source=rows[chunk].document.source)
+            access.require("editor", action, source=rows[chunk].document.source)
         return [rows[chunk] for chunk in chunks]
 
     async def thread(self, document: Document, *, limit: int) -> tuple[list[StoredChunk], int]:
@@ -288,7 +286,7 @@ class AuthorizedReader:
 
     async def latest(
         self,
-        place: SourceRef,
+        access: CollectionAccess,
         source: Source,
         *,
         limit: int,
@@ -296,7 +294,7 @@ class AuthorizedReader:
         before: str | None = None,
     ) -> list[StoredChunk]:
         """Return the first chunks of the newest documents of a readable source, newest first."""
-        self._require_visible(place, source)
+        self._require_visible(access, source)
         end = None if before is None else (await self.document(before))[0]
         if end is not None and end.source != source.id:
             raise NotFound("document", end.id)
@@ -304,7 +302,7 @@ class AuthorizedReader:
 
     async def timeline(
         self,
-        place: SourceRef,
+        access: CollectionAccess,
         source: Source,
         span: Span,
         *,
@@ -313,52 +311,58 @@ class AuthorizedReader:
         limit: int,
     ) -> TimelinePage:
         """Return captions or events of a readable source, in the order of time."""
-        self._require_visible(place, source)
+        self._require_visible(access, source)
         return await self._records.timeline(source.id, span, kind=kind, after=after, limit=limit)
 
-    async def names(self, place: SourceRef, source: Source, span: Span) -> Mapping[str, int]:
+    async def names(self, access: CollectionAccess, source: Source, span: Span) -> Mapping[str, int]:
         """Return the number of captions and events for each name in a readable source."""
-        self._require_visible(place, source)
+        self._require_visible(access, source)
         return await self._records.names(source.id, span)
 
     async def mentions(
-        self, place: SourceRef, source: Source, span: Span, *, called: Sequence[str]
+        self, access: CollectionAccess, source: Source, span: Span, *, called: Sequence[str]
     ) -> Sequence[EntityOccurrence]:
         """Return the occurrences of these names in a readable source."""
-        self._require_visible(place, source)
+        self._require_visible(access, source)
         return await self._records.mentions(source.id, span, called=called)
 
     async def stretches(
-        self, place: SourceRef, source: Source, spans: Sequence[Span], *, limit: int, last: bool = False
+        self,
+        access: CollectionAccess,
+        source: Source,
+        spans: Sequence[Span],
+        *,
+        limit: int,
+        last: bool = False,
     ) -> Sequence[tuple[Document, str]]:
         """Return the captions in any of the spans of a readable source, in the order of time."""
-        self._require_visible(place, source)
+        self._require_visible(access, source)
         return await self._records.stretches(source.id, spans, limit=limit, last=last)
 
-    async def spots(self, place: SourceRef, source: Source, spans: Sequence[Span]) -> Sequence[Spot]:
+    async def spots(self, access: CollectionAccess, source: Source, spans: Sequence[Span]) -> Sequence[Spot]:
         """Return the positions of the captions in any of the spans of a readable source."""
-        self._require_visible(place, source)
+        self._require_visible(access, source)
         return await self._records.spots(source.id, spans)
 
-    async def extent(self, place: SourceRef, source: Source, *, counted: bool = True) -> Extent:
+    async def extent(self, access: CollectionAccess, source: Source, *, counted: bool = True) -> Extent:
         """Return the number of captions of a readable source, and their first and last times."""
-        self._require_visible(place, source)
+        self._require_visible(access, source)
         return await self._records.extent(source.id, counted=counted)
 
-    async def newest_change(self, place: SourceRef) -> int:
+    async def newest_change(self, access: CollectionAccess) -> int:
         """Return the number of the newest change of a collection, from which reading can continue."""
-        return await self._records.reader(place.collection.id, None).last_sequence()
+        return await self._records.reader(access.collection.id, None).last_sequence()
 
     async def written_since(
-        self, place: SourceRef, source: Source, sequence: int, *, limit: int
+        self, access: CollectionAccess, source: Source, sequence: int, *, limit: int
     ) -> tuple[int, list[tuple[int, Document]]]:
         """Return the documents of a source that were written after a change, each with its cursor.
 
         The first value is the cursor after all of them. Documents of one change have the same cursor, so an
         interrupted reader repeats the whole change.
         """
-        self._require_visible(place, source)
-        reader = self._records.reader(place.collection.id, None)
+        self._require_visible(access, source)
+        reader = self._records.reader(access.collection.id, None)
         found: list[tuple[int, Document]] = []
         for change in await reader.changes_since(sequence, limit=limit):
             if change.operation == "put" and change.first <= change.last:
@@ -370,19 +374,21 @@ class AuthorizedReader:
                 found[-1] = (sequence, found[-1][1])
         return sequence, found
 
-    def rows(self, place: SourceRef) -> Callable[[Sequence[ChunkId]], Awaitable[Sequence[StoredChunk]]]:
+    def rows(
+        self, access: CollectionAccess
+    ) -> Callable[[Sequence[ChunkId]], Awaitable[Sequence[StoredChunk]]]:
         """Return a function that reads the readable ones of the chunks that an index found."""
 
         async def read(ids: Sequence[ChunkId]) -> Sequence[StoredChunk]:
             found = await self._records.hydrate(ids)
-            here = [each for each in found if each.document.collection == place.collection.id]
-            return here if place.sees_all else [each for each in here if place.shows(each.document)]
+            here = [each for each in found if each.document.collection == access.collection.id]
+            return here if access.sees_all else [each for each in here if access.shows(each.document)]
 
         return read
 
     async def list(
         self,
-        place: SourceRef,
+        access: CollectionAccess,
         where: Filter,
         *,
         after: str | None,
@@ -390,72 +396,74 @@ class AuthorizedReader:
         status: Status | None = None,
     ) -> tuple[Sequence[Document], str | None]:
         """Return a page of readable documents that match, and the cursor of the next page."""
-        allowed = And((Not(QUARANTINED), place.narrowed(where)))
-        return await self._records.list(place.collection.id, allowed, after=after, limit=limit, status=status)
+        allowed = And((Not(QUARANTINED), access.narrowed(where)))
+        return await self._records.list(
+            access.collection.id, allowed, after=after, limit=limit, status=status
+        )
 
     async def list_by_key(
-        self, place: SourceRef, source: Source, *, start: str = "", end: str | None = None, limit: int
+        self, access: CollectionAccess, source: Source, *, start: str = "", end: str | None = None, limit: int
     ) -> Sequence[Document]:
         """Return the first documents of a readable source with start ≤ key < end, by key."""
-        self._require_visible(place, source)
+        self._require_visible(access, source)
         found = await self._records.list_by_key(source.id, start=start, end=end, limit=limit)
         return [each for each in found if each.kind != "quarantined"]
 
     async def quarantined(
-        self, place: SourceRef, *, after: str | None, limit: int
+        self, access: CollectionAccess, *, after: str | None, limit: int
     ) -> tuple[Sequence[Document], str | None]:
         """Return a page of the quarantined documents that the person may read, if they were released."""
-        allowed = place.narrowed(QUARANTINED)
-        return await self._records.list(place.collection.id, allowed, after=after, limit=limit)
+        allowed = access.narrowed(QUARANTINED)
+        return await self._records.list(access.collection.id, allowed, after=after, limit=limit)
 
-    async def stored(self, place: SourceRef, where: Filter) -> AsyncIterator[Sequence[Document]]:
+    async def stored(self, access: CollectionAccess, where: Filter) -> AsyncIterator[Sequence[Document]]:
         """Yield pages of the documents that match, quarantined ones by what was given, for deletions."""
-        async for page in self._pages(place, And((Not(QUARANTINED), where))):
+        async for page in self._pages(access, And((Not(QUARANTINED), where))):
             yield page
-        async for page in self.withheld(place, where):
+        async for page in self.withheld(access, where):
             yield page
 
-    async def withheld(self, place: SourceRef, where: Filter) -> AsyncIterator[Sequence[Document]]:
+    async def withheld(self, access: CollectionAccess, where: Filter) -> AsyncIterator[Sequence[Document]]:
         """Yield pages of the quarantined documents of which what was given matches."""
         named = bound(where)
         within = QUARANTINED if named is None else And((QUARANTINED, among(named)))
-        async for page in self._pages(place, within):
+        async for page in self._pages(access, within):
             yield [each for each in page if matches(where, document_row(as_given(each)))]
 
-    async def _pages(self, place: SourceRef, where: Filter) -> AsyncIterator[Sequence[Document]]:
+    async def _pages(self, access: CollectionAccess, where: Filter) -> AsyncIterator[Sequence[Document]]:
         after: str | None = None
         while True:
             found, after = await self._records.list(
-                place.collection.id, place.narrowed(where), after=after, limit=MAX_CHECKED
+                access.collection.id, access.narrowed(where), after=after, limit=MAX_CHECKED
             )
             yield found
             if after is None:
                 return
 
-    async def count(self, place: SourceRef, where: Filter, *, status: Status | None = None) -> int:
+    async def count(self, access: CollectionAccess, where: Filter, *, status: Status | None = None) -> int:
         """Return the number of readable documents that match."""
-        allowed = And((Not(QUARANTINED), place.narrowed(where)))
-        return await self._records.count(place.collection.id, allowed, status=status)
+        allowed = And((Not(QUARANTINED), access.narrowed(where)))
+        return await self._records.count(access.collection.id, allowed, status=status)
 
-    def _require_visible(self, place: SourceRef, source: Source) -> None:
-        if source.collection != place.collection.id or role_on(place.access, source.id) is None:
+    def _require_visible(self, access: CollectionAccess, source: Source) -> None:
+        if source.collection != access.collection.id or role_on(access.roles, source.id) is None:
             raise NotFound("source", source.name)
 
     async def _grants(self) -> Sequence[Grant]:
         """Read grants for each request, so that a revoked one ends with the next request."""
         return () if self.person.owner else await self._accounts.grants_of(self.person.id)
 
-    async def _access(self, collection: Collection, held: Sequence[Grant]) -> Access:
-        access = access_of(self.person, collection, held)
-        if at_least(access.collection, "manager"):
-            return access
+    async def _roles(self, collection: Collection, held: Sequence[Grant]) -> Access:
+        roles = access_of(self.person, collection, held)
+        if at_least(roles.collection, "manager"):
+            return roles
         hidden = await self._accounts.hidden_sources(collection.id)
         now = self._clock()
         barred = [source for source, hidden_from in hidden.items() if hidden_from <= now]
         if not barred:
-            return access
+            return roles
         sources = await self._everything.sources(collection.id)
-        return without_hidden(access, [source.id for source in sources], barred)
+        return without_hidden(roles, [source.id for source in sources], barred)
 
 
 class AuthorizedJobs:
@@ -469,14 +477,14 @@ class AuthorizedJobs:
         self._authorized = authorized
         self._job_store = job_store
 
-    async def job(self, job_id: str) -> tuple[Job, SourceRef]:
+    async def job(self, job_id: str) -> tuple[Job, CollectionAccess]:
         """Return a job with its collection. Raises NotFound."""
         found = await self._job_store.job(JobId(job_id))
-        places = {place.collection.id: place for place in await self._authorized.places()}
-        place = None if found is None else places.get(found.collection)
-        if found is None or place is None or not shows_job(place.access, self._authorized.person, found):
+        accesses = {access.collection.id: access for access in await self._authorized.collections()}
+        access = None if found is None else accesses.get(found.collection)
+        if found is None or access is None or not shows_job(access.roles, self._authorized.person, found):
             raise NotFound("job", job_id)
-        return self._with_actions(found, place), place
+        return self._with_actions(found, access), access
 
     async def jobs(
         self, collection: str | None, states: Sequence[JobState] | None, *, after: str | None, limit: int
@@ -484,33 +492,33 @@ class AuthorizedJobs:
         """Return a page of the jobs of one collection or of all, newest first."""
         scope = await self._scope(collection, states)
         page = await self._job_store.jobs(scope, after=after, limit=limit)
-        places = {place.collection.id: place for place in await self._authorized.places(collection)}
-        jobs = (self._with_actions(job, places[job.collection]) for job in page.jobs)
+        accesses = {access.collection.id: access for access in await self._authorized.collections(collection)}
+        jobs = (self._with_actions(job, accesses[job.collection]) for job in page.jobs)
         return replace(page, jobs=tuple(jobs))
 
-    def _with_actions(self, job: Job, place: SourceRef) -> Job:
-        may_change = may_change_job(place.access, self._authorized.person, job)
+    def _with_actions(self, job: Job, access: CollectionAccess) -> Job:
+        may_change = may_change_job(access.roles, self._authorized.person, job)
         return replace(job, actions=job.possible_actions if may_change else ())
 
     async def report(self, collection: str | None, *, now: datetime) -> IngestReport:
         """Return statistics of the same jobs."""
         return await self._job_store.report(await self._scope(collection, None), now=now)
 
-    async def connections(self, place: SourceRef) -> Sequence[Connection]:
+    async def connections(self, access: CollectionAccess) -> Sequence[Connection]:
         """Return the connections of a collection to those who may read all of it."""
-        if place.access.collection is None:
+        if access.roles.collection is None:
             return ()
-        return await self._job_store.connections(place.collection.id)
+        return await self._job_store.connections(access.collection.id)
 
-    async def connection(self, place: SourceRef, name: str) -> Connection:
+    async def connection(self, access: CollectionAccess, name: str) -> Connection:
         """Return the connection with that name or id. Raises NotFound."""
-        for each in await self.connections(place):
+        for each in await self.connections(access):
             if name in {each.name, each.id}:
                 return each
         raise NotFound("connection", name)
 
     async def _scope(self, collection: str | None, states: Sequence[JobState] | None) -> JobScope:
-        places = await self._authorized.places(collection)
+        accesses = await self._authorized.collections(collection)
         person = self._authorized.person
-        seen = tuple(visible_jobs(each.access, person, each.collection.id) for each in places)
+        seen = tuple(visible_jobs(each.roles, person, each.collection.id) for each in accesses)
         return JobScope(seen, None if states is None else tuple(states))

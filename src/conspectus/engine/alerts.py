@@ -7,7 +7,7 @@ from collections.abc import AsyncGenerator, Sequence
 from dataclasses import asdict, replace
 
 from conspectus.access.policy import require_scope
-from conspectus.access.reader import AuthorizedReader, SourceRef
+from conspectus.access.reader import AuthorizedReader, CollectionAccess
 from conspectus.engine.context import EngineContext, Service
 from conspectus.engine.stream_reader import StreamReader
 from conspectus.errors import InvalidInput, NotFound, TooLarge, as_field, require_range
@@ -51,8 +51,8 @@ class AlertService(Service):
         as_json = filter_to_json(alert.filter)
         if (size := len(json.dumps(as_json))) > MAX_FILTER_LENGTH:
             raise TooLarge("filter", size=size, limit=MAX_FILTER_LENGTH, unit="characters")
-        place = await self._authorized.place(alert.collection)
-        collection_id = place.collection.id
+        access = await self._authorized.collection(alert.collection)
+        collection_id = access.collection.id
         streams = [(await self._reader.source(each, collection_id))[1].id for each in alert.streams]
         if alert.webhook is not None:
             with as_field("webhook", was="url"):
@@ -74,28 +74,28 @@ class AlertService(Service):
             created=self._parts.clock(),
             checked=0,
         )
-        return _redacted(await self._parts.alerts.rows.put(kept, maximum=settings.max_alerts), place)
+        return _redacted(await self._parts.alerts.rows.put(kept, maximum=settings.max_alerts), access)
 
     async def list(self, *, collection: str | None = None) -> Sequence[Alert]:
         """List your alerts by name, in collections that you may read now."""
-        one = None if collection is None else await self._authorized.place(collection)
-        asked = await self._authorized.places() if one is None else [one]
-        places = {place.collection.id: place for place in asked}
+        one = None if collection is None else await self._authorized.collection(collection)
+        asked = await self._authorized.collections() if one is None else [one]
+        accesses = {access.collection.id: access for access in asked}
         owned = await self._parts.alerts.rows.owned(self._person.id)
         return [
-            _redacted(each, places[CollectionId(each.collection)])
+            _redacted(each, accesses[CollectionId(each.collection)])
             for each in owned
-            if each.collection in places
+            if each.collection in accesses
         ]
 
     async def get(self, alert: str) -> Alert:
         """Return one of your alerts. Raises NotFound, also when its collection cannot be read any more."""
         require_scope(self._person, "read", "read")
         found = await self._parts.alerts.rows.alert(alert)
-        place = None if found is None else await self._authorized.find(found.collection)
-        if found is None or place is None or found.owner != self._person.id:
+        access = None if found is None else await self._authorized.find(found.collection)
+        if found is None or access is None or found.owner != self._person.id:
             raise NotFound("alert", alert)
-        return _redacted(found, place)
+        return _redacted(found, access)
 
     async def delete(self, alert: str) -> None:
         """Delete one of your alerts with its matches. Raises NotFound."""
@@ -171,7 +171,7 @@ class AlertService(Service):
         try:
             person = await self._context.person_of(UserId(alert.owner))
             authorized = self._context.as_person(person).authorized
-            return (await authorized.place_of(CollectionId(alert.collection))).shows
+            return (await authorized.collection(CollectionId(alert.collection))).shows
         except NotFound:
             return None
 
@@ -205,9 +205,11 @@ async def _visible_events(authorized: AuthorizedReader, events: Sequence[AlertMa
     """Return the events whose captions the person may read now, with their texts."""
     pairs = await authorized.documents(list(dict.fromkeys(each.document for each in events)))
     texts = await authorized.texts([document for document, _ in pairs])
-    places = {place.collection.id: place for _, place in pairs}
+    accesses = {access.collection.id: access for _, access in pairs}
     clocks = {
-        source.id: clock_of(source) for place in places.values() for source in await authorized.sources(place)
+        source.id: clock_of(source)
+        for access in accesses.values()
+        for source in await authorized.sources(access)
     }
     return [
         _event(each, texts[each.document], clocks[each.source])
@@ -216,9 +218,9 @@ async def _visible_events(authorized: AuthorizedReader, events: Sequence[AlertMa
     ]
 
 
-def _redacted(alert: Alert, place: SourceRef) -> Alert:
+def _redacted(alert: Alert, access: CollectionAccess) -> Alert:
     """Return an alert without fields that reveal unreadable captions."""
-    return alert if place.sees_all else replace(alert, checked=0)
+    return alert if access.sees_all else replace(alert, checked=0)
 
 
 def _event(match: AlertMatch, text: str, clock: StreamClock) -> AlertEvent:

@@ -7,7 +7,7 @@ from tempfile import TemporaryDirectory
 from typing import Unpack
 
 from conspectus.access.policy import among
-from conspectus.access.reader import SourceRef
+from conspectus.access.reader import CollectionAccess
 from conspectus.engine.context import EngineContext, Service
 from conspectus.engine.search import MIN_SIMILARITY, SearchService
 from conspectus.errors import NotFound, PermissionDenied, as_field, require_range
@@ -67,8 +67,8 @@ class ChannelService(Service):
         each. Raises InvalidInput or TooLarge; the batch at fault is not written.
         """
         with as_field("channel", was="source"):
-            target, place = await self._writer.writable(channel, collection, kind="channel")
-        embedder = await self._context.embedder(place.collection)
+            target, access = await self._writer.writable(channel, collection, kind="channel")
+        embedder = await self._context.embedder(access.collection)
         given = [messages] if isinstance(messages, NewMessage) else messages
         linker = Linker(memory=MEMORY) if options.get("link", True) else None
         threading = Threading(linker, self._parts.clock())
@@ -78,15 +78,15 @@ class ChannelService(Service):
             # The messages whose keys are in the batch, or that one of it replies to.
             keys = {key for each in batch for key in (each.key, each.reply_to, each.thread) if key}
             ids = [message_id(target.id, key) for key in sorted(keys)]
-            stored = {each.key: each for each in await self._authorized.inside(place, ids)} if ids else {}
+            stored = {each.key: each for each in await self._authorized.inside(access, ids)} if ids else {}
             guesses = not written and threading.guesses(batch, stored)
-            said = await self._earlier_messages(place, target, batch) if guesses else ()
+            said = await self._earlier_messages(access, target, batch) if guesses else ()
             documents = await asyncio.to_thread(threading.documents, batch, stored, said)
             written += await self._context.write(documents, target)
-            self._context.begin_embedding(place.collection, embedder)
+            self._context.begin_embedding(access.collection, embedder)
             if progress is not None:
                 progress("writing", len(written), 0)
-        await self._context.embed_in(place, wait=options.get("wait", False), progress=progress)
+        await self._context.embed_in(access, wait=options.get("wait", False), progress=progress)
         return written
 
     async def list_messages(
@@ -97,9 +97,9 @@ class ChannelService(Service):
         With `before`, the id of a message, only those that were written before it.
         """
         require_range("limit", limit, 1, self._parts.settings.max_page_rows)
-        place = await self._authorized.place(collection)
-        source = await self._authorized.require_source(place, channel)
-        rows = await self._authorized.latest(place, source, limit=limit, before=before)
+        access = await self._authorized.collection(collection)
+        source = await self._authorized.require_source(access, channel)
+        rows = await self._authorized.latest(access, source, limit=limit, before=before)
         return await self._with_texts(rows[::-1])
 
     async def get_reply_chain(self, document: str, *, limit: int = 20) -> ReplyChain:
@@ -126,16 +126,16 @@ class ChannelService(Service):
         """
         form, given = window_form(options, ChannelQueryOptions)
         asked = ChannelQuery(query, channel, **given)
-        place = await self._authorized.place(asked.collection)
-        here = await self._authorized.require_source(place, channel)
+        access = await self._authorized.collection(asked.collection)
+        here = await self._authorized.require_source(access, channel)
         if not _is_member(here, asked.member):
             raise NotFound("source", channel)
         known = {here.id: here}
         if asked.related:
-            known |= {each.id: each for each in await self._related(asked, place, here)}
+            known |= {each.id: each for each in await self._related(asked, access, here)}
         wanted = Query(
             query,
-            collection=place.collection.id,
+            collection=access.collection.id,
             filter=_in_channel(list(known.values())),
             min_similarity=_floor(asked),
             min_confidence=asked.min_confidence,
@@ -147,7 +147,7 @@ class ChannelService(Service):
             wanted, max_tokens, format=form.format, parts=form.parts, previous=form.previous
         )
         shown = list(dict.fromkeys(each.document for each in window.citations))
-        messages = tuple(await self._authorized.inside(place, shown))
+        messages = tuple(await self._authorized.inside(access, shown))
         others = sorted({known[each.source].name for each in messages} - {here.name})
         return ChannelWindow(messages, window.tokens, (here.name, *others), window)
 
@@ -196,7 +196,7 @@ class ChannelService(Service):
         return expanded(archive)
 
     async def _earlier_messages(
-        self, place: SourceRef, channel: Source, batch: Sequence[NewMessage]
+        self, access: CollectionAccess, channel: Source, batch: Sequence[NewMessage]
     ) -> Sequence[StoredChunk]:
         """Return the stored messages before the first one, newest first, if it has a time."""
         first = batch[0]
@@ -205,17 +205,17 @@ class ChannelService(Service):
             return ()
         until = self._parts.clock() if begins is None else begins.start
         maximum = RECALLED if len(batch) == 1 else MEMORY
-        return await self._authorized.latest(place, channel, limit=maximum, until=until)
+        return await self._authorized.latest(access, channel, limit=maximum, until=until)
 
-    async def _related(self, query: ChannelQuery, place: SourceRef, here: Source) -> list[Source]:
+    async def _related(self, query: ChannelQuery, access: CollectionAccess, here: Source) -> list[Source]:
         """Return other channels of the member that the person may read and that have comparable hits."""
-        everything = [each for each in await self._authorized.sources(place) if each.kind == "channel"]
+        everything = [each for each in await self._authorized.sources(access) if each.kind == "channel"]
         belongs = [each for each in everything if _is_member(each, query.member)]
         everywhere = len(belongs) == len(everything)
         found = await self._search.retrieve(
             Query(
                 query.query,
-                collection=place.collection.id,
+                collection=access.collection.id,
                 filter=MESSAGES if everywhere else _in_channel(belongs),
                 limit=CANDIDATES,
                 min_similarity=MIN_SIMILARITY,

@@ -166,8 +166,8 @@ class ChatService(Service):
             trust=least(*(each.trust for each in sources)),
         )
         try:
-            place = await self._authorized.place(channel.collection)
-            await self._authorized.require_source(place, channel.id)
+            access = await self._authorized.collection(channel.collection)
+            await self._authorized.require_source(access, channel.id)
             await self._channels.add_messages(
                 (asked, said), channel=channel.id, collection=channel.collection, link=False
             )

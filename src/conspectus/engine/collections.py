@@ -5,7 +5,7 @@ from dataclasses import replace
 from typing import Any, Final
 
 from conspectus.access.policy import require_account, require_scope
-from conspectus.access.reader import SourceRef
+from conspectus.access.reader import CollectionAccess
 from conspectus.engine.context import Service
 from conspectus.engine.source_writer import NO_ID, require_same_connection
 from conspectus.errors import Conflict, InvalidInput, NotFound, as_field
@@ -62,11 +62,11 @@ class CollectionService(Service):
 
     async def list(self) -> Sequence[Collection]:
         """List all collections that you may read, by name."""
-        return [place.redacted for place in await self._authorized.places()]
+        return [access.redacted for access in await self._authorized.collections()]
 
     async def get(self, collection: str) -> Collection:
         """Return the collection of that id or name. Raises NotFound."""
-        return (await self._authorized.place(collection)).redacted
+        return (await self._authorized.collection(collection)).redacted
 
     async def update(
         self, collection: str, *, name: str | None = None, description: str | None = None
@@ -75,13 +75,13 @@ class CollectionService(Service):
 
         Raises NotFound, or Conflict if the new name is taken.
         """
-        place = await self._context.place(collection, "manager", "change a collection")
+        access = await self._context.collection_with_role(collection, "manager", "change a collection")
         refuse_attacks(self._person.origin, "collection", name or "", description or "")
         new = None
         if name is not None:
-            require_account(self._person, place.collection, "rename a collection")
-            new = await self._writer.free_name(name, place.collection)
-        here = place.collection.id
+            require_account(self._person, access.collection, "rename a collection")
+            new = await self._writer.free_name(name, access.collection)
+        here = access.collection.id
         self._context.screened("collections.name", name, here)
         changed = await self._core.records.change_collection(
             here, name=new, description=self._context.screened("collections.description", description, here)
@@ -93,8 +93,8 @@ class CollectionService(Service):
 
     async def delete(self, collection: str, *, purge: bool = False) -> Receipt:
         """Delete a collection with everything in it. Raises NotFound."""
-        place = await self._context.place(collection, "owner", "delete a collection")
-        found = place.collection
+        access = await self._context.collection_with_role(collection, "owner", "delete a collection")
+        found = access.collection
         async with self._context.purging(purge, found.id) as erasure:
             # Without the collection its index cannot be found, so the index is deleted first.
             await self._forget_index(found)
@@ -125,7 +125,7 @@ class CollectionService(Service):
 
     async def list_sources(self, *, collection: str = "default") -> Sequence[Source]:
         """List the sources of a collection that you may read, by name."""
-        return await self._authorized.sources(await self._authorized.place(collection))
+        return await self._authorized.sources(await self._authorized.collection(collection))
 
     async def get_source(self, source: str, *, collection: str | None = None) -> Source:
         """Return the source of that id. Raises NotFound.
@@ -146,11 +146,11 @@ class CollectionService(Service):
 
         Raises NotFound, or Conflict if the new name is taken.
         """
-        found, place = await self._source(source, collection)
-        self._may_write(place, found, "change a source")
+        found, access = await self._source(source, collection)
+        self._may_write(access, found, "change a source")
         new = None
         if name is not None:
-            place.require("manager", "rename a source")
+            access.require("manager", "rename a source")
             new = named("source", name)
             if is_stable_id(new):
                 raise InvalidInput("source", NO_ID)
@@ -158,7 +158,7 @@ class CollectionService(Service):
         self._context.screened("sources.name", name, found.collection)
         stored = self._context.screened("sources.metadata", stored, found.collection)
         refuse_attacks(self._person.origin, "source", name or "", *strings_in(stored or {}))
-        require_same_connection(place, found, stored)
+        require_same_connection(access, found, stored)
         changed = await self._core.records.change_source(found.id, name=new, metadata=stored)
         fields = {"name": name, "metadata": metadata}
         detail = ", ".join(field for field, given in fields.items() if given is not None)
@@ -169,22 +169,22 @@ class CollectionService(Service):
         self, source: str, *, collection: str | None = None, purge: bool = False
     ) -> Receipt:
         """Delete a source with its documents, and return how many of each were deleted. Raises NotFound."""
-        found, place = await self._source(source, collection)
-        self._may_write(place, found, "delete a source")
+        found, access = await self._source(source, collection)
+        self._may_write(access, found, "delete a source")
         async with self._context.purging(purge, found.collection) as erasure:
             receipt = await self._core.records.delete_source(found.id)
             await self._context.note_change("delete_source", found.id, found.collection)
         return replace(receipt, purged=erasure.purged, erasure_pending=erasure.pending)
 
-    def _may_write(self, place: SourceRef, source: Source, action: str) -> None:
+    def _may_write(self, access: CollectionAccess, source: Source, action: str) -> None:
         require_scope(self._person, "write", "write")
-        place.require("manager", action, source=source.id)
+        access.require("manager", action, source=source.id)
 
-    async def _source(self, source: str, collection: str | None) -> tuple[Source, SourceRef]:
-        for place in await self._authorized.places(collection):
-            found = await self._authorized.source(place, source)
+    async def _source(self, source: str, collection: str | None) -> tuple[Source, CollectionAccess]:
+        for access in await self._authorized.collections(collection):
+            found = await self._authorized.source(access, source)
             if found is not None and (collection or found.id == source):
-                return found, place
+                return found, access
         raise NotFound("source", source)
 
     def _sized(self, embedder: str, dimensions: int | None) -> str:

@@ -14,7 +14,7 @@ from weakref import WeakValueDictionary
 
 from conspectus.access.keys import Keys
 from conspectus.access.policy import require_scope
-from conspectus.access.reader import AuthorizedReader, SourceRef
+from conspectus.access.reader import AuthorizedReader, CollectionAccess
 from conspectus.access.sessions import Sessions
 from conspectus.engine.components import EngineComponents
 from conspectus.engine.long_work import LongWork
@@ -214,27 +214,27 @@ class EngineContext:
             raise NotFound("user", owner)
         return Person(user.name, user.owner, user.id)
 
-    async def place(self, collection: str, needed: Any, action: str) -> SourceRef:
+    async def collection_with_role(self, collection: str, needed: Any, action: str) -> CollectionAccess:
         """Return a collection that the user has a role in and may write to. Raises NotFound or
         PermissionDenied.
         """
-        place = await self.authorized.place(collection)
+        access = await self.authorized.collection(collection)
         require_scope(self.person, "write", "write")
-        place.require(needed, action)
-        return place
+        access.require(needed, action)
+        return access
 
     async def extract_entities(self, collection: str, on: bool = True) -> Collection:
         """Enable or disable entity extraction. Raises NotFound or PermissionDenied."""
-        place = await self.place(collection, "manager", "keep the names in a collection")
-        await self.parts.names.rows.enable(place.collection.id, on)
+        access = await self.collection_with_role(collection, "manager", "keep the names in a collection")
+        await self.parts.names.rows.enable(access.collection.id, on)
         if on and self.does_background_work:
-            self.core.names.wake(place.collection.id)
-        return (await self.authorized.place_of(place.collection.id)).redacted
+            self.core.names.wake(access.collection.id)
+        return (await self.authorized.collection(access.collection.id)).redacted
 
-    def may_edit(self, place: SourceRef, document: Document, action: str) -> None:
+    def may_edit(self, access: CollectionAccess, document: Document, action: str) -> None:
         """Raise PermissionDenied for a document that the user may not change."""
         require_scope(self.person, "write", "write")
-        place.require("editor", action, source=document.source)
+        access.require("editor", action, source=document.source)
 
     def change(
         self,
@@ -260,12 +260,14 @@ class EngineContext:
         change = self.change(action, subject, collection=collection, detail=detail)
         await self.parts.accounts.add_change(change)
 
-    async def note_review(self, action: ReviewAction, found: Sequence[tuple[Document, SourceRef]]) -> None:
+    async def note_review(
+        self, action: ReviewAction, found: Sequence[tuple[Document, CollectionAccess]]
+    ) -> None:
         """Add what happens to quarantined documents to the audit log."""
         named: dict[CollectionId, list[str]] = {}
-        for each, place in found:
+        for each, access in found:
             if each.kind == "quarantined":
-                named.setdefault(place.collection.id, []).append(each.id)
+                named.setdefault(access.collection.id, []).append(each.id)
         for home, ids in named.items():
             actor, now = self.person.id, self.parts.clock()
             entry = AuditEntry(str(uuid4()), actor, actor, home, " ".join(ids), now, action)
@@ -360,12 +362,14 @@ class EngineContext:
         if embedder is not None and self.does_background_work:
             self.core.backfill.wake(collection, embedder)
 
-    async def embed_in(self, place: SourceRef, *, wait: bool, progress: Progress | None = None) -> None:
+    async def embed_in(
+        self, access: CollectionAccess, *, wait: bool, progress: Progress | None = None
+    ) -> None:
         """Embed pending chunks. Errors only contain what the user may read."""
         try:
-            await self.embed(place.collection, wait=wait, progress=progress if place.sees_all else None)
+            await self.embed(access.collection, wait=wait, progress=progress if access.sees_all else None)
         except ProviderError as fault:
-            if place.sees_all:
+            if access.sees_all:
                 raise
             raise ProviderUnavailable(fault.provider, STOPPED) from fault
 

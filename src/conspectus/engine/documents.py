@@ -64,22 +64,22 @@ class DocumentService(Service):
         fault is not written.
         """
         given = [documents] if isinstance(documents, str | NewDocument) else documents
-        target, place = await self._writer.writable(source, collection)
-        embedder = await self._context.embedder(place.collection)
-        complete = self._context.completion(place.collection, embedder) if wait else None
+        target, access = await self._writer.writable(source, collection)
+        embedder = await self._context.embedder(access.collection)
+        complete = self._context.completion(access.collection, embedder) if wait else None
         written: list[Written] = []
         index: When = "now"
         for batch in batches(NewDocument(text=each) if isinstance(each, str) else each for each in given):
             if written:
                 # The previous batch is embedded while this one is prepared.
-                self._context.begin_embedding(place.collection, embedder)
+                self._context.begin_embedding(access.collection, embedder)
                 index = "after"
             written += await self._context.write(batch, target, index=index, complete=complete)
             if progress is not None:
                 progress("writing", len(written), 0)
         if index == "after":
-            await self._core.open_indexes.catch_up(place.collection.id)
-        await self._context.embed_in(place, wait=wait, progress=progress)
+            await self._core.open_indexes.catch_up(access.collection.id)
+        await self._context.embed_in(access, wait=wait, progress=progress)
         return written
 
     async def add_files(
@@ -108,10 +108,10 @@ class DocumentService(Service):
             if name not in targets:
                 targets[name], _ = await self._writer.writable(name, collection)
             roots.append(Root(whole, targets[name], prefix))
-        place = await self._authorized.place_of(found_source.id)
+        access = await self._authorized.collection(found_source.id)
 
         async def stored(where: Filter) -> AsyncIterator[Document]:
-            async for page in self._authorized.stored(place, where):
+            async for page in self._authorized.stored(access, where):
                 for each in page:
                     yield each
 
@@ -126,14 +126,14 @@ class DocumentService(Service):
 
         If you may read only some sources, it returns 0.
         """
-        place = await self._authorized.place(collection)
-        embedder = await self._context.embedder(place.collection)
-        if embedder is None or not place.sees_all:
-            await self._context.embed_in(place, wait=True)
+        access = await self._authorized.collection(collection)
+        embedder = await self._context.embedder(access.collection)
+        if embedder is None or not access.sees_all:
+            await self._context.embed_in(access, wait=True)
             return 0
-        if place.collection.names:
-            await self._core.names.wait_until_done(place.collection.id, progress)
-        return await self._core.backfill.wait_until_done(place.collection, embedder, progress)
+        if access.collection.names:
+            await self._core.names.wait_until_done(access.collection.id, progress)
+        return await self._core.backfill.wait_until_done(access.collection, embedder, progress)
 
     async def get(self, document: str) -> Document:
         """Return a document without its text. Raises NotFound."""
@@ -141,9 +141,9 @@ class DocumentService(Service):
 
     async def get_by_key(self, key: str, *, source: str, collection: str = "default") -> Document:
         """Return the document of a key in a source, such as a message of a channel. Raises NotFound."""
-        place = await self._authorized.place(collection)
-        found_source = await self._authorized.require_source(place, source)
-        found = await self._authorized.inside(place, [message_id(found_source.id, key)])
+        access = await self._authorized.collection(collection)
+        found_source = await self._authorized.require_source(access, source)
+        found = await self._authorized.inside(access, [message_id(found_source.id, key)])
         if not found:
             raise NotFound("document", key)
         return found[0]
@@ -178,9 +178,9 @@ class DocumentService(Service):
         `status` keeps those that are `pending`, `embedded`, or in `error` because they could not be embedded.
         """
         require_range("limit", limit, 1, self._parts.settings.max_page_rows)
-        place = await self._authorized.place(collection)
+        access = await self._authorized.collection(collection)
         documents, cursor = await self._authorized.list(
-            place, filter, after=after, limit=limit, status=status
+            access, filter, after=after, limit=limit, status=status
         )
         return Page(tuple(documents), cursor)
 
@@ -188,8 +188,8 @@ class DocumentService(Service):
         self, *, collection: str = "default", filter: Filter = EVERYTHING, status: Status | None = None
     ) -> int:
         """Count the documents that match."""
-        place = await self._authorized.place(collection)
-        return await self._authorized.count(place, filter, status=status)
+        access = await self._authorized.collection(collection)
+        return await self._authorized.count(access, filter, status=status)
 
     async def update(
         self, /, document: str, *, if_match: str | None = None, **changes: Unpack[DocumentChanges]
@@ -199,8 +199,8 @@ class DocumentService(Service):
         With `if_match`, the fingerprint that you read, raises PreconditionFailed if it was changed since.
         """
         while True:
-            stored, place = await self._authorized.document(document)
-            self._context.may_edit(place, stored, "change a document")
+            stored, access = await self._authorized.document(document)
+            self._context.may_edit(access, stored, "change a document")
             if if_match not in {None, stored.fingerprint}:
                 raise PreconditionFailed("document", document)
             source = Source(stored.source, stored.collection, name="")
@@ -209,7 +209,7 @@ class DocumentService(Service):
                 written = await self._context.write([current], source, if_match=stored.fingerprint)
             except PreconditionFailed:
                 continue
-            await self._context.embed(place.collection, wait=False)
+            await self._context.embed(access.collection, wait=False)
             return written[0]
 
     async def delete(self, ids: str | Iterable[str], *, purge: bool = False) -> Receipt:
@@ -221,8 +221,8 @@ class DocumentService(Service):
         require_scope(self._person, "write", "write")
         asked = [ids] if isinstance(ids, str) else list(ids)
         found = await self._authorized.documents(asked, quarantined=True)
-        for document, place in found:
-            self._context.may_edit(place, document, "delete a document")
+        for document, access in found:
+            self._context.may_edit(access, document, "delete a document")
         await self._context.note_review("delete_quarantined", found)
         async with self._context.purging(purge, *{each.collection for each, _ in found}) as erasure:
             receipt = await self._core.records.delete([each.id for each, _ in found], now=self._parts.clock())
@@ -232,8 +232,8 @@ class DocumentService(Service):
         self, key: str, *, source: str, collection: str = "default", purge: bool = False
     ) -> Receipt:
         """Delete the document of a key in a source, such as a message of a channel. Raises NotFound."""
-        place = await self._authorized.place(collection)
-        found_source = await self._authorized.require_source(place, source)
+        access = await self._authorized.collection(collection)
+        found_source = await self._authorized.require_source(access, source)
         receipt = await self.delete(message_id(found_source.id, key), purge=purge)
         if not receipt.documents:
             raise NotFound("document", key)
@@ -249,11 +249,11 @@ class DocumentService(Service):
         self, filter: Filter, *, collection: str = "default", purge: bool = False
     ) -> Receipt:
         """Delete every document that matches, quarantined ones by what was given."""
-        place = await self._authorized.place(collection)
+        access = await self._authorized.collection(collection)
         require_scope(self._person, "write", "write")
         total = Receipt()
-        async with self._context.purging(purge, place.collection.id) as erasure:
-            async for page in self._authorized.stored(place, filter):
+        async with self._context.purging(purge, access.collection.id) as erasure:
+            async for page in self._authorized.stored(access, filter):
                 one = await self.delete([each.id for each in page])
                 total = Receipt(
                     total.documents + one.documents, total.chunks + one.chunks, total.vectors + one.vectors
@@ -266,9 +266,9 @@ class DocumentService(Service):
         """List the quarantined documents of a collection with their texts, for its managers."""
         require_range("limit", limit, 1, self._parts.settings.max_page_rows)
         require_own_origin(self._person, REVIEW)
-        place = await self._authorized.place(collection)
-        place.require("manager", REVIEW)
-        found, cursor = await self._authorized.quarantined(place, after=after, limit=limit)
+        access = await self._authorized.collection(collection)
+        access.require("manager", REVIEW)
+        found, cursor = await self._authorized.quarantined(access, after=after, limit=limit)
         return QuarantinePage(tuple(map(quarantined, found)), cursor)
 
     async def release_quarantined(self, document: str) -> Written:
@@ -282,12 +282,12 @@ class DocumentService(Service):
         found = await self._authorized.documents([document], quarantined=True)
         if not found or found[0][0].kind != "quarantined":
             raise NotFound("quarantined document", document)
-        ((stored, place),) = found
-        place.require("manager", REVIEW)
-        source = await self._authorized.require_source(place, stored.source)
+        ((stored, access),) = found
+        access.require("manager", REVIEW)
+        source = await self._authorized.require_source(access, stored.source)
         await self._context.note_review("release", found)
         written = await self._context.release(given_before(stored), source, if_match=stored.fingerprint)
-        await self._context.embed(place.collection, wait=False)
+        await self._context.embed(access.collection, wait=False)
         return written
 
     async def _as_input(self, stored: Document, source: Source, changes: DocumentChanges) -> NewDocument:

@@ -9,7 +9,7 @@ from typing import Final
 
 import regex
 
-from conspectus.access.reader import SourceRef
+from conspectus.access.reader import CollectionAccess
 from conspectus.deferred import dataclass
 from conspectus.engine.context import EngineContext, Service
 from conspectus.engine.stream_reader import StreamReader
@@ -213,18 +213,18 @@ class EventService(Service):
         fault is not written.
         """
         given = [events] if isinstance(events, NewEvent) else events
-        target, place = await self._writer.writable(stream, collection, kind="stream")
+        target, access = await self._writer.writable(stream, collection, kind="stream")
         if target.kind != "stream":
             raise Conflict("stream", stream, f"is the name of a source of the kind {target.kind}")
         clock = clock_of(target)
         written: list[Written] = []
         for documents in batches(event_document(each, target, clock) for each in given):
             ids = [event_id(target.id, each.key or "") for each in documents]
-            for each in await self._authorized.inside(place, ids):
+            for each in await self._authorized.inside(access, ids):
                 if each.kind != "event":
                     raise Conflict("event", each.key, f"is the key of a {each.kind}")
             written += await self._context.write(documents, target)
-        await self._context.embed_in(place, wait=False)
+        await self._context.embed_in(access, wait=False)
         return written
 
     async def list(
@@ -239,10 +239,10 @@ class EventService(Service):
 
         Events that overlap the range are returned whole.
         """
-        place, source = await self._reader.source(stream, collection)
+        access, source = await self._reader.source(stream, collection)
         clock = clock_of(source)
         span = span_of(range, clock)
-        found = await self._reader.timeline(place, source, replace(span, start=None, end=None), "event")
+        found = await self._reader.timeline(access, source, replace(span, start=None, end=None), "event")
         reports = [report for each in found for report in _reports(each)]
         chosen = [each for each in reports if type is None or each.of == type]
         spans = event_spans(source.id, chosen, clock)
@@ -255,8 +255,8 @@ class EventService(Service):
 
         Spellings that differ only in case are one name, in its most frequent form.
         """
-        place, source = await self._reader.source(stream, collection)
-        return common_names(await self._authorized.names(place, source, span_of(range, clock_of(source))))
+        access, source = await self._reader.source(stream, collection)
+        return common_names(await self._authorized.names(access, source, span_of(range, clock_of(source))))
 
     async def entity_timeline(
         self, entity: str, *, stream: str, collection: str = "default", range: CaptionRange = WHOLE
@@ -267,14 +267,14 @@ class EventService(Service):
         """
         if not entity.strip() or len(entity) > MAX_NAME_LENGTH:
             raise InvalidInput("entity", f"must be a name of 1 to {MAX_NAME_LENGTH} characters")
-        place, source = await self._reader.source(stream, collection)
+        access, source = await self._reader.source(stream, collection)
         clock = clock_of(source)
         span = span_of(range, clock)
-        given = await self._authorized.names(place, source, span)
+        given = await self._authorized.names(access, source, span)
         called = [name for name in given if folded(name) == folded(entity)]
-        found = await self._authorized.mentions(place, source, span, called=called)
+        found = await self._authorized.mentions(access, source, span, called=called)
         seen = {str(each.document): each.occurred for each in found}
-        seen |= {each.id: each.occurred for each in await self._naming(place, source, span, entity)}
+        seen |= {each.id: each.occurred for each in await self._naming(access, source, span, entity)}
         reports = [
             Report(entity.strip(), clock.seconds(when.start), clock.seconds(when.end), document)
             for document, when in seen.items()
@@ -282,22 +282,24 @@ class EventService(Service):
         ]
         return entity_spans(source.id, reports, clock)
 
-    async def _naming(self, place: SourceRef, source: Source, span: Span, entity: str) -> Sequence[Document]:
+    async def _naming(
+        self, access: CollectionAccess, source: Source, span: Span, entity: str
+    ) -> Sequence[Document]:
         """Return the captions whose text contains the name: the index preselects, the texts decide."""
         named, words = contains_name(entity), folded(entity)
-        ids = await self._holding(place, _captions_in(source, span), words)
+        ids = await self._holding(access, _captions_in(source, span), words)
         if ids is None:
-            everything = await self._reader.timeline(place, source, span)
+            everything = await self._reader.timeline(access, source, span)
             return [each.document for each in everything if named(each.text)]
-        rows = [row for row in await self._authorized.rows(place)(ids) if named(row.chunk.text)]
+        rows = [row for row in await self._authorized.rows(access)(ids) if named(row.chunk.text)]
         return [row.document for row in rows if _meets(row.document.occurred, span)]
 
-    async def _holding(self, place: SourceRef, where: Filter, words: str) -> Sequence[ChunkId] | None:
+    async def _holding(self, access: CollectionAccess, where: Filter, words: str) -> Sequence[ChunkId] | None:
         """Return the chunks that contain any of the words; None if the index cannot tell for all."""
-        if not Language(place.collection.language).telling(words):
+        if not Language(access.collection.language).telling(words):
             return None
-        opened = await self._core.open_indexes.current(place.collection)
-        found = await opened.index.search(Probe(place.narrowed(where), words, None, MAX_CANDIDATES))
+        opened = await self._core.open_indexes.current(access.collection)
+        found = await opened.index.search(Probe(access.narrowed(where), words, None, MAX_CANDIDATES))
         ids = [ChunkId(int(each)) for each in found.ids[found.words > 0]]
         return ids if len(ids) < MAX_CANDIDATES else None
 

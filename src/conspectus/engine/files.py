@@ -11,7 +11,7 @@ from pathlib import PurePosixPath, PureWindowsPath
 from time import monotonic
 from typing import Final, Unpack
 
-from conspectus.access.reader import SourceRef
+from conspectus.access.reader import CollectionAccess
 from conspectus.deferred import dataclass
 from conspectus.engine.context import EngineContext, Service
 from conspectus.engine.search import SearchService
@@ -59,7 +59,7 @@ _ESCAPE = re.compile(r"\\.")
 class Folder:
     """A source, with what a path names in it: a key, the keys below it, or everything."""
 
-    place: SourceRef
+    access: CollectionAccess
     source: Source
     name: str
     """The name of the source in paths."""
@@ -82,7 +82,7 @@ class Folder:
 
     def path(self, key: str) -> str:
         """The path of a key."""
-        return path_of(self.place.collection.name, self.name, key)
+        return path_of(self.access.collection.name, self.name, key)
 
     def entry(self, document: Document) -> FileEntry:
         """A document as a file."""
@@ -123,8 +123,8 @@ class FileService(Service):
             folders = await self._folders(path)
             found = [FileEntry(f"{each.path('')}/", folder=True, kind=each.source.kind) for each in folders]
         else:
-            places = await self._authorized.places()
-            found = [FileEntry(f"{path_of(each.collection.name)}/", folder=True) for each in places]
+            accesses = await self._authorized.collections()
+            found = [FileEntry(f"{path_of(each.collection.name)}/", folder=True) for each in accesses]
         ordered = sorted(found, key=lambda each: each.path)
         return _page([each for each in ordered if after is None or each.path > after], limit)
 
@@ -228,27 +228,27 @@ class FileService(Service):
                 named = [(folder.path(each.key), each) for each in batch]
                 await asyncio.to_thread(scan.run, named, texts)
 
-    async def _place(self, path: str, parts: PathParts) -> SourceRef:
+    async def _collection_access(self, path: str, parts: PathParts) -> CollectionAccess:
         """Return the collection. Raises NotFound, alike for what does not exist and is not readable."""
-        place = await self._authorized.find(parts.collection)
-        if place is None:
+        access = await self._authorized.find(parts.collection)
+        if access is None:
             raise NotFound("file", path)
-        return place
+        return access
 
     async def _folder(self, path: str, parts: PathParts) -> Folder:
         """Return the source and key of a path. Raises NotFound."""
-        place = await self._place(path, parts)
-        source = await self._authorized.source(place, parts.source)
+        access = await self._collection_access(path, parts)
+        source = await self._authorized.source(access, parts.source)
         if source is not None and not _is_folder(source):
-            return Folder(place, source, source.name, parts.key)
-        for each, name in _in_paths(await self._authorized.sources(place)):
+            return Folder(access, source, source.name, parts.key)
+        for each, name in _in_paths(await self._authorized.sources(access)):
             if name == parts.source or each == source:
-                return Folder(place, each, name, parts.key)
+                return Folder(access, each, name, parts.key)
         raise NotFound("file", path)
 
     async def _file(self, folder: Folder) -> Document | None:
         """Return the document whose key the path has."""
-        found = await self._authorized.inside(folder.place, [message_id(folder.source.id, folder.key)])
+        found = await self._authorized.inside(folder.access, [message_id(folder.source.id, folder.key)])
         return found[0] if found and found[0].key == folder.key else None
 
     async def _entries(self, folder: Folder, after: PathParts | None, limit: int) -> Sequence[FileEntry]:
@@ -275,7 +275,7 @@ class FileService(Service):
 
     async def _keyed(self, folder: Folder, start: str) -> Sequence[Document]:
         return await self._authorized.list_by_key(
-            folder.place, folder.source, start=start, end=folder.end, limit=BATCH
+            folder.access, folder.source, start=start, end=folder.end, limit=BATCH
         )
 
     async def _folders(self, path: str) -> Sequence[Folder]:
@@ -283,17 +283,21 @@ class FileService(Service):
         parts = parsed_path(path)
         if parts.source:
             return [await self._folder(path, parts)]
-        places = [await self._place(path, parts)] if parts.collection else await self._authorized.places()
-        named = [(place, _in_paths(await self._authorized.sources(place))) for place in places]
-        found = [Folder(place, source, name) for place, inside in named for source, name in inside]
-        return sorted(found, key=lambda each: (each.place.collection.name, each.name))
+        accesses = (
+            [await self._collection_access(path, parts)]
+            if parts.collection
+            else await self._authorized.collections()
+        )
+        named = [(access, _in_paths(await self._authorized.sources(access))) for access in accesses]
+        found = [Folder(access, source, name) for access, inside in named for source, name in inside]
+        return sorted(found, key=lambda each: (each.access.collection.name, each.name))
 
     async def _below(
         self, folders: Sequence[Folder], after: PathParts | None = None
     ) -> AsyncIterator[tuple[Folder, Sequence[Document]]]:
         """Yield all documents at and below folders in batches, by path."""
         for folder in folders:
-            at = (folder.place.collection.name, folder.name)
+            at = (folder.access.collection.name, folder.name)
             if after is None or at >= (after.collection, after.source):
                 key = after.key if after is not None and at == (after.collection, after.source) else None
                 async for documents in self._in_folder(folder, key):

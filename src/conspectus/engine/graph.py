@@ -7,7 +7,7 @@ from typing import Final
 
 from conspectus.access.graph_reader import AuthorizedMentions, VisibleGraphs
 from conspectus.access.policy import among, require_scope
-from conspectus.access.reader import SourceRef
+from conspectus.access.reader import CollectionAccess
 from conspectus.engine.context import EngineContext, Service
 from conspectus.engine.graph_access import STOPPED, GraphAccess, checked
 from conspectus.errors import (
@@ -73,14 +73,14 @@ class GraphService(Service):
 
     async def list(self, *, collection: str = "default") -> Sequence[GraphSummary]:
         """List the graphs of a collection that you may read, by name, with their sizes."""
-        place = await self._authorized.place(collection)
-        return await self._access.of(place, await self._access.visible(place)).summaries()
+        access = await self._authorized.collection(collection)
+        return await self._access.of(access, await self._access.visible(access)).summaries()
 
     async def delete(self, graph: str, *, collection: str = "default") -> GraphReceipt:
         """Delete a graph with everything in it; return the number of nodes and edges."""
-        source, place = await self._access.place(graph, collection)
+        source, access = await self._access.readable(graph, collection)
         require_scope(self._person, "write", "write")
-        place.require("manager", "delete a graph", source=source.id)
+        access.require("manager", "delete a graph", source=source.id)
         summary = await self._parts.graphs.summary(source.id)
         await self._core.records.delete_source(source.id)
         return GraphReceipt(summary.nodes, summary.edges)
@@ -92,8 +92,8 @@ class GraphService(Service):
 
         Raises InvalidInput or TooLarge.
         """
-        source, place = await self._access.writable(graph, collection)
-        return await self._access.store(self._access.entries(source, place).adding(nodes))
+        source, access = await self._access.writable(graph, collection)
+        return await self._access.store(self._access.entries(source, access).adding(nodes))
 
     async def add_edges(
         self, edges: Iterable[NewEdge], *, graph: str = "default", collection: str = "default"
@@ -104,9 +104,9 @@ class GraphService(Service):
         began no later; one that began later ends it. Raises DanglingEdges that names every end without a
         node, NotFound for evidence that cannot be read, InvalidInput or TooLarge.
         """
-        source, place = await self._access.writable(graph, collection)
+        source, access = await self._access.writable(graph, collection)
         return await self._access.store(
-            await self._access.proved(place, self._access.entries(source, place).adding(edges=edges))
+            await self._access.proved(access, self._access.entries(source, access).adding(edges=edges))
         )
 
     async def get_node(self, node: str, *, graph: str = "default", collection: str = "default") -> Node:
@@ -203,7 +203,7 @@ class GraphService(Service):
             limited = settings.max_query_characters
             raise TooLarge("query", size=len(query), limit=limited, unit="characters")
         graphs = await self._access.graph(graph, collection)
-        words = list(dict.fromkeys(analyzer_for(graphs.place.collection.language).terms(query)))
+        words = list(dict.fromkeys(analyzer_for(graphs.access.collection.language).terms(query)))
         called, levels = await graphs.nodes_by_name([key_of(query)]), levels_from(min_trust)
         hits = {node.id: NodeHit(node, 1.0) for _, node in called if node.trust in levels}
         rows = await graphs.nodes_by_terms(words, min_trust=min_trust, limit=limit) if words else ()
@@ -258,8 +258,8 @@ class GraphService(Service):
 
         If you may read only some sources, it returns 0. Raises the error that stopped extraction.
         """
-        place = await self._authorized.place(collection)
-        return await self._wait_for_entities(place, progress) if place.collection.names else 0
+        access = await self._authorized.collection(collection)
+        return await self._wait_for_entities(access, progress) if access.collection.names else 0
 
     async def list_entities(
         self, *, collection: str = "default", prefix: str = "", limit: int = 100, source: str | None = None
@@ -269,11 +269,11 @@ class GraphService(Service):
         Raises NotFound, or InvalidInput for a limit.
         """
         require_range("limit", limit, 0, self._parts.settings.max_page_rows)
-        place = await self._authorized.place(collection)
+        access = await self._authorized.collection(collection)
         where: Filter = EVERYTHING
         if source is not None:
-            where = among([(await self._authorized.require_source(place, source)).id])
-        graphs = AuthorizedMentions(self._parts.names.rows, place, where)
+            where = among([(await self._authorized.require_source(access, source)).id])
+        graphs = AuthorizedMentions(self._parts.names.rows, access, where)
         return list(await graphs.counts(begins=key_of(prefix), limit=limit))
 
     async def extract_entities(self, text: str, *, collection: str = "default") -> Sequence[Mention]:
@@ -281,9 +281,9 @@ class GraphService(Service):
 
         Raises TooLarge, or the errors of the entity extractor of the settings.
         """
-        place = await self._authorized.place(collection)
-        graphs = await self._access.visible(place)
-        return (await self._linker.names_in(text, self._access.of(place, graphs)))[0]
+        access = await self._authorized.collection(collection)
+        graphs = await self._access.visible(access)
+        return (await self._linker.names_in(text, self._access.of(access, graphs)))[0]
 
     async def link_entities(
         self,
@@ -354,11 +354,11 @@ class GraphService(Service):
         """List the merges and splits of a graph in order: all, or those of one node."""
         return await (await self._access.graph(graph, collection)).events(node)
 
-    async def _wait_for_entities(self, place: SourceRef, progress: Progress | None) -> int:
-        if place.sees_all:
-            return await self._core.names.wait_until_done(place.collection.id, progress)
+    async def _wait_for_entities(self, access: CollectionAccess, progress: Progress | None) -> int:
+        if access.sees_all:
+            return await self._core.names.wait_until_done(access.collection.id, progress)
         try:
-            await self._core.names.wait_until_done(place.collection.id)
+            await self._core.names.wait_until_done(access.collection.id)
         except ProviderError as fault:
             raise ProviderUnavailable(fault.provider, STOPPED) from fault
         return 0
@@ -431,7 +431,7 @@ class EntityLinker(Service, checked=False):
     ) -> list[Node]:
         """Return candidate nodes: with the mention's name, named in the text, or sharing words."""
         called = await _called(graphs, [mention.key, singular_of(mention.key) or mention.key])
-        words = list(dict.fromkeys(analyzer_for(graphs.place.collection.language).terms(mention.text)))
+        words = list(dict.fromkeys(analyzer_for(graphs.access.collection.language).terms(mention.text)))
         like = await graphs.nodes_by_terms(words, limit=_LIKE) if words else ()
         found = [node for _, node in (*called, *named)] + [node for node, _ in like]
         return list({(node.graph.id, node.id): node for node in found}.values())
@@ -444,7 +444,7 @@ class EntityLinker(Service, checked=False):
         graphs: VisibleGraphs,
     ) -> Surroundings:
         """Return the context words of the text, and descriptions of the nodes that share a name."""
-        terms = analyzer_for(graphs.place.collection.language).terms
+        terms = analyzer_for(graphs.access.collection.language).terms
         rivals = {
             node.id: node for each, nodes in selection_filter.items() for node in rivals_of(each, nodes)
         }
@@ -467,7 +467,7 @@ class EntityLinker(Service, checked=False):
         self, text: str, about: Mapping[str, str], graphs: VisibleGraphs
     ) -> dict[str, float]:
         """Return the similarity of the text to each node's description, if the collection has an embedder."""
-        embedder = await self._context.embedder(graphs.place.collection) if about else None
+        embedder = await self._context.embedder(graphs.access.collection) if about else None
         if embedder is None or isinstance(embedder, GivenVectors):
             return {}
         question = await embedder.embed_query(text)

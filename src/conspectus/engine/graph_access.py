@@ -10,7 +10,7 @@ from urllib.parse import quote
 
 from conspectus.access.graph_reader import AuthorizedGraphs, AuthorizedMentions, VisibleGraphs
 from conspectus.access.policy import require_scope
-from conspectus.access.reader import SourceRef
+from conspectus.access.reader import CollectionAccess
 from conspectus.deferred import dataclass
 from conspectus.engine.context import EngineContext, EngineCore, Service
 from conspectus.errors import Conflict, InvalidInput, NotFound, TooLarge, require_range
@@ -204,52 +204,52 @@ class GraphAccess(Service, checked=False):
         super().__init__(context)
         self._reader = AuthorizedGraphs(context.authorized, context.parts.graphs)
 
-    def of(self, place: SourceRef, graphs: Sequence[Source]) -> VisibleGraphs:
+    def of(self, access: CollectionAccess, graphs: Sequence[Source]) -> VisibleGraphs:
         """Return the sources of these graphs."""
-        return self._reader.of(place, graphs)
+        return self._reader.of(access, graphs)
 
-    async def place(self, graph: str, collection: str) -> tuple[Source, SourceRef]:
+    async def readable(self, graph: str, collection: str) -> tuple[Source, CollectionAccess]:
         """Return a graph with its collection, if both are readable. Raises NotFound."""
-        place = await self._authorized.place(collection)
-        found = await self._reader.find(place, _whole(graph), graph)
+        access = await self._authorized.collection(collection)
+        found = await self._reader.find(access, _whole(graph), graph)
         if found is None:
             raise NotFound("graph", graph)
-        return found, place
+        return found, access
 
-    async def visible(self, place: SourceRef) -> list[Source]:
+    async def visible(self, access: CollectionAccess) -> list[Source]:
         """Return the readable graphs of a collection by name."""
-        return await self._reader.visible(place)
+        return await self._reader.visible(access)
 
     async def graph(self, graph: str, collection: str) -> VisibleGraphs:
         """Return a readable graph. Raises NotFound."""
-        source, place = await self.place(graph, collection)
-        return self._reader.of(place, [source])
+        source, access = await self.readable(graph, collection)
+        return self._reader.of(access, [source])
 
-    async def made(self, graph: str, collection: str) -> tuple[Source, SourceRef]:
+    async def made(self, graph: str, collection: str) -> tuple[Source, CollectionAccess]:
         """Return a graph with its collection; both are created if they are new."""
-        place = await self._authorized.find(collection)
-        found = None if place is None else await self._reader.find(place, _whole(graph), graph)
+        access = await self._authorized.find(collection)
+        found = None if access is None else await self._reader.find(access, _whole(graph), graph)
         if found is None and is_stable_id(graph):
             raise NotFound("graph", graph)
-        if place is None or found is None:
+        if access is None or found is None:
             whole = named("graph", _whole(named("graph", graph)))
-            found, place = await self._writer.source(whole, collection, None, "graph")
+            found, access = await self._writer.source(whole, collection, None, "graph")
         if found.kind != "graph":
             raise Conflict("source", found.name, "is not a graph")
-        return found, place
+        return found, access
 
-    async def writable(self, graph: str, collection: str) -> tuple[Source, SourceRef]:
+    async def writable(self, graph: str, collection: str) -> tuple[Source, CollectionAccess]:
         """Return a graph to write to; it is created if the user may do so."""
-        source, place = await self.made(graph, collection)
+        source, access = await self.made(graph, collection)
         require_scope(self._person, "write", "write")
-        place.require("editor", "write into a graph", source=source.id)
-        return source, place
+        access.require("editor", "write into a graph", source=source.id)
+        return source, access
 
     async def edited(self, graph: str, collection: str, action: str) -> Source:
         """Return a graph that the user may edit. Raises NotFound or PermissionDenied."""
-        source, place = await self.place(graph, collection)
+        source, access = await self.readable(graph, collection)
         require_scope(self._person, "write", "write")
-        place.require("editor", action, source=source.id)
+        access.require("editor", action, source=source.id)
         return source
 
     async def add_facts(
@@ -260,8 +260,8 @@ class GraphAccess(Service, checked=False):
         Existing nodes are unchanged. New ones are deleted with the last document that supports one of their
         edges.
         """
-        source, place = await self.writable(graph, collection)
-        adding = await self.proved(place, self.entries(source, place).adding(nodes, edges, passing=True))
+        source, access = await self.writable(graph, collection)
+        adding = await self.proved(access, self.entries(source, access).adding(nodes, edges, passing=True))
         written = await self.store(replace(adding, nodes=_derived_nodes(adding)))
         return written[len(adding.nodes) :]
 
@@ -269,18 +269,18 @@ class GraphAccess(Service, checked=False):
         """Return the edges of these ids, in that order."""
         return await (await self.graph(graph, collection)).edges_by_id(edges)
 
-    def entries(self, source: Source, place: SourceRef) -> Entries:
+    def entries(self, source: Source, access: CollectionAccess) -> Entries:
         """Convert nodes and edges to stored ones."""
-        terms = analyzer_for(place.collection.language).terms
+        terms = analyzer_for(access.collection.language).terms
         return Entries(source, self._parts.settings, terms, self._parts.clock(), self._person.origin)
 
-    async def proved(self, place: SourceRef, adding: Adding) -> Adding:
+    async def proved(self, access: CollectionAccess, adding: Adding) -> Adding:
         """Check that all evidence is readable and in the same collection. Raises NotFound.
 
         An edge has at most the level of the document that states it, and an untrusted one ends no other.
         """
         ids = list(dict.fromkeys(edge.evidence for edge in adding.edges if edge.evidence is not None))
-        documents = {str(document.id): document for document in await self._authorized.inside(place, ids)}
+        documents = {str(document.id): document for document in await self._authorized.inside(access, ids)}
         for document in ids:
             if document not in documents:
                 raise NotFound("document", document)
@@ -341,7 +341,7 @@ STOPPED = "entities of some passages could not be extracted; managers of the col
 
 async def connections(
     core: EngineCore,
-    place: SourceRef,
+    access: CollectionAccess,
     graphs: Sequence[SourceId],
     *,
     where: Filter,
@@ -354,9 +354,9 @@ async def connections(
     `min_trust`, no path leads over a node or edge below that level.
     """
     levels = levels_from(min_trust)
-    parts, collection = core.parts, place.collection
-    reader = AuthorizedMentions(parts.names.rows, place, where)
-    notices = await _notices(core, place, reader)
+    parts, collection = core.parts, access.collection
+    reader = AuthorizedMentions(parts.names.rows, access, where)
+    notices = await _notices(core, access, reader)
 
     async def nodes_by_name(keys: Sequence[str]) -> Sequence[tuple[str, Node]]:
         found = await parts.graphs.nodes_by_name(graphs, keys) if graphs and keys else ()
@@ -380,11 +380,11 @@ async def connections(
     )
 
 
-async def _notices(core: EngineCore, place: SourceRef, reader: AuthorizedMentions) -> tuple[str, ...]:
+async def _notices(core: EngineCore, access: CollectionAccess, reader: AuthorizedMentions) -> tuple[str, ...]:
     """Count the passages without extracted entities. Details are included only if the user may read them."""
-    if not place.collection.names:
+    if not access.collection.names:
         return ()
-    problem = core.names.problem(place.collection.id)
+    problem = core.names.problem(access.collection.id)
     if problem is not None:
-        return (str(problem) if place.sees_all else STOPPED,)
+        return (str(problem) if access.sees_all else STOPPED,)
     return (NOT_READ,) if await reader.has_pending() else ()

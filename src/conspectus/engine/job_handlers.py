@@ -127,8 +127,8 @@ class JobHandlers(Service, checked=False):
 
     async def _follow(self, job: Job, tell: Tell) -> Outcome:
         """Sync the collection with its connection."""
-        place = await self._authorized.place_of(job.collection)
-        connection = await self._authorized_jobs.connection(place, str(job.arguments["connection"]))
+        access = await self._authorized.collection(job.collection)
+        connection = await self._authorized_jobs.connection(access, str(job.arguments["connection"]))
         may_follow(self._person, connection)
 
         async def make(name: str, facts: Metadata) -> Source:
@@ -169,8 +169,8 @@ class JobHandlers(Service, checked=False):
 
         A collection that is no longer readable raises NotFound and is not created again.
         """
-        place = await self._authorized.place_of(job.collection)
-        source = await self._authorized.source(place, name)
+        access = await self._authorized.collection(job.collection)
+        source = await self._authorized.source(access, name)
         if source is None:
             source = (await self._writer.source(name, job.collection, facts, kind))[0]
         if facts is None and job.source != source.id:
@@ -179,9 +179,9 @@ class JobHandlers(Service, checked=False):
 
     async def _put(self, job: Job, source: Source, batch: Sequence[NewDocument]) -> Sequence[Written]:
         """Write a batch in one transaction, if the user still may."""
-        place = await self._authorized.place_of(job.collection)
+        access = await self._authorized.collection(job.collection)
         require_scope(self._person, "write", "write")
-        place.require("editor", "add documents", source=source.id)
+        access.require("editor", "add documents", source=source.id)
         by = self._context.preparation(source)
         size, overlap = job.arguments.get("chunk_size"), job.arguments.get("overlap")
         if isinstance(size, int) and isinstance(overlap, int):
@@ -203,8 +203,8 @@ class JobHandlers(Service, checked=False):
             written += await self._put(job, source, batch)
         counts = Counter[str](each.outcome for each in written)
         kept = {each.id for each in written}
-        place = await self._authorized.place_of(source.collection)
-        stored = self._authorized.stored(place, And((Eq("source", source.id), belonging)))
+        access = await self._authorized.collection(source.collection)
+        stored = self._authorized.stored(access, And((Eq("source", source.id), belonging)))
         gone = [each.id async for page in stored for each in page if each.id not in kept]
         deleted = (await self._documents.delete(gone)).documents if gone else 0
         chunks = sum(each.chunks for each in written)
@@ -214,13 +214,13 @@ class JobHandlers(Service, checked=False):
     async def _embed_stored(self, job: Job) -> None:
         """Embed in the background what an attempt stored, as it may have been cancelled or have failed."""
         with suppress(ConspectusError):
-            place = await self._authorized.place_of(job.collection)
-            await self._context.embed(place.collection, wait=False)
+            access = await self._authorized.collection(job.collection)
+            await self._context.embed(access.collection, wait=False)
             await note_stored_files(self._context, job)
 
     async def _finish_embedding(self, job: Job) -> None:
-        place = await self._authorized.place_of(job.collection)
-        await self._context.embed_in(place, wait=True)
+        access = await self._authorized.collection(job.collection)
+        await self._context.embed_in(access, wait=True)
 
 
 async def note_stored_files(context: EngineContext, job: Job) -> None:
@@ -229,11 +229,11 @@ async def note_stored_files(context: EngineContext, job: Job) -> None:
     ended = await jobs.job(job.id)
     if ended is None or ended.state != "cancelled" or ended.kind != "ingest_files" or ended.source is None:
         return
-    place = await context.authorized.place_of(ended.collection)
+    access = await context.authorized.collection(ended.collection)
     where = And((Eq("source", ended.source), In(("path",), tuple(_names(ended)))))
     stored = {
         str(as_given(document).metadata["path"])
-        async for page in context.authorized.stored(place, where)
+        async for page in context.authorized.stored(access, where)
         for document in page
     }
     listed: list[Json] = [name for name in _names(ended) if name in stored]
@@ -411,7 +411,7 @@ class ConnectionSources:
         return [each for each in found if each.metadata.get("wiki") == self._connection.id]
 
     async def _matching(self, where: Filter) -> AsyncIterator[Document]:
-        place = await self._authorized.place(self._connection.collection)
-        async for page in self._authorized.stored(place, And((where, Eq(("wiki",), self._connection.id)))):
+        access = await self._authorized.collection(self._connection.collection)
+        async for page in self._authorized.stored(access, And((where, Eq(("wiki",), self._connection.id)))):
             for each in page:
                 yield each

@@ -13,7 +13,7 @@ from typing import Any, Unpack
 from uuid import uuid4
 
 from conspectus.access.policy import may_change_job, require_own_origin, require_owner, require_scope
-from conspectus.access.reader import AuthorizedJobs, SourceRef
+from conspectus.access.reader import AuthorizedJobs, CollectionAccess
 from conspectus.engine.collections import CollectionService
 from conspectus.engine.context import EngineContext, Service
 from conspectus.engine.job_handlers import may_follow, note_stored_files
@@ -86,14 +86,14 @@ class JobQueue(Service, checked=False):
     def new_job(
         self,
         kind: JobKind,
-        place: SourceRef,
+        access: CollectionAccess,
         source: SourceId | None,
         *,
         title: str,
         arguments: Mapping[str, Json],
     ) -> Job:
         """Return a job that is not stored yet."""
-        origin, here = self._person.origin, place.collection.id
+        origin, here = self._person.origin, access.collection.id
         self._context.screened("jobs.arguments", arguments, here)
         return Job(
             id=JobId(str(uuid4())),
@@ -113,11 +113,11 @@ class JobQueue(Service, checked=False):
         return replace(stored, actions=stored.possible_actions)
 
     async def submit_once(
-        self, kind: JobKind, place: SourceRef, *, title: str, arguments: Mapping[str, Json]
+        self, kind: JobKind, access: CollectionAccess, *, title: str, arguments: Mapping[str, Json]
     ) -> Job:
         """Return the user's queued or running job of a kind with these arguments, or a new one."""
-        new = self.new_job(kind, place, None, title=title, arguments=arguments)
-        scope = JobScope((JobPlace(place.collection.id),), ("queued", "running"))
+        new = self.new_job(kind, access, None, title=title, arguments=arguments)
+        scope = JobScope((JobPlace(access.collection.id),), ("queued", "running"))
         async for page in pages(self._parts.work.job_store.jobs, scope):
             for job in page.jobs:
                 same = job.kind == kind and job.owner == self._person.id
@@ -195,8 +195,8 @@ class JobService(Service):
             arguments["repeatable"] = False
         if not address.query:
             arguments["url"] = whole
-        place, target = await self._into(collection, target_name)
-        job = self._queue.new_job("ingest_url", place, target, title=address.redacted, arguments=arguments)
+        access, target = await self._into(collection, target_name)
+        job = self._queue.new_job("ingest_url", access, target, title=address.redacted, arguments=arguments)
         if secret:
             await self._parts.work.files.store_secret(job.id, secret)
         return await self._queue.submit(job)
@@ -206,11 +206,11 @@ class JobService(Service):
     ) -> Job:
         """Add uploaded files in the background; they are stored on disk when this returns the job."""
         names = await asyncio.to_thread(self._checked_names, files)
-        place, target = await self._into(collection, named("source", source))
+        access, target = await self._into(collection, named("source", source))
         listed: list[Json] = list(names)
         title = names[0] if len(names) == 1 else f"{len(names)} files: {names[0]}, …"
         arguments: dict[str, Json] = {"files": listed, "source": source, "repeatable": False}
-        job = self._queue.new_job("ingest_files", place, target, title=title, arguments=arguments)
+        job = self._queue.new_job("ingest_files", access, target, title=title, arguments=arguments)
         await self._parts.work.files.store_files(job.id, files)
         return await self._queue.submit(job)
 
@@ -297,27 +297,27 @@ class JobService(Service):
 
     async def _stoppable(self, job: str, action: str) -> Job:
         """Return a job that the user may cancel or retry: an own one, or with the role for it."""
-        found, place = await self._authorized_jobs.job(job)
+        found, access = await self._authorized_jobs.job(job)
         require_scope(self._person, "write", action)
-        if not may_change_job(place.access, self._person, found):
-            place.require("editor", action, source=found.source)
+        if not may_change_job(access.roles, self._person, found):
+            access.require("editor", action, source=found.source)
         return found
 
     async def start(self) -> None:
         """Run queued jobs in this process, or in another one that holds the store."""
         await self._queue.start()
 
-    async def _into(self, collection: str, source: str) -> tuple[SourceRef, SourceId | None]:
+    async def _into(self, collection: str, source: str) -> tuple[CollectionAccess, SourceId | None]:
         """Return the target of a job, and the source if it exists. Raises what the job would raise later."""
         require_scope(self._person, "write", "write")
         target = await self._writer.collection(collection)
-        place = await self._authorized.place_of(target.id)
-        found = await self._authorized.source(place, source)
+        access = await self._authorized.collection(target.id)
+        found = await self._authorized.source(access, source)
         if found is None:
-            place.require("manager", "make a source")
-            return place, None
-        place.require("editor", "add documents", source=found.id)
-        return place, found.id
+            access.require("manager", "make a source")
+            return access, None
+        access.require("editor", "add documents", source=found.id)
+        return access, found.id
 
     def _cut(self, chunk_size: int | None = None, overlap: int | None = None) -> dict[str, Json]:
         """Return the chunk sizes, if any is given. Raises InvalidInput."""
@@ -391,20 +391,20 @@ class ConnectionService(Service):
         that look like secrets, which cannot be stored yet.
         """
         require_scope(self._person, "write", "write")
-        place = await self._authorized.place_of((await self._collections.get_or_create(collection)).id)
-        place.require("manager", "connect a collection")
+        access = await self._authorized.collection((await self._collections.get_or_create(collection)).id)
+        access.require("manager", "connect a collection")
         require_own_origin(self._person, "connect a collection")
         if "/" in name:
             raise InvalidInput("name", "has no slash")
         options = options or {}
         _refuse_secrets(options)
-        if any(each.name == name for each in await self._authorized_jobs.connections(place)):
+        if any(each.name == name for each in await self._authorized_jobs.connections(access)):
             raise Conflict("connection", name, "exists already")
-        self._context.screened("connections.name", name, place.collection.id)
-        self._context.screened("connections.options", options, place.collection.id)
+        self._context.screened("connections.name", name, access.collection.id)
+        self._context.screened("connections.options", options, access.collection.id)
         wiki = Connection(
             id=str(uuid4()),
-            collection=place.collection.id,
+            collection=access.collection.id,
             owner=self._person.id,
             name=named("name", name),
             connector=connector,
@@ -418,21 +418,21 @@ class ConnectionService(Service):
 
     async def list(self, *, collection: str = "default") -> Sequence[Connection]:
         """List the connections of a collection by name, if you may read all of it."""
-        return await self._authorized_jobs.connections(await self._authorized.place(collection))
+        return await self._authorized_jobs.connections(await self._authorized.collection(collection))
 
     async def delete(self, name: str, *, collection: str = "default", delete: bool = False) -> Receipt:
         """Delete a connection; with `delete`, also the documents that it brought. Raises NotFound."""
-        place = await self._context.place(collection, "manager", "disconnect a collection")
-        wiki = await self._authorized_jobs.connection(place, name)
-        for job in await self._syncs(place, wiki):
+        access = await self._context.collection_with_role(collection, "manager", "disconnect a collection")
+        wiki = await self._authorized_jobs.connection(access, name)
+        for job in await self._syncs(access, wiki):
             await self._jobs.cancel(job.id)
         await self._parts.work.job_store.delete_connection(wiki.id)
         await self._parts.work.forget_connection(wiki)
         await self._context.note_change("delete_connection", wiki.id, wiki.collection)
         total = Receipt()
-        for each in await self._collections.list_sources(collection=place.collection.id) if delete else ():
+        for each in await self._collections.list_sources(collection=access.collection.id) if delete else ():
             if each.metadata.get("wiki") == wiki.id:
-                gone = await self._collections.delete_source(each.id, collection=place.collection.id)
+                gone = await self._collections.delete_source(each.id, collection=access.collection.id)
                 total = Receipt(
                     total.documents + gone.documents, total.chunks + gone.chunks, total.vectors + gone.vectors
                 )
@@ -440,16 +440,16 @@ class ConnectionService(Service):
 
     async def sync(self, name: str, *, collection: str = "default") -> Job:
         """Sync a connection now, as a background job; only one runs at a time."""
-        place = await self._authorized.place(collection)
-        wiki = await self._authorized_jobs.connection(place, name)
+        access = await self._authorized.collection(collection)
+        wiki = await self._authorized_jobs.connection(access, name)
         require_scope(self._person, "write", "write")
-        place.require("editor", "sync a collection")
+        access.require("editor", "sync a collection")
         may_follow(self._person, wiki)
-        for job in await self._syncs(place, wiki):
+        for job in await self._syncs(access, wiki):
             return job
         arguments = {"connection": wiki.id}
         return await self._queue.submit(
-            self._queue.new_job("sync", place, None, title=wiki.name, arguments=arguments)
+            self._queue.new_job("sync", access, None, title=wiki.name, arguments=arguments)
         )
 
     async def watch(
@@ -460,8 +460,8 @@ class ConnectionService(Service):
         `on_job` is called with each job that has ended. Raises NotFound, InvalidInput for a connector that
         cannot watch, and FetchFailed if the address is gone.
         """
-        place = await self._authorized.place(collection)
-        wiki = await self._authorized_jobs.connection(place, name)
+        access = await self._authorized.collection(collection)
+        wiki = await self._authorized_jobs.connection(access, name)
         connector = self._parts.work.connector_for(wiki, self._core.fetcher())
         try:
             if not isinstance(connector, Watchable):
@@ -481,9 +481,9 @@ class ConnectionService(Service):
         """Watch every connection with the option `watch` in the background, with the rights of its owner."""
         self._core.ensure_running(Followers, lambda: Followers(self._watched))
 
-    async def _syncs(self, place: SourceRef, wiki: Connection) -> Sequence[Job]:
+    async def _syncs(self, access: CollectionAccess, wiki: Connection) -> Sequence[Job]:
         """Return the unfinished sync jobs of this connection."""
-        scope = JobScope((JobPlace(place.collection.id),), ("queued", "running"))
+        scope = JobScope((JobPlace(access.collection.id),), ("queued", "running"))
         found = pages(self._parts.work.job_store.jobs, scope)
         return [
             job async for page in found for job in page.jobs if job.arguments.get("connection") == wiki.id
@@ -491,8 +491,8 @@ class ConnectionService(Service):
 
     async def _watched(self) -> Mapping[str, Follow]:
         found: dict[str, Follow] = {}
-        for place in await self._authorized.places():
-            for wiki in await self._parts.work.job_store.connections(place.collection.id):
+        for access in await self._authorized.collections():
+            for wiki in await self._parts.work.job_store.connections(access.collection.id):
                 if wiki.options.get("watch"):
                     found[wiki.id] = partial(self._follow_as_owner, wiki)
         return found

@@ -43,8 +43,8 @@ class MaintenanceService(Service):
 
         Only the owner account gets the path and the size of the store.
         """
-        places = await self._authorized.places(collection)
-        whole = [place for place in places if place.sees_all]
+        accesses = await self._authorized.collections(collection)
+        whole = [access for access in accesses if access.sees_all]
         if collection and not whole:
             raise PermissionDenied("read the status of a collection", "the role viewer on all of it")
         core = self._core
@@ -65,21 +65,21 @@ class MaintenanceService(Service):
         The report has the first `limit` places, but none of the texts. Raises MissingExtra.
         """
         require_range("limit", limit, 0, MAX_PLACES)
-        place = await self._authorized.place(collection)
-        scanned, places = 0, list[SensitivePlace]()
+        access = await self._authorized.collection(collection)
+        scanned, positions = 0, list[SensitivePlace]()
         counts, documents = Counter[SensitiveCategory](), Counter[SensitiveCategory]()
         more: str | None = None
         while True:
-            page, more = await self._authorized.list(place, EVERYTHING, after=more, limit=SCANNED)
+            page, more = await self._authorized.list(access, EVERYTHING, after=more, limit=SCANNED)
             texts = await self._authorized.texts(page)
             found = await asyncio.to_thread(_places, page, texts, categories)
             for each in found:
                 counts.update(one.category for one in each)
                 documents.update({one.category for one in each})
-                places += each[: max(0, limit - len(places))]
+                positions += each[: max(0, limit - len(positions))]
             scanned += len(page)
             if more is None:
-                return SensitiveReport(scanned, documents, counts, tuple(places))
+                return SensitiveReport(scanned, documents, counts, tuple(positions))
 
     async def check(self) -> CheckReport:
         """Check the indexes against the records, and the database itself; nothing is repaired."""
@@ -95,12 +95,12 @@ class MaintenanceService(Service):
         Also deletes indexes that processes left when they were killed while they deleted or reembedded a
         collection, and embeds again in the background what the embedding model failed for.
         """
-        place = await self._context.place(collection, "owner", "build an index anew")
-        opened = await self._core.open_indexes.current(place.collection)
+        access = await self._context.collection_with_role(collection, "owner", "build an index anew")
+        opened = await self._core.open_indexes.current(access.collection)
         await self._core.open_indexes.rebuild(opened, progress)
         await self._parts.indexes.sweep()
-        await self._context.retry_failed(place.collection, refused=True)
-        await self._context.embed(place.collection, wait=False)
+        await self._context.retry_failed(access.collection, refused=True)
+        await self._context.embed(access.collection, wait=False)
 
     async def reembed(
         self, embedder: str, *, collection: str = "default", progress: Progress | None = None
@@ -110,19 +110,21 @@ class MaintenanceService(Service):
         The old vectors answer until all new ones and their index are complete. Calling it again continues a
         run that was interrupted.
         """
-        place = await self._context.place(collection, "owner", "move a collection to another embedder")
+        access = await self._context.collection_with_role(
+            collection, "owner", "move a collection to another embedder"
+        )
         require_scope(self._person, "admin", "move a collection to another embedder")
         require_embedder(self._person, embedder, self._parts.settings.embedder)
         new = await self._parts.load_embedder(embedder)
         if new is None:
             raise InvalidInput("embedder", "is required; embeddings cannot be removed from a collection")
-        old, core = place.collection, self._core
+        old, core = access.collection, self._core
         await self._context.retry_failed(old, refused=True)
         if old.space == new.space:
             return await self._documents.wait_until_embedded(collection=old.id, progress=progress)
         made = await move(core.records, core.open_indexes, old, new, progress=progress)
         await self._parts.indexes.forget(old, old.space)
-        await self._context.embed((await self._authorized.place(old.id)).redacted, wait=True)
+        await self._context.embed((await self._authorized.collection(old.id)).redacted, wait=True)
         return made
 
     async def resume(self, *, rested: float = 0.0) -> None:
@@ -132,14 +134,14 @@ class MaintenanceService(Service):
         """
         if not self._context.does_background_work:
             return
-        places = await self._authorized.places()
+        accesses = await self._authorized.collections()
         if not rested or self._core.backfill.may_retry(RETRY_SECONDS):
-            for place in places:
-                await self._context.retry_failed(place.collection)
+            for access in accesses:
+                await self._context.retry_failed(access.collection)
         pending = await self._core.records.pending_collections()
-        for place in places:
-            if place.collection.names or place.collection.id in pending:
-                await self._context.embed(place.collection, wait=False, rested=rested)
+        for access in accesses:
+            if access.collection.names or access.collection.id in pending:
+                await self._context.embed(access.collection, wait=False, rested=rested)
 
     async def finish_purges(self) -> None:
         """Finish purges in the background that an earlier process did not complete."""

@@ -7,7 +7,7 @@ from functools import partial
 from typing import TYPE_CHECKING, TypeAlias, Unpack
 
 from conspectus.access.policy import require_scope
-from conspectus.access.reader import SourceRef
+from conspectus.access.reader import CollectionAccess
 from conspectus.engine.context import EngineContext, Service
 from conspectus.engine.memory_export import MemoryExporter
 from conspectus.engine.memory_reads import MemoryDeletion, MemoryReader, memory_in
@@ -97,19 +97,19 @@ class MemoryService(Service):
         given = [memories] if isinstance(memories, str | NewMemory) else memories
         done: list[MemoryWritten] = []
         with self._parts.records.one_snapshot():
-            source, place = await self._batches.source(checked(scope), collection)
-            embedder = await self._context.embedder(place.collection)
-            complete = self._context.completion(place.collection, embedder) if wait else None
+            source, access = await self._batches.source(checked(scope), collection)
+            embedder = await self._context.embedder(access.collection)
+            complete = self._context.completion(access.collection, embedder) if wait else None
             for batch in batches(NewMemory(each) if isinstance(each, str) else each for each in given):
-                await self._facts.check(source, place, batch)
+                await self._facts.check(source, access, batch)
                 for run in runs(batch):
-                    done += await self._batches.write(source, place, scope, run, complete=complete)
+                    done += await self._batches.write(source, access, scope, run, complete=complete)
                 if not wait:
-                    self._context.begin_embedding(place.collection, embedder)
+                    self._context.begin_embedding(access.collection, embedder)
                 if progress is not None:
                     progress("remembering", len(done), 0)
         if wait:
-            await self._context.embed_in(place, wait=True, progress=progress)
+            await self._context.embed_in(access, wait=True, progress=progress)
         return done
 
     async def update(
@@ -139,15 +139,15 @@ class MemoryService(Service):
             source = memory_sources.by_id[before.document.source]
             new = self._facts.screened(new, source)
             if changes.keys() & OF_FACTS:
-                await self._facts.check(source, memory_sources.place, [new])
+                await self._facts.check(source, memory_sources.access, [new])
             try:
                 written = await self._facts.revise(memory_sources, before, new)
             except PreconditionFailed:
                 continue
             if changes.keys() & OF_FACTS:
                 done = MemoryWritten(written.id, "updated", quarantined=written.quarantined)
-                await self._facts.stated(source, memory_sources.place, new, done, before)
-            await self._context.embed(memory_sources.place.collection, wait=False)
+                await self._facts.stated(source, memory_sources.access, new, done, before)
+            await self._context.embed(memory_sources.access.collection, wait=False)
             return written
 
     async def get(self, memory: str, *, scope: Scope, collection: str = MEMORY) -> Memory:
@@ -282,7 +282,7 @@ class MemoryService(Service):
         require_scope(self._person, "write", "forget memories")
         memory_sources = await self._reader.memory_sources(scope, collection)
         purges = purge and not dry_run
-        async with self._context.purging(purges, memory_sources.place.collection.id) as erasure:
+        async with self._context.purging(purges, memory_sources.access.collection.id) as erasure:
             receipt = await self._deletion.delete(memory_sources, selection, dry_run=dry_run)
             if purges:
                 await self._deletion.delete_empty_sources(memory_sources)
@@ -365,11 +365,11 @@ class MemoryImporter(Service, checked=False):
             for each in dict.fromkeys(line.scope for line in batch if line.scope not in memory_sources):
                 memory_sources[each], _ = await self._batches.source(each, collection)
             batch = [self._screened(line, memory_sources[line.scope]) for line in batch]
-            place = await self._authorized.place_of(memory_sources[batch[0].scope].collection)
+            access = await self._authorized.collection(memory_sources[batch[0].scope].collection)
             for each in {line.scope for line in batch}:
-                place.require("editor", "import memories", source=memory_sources[each].id)
-            done += await self._write_batch(batch, place, memory_sources)
-            await self._context.embed(place.collection, wait=False)
+                access.require("editor", "import memories", source=memory_sources[each].id)
+            done += await self._write_batch(batch, access, memory_sources)
+            await self._context.embed(access.collection, wait=False)
             if progress is not None:
                 progress("importing", len(done), 0)
         return done
@@ -385,16 +385,16 @@ class MemoryImporter(Service, checked=False):
             describe(current_of(step, line.scope, {}, first=False), by)
 
     async def _write_batch(
-        self, batch: Sequence[Line], place: SourceRef, memory_sources: Mapping[Scope, Source]
+        self, batch: Sequence[Line], access: CollectionAccess, memory_sources: Mapping[Scope, Source]
     ) -> list[MemoryWritten]:
         ids = {
             Reference(line.scope, line.key): stable_id("document", memory_sources[line.scope].id, line.key)
             for line in batch
         }
-        ids |= await self._referenced_ids(batch, place, ids)
+        ids |= await self._referenced_ids(batch, access, ids)
         preparations = {line.scope: self._context.preparation(memory_sources[line.scope]) for line in batch}
         while True:
-            stored = await self._histories_of(batch, place, ids)
+            stored = await self._histories_of(batch, access, ids)
             try:
                 ready, done = await self._planned(partial(plan_import, batch, stored, ids, preparations))
                 if ready:
@@ -406,7 +406,7 @@ class MemoryImporter(Service, checked=False):
                     ]
             except PreconditionFailed:
                 continue
-            await self._core.open_indexes.catch_up(place.collection.id)
+            await self._core.open_indexes.catch_up(access.collection.id)
             hidden = {each.id for each in done if each.quarantined is not None}
             facts = [
                 line
@@ -414,7 +414,7 @@ class MemoryImporter(Service, checked=False):
                 if is_newest(line, stored.get(ids[Reference(line.scope, line.key)], ()))
                 and ids[Reference(line.scope, line.key)] not in hidden
             ]
-            await self._state_facts(facts, place, memory_sources, ids)
+            await self._state_facts(facts, access, memory_sources, ids)
             return done
 
     async def _planned(self, plan: Callable[..., ImportPlan]) -> ImportPlan:
@@ -427,7 +427,7 @@ class MemoryImporter(Service, checked=False):
         return await asyncio.to_thread(plan, {document.id: document for document, _ in stored})
 
     async def _referenced_ids(
-        self, batch: Sequence[Line], place: SourceRef, ids: Mapping[Reference, str]
+        self, batch: Sequence[Line], access: CollectionAccess, ids: Mapping[Reference, str]
     ) -> dict[Reference, str]:
         """Return the ids of memories that these lines refer to and other lines define, if they are known."""
         named = {
@@ -439,20 +439,20 @@ class MemoryImporter(Service, checked=False):
         }
         found: dict[Reference, str] = {}
         for scope in {each.scope for each in named}:
-            stored = await self._authorized.source(place, source_name(scope))
+            stored = await self._authorized.source(access, source_name(scope))
             source = (
-                stable_id("source", place.collection.id, source_name(scope)) if stored is None else stored.id
+                stable_id("source", access.collection.id, source_name(scope)) if stored is None else stored.id
             )
             found |= {each: stable_id("document", source, each.key) for each in named if each.scope == scope}
         return found
 
     async def _histories_of(
-        self, batch: Sequence[Line], place: SourceRef, ids: Mapping[Reference, str]
+        self, batch: Sequence[Line], access: CollectionAccess, ids: Mapping[Reference, str]
     ) -> Stored:
         """Return the stored memories of these lines, by id."""
         names = {source_name(line.scope) for line in batch}
         memory_sources = await self._reader.stored.memory_sources(
-            place, begins=min(names), below=beyond(max(names)), holds=lambda source: source.name in names
+            access, begins=min(names), below=beyond(max(names)), holds=lambda source: source.name in names
         )
         wanted = [ids[Reference(line.scope, line.key)] for line in batch]
         found: dict[str, Sequence[Memory]] = {}
@@ -466,7 +466,7 @@ class MemoryImporter(Service, checked=False):
     async def _state_facts(
         self,
         batch: Sequence[Line],
-        place: SourceRef,
+        access: CollectionAccess,
         memory_sources: Mapping[Scope, Source],
         ids: Mapping[Reference, str],
     ) -> None:
@@ -476,9 +476,9 @@ class MemoryImporter(Service, checked=False):
             if line.states[-1].new.fact is not None:
                 facts.setdefault(line.scope, []).append(line)
         for scope, stating in facts.items():
-            where = {"graph": graph_name(scope), "collection": place.collection.id}
+            where = {"graph": graph_name(scope), "collection": access.collection.id}
             ends = {node.id: node for line in stating for node in ends_of(line)}
             edges = [edge_of(line, ids[Reference(scope, line.key)]) for line in stating]
             stated = await self._facts.graphs.add_facts(ends.values(), edges, **where)
             for edge, written in zip(edges, stated, strict=True):
-                await self._facts.explain(place, memory_sources[scope], str(edge.evidence), written)
+                await self._facts.explain(access, memory_sources[scope], str(edge.evidence), written)

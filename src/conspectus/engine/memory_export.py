@@ -93,7 +93,7 @@ class MemoryExporter(Service, checked=False):
 
     def _may_review(self, memory_sources: MemorySources) -> bool:
         """Return whether the person may read quarantined texts."""
-        is_manager = at_least(memory_sources.place.access.collection, "manager")
+        is_manager = at_least(memory_sources.access.roles.collection, "manager")
         return is_manager and self._person.origin in {None, "user"}
 
     async def _left_out(self, memory_sources: MemorySources) -> Mapping[str, int]:

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from conspectus.access.memory_reader import MemorySources
 from conspectus.access.policy import require_scope
-from conspectus.access.reader import SourceRef
+from conspectus.access.reader import CollectionAccess
 from conspectus.deferred import dataclass
 from conspectus.engine.context import EngineContext, Service
 from conspectus.engine.jobs import JobQueue
@@ -81,7 +81,7 @@ class Run:
     """A run of extraction: its job, model and budget, and what it has done."""
 
     job: Job
-    place: SourceRef
+    access: CollectionAccess
     model: ChatModel
     budget: TokenBudget
     progress: Progress
@@ -124,23 +124,23 @@ class FactExtraction(Service, checked=False):
         require_range("max_tokens", tokens, 1, MAX_FACT_TOKENS)
         if self._parts.chat_model is None:
             raise ChatNotConfigured
-        place = await self._authorized.place(collection)
-        await self._sources(place, None if scope is None else checked(scope))
+        access = await self._authorized.collection(collection)
+        await self._sources(access, None if scope is None else checked(scope))
         values: dict[str, Json] = {"max_tokens": tokens, "replay": replay}
         values["scope"] = None if scope is None else {**asdict(scope)}
         return await self._queue.submit_once(
-            "extraction", place, title=place.collection.name, arguments=values
+            "extraction", access, title=access.collection.name, arguments=values
         )
 
     async def perform(self, job: Job, tell: Tell) -> Outcome:
         """Run a job: read what no answer is stored for, until all is read or the budget is spent."""
         run = await self._run(job)
         given: Any = job.arguments.get("scope")
-        sources = await self._sources(run.place, None if given is None else Scope(**given))
+        sources = await self._sources(run.access, None if given is None else Scope(**given))
         total, looked = await sources.count(GIVEN), 0
         outcome = COMPLETE
         for source in sources.sources:
-            one = MemorySources(run.place, (source,), self._parts.memories)
+            one = MemorySources(run.access, (source,), self._parts.memories)
             async for page in one.pages(GIVEN, size=PAGE):
                 memories = [memory_in(one, document, text) for document, text in page]
                 if not await self._read(run, source, one, memories):
@@ -155,26 +155,26 @@ class FactExtraction(Service, checked=False):
         model = self._parts.chat_model
         if model is None:
             raise ChatNotConfigured
-        place = await self._authorized.place_of(job.collection)
+        access = await self._authorized.collection(job.collection)
         progress, limit = Progress.of(job.result), job.arguments.get("max_tokens")
         count = self._parts.counter(model.tokenizer)
         budget = TokenBudget(limit if isinstance(limit, int) else 0, count, progress.tokens)
         recipe = stable_id("recipe", "facts", PROMPT, model.name)
         failures = (job.result or {}).get("failures")
         known = list(failures) if isinstance(failures, list) else []
-        return Run(job, place, model, budget, progress, known, job.arguments.get("replay") is True, recipe)
+        return Run(job, access, model, budget, progress, known, job.arguments.get("replay") is True, recipe)
 
-    async def _sources(self, place: SourceRef, scope: Scope | None) -> MemorySources:
+    async def _sources(self, access: CollectionAccess, scope: Scope | None) -> MemorySources:
         """Return the sources of a scope, or all. Raises PermissionDenied if one may not be written to."""
         begins = f"{MEMORIES}/"
         found = await self._reader.stored.memory_sources(
-            place,
+            access,
             begins=begins,
             below=beyond(begins),
             holds=lambda source: scope is None or holds(scope, scope_of(source.name)),
         )
         for each in found.ids:
-            place.require("editor", "extract facts", source=each)
+            access.require("editor", "extract facts", source=each)
         return found
 
     async def _read(
@@ -267,14 +267,14 @@ class FactExtraction(Service, checked=False):
         self, run: Run, source: Source, memory: Memory, facts: Sequence[ExtractedFact]
     ) -> list[tuple[str, bool]]:
         """Store facts; return their ids, and whether they are new. What no graph can hold is left out."""
-        storable = [each for each in facts if await self._memories.accepts(source, run.place, each)]
+        storable = [each for each in facts if await self._memories.accepts(source, run.access, each)]
         if not storable:
             return []
         try:
-            done = await self._memories.write(source, run.place, memory.scope, storable)
+            done = await self._memories.write(source, run.access, memory.scope, storable)
         except NotFound:
             return []
-        collection = run.place.collection
+        collection = run.access.collection
         self._context.begin_embedding(collection, await self._context.embedder(collection))
         return [(each.id, each.outcome == "added") for each in done]
 
@@ -305,16 +305,16 @@ class FactExtraction(Service, checked=False):
     async def _look(self, name: str, latest: dict[str, tuple[int, JobId]]) -> None:
         """Start a run if the collection has changed since the last one, or that left something."""
         try:
-            place = await self._authorized.find(name)
-            if place is None:
+            access = await self._authorized.find(name)
+            if access is None:
                 return
             before, last = latest.get(name, (-1, JobId("")))
             ended = await self._parts.work.job_store.job(last) if last else None
             complete = ended is not None and (ended.result or {}).get("outcome") == COMPLETE
-            if before == place.collection.sequence and complete:
+            if before == access.collection.sequence and complete:
                 return
             job = await self.start(name, None)
-            latest[name] = (place.collection.sequence, job.id)
+            latest[name] = (access.collection.sequence, job.id)
         except ConspectusError as fault:
             logger.warning(
                 "extraction_failed collection=%(collection)s code=%(code)s",

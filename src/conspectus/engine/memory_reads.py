@@ -4,7 +4,7 @@ from collections.abc import AsyncIterator, Callable, Sequence
 
 from conspectus.access.memory_reader import AuthorizedMemories, MemorySources
 from conspectus.access.policy import at_least
-from conspectus.access.reader import SourceRef
+from conspectus.access.reader import CollectionAccess
 from conspectus.engine.context import EngineContext, Service
 from conspectus.engine.windows import window_budget
 from conspectus.errors import InvalidInput, NotFound
@@ -39,7 +39,7 @@ class MemoryReader(Service, checked=False):
         """Return the sources that are read for a scope. Raises NotFound for the collection."""
         begins = beginning(checked(scope))
         return await self.stored.memory_sources(
-            await self._authorized.place(collection),
+            await self._authorized.collection(collection),
             begins=begins,
             below=beyond(begins),
             holds=_holding(scope),
@@ -104,10 +104,10 @@ class MemoryReader(Service, checked=False):
         ids = [stable_id("document", source.id, clean(key)) for key in keys]
         return await self.memories(memory_sources, await self.stored.documents(memory_sources, ids))
 
-    async def graphs_of(self, scope: Scope, place: SourceRef) -> tuple[SourceId, ...]:
+    async def graphs_of(self, scope: Scope, access: CollectionAccess) -> tuple[SourceId, ...]:
         """Return the graphs of all scopes that are read for a scope."""
         begins = beginning(scope, GRAPHS)
-        return await self.stored.graphs(place, begins=begins, below=beyond(begins), holds=_holding(scope))
+        return await self.stored.graphs(access, begins=begins, below=beyond(begins), holds=_holding(scope))
 
 
 def _holding(scope: Scope) -> Callable[[Source], bool]:
@@ -135,15 +135,15 @@ class MemoryDeletion(Service, checked=False):
         self, memory_sources: MemorySources, what: MemorySelection, *, dry_run: bool
     ) -> MemoryReceipt:
         """Delete the selected memories page by page; a dry run counts all of them together."""
-        place, pinned = memory_sources.place, what.pinned or bool(what.ids)
+        access, pinned = memory_sources.access, what.pinned or bool(what.ids)
         receipt, seen = MemoryReceipt(0), []
         async for page in self._selected(memory_sources, what):
             for document in page:
-                self._context.may_edit(place, document, "forget memories")
+                self._context.may_edit(access, document, "forget memories")
             ids = [document.id for document in page]
             seen += ids
             if not dry_run:
-                await self._context.note_review("delete_quarantined", [(each, place) for each in page])
+                await self._context.note_review("delete_quarantined", [(each, access) for each in page])
                 done = await delete_selected(self._context, ids, pinned=pinned, dry_run=False)
                 receipt = added(receipt, done)
         return await delete_selected(self._context, seen, pinned=pinned, dry_run=True) if dry_run else receipt
@@ -153,8 +153,8 @@ class MemoryDeletion(Service, checked=False):
 
         Those that were granted to somebody stay, and those of a user who could not make them again.
         """
-        place, memories = memory_sources.place, self._context.parts.memories
-        if not at_least(place.access.collection, "manager"):
+        access, memories = memory_sources.access, self._context.parts.memories
+        if not at_least(access.roles.collection, "manager"):
             return
         deleted = set(await memories.delete_empty(memory_sources.ids))
         names = {
@@ -162,7 +162,7 @@ class MemoryDeletion(Service, checked=False):
         }
         graphs = (
             await self._reader.stored.graphs(
-                place, begins=min(names), below=beyond(max(names)), holds=lambda source: source.name in names
+                access, begins=min(names), below=beyond(max(names)), holds=lambda source: source.name in names
             )
             if names
             else ()

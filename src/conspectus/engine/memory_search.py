@@ -156,9 +156,9 @@ class MemorySearch(Service, checked=False):
     async def _memory_query(self, query: MemoryQuery) -> ResolvedMemoryQuery:
         scope = replace(query.scope, conversation=None) if query.all_conversations else query.scope
         memory_sources = await self._reader.memory_sources(scope, query.collection)
-        index_query = Query(query.query, collection=memory_sources.place.collection.id)
+        index_query = Query(query.query, collection=memory_sources.access.collection.id)
         embedded = (
-            await self._searcher.embed_query(index_query, memory_sources.place.collection.space)
+            await self._searcher.embed_query(index_query, memory_sources.access.collection.space)
             if memory_sources.sources
             else index_query
         )
@@ -172,7 +172,7 @@ class MemorySearch(Service, checked=False):
             graph = replace(graph, graphs=())
         index_query = Query(
             query.query,
-            collection=memory_sources.place.collection.id,
+            collection=memory_sources.access.collection.id,
             filter=And((memory_sources.filter, memory_filter())),
             limit=limit,
             min_similarity=query.min_similarity,
@@ -185,9 +185,10 @@ class MemorySearch(Service, checked=False):
         index_query = checked_query(index_query, {}, self._parts.settings)
         if not memory_sources.sources:
             return Retrieval("no_match", ())
-        own = () if graph is None else await self._reader.graphs_of(query.scope, memory_sources.place)
+        own = () if graph is None else await self._reader.graphs_of(query.scope, memory_sources.access)
         found = await self._searcher.finish(
-            index_query, await self._searcher.search_collection(index_query, memory_sources.place, graphs=own)
+            index_query,
+            await self._searcher.search_collection(index_query, memory_sources.access, graphs=own),
         )
         hits = [_weighed(hit, resolved.at) for hit in found.hits]
         hits.sort(key=lambda hit: (-hit.score, hit.chunk.id))
@@ -226,7 +227,7 @@ class MemorySearch(Service, checked=False):
 
     async def _notes(self, resolved: ResolvedMemoryQuery) -> list[Memory]:
         """Return the trusted notes of the scope: those relevant to the query first, then the newest."""
-        query, place = resolved.query, resolved.memory_sources.place
+        query, access = resolved.query, resolved.memory_sources.access
         wide = await self._reader.memory_sources(Scope(query.scope.user), query.collection)
         own = {each.id for each in wide.sources if reaches(scope_of(each.name), query.scope)}
         rows = await wide.notes(own, limit=MAX_NOTES)
@@ -237,14 +238,14 @@ class MemorySearch(Service, checked=False):
             return list(seen.values())
         index_query = Query(
             query.query,
-            collection=place.collection.id,
+            collection=access.collection.id,
             filter=And((among(own), memory_filter("note"))),
             limit=min(len(seen), MAX_NOTES),
             vector=resolved.vector,
             as_of=query.as_of,
         )
         found = await self._searcher.search_collection(
-            checked_query(index_query, {}, self._parts.settings), place
+            checked_query(index_query, {}, self._parts.settings), access
         )
         order = [hit.document.id for hit in found.hits if hit.document.id in seen]
         return [seen[name] for name in dict.fromkeys((*order, *seen))]

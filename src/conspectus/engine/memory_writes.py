@@ -7,7 +7,7 @@ from typing import Final
 
 from conspectus.access.memory_reader import MemorySources
 from conspectus.access.policy import require_scope
-from conspectus.access.reader import SourceRef
+from conspectus.access.reader import CollectionAccess
 from conspectus.engine.context import EngineContext, Service
 from conspectus.engine.graph_access import GraphAccess
 from conspectus.engine.memory_reads import MemoryReader
@@ -56,7 +56,7 @@ class MemoryFacts(Service, checked=False):
         self._reader = MemoryReader(context)
         self.graphs = GraphAccess(context)
 
-    async def check(self, source: Source, place: SourceRef, memories: Sequence[NewMemory]) -> None:
+    async def check(self, source: Source, access: CollectionAccess, memories: Sequence[NewMemory]) -> None:
         """Validate facts, and create the graph if there are any. One that is an attack is quarantined later.
 
         Raises InvalidInput, or PermissionDenied if the user may not write to the graph.
@@ -64,11 +64,11 @@ class MemoryFacts(Service, checked=False):
         facts = [each for each in memories if each.fact is not None]
         if not facts:
             return
-        now, entries = self._parts.clock(), replace(self.graphs.entries(source, place), origin=None)
+        now, entries = self._parts.clock(), replace(self.graphs.entries(source, access), origin=None)
         for each in facts:
             with as_field("fact", was="node"):
                 entries.adding(ends_of_fact(each), [edge_of_fact(each, None, now)])
-        await self.graphs.writable(graph_name(scope_of(source.name)), place.collection.id)
+        await self.graphs.writable(graph_name(scope_of(source.name)), access.collection.id)
 
     def screened(self, new: NewMemory, source: Source) -> NewMemory:
         """Return a memory whose fact has the masks of the graph that it will be stored in."""
@@ -83,7 +83,7 @@ class MemoryFacts(Service, checked=False):
     async def stated(
         self,
         source: Source,
-        place: SourceRef,
+        access: CollectionAccess,
         new: NewMemory,
         done: MemoryWritten,
         before: Memory | None = None,
@@ -94,18 +94,18 @@ class MemoryFacts(Service, checked=False):
             return done
         if new.fact is not None:
             edge = edge_of_fact(new, done.id, self._parts.clock())
-            where = {"graph": graph_name(scope_of(source.name)), "collection": place.collection.id}
+            where = {"graph": graph_name(scope_of(source.name)), "collection": access.collection.id}
             stated = await self.graphs.add_facts(ends_of_fact(new), [edge], **where)
-            closed = await self.explain(place, source, done.id, stated[0])
+            closed = await self.explain(access, source, done.id, stated[0])
         if before is not None and before.fact is not None:
-            await self._take_back(place, source, before, new)
+            await self._take_back(access, source, before, new)
         return replace(done, closed=closed) if closed else done
 
     async def explain(
-        self, place: SourceRef, source: Source, memory: str, written: GraphWritten
+        self, access: CollectionAccess, source: Source, memory: str, written: GraphWritten
     ) -> tuple[str, ...]:
         """Record on memories which fact ended which, and when. Returns the memories that this one ended."""
-        memory_sources = await self._reader.memory_sources(scope_of(source.name), place.collection.id)
+        memory_sources = await self._reader.memory_sources(scope_of(source.name), access.collection.id)
         met = {each.id: each for each in await self._edges_here(source, [*written.closed, written.id])}
         own = met.pop(written.id, None)
         others = [each for each in met.values() if each.evidence not in {None, memory}]
@@ -120,14 +120,16 @@ class MemoryFacts(Service, checked=False):
                 await self._close(memory_sources, str(each.evidence), memory, version=True)
         return tuple(gone)
 
-    async def _take_back(self, place: SourceRef, memories_in: Source, before: Memory, new: NewMemory) -> None:
+    async def _take_back(
+        self, access: CollectionAccess, memories_in: Source, before: Memory, new: NewMemory
+    ) -> None:
         """End facts that a memory no longer states, unless something else ended them."""
         now, was = self._parts.clock(), as_input(before)
         edge = edge_of_fact(was, before.id, now)
         if new.fact is not None and same_edge(edge, edge_of_fact(new, before.id, now)):
             return
-        collection, graph = place.collection.id, graph_name(scope_of(memories_in.name))
-        source, _ = await self.graphs.place(graph, collection)
+        collection, graph = access.collection.id, graph_name(scope_of(memories_in.name))
+        source, _ = await self.graphs.readable(graph, collection)
         begins = parse_instant(edge.valid_from or now)
         name = edge_id(source.id, edge.source, edge.target, edge.type, begins)
         for each in await self.graphs.edges_by_id(graph, collection, [name]):
@@ -204,7 +206,7 @@ class MemoryFacts(Service, checked=False):
     ) -> Written:
         """Replace a memory, and keep its former state as a version. Raises PreconditionFailed."""
         source = memory_sources.by_id[before.document.source]
-        self._context.may_edit(memory_sources.place, before.document, "change a memory")
+        self._context.may_edit(memory_sources.access, before.document, "change a memory")
         # If a clock was set back, no version may be older than the one before it.
         now = max(self._parts.clock(), before.known_from + timedelta(microseconds=1))
         stays = store_metadata(before)
@@ -232,19 +234,19 @@ class MemoryWriter(Service, checked=False):
         self._reader = MemoryReader(context)
         self.facts = MemoryFacts(context)
 
-    async def accepts(self, source: Source, place: SourceRef, new: NewMemory) -> bool:
+    async def accepts(self, source: Source, access: CollectionAccess, new: NewMemory) -> bool:
         """Return whether a memory with its fact can be stored; the graph of its scope is created."""
         try:
-            await self.facts.check(source, place, [new])
+            await self.facts.check(source, access, [new])
             document_of(new, scope_of(source.name), now=self._parts.clock(), beside={})
         except (InvalidInput, TooLarge):
             return False
         return True
 
-    async def source(self, scope: Scope, collection: str) -> tuple[Source, SourceRef]:
+    async def source(self, scope: Scope, collection: str) -> tuple[Source, CollectionAccess]:
         """Return the source of exactly this scope; it is created if it is new."""
-        place, source = await self._authorized.find_with_source(collection, source_name(scope))
-        if place is None:
+        access, source = await self._authorized.find_with_source(collection, source_name(scope))
+        if access is None:
             require_scope(self._person, "write", "write")
             made = await self._writer.collection(collection)
             await self._context.extract_entities(made.id)
@@ -252,13 +254,13 @@ class MemoryWriter(Service, checked=False):
         if source is None:
             return await self._writer.writable(source_name(scope), collection, kind="memory")
         require_scope(self._person, "write", "write")
-        place.require("editor", "remember", source=source.id)
-        return source, place
+        access.require("editor", "remember", source=source.id)
+        return source, access
 
     async def write(
         self,
         source: Source,
-        place: SourceRef,
+        access: CollectionAccess,
         scope: Scope,
         batch: Sequence[NewMemory],
         *,
@@ -266,56 +268,56 @@ class MemoryWriter(Service, checked=False):
     ) -> list[MemoryWritten]:
         """Write a batch without duplicate keys; a few are made `complete`."""
         batch = [self.facts.screened(new, source) for new in batch]
-        stored = await self._stored_before(source, place, scope, batch)
-        near = await self._near_duplicates(source, place, batch, stored)
+        stored = await self._stored_before(source, access, scope, batch)
+        near = await self._near_duplicates(source, access, batch, stored)
         now = self._parts.clock()
-        fresh, places = [], []
+        fresh, numbers = [], []
         done: dict[int, MemoryWritten] = {}
         inputs: dict[int, NewMemory] = {}
         for number, (new, alike) in enumerate(zip(batch, near, strict=True)):
             known = stored.get(new.key or "")
             if known is not None:
                 inputs[number] = replace(new, at=as_input(known).at if new.at is None else new.at)
-                done[number] = await self._update_existing(source, place, inputs[number], known)
+                done[number] = await self._update_existing(source, access, inputs[number], known)
                 continue
             beside: dict[str, Json] = {NEAR: list(alike)} if alike else {}
             inputs[number] = replace(new, at=now + number * A_MOMENT if new.at is None else new.at)
             fresh.append(document_of(inputs[number], scope, now=now, beside=beside))
-            places.append(number)
+            numbers.append(number)
         index: When = "later" if len(fresh) <= MAX_COMPARED else "now"
         put: Sequence[Written] = ()
         if fresh:
             put = await self._context.write(fresh, source, index=index, complete=complete)
-        for number, written in zip(places, put, strict=True):
+        for number, written in zip(numbers, put, strict=True):
             done[number] = MemoryWritten(
                 written.id, written.outcome, near[number], quarantined=written.quarantined
             )
         return [
             await self.facts.stated(
-                source, place, inputs[number], done[number], stored.get(inputs[number].key or "")
+                source, access, inputs[number], done[number], stored.get(inputs[number].key or "")
             )
             for number in sorted(done)
         ]
 
     async def _stored_before(
-        self, source: Source, place: SourceRef, scope: Scope, batch: Sequence[NewMemory]
+        self, source: Source, access: CollectionAccess, scope: Scope, batch: Sequence[NewMemory]
     ) -> dict[str, Memory]:
         """Return the stored memories with the keys of a batch."""
         keys = [each.key for each in batch if each.key is not None]
         if not keys:
             return {}
-        memory_sources = await self._reader.memory_sources(scope, place.collection.id)
+        memory_sources = await self._reader.memory_sources(scope, access.collection.id)
         found = await self._reader.keyed(memory_sources, source, keys)
         return {each.document.key: each for each in found}
 
     async def _update_existing(
-        self, source: Source, place: SourceRef, new: NewMemory, stored: Memory
+        self, source: Source, access: CollectionAccess, new: NewMemory, stored: Memory
     ) -> MemoryWritten:
         """Store a memory whose key exists as a new version, if its text differs.
 
         If it is deleted meanwhile, it is stored again.
         """
-        memory_sources = await self._reader.memory_sources(stored.scope, place.collection.id)
+        memory_sources = await self._reader.memory_sources(stored.scope, access.collection.id)
         found: list[Memory] = [stored]
         while found:
             stored, ended = found[0], as_ended(new, found[0])
@@ -332,33 +334,33 @@ class MemoryWriter(Service, checked=False):
         return MemoryWritten(written.id, written.outcome, quarantined=written.quarantined)
 
     async def _near_duplicates(
-        self, source: Source, place: SourceRef, batch: Sequence[NewMemory], stored: dict[str, Memory]
+        self, source: Source, access: CollectionAccess, batch: Sequence[NewMemory], stored: dict[str, Memory]
     ) -> list[tuple[str, ...]]:
-        """Return for each new memory its stored near duplicates in the same place."""
-        alike = NearDuplicates(place.collection.language)
+        """Return for each new memory its stored near duplicates in the same source."""
+        alike = NearDuplicates(access.collection.language)
         found: list[tuple[str, ...]] = []
         for new in batch:
             skip = len(batch) > MAX_COMPARED or new.key in stored
             own: frozenset[str] = frozenset() if skip else alike.terms(new.text)
-            others = await self._similar(source, place, new, len(own)) if own else []
+            others = await self._similar(source, access, new, len(own)) if own else []
             found.append(tuple(alike.near(own, others)))
         return found
 
     async def _similar(
-        self, source: Source, place: SourceRef, new: NewMemory, terms: int
+        self, source: Source, access: CollectionAccess, new: NewMemory, terms: int
     ) -> list[tuple[str, str]]:
-        """Return ids and texts of the memories in the same place that share the most with a new one."""
-        opened = await self._core.open_indexes.current(place.collection)
+        """Return ids and texts of the memories in the same source that share the most with a new one."""
+        opened = await self._core.open_indexes.current(access.collection)
         here = And((Eq("source", source.id), Eq("kind", "memory")))
         words = new.text[: self._parts.settings.max_query_characters]
-        found = await opened.index.search(Probe(place.narrowed(here), words, None, COMPARED))
+        found = await opened.index.search(Probe(access.narrowed(here), words, None, COMPARED))
         least = least_score(found, terms)
         near = [
             ChunkId(each)
             for each, score in zip(found.ids.tolist(), found.words.tolist(), strict=True)
             if score >= least
         ]
-        rows = await self._authorized.rows(place)(near) if near else ()
+        rows = await self._authorized.rows(access)(near) if near else ()
         return [(str(row.document.id), row.chunk.text) for row in rows if row.document.chunks == 1]
 
 

@@ -18,7 +18,7 @@ from conspectus.access.policy import (
     require_within,
     role_on,
 )
-from conspectus.access.reader import SourceRef
+from conspectus.access.reader import CollectionAccess
 from conspectus.engine.context import Service
 from conspectus.errors import Conflict, InvalidInput, NotFound, PermissionDenied, require_range
 from conspectus.model.access import (
@@ -238,25 +238,25 @@ class PeopleService(Service):
         """
         if role not in ROLES:
             raise InvalidInput("role", f"must be one of {', '.join(ROLES)}")
-        place, part = await self._granted(collection, source)
-        whom = await self._changeable(place, part, grantee, role)
-        given = Grant(place.collection.id, part, whom, role, self._parts.clock())
-        change = await self._grant_change("put_grant", place, part, whom, role)
+        access, part = await self._granted(collection, source)
+        whom = await self._changeable(access, part, grantee, role)
+        given = Grant(access.collection.id, part, whom, role, self._parts.clock())
+        change = await self._grant_change("put_grant", access, part, whom, role)
         await self._parts.accounts.put_grant(given, change)
         return given
 
     async def revoke(self, collection: str, grantee: Principal, *, source: str | None = None) -> bool:
         """Revoke a role from the next request on, and say whether there was one."""
-        place, part = await self._granted(collection, source)
-        whom = await self._changeable(place, part, grantee, "viewer")
-        change = await self._grant_change("revoke_grant", place, part, whom)
-        return await self._parts.accounts.revoke(place.collection.id, part, whom, change)
+        access, part = await self._granted(collection, source)
+        whom = await self._changeable(access, part, grantee, "viewer")
+        change = await self._grant_change("revoke_grant", access, part, whom)
+        return await self._parts.accounts.revoke(access.collection.id, part, whom, change)
 
     async def list_grants(self, collection: str, *, source: str | None = None) -> Sequence[Grant]:
         """List the grants on a collection and its sources, or on one source. Only managers may."""
-        place, part = await self._granted(collection, source)
-        require_grantor(role_on(place.access, part), "viewer")
-        found = await self._parts.accounts.grants(place.collection.id)
+        access, part = await self._granted(collection, source)
+        require_grantor(role_on(access.roles, part), "viewer")
+        found = await self._parts.accounts.grants(access.collection.id)
         return [each for each in found if part is None or each.source == part]
 
     async def effective_roles(self, user: str, *, collection: str | None = None) -> Sequence[EffectiveRole]:
@@ -266,21 +266,21 @@ class PeopleService(Service):
         """
         require_scope(self._person, "admin", SEE_ROLES)
         if collection is None:
-            places = [
+            accesses = [
                 each
-                for each in await self._authorized.places()
-                if at_least(each.access.collection, "manager")
+                for each in await self._authorized.collections()
+                if at_least(each.roles.collection, "manager")
             ]
         else:
-            places = [await self._managed(collection)]
-        if not places and not self._person.owner:
+            accesses = [await self._managed(collection)]
+        if not accesses and not self._person.owner:
             raise PermissionDenied(SEE_ROLES, "the role manager")
         whom = await self._user(user)
         found: list[EffectiveRole] = []
-        for place in places:
-            found_collection = place.collection
+        for access in accesses:
+            found_collection = access.collection
             origins = (await self._origins(found_collection, [whom]))[whom.id]
-            for source in (None, *await self._authorized.sources(place)):
+            for source in (None, *await self._authorized.sources(access)):
                 why = origins[None] + (origins.get(source.id, []) if source else [])
                 role = highest(each.role for each in why) if why else None
                 at, name = (source.id, source.name) if source else (None, None)
@@ -294,11 +294,13 @@ class PeopleService(Service):
 
         Only managers of the whole collection may. Raises NotFound or PermissionDenied.
         """
-        found, place = await self._authorized.document(document)
-        await self._managed(place.collection.id)
+        found, access = await self._authorized.document(document)
+        await self._managed(access.collection.id)
         users = [each for each in await self._parts.accounts.users() if not each.disabled]
         readers: list[DocumentReader] = []
-        for user, origins in zip(users, (await self._origins(place.collection, users)).values(), strict=True):
+        for user, origins in zip(
+            users, (await self._origins(access.collection, users)).values(), strict=True
+        ):
             if why := origins[None] + origins.get(found.source, []):
                 role = highest(each.role for each in why)
                 readers.append(DocumentReader(user.id, user.name, role, tuple(why)))
@@ -313,12 +315,12 @@ class PeopleService(Service):
         require_range("limit", limit, 1, self._parts.settings.max_page_rows)
         return await self._parts.accounts.audit(after=after, limit=limit)
 
-    async def _managed(self, collection: str) -> SourceRef:
+    async def _managed(self, collection: str) -> CollectionAccess:
         """Return a collection that the user manages as a whole."""
-        place = await self._authorized.place(collection)
+        access = await self._authorized.collection(collection)
         require_scope(self._person, "admin", SEE_ROLES)
-        place.require("manager", SEE_ROLES)
-        return place
+        access.require("manager", SEE_ROLES)
+        return access
 
     async def _origins(
         self, collection: Collection, users: Sequence[User]
@@ -424,13 +426,18 @@ class PeopleService(Service):
         return self._context.change(action, key.id, holder.name if holder else "", detail=told)
 
     async def _grant_change(
-        self, action: str, place: SourceRef, part: SourceId | None, whom: Principal, role: Role | None = None
+        self,
+        action: str,
+        access: CollectionAccess,
+        part: SourceId | None,
+        whom: Principal,
+        role: Role | None = None,
     ) -> AccountChange:
         """Return the change of a grant."""
         known = await (self._group if whom.kind == "group" else self._user)(whom.id)
         detail = " ".join(filter(None, (whom.kind, role, part and f"source {part}")))
         return self._context.change(
-            action, whom.id, known.name, collection=place.collection.id, detail=detail
+            action, whom.id, known.name, collection=access.collection.id, detail=detail
         )
 
     async def _new_key(self, like: Key, action: str, detail: str = "") -> NewKey:
@@ -441,29 +448,29 @@ class PeopleService(Service):
         await self._parts.accounts.add_key(key, stored, change)
         return NewKey(key, secret)
 
-    async def _granted(self, collection: str, source: str | None) -> tuple[SourceRef, SourceId | None]:
+    async def _granted(self, collection: str, source: str | None) -> tuple[CollectionAccess, SourceId | None]:
         """Return the collection and, if given, the source of a role."""
-        place = await self._authorized.place(collection)
+        access = await self._authorized.collection(collection)
         require_scope(self._person, "admin", "list, grant or revoke roles")
         if source is None:
-            return place, None
-        return place, (await self._authorized.require_source(place, source)).id
+            return access, None
+        return access, (await self._authorized.require_source(access, source)).id
 
     async def _changeable(
-        self, place: SourceRef, part: SourceId | None, grantee: Principal, role: Role
+        self, access: CollectionAccess, part: SourceId | None, grantee: Principal, role: Role
     ) -> Principal:
         """Return the id of a principal, if the user may change its role there.
 
         The error does not reveal whether a name exists to users who may not grant roles.
         """
         require_own_origin(self._person, "grant or revoke roles")
-        own = role_on(place.access, part)
+        own = role_on(access.roles, part)
         require_grantor(own, role)
         found = await (self._group if grantee.kind == "group" else self._user)(grantee.id)
-        if found.id in {place.collection.owner, LOCAL}:
+        if found.id in {access.collection.owner, LOCAL}:
             raise Conflict("user", grantee.id, "owns the collection; its rights cannot be changed")
         whom = Principal(grantee.kind, found.id)
-        for each in await self._parts.accounts.grants(place.collection.id):
+        for each in await self._parts.accounts.grants(access.collection.id):
             if (each.source, each.grantee) == (part, whom):
                 require_grantor(own, each.role)
         return whom

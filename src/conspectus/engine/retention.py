@@ -8,7 +8,7 @@ from itertools import groupby
 from urllib.parse import unquote
 
 from conspectus.access.policy import require_scope
-from conspectus.access.reader import SourceRef
+from conspectus.access.reader import CollectionAccess
 from conspectus.engine.context import EngineContext, Service
 from conspectus.engine.jobs import JobQueue
 from conspectus.engine.memory_reads import BATCH, MemoryReader, delete_selected
@@ -50,10 +50,10 @@ class RetentionRules(Service, checked=False):
 
     async def perform(self, job: Job, tell: Tell) -> Outcome:
         """Run a retention job."""
-        place = await self._authorized.place_of(job.collection)
+        access = await self._authorized.collection(job.collection)
         chosen = job.arguments.get(RULES)
-        rules = [each for each in await self.of(place) if not isinstance(chosen, list) or each.id in chosen]
-        due = await self.due(place, rules, None)
+        rules = [each for each in await self.of(access) if not isinstance(chosen, list) or each.id in chosen]
+        due = await self.due(access, rules, None)
         done = counts_of(job.result)["memories"]
         total = done + len(due)
         tell(done, total)
@@ -66,13 +66,13 @@ class RetentionRules(Service, checked=False):
         return Outcome(counts_of(None if counted is None else counted.result))
 
     async def due(
-        self, place: SourceRef, rules: Sequence[StoredRetention], scope: Scope | None
+        self, access: CollectionAccess, rules: Sequence[StoredRetention], scope: Scope | None
     ) -> Sequence[DocumentId]:
         """Return the memories that these rules delete, if the user may. Raises PermissionDenied."""
         scopes = [(read_from(each.begins), each.retention) for each in rules]
         begins = f"{MEMORIES}/"
         memory_sources = await self._reader.stored.memory_sources(
-            place,
+            access,
             begins=begins,
             below=beyond(begins),
             holds=lambda source: scope is None or holds(scope, scope_of(source.name)),
@@ -92,14 +92,14 @@ class RetentionRules(Service, checked=False):
             held = [each for each in turns if each.source == each_source.id]
             found = [*found, *oldest(held, before=before, beyond=rule.max_count)]
             if found:
-                place.require("editor", "apply retention rules", source=each_source.id)
+                access.require("editor", "apply retention rules", source=each_source.id)
             due += found
         return due
 
-    async def of(self, place: SourceRef) -> Sequence[StoredRetention]:
+    async def of(self, access: CollectionAccess) -> Sequence[StoredRetention]:
         """Return the rules of a collection that the user may read."""
-        rule = await self._parts.memories.retentions(place.collection.id)
-        return [each for each in rule if place.sees_all or each.owner == self._person.id]
+        rule = await self._parts.memories.retentions(access.collection.id)
+        return [each for each in rule if access.sees_all or each.owner == self._person.id]
 
     async def note_run(self, rules: Sequence[StoredRetention]) -> None:
         """Record that these rules were applied now."""
@@ -154,14 +154,14 @@ class RetentionService(Service):
         """Return the collection, if the user may change this scope's rule. Raises PermissionDenied."""
         memory_sources = await self._reader.memory_sources(scope, collection)
         for source in memory_sources.ids or (None,):
-            memory_sources.place.require("editor", "set a retention rule", source=source)
-        return memory_sources.place.collection.id
+            memory_sources.access.require("editor", "set a retention rule", source=source)
+        return memory_sources.access.collection.id
 
     async def list(self, *, collection: str = MEMORY) -> Sequence[RetentionRule]:
         """List the retention rules of a collection: all if you may read all of it, else your own."""
-        place = await self._authorized.place(collection)
-        name = place.collection.name
-        rules = await self._rules.of(place)
+        access = await self._authorized.collection(collection)
+        name = access.collection.name
+        rules = await self._rules.of(access)
         return [RetentionRule(read_from(each.begins), each.retention, name, each.last_run) for each in rules]
 
     async def apply(
@@ -169,9 +169,9 @@ class RetentionService(Service):
     ) -> MemoryReceipt:
         """Apply the retention rules of a scope, or all; with `dry_run`, only say what they would delete."""
         require_scope(self._person, "write", "apply retention rules")
-        place = await self._authorized.place(collection)
-        rules = await self._rules.of(place)
-        due = await self._rules.due(place, rules, None if scope is None else checked(scope))
+        access = await self._authorized.collection(collection)
+        rules = await self._rules.of(access)
+        due = await self._rules.due(access, rules, None if scope is None else checked(scope))
         receipt = await delete_selected(self._context, due, pinned=False, dry_run=dry_run)
         if scope is None and not dry_run:
             await self._rules.note_run(rules)
@@ -180,9 +180,9 @@ class RetentionService(Service):
     async def start_job(self, *, collection: str = MEMORY) -> Job:
         """Apply the retention rules of a collection in a background job; only one runs at a time."""
         require_scope(self._person, "write", "apply retention rules")
-        place = await self._authorized.place(collection)
-        await self._rules.due(place, await self._rules.of(place), None)
-        return await self._retention_job(place, {})
+        access = await self._authorized.collection(collection)
+        await self._rules.due(access, await self._rules.of(access), None)
+        return await self._retention_job(access, {})
 
     async def start(self) -> None:
         """Apply every retention rule in the background when it is due, with the rights of its creator.
@@ -216,16 +216,16 @@ class RetentionService(Service):
                 )
 
     async def _apply_rule(self, collection: CollectionId, rules: Sequence[StoredRetention]) -> None:
-        place = await self._authorized.place_of(collection)
-        if not await self._rules.due(place, rules, None):
+        access = await self._authorized.collection(collection)
+        if not await self._rules.due(access, rules, None):
             await self._rules.note_run(rules)
             return
         names: list[Json] = [each.id for each in rules]
-        await self._retention_job(place, {RULES: names})
+        await self._retention_job(access, {RULES: names})
 
-    async def _retention_job(self, place: SourceRef, arguments: dict[str, Json]) -> Job:
-        title = place.collection.name
-        return await self._queue.submit_once("retention", place, title=title, arguments=arguments)
+    async def _retention_job(self, access: CollectionAccess, arguments: dict[str, Json]) -> Job:
+        title = access.collection.name
+        return await self._queue.submit_once("retention", access, title=title, arguments=arguments)
 
 
 def _keeper(rule: StoredRetention) -> tuple[str, str]:

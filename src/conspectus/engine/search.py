@@ -11,7 +11,7 @@ import numpy as np
 
 from conspectus.access.graph_reader import visible_graphs
 from conspectus.access.policy import at_least, require_own_origin, require_scope
-from conspectus.access.reader import SourceRef
+from conspectus.access.reader import CollectionAccess
 from conspectus.engine.context import STOPPED, EngineContext, Service
 from conspectus.engine.graph_access import connections
 from conspectus.engine.windows import WindowBuilder, WindowMaker, window_budget
@@ -105,7 +105,7 @@ class Searcher:
     async def search_collection(
         self,
         query: Query,
-        place: SourceRef,
+        access: CollectionAccess,
         also: Document | None = None,
         ranking: RankingContext | None = None,
         *,
@@ -114,28 +114,28 @@ class Searcher:
     ) -> Retrieval:
         """Return the hits of one collection. `graphs` are expanded besides those of the query."""
         start = perf_counter()
-        opened = await self._core.open_indexes.current(place.collection)
+        opened = await self._core.open_indexes.current(access.collection)
         updated = {"index_update": (perf_counter() - start) * 1_000}
-        filter = await self._version_filter(query, place)
+        filter = await self._version_filter(query, access)
         embedder = await self._embedder(opened.space if "vector" in query.retrievers else None)
         context = SearchContext(
-            collection=place.collection,
+            collection=access.collection,
             index=opened.index,
-            refreshed=self._newest_index(place),
-            hydrate=self._authorized.rows(place),
+            refreshed=self._newest_index(access),
+            hydrate=self._authorized.rows(access),
             embedder=embedder or NO_VECTORS,
-            filter=place.narrowed(filter),
-            sources=place.counted_sources(query.filter),
+            filter=access.narrowed(filter),
+            sources=access.counted_sources(query.filter),
             standing=ranking,
             alone=alone,
             query=query.query,
             graph=query.graph,
-            connections=await self._connections(query, place, graphs, where=filter),
-            feedback=await self._core.feedback.on(place.collection, opened.space),
+            connections=await self._connections(query, access, graphs, where=filter),
+            feedback=await self._core.feedback.on(access.collection, opened.space),
         )
-        found = await search(query, context, also=await self._chunks(place, also))
+        found = await search(query, context, also=await self._chunks(access, also))
         found = replace(found, timings={**updated, **found.timings})
-        return await self._with_notice(found, query, place, opened.space)
+        return await self._with_notice(found, query, access, opened.space)
 
     async def fill_window(
         self,
@@ -168,12 +168,14 @@ class Searcher:
         """Return the window with a state, with those of its chunks that the query allows."""
         if not state:
             return None
-        place = None if query.collection == EVERYWHERE else await self._authorized.place(query.collection)
+        access = (
+            None if query.collection == EVERYWHERE else await self._authorized.collection(query.collection)
+        )
         filter = with_min_trust(And((as_of_filter(query.as_of), query.filter)), query.min_trust)
 
         def allowed(found: StoredChunk) -> bool:
             document = found.document
-            here = place is None or document.collection == place.collection.id
+            here = access is None or document.collection == access.collection.id
             return here and matches(filter, document_row(document, found.chunk.position))
 
         return await self.previous_where(state, allowed)
@@ -228,24 +230,24 @@ class Searcher:
     async def _find(self, query: Query, also: Document | None) -> Retrieval:
         if query.collection == EVERYWHERE:
             return await self._find_everywhere(query, also)
-        place = await self._authorized.place(query.collection)
-        ranking = await self._ranking(query.query_context, [place])
-        return await self.search_collection(query, place, also, ranking)
+        access = await self._authorized.collection(query.collection)
+        ranking = await self._ranking(query.query_context, [access])
+        return await self.search_collection(query, access, also, ranking)
 
     async def _find_everywhere(self, query: Query, also: Document | None) -> Retrieval:
         """Return the best hits of all collections. A failed model provider is named in a notice."""
-        places = await self._authorized.places()
-        ranking = await self._ranking(query.query_context, places)
-        spaces = {place.collection.space for place in places}
+        accesses = await self._authorized.collections()
+        ranking = await self._ranking(query.query_context, accesses)
+        spaces = {access.collection.space for access in accesses}
         embedded = {space: await self.embed_query(query, space) for space in spaces}
         found: list[Retrieval] = []
         failed: dict[str, ProviderError] = {}
-        for place in places:
-            asked = embedded[place.collection.space]
+        for access in accesses:
+            asked = embedded[access.collection.space]
             try:
-                found.append(await self.search_collection(asked, place, also, ranking))
+                found.append(await self.search_collection(asked, access, also, ranking))
             except ProviderError as fault:
-                failed[place.collection.name] = fault
+                failed[access.collection.name] = fault
         if failed and not found:
             raise next(iter(failed.values()))
         whole = merged(query, found, comparable=len(spaces) == 1)
@@ -268,7 +270,7 @@ class Searcher:
             return query
 
     async def _ranking(
-        self, query_context: QueryContext | None, places: Sequence[SourceRef]
+        self, query_context: QueryContext | None, accesses: Sequence[CollectionAccess]
     ) -> RankingContext | None:
         """Return the query context with its channel, if the user may read it. Raises NotFound."""
         if query_context is None:
@@ -277,42 +279,42 @@ class Searcher:
         at = query_context.at or self._parts.clock()
         if query_context.channel is None:
             return RankingContext(profile, at)
-        sources = [await self._authorized.source(place, query_context.channel) for place in places]
+        sources = [await self._authorized.source(access, query_context.channel) for access in accesses]
         channel = frozenset(source.id for source in sources if source is not None)
         if not channel:
             raise NotFound("channel", query_context.channel)
         thread = query_context.thread
-        for place in places:
+        for access in accesses:
             thread = stored_form(
-                self._parts.settings.sensitive, "documents.thread", thread, place.collection.id
+                self._parts.settings.sensitive, "documents.thread", thread, access.collection.id
             )
         return RankingContext(profile, at, channel, thread)
 
     async def _embedder(self, space: EmbeddingSpace | None) -> Embedder | None:
         return None if space is None else await self._parts.embedder_for(space)
 
-    def _newest_index(self, place: SourceRef) -> Callable[[], Awaitable[Index]]:
+    def _newest_index(self, access: CollectionAccess) -> Callable[[], Awaitable[Index]]:
         async def newest() -> Index:
-            return (await self._core.open_indexes.newest(place.collection.id)).index
+            return (await self._core.open_indexes.newest(access.collection.id)).index
 
         return newest
 
-    async def _chunks(self, place: SourceRef, document: Document | None) -> list[ChunkId]:
-        if document is None or document.collection != place.collection.id:
+    async def _chunks(self, access: CollectionAccess, document: Document | None) -> list[ChunkId]:
+        if document is None or document.collection != access.collection.id:
             return []
         chunks = await self._authorized.chunks(document)
         return [stored.chunk.id for stored in chunks[: self._parts.settings.max_limit]]
 
     async def _connections(
-        self, query: Query, place: SourceRef, graphs: Sequence[SourceId], *, where: Filter
+        self, query: Query, access: CollectionAccess, graphs: Sequence[SourceId], *, where: Filter
     ) -> GraphCandidates | None:
         if query.graph is None:
             return None
-        named = await visible_graphs(self._authorized, place, where, query.graph.graphs)
+        named = await visible_graphs(self._authorized, access, where, query.graph.graphs)
         all_of_them = list(dict.fromkeys((*graphs, *named)))
         return await connections(
             self._core,
-            place,
+            access,
             all_of_them,
             where=where,
             as_of=query.as_of,
@@ -320,23 +322,23 @@ class Searcher:
         )
 
     async def _with_notice(
-        self, found: Retrieval, query: Query, place: SourceRef, space: EmbeddingSpace | None
+        self, found: Retrieval, query: Query, access: CollectionAccess, space: EmbeddingSpace | None
     ) -> Retrieval:
         """Add a notice if vector search is incomplete among the documents that the query concerns."""
-        problem = self._core.backfill.of(place.collection.id).error
+        problem = self._core.backfill.of(access.collection.id).error
         if problem is not None:
-            said = str(problem) if place.sees_all else STOPPED
+            said = str(problem) if access.sees_all else STOPPED
             return replace(found, notices=(*found.notices, said))
         asks = query.vector is not None or bool(query.query.strip())
         if space is None or "vector" not in query.retrievers or not asks:
             return found
-        asked = place.narrowed(query.filter)
-        notice = await self._core.missing_vectors.notice_among(place.collection, asked)
+        asked = access.narrowed(query.filter)
+        notice = await self._core.missing_vectors.notice_among(access.collection, asked)
         return found if notice is None else replace(found, notices=(*found.notices, notice))
 
-    async def _version_filter(self, query: Query, place: SourceRef) -> Filter:
+    async def _version_filter(self, query: Query, access: CollectionAccess) -> Filter:
         """Return the filter of the query with that of `as_of`; without it, only current versions match."""
-        if query.as_of is None and not await self._core.versions.are_in(place.collection):
+        if query.as_of is None and not await self._core.versions.are_in(access.collection):
             return query.filter
         return And((as_of_filter(query.as_of), query.filter))
 
@@ -428,13 +430,13 @@ class SearchService(Service):
         """
         budget = window_budget(max_tokens, self._parts.settings)
         asked = self._max_query(query, options)
-        place = await self._authorized.place(asked.collection)
+        access = await self._authorized.collection(asked.collection)
         require_scope(self._person, "admin", SEE_AS)
         require_own_origin(self._person, SEE_AS)
-        place.require("manager", SEE_AS)
+        access.require("manager", SEE_AS)
         whom = await self._other(user)
-        asked = replace(asked, collection=place.collection.id)
-        here, now = place.collection.id, self._parts.clock()
+        asked = replace(asked, collection=access.collection.id)
+        here, now = access.collection.id, self._parts.clock()
         text = self._context.screened("audit.query", asked.query, here)
         await self._parts.accounts.add_audit(
             AuditEntry(str(uuid4()), self._person.id, whom.id, here, text, now)
@@ -446,8 +448,8 @@ class SearchService(Service):
             found = await Searcher(theirs, self._person.id).search(asked)
         except NotFound as fault:
             found = Retrieval("no_match", (), notices=(str(fault),))
-        seen = await theirs.authorized.find(place.collection.id)
-        grants = await self._missing_grants(place, seen, own)
+        seen = await theirs.authorized.find(access.collection.id)
+        grants = await self._missing_grants(access, seen, own)
         seen_window = await self._searcher.windows.make(found, budget, "text", self._explanation)
         return ExplanationAs(whom.id, seen_window, own, grants)
 
@@ -500,11 +502,11 @@ class SearchService(Service):
     ) -> FeedbackPage:
         """List your feedback in a collection, newest first; managers of all of it see everyone's."""
         require_range("limit", limit, 1, self._parts.settings.max_page_rows)
-        place = await self._authorized.place(collection)
+        access = await self._authorized.collection(collection)
         return await self._parts.feedback.list(
-            place.collection.id,
-            user=None if _manages(place) else self._person.id,
-            sources=None if place.sees_all else tuple(place.access.sources),
+            access.collection.id,
+            user=None if _manages(access) else self._person.id,
+            sources=None if access.sees_all else tuple(access.roles.sources),
             after=after,
             limit=limit,
         )
@@ -514,9 +516,9 @@ class SearchService(Service):
         require_scope(self._person, "write", "revoke feedback")
         require_own_origin(self._person, "revoke feedback")
         found = await self._parts.feedback.get(feedback)
-        place = None if found is None else await self._authorized.find(found.collection)
+        access = None if found is None else await self._authorized.find(found.collection)
         own = found is not None and found.user == self._person.id
-        if not own and (place is None or not _manages(place)):
+        if not own and (access is None or not _manages(access)):
             raise NotFound("feedback", feedback)
         await self._parts.feedback.delete(feedback)
 
@@ -552,7 +554,7 @@ class SearchService(Service):
 
     async def _query_vector(self, query: str, collection: CollectionId) -> tuple[str | None, bytes | None]:
         """Return the space and the vector of a query; None without an embedding model, or if it fails."""
-        space = (await self._authorized.place_of(collection)).collection.space
+        space = (await self._authorized.collection(collection)).collection.space
         asked = await self._searcher.embed_query(Query(query), space)
         if space is None or asked.vector is None:
             return None, None
@@ -576,12 +578,12 @@ class SearchService(Service):
         return found
 
     async def _missing_grants(
-        self, place: SourceRef, seen: SourceRef | None, window: ContextWindow
+        self, access: CollectionAccess, seen: CollectionAccess | None, window: ContextWindow
     ) -> tuple[MissingGrant, ...]:
         """Return the sources with candidates that another user may not read, most passages first."""
         counted = Counter(each.source for each in window.trace)
         shown = Counter(each.source for each in window.trace if each.status in {"included", "truncated"})
-        sources = await self._authorized.sources_by_name(place, list(counted))
+        sources = await self._authorized.sources_by_name(access, list(counted))
         hidden = [each for each in sources if each.id in counted and not (seen and seen.visible([each]))]
         grants = (
             MissingGrant(each.id, each.name, "viewer", counted[each.id], shown[each.id]) for each in hidden
@@ -591,6 +593,6 @@ class SearchService(Service):
         )
 
 
-def _manages(place: SourceRef) -> bool:
+def _manages(access: CollectionAccess) -> bool:
     """Return whether the user manages the whole collection."""
-    return at_least(place.access.collection, "manager")
+    return at_least(access.roles.collection, "manager")

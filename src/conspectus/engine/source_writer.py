@@ -5,7 +5,7 @@ from typing import Any, Final, TypeVar
 from urllib.parse import unquote
 
 from conspectus.access.policy import require_embedder, require_scope
-from conspectus.access.reader import AuthorizedReader, SourceRef
+from conspectus.access.reader import AuthorizedReader, CollectionAccess
 from conspectus.engine.components import EngineComponents
 from conspectus.errors import Conflict, InvalidInput, NotFound
 from conspectus.ingest.prepare import named, refuse_attacks, storable, strings_in
@@ -50,31 +50,31 @@ class SourceWriter:
 
     async def writable(
         self, source: str, collection: str, kind: SourceKind = "manual"
-    ) -> tuple[Source, SourceRef]:
+    ) -> tuple[Source, CollectionAccess]:
         """Return a source to write to. It is created if the user may do so."""
-        found, place = await self.source(source, collection, None, kind)
+        found, access = await self.source(source, collection, None, kind)
         require_scope(self._person, "write", "write")
-        place.require("editor", "add documents", source=found.id)
-        return found, place
+        access.require("editor", "add documents", source=found.id)
+        return found, access
 
     async def source(
         self, name: str, collection: str, metadata: Mapping[str, Any] | None, kind: SourceKind
-    ) -> tuple[Source, SourceRef]:
+    ) -> tuple[Source, CollectionAccess]:
         """Return the source of that name with its collection. Both are created if they are new."""
         if kind not in SOURCE_KINDS:
             raise InvalidInput("kind", f"must be one of {', '.join(SOURCE_KINDS)}")
-        place, found = await self._authorized.find_with_source(collection, name)
-        if place is None:
+        access, found = await self._authorized.find_with_source(collection, name)
+        if access is None:
             collection_id = await self.collection(collection)
-            place = await self._authorized.place(collection_id.id)
-            found = await self._authorized.source(place, name)
+            access = await self._authorized.collection(collection_id.id)
+            found = await self._authorized.source(access, name)
         if found is not None and metadata is None:
-            return found, place
-        return await self._put_source(place, found, name, metadata=metadata or {}, kind=kind), place
+            return found, access
+        return await self._put_source(access, found, name, metadata=metadata or {}, kind=kind), access
 
     async def _put_source(
         self,
-        place: SourceRef,
+        access: CollectionAccess,
         found: Source | None,
         name: str,
         *,
@@ -83,22 +83,22 @@ class SourceWriter:
     ) -> Source:
         """Create a source, or update the metadata of an existing one."""
         require_scope(self._person, "write", "write")
-        stored = self._screened("sources.metadata", self.storable(metadata), place.collection.id)
+        stored = self._screened("sources.metadata", self.storable(metadata), access.collection.id)
         refuse_attacks(self._person.origin, "source", unquote(name), *strings_in(stored))
         if found is not None and found.metadata == stored:
             return found
         if found is not None:
-            place.require("manager", "change a source", source=found.id)
-            require_same_connection(place, found, stored)
+            access.require("manager", "change a source", source=found.id)
+            require_same_connection(access, found, stored)
             return await self._parts.records.change_source(found.id, metadata=stored)
         if is_stable_id(name):
             raise NotFound("source", name)
-        place.require("manager", "make a source")
-        collection_id = place.collection.id
+        access.require("manager", "make a source")
+        collection_id = access.collection.id
         column = "users.name" if kind in OF_ACCOUNTS else "sources.name"
         self._screened(column, unquote(name), collection_id, field="source")
         source_id = stable_id("source", collection_id, name)
-        if await self._authorized.source(place, source_id) is not None:
+        if await self._authorized.source(access, source_id) is not None:
             source_id = stable_id("source", collection_id, name, self._parts.clock().isoformat())
         return await self._parts.records.put_source(
             Source(SourceId(source_id), collection_id, named("source", name), stored, kind)
@@ -165,8 +165,8 @@ class SourceWriter:
         return storable(metadata, self._parts.settings)
 
 
-def require_same_connection(place: SourceRef, source: Source, new: Metadata | None) -> None:
+def require_same_connection(access: CollectionAccess, source: Source, new: Metadata | None) -> None:
     """Raise PermissionDenied if a source manager would change metadata that a connection uses."""
     changed = new is not None and any(new.get(key) != source.metadata.get(key) for key in KNOWN_BY)
     if changed:
-        place.require("manager", "change metadata that a connection uses")
+        access.require("manager", "change metadata that a connection uses")

@@ -2,7 +2,7 @@
 
 from dataclasses import fields
 
-from conspectus.access.reader import SourceRef
+from conspectus.access.reader import CollectionAccess
 from conspectus.engine.context import Service
 from conspectus.errors import NotFound
 from conspectus.model.pages import pages
@@ -18,30 +18,30 @@ PAGE = 1_000
 class StreamReader(Service, checked=False):
     """Finds streams, and reads their captions by time."""
 
-    async def source(self, stream: str, collection: str) -> tuple[SourceRef, Source]:
+    async def source(self, stream: str, collection: str) -> tuple[CollectionAccess, Source]:
         """Return a readable stream with its collection. Raises NotFound."""
-        place = await self._authorized.place(collection)
-        found = await self._authorized.source(place, stream)
+        access = await self._authorized.collection(collection)
+        found = await self._authorized.source(access, stream)
         if found is None or found.kind != "stream":
             raise NotFound("stream", stream)
-        return place, found
+        return access, found
 
-    async def stream(self, place: SourceRef, source: Source) -> Stream:
+    async def stream(self, access: CollectionAccess, source: Source) -> Stream:
         """Return the stream of a source."""
-        return stream_of(source, await self._authorized.extent(place, source))
+        return stream_of(source, await self._authorized.extent(access, source))
 
     async def timeline(
-        self, place: SourceRef, source: Source, span: Span, kind: Kind = "caption"
+        self, access: CollectionAccess, source: Source, span: Span, kind: Kind = "caption"
     ) -> list[Caption]:
         """Return all captions of a range in the order of time."""
         clock = clock_of(source)
-        return [as_caption(*each, clock) for each in await self.documents(place, source, span, kind)]
+        return [as_caption(*each, clock) for each in await self.documents(access, source, span, kind)]
 
     async def documents(
-        self, place: SourceRef, source: Source, span: Span, kind: Kind
+        self, access: CollectionAccess, source: Source, span: Span, kind: Kind
     ) -> list[tuple[Document, str]]:
         """Return the captions of a range as documents with their texts."""
-        read = pages(self._authorized.timeline, place, source, span, kind=kind, limit=PAGE)
+        read = pages(self._authorized.timeline, access, source, span, kind=kind, limit=PAGE)
         return [each async for page in read for each in page.documents]
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from time import monotonic
 from typing import Unpack
 
-from conspectus.access.reader import SourceRef
+from conspectus.access.reader import CollectionAccess
 from conspectus.engine.collections import CollectionService
 from conspectus.engine.context import EngineContext, Service
 from conspectus.engine.documents import DocumentService
@@ -99,8 +99,8 @@ class StreamService(Service):
         new = NewStream(stream) if isinstance(stream, str) else stream
         if await self._authorized.find(new.collection) is None:
             await self._writer.collection(new.collection)
-        place = await self._authorized.place(new.collection)
-        found = await self._authorized.source(place, new.name)
+        access = await self._authorized.collection(new.collection)
+        found = await self._authorized.source(access, new.name)
         if found is not None and found.kind != "stream":
             raise Conflict("stream", new.name, f"is the name of a source of the kind {found.kind}")
         stored = {} if found is None else found.metadata
@@ -109,33 +109,33 @@ class StreamService(Service):
         zone = new.time_zone or stored.get(ZONE)
         origin = origin_of(new.start_time, zone if isinstance(zone, str) else None)
         moves = origin is not None and origin != stored.get(ORIGIN)
-        if found is not None and moves and (await self._authorized.extent(place, found)).captions:
+        if found is not None and moves and (await self._authorized.extent(access, found)).captions:
             raise Conflict("stream", found.name, "has captions; another start time would change their times")
         given = {TITLE: new.title, ORIGIN: origin, ZONE: new.time_zone, LIVE: new.live}
         merged = stream_metadata(stored, given, new.metadata)
         if found is None or merged != stored:
             with as_field("name", was="source"):
                 found = (await self._writer.source(new.name, new.collection, merged, "stream"))[0]
-        made = await self._reader.stream(place, found)
+        made = await self._reader.stream(access, found)
         if new.live is False:
             await self._live.stream_ended(made)
         return made
 
     async def list(self, *, collection: str = "default") -> Sequence[Stream]:
         """List the streams of a collection that you may read, by name."""
-        place = await self._authorized.place(collection)
-        found = [each for each in await self._authorized.sources(place) if each.kind == "stream"]
-        return [await self._reader.stream(place, each) for each in found]
+        access = await self._authorized.collection(collection)
+        found = [each for each in await self._authorized.sources(access) if each.kind == "stream"]
+        return [await self._reader.stream(access, each) for each in found]
 
     async def get(self, stream: str, *, collection: str = "default") -> Stream:
         """Return the stream of that id or name. Raises NotFound."""
-        place, source = await self._reader.source(stream, collection)
-        return await self._reader.stream(place, source)
+        access, source = await self._reader.source(stream, collection)
+        return await self._reader.stream(access, source)
 
     async def delete(self, stream: str, *, collection: str = "default", purge: bool = False) -> Receipt:
         """Delete a stream with its captions and events. Raises NotFound."""
-        place, source = await self._reader.source(stream, collection)
-        return await self._collections.delete_source(source.id, collection=place.collection.id, purge=purge)
+        access, source = await self._reader.source(stream, collection)
+        return await self._collections.delete_source(source.id, collection=access.collection.id, purge=purge)
 
     async def add_captions(
         self,
@@ -155,18 +155,18 @@ class StreamService(Service):
         """
         indexes: set[int | None] = set()
         given = _with_indexes([captions] if isinstance(captions, NewCaption) else captions, indexes)
-        target, place = await self._writer.writable(stream, collection, kind="stream")
+        target, access = await self._writer.writable(stream, collection, kind="stream")
         if target.kind != "stream":
             raise Conflict("stream", stream, f"is the name of a source of the kind {target.kind}")
-        embedder, clock = await self._context.embedder(place.collection), clock_of(target)
+        embedder, clock = await self._context.embedder(access.collection), clock_of(target)
         written: list[Written] = []
         for batch in batches(given):
             documents = await asyncio.to_thread(_documents, batch, target, clock)
-            written += await self._write_captions(place, target, documents, replacing=replace)
-            self._context.begin_embedding(place.collection, embedder)
+            written += await self._write_captions(access, target, documents, replacing=replace)
+            self._context.begin_embedding(access.collection, embedder)
             if progress is not None:
                 progress("writing", len(written), 0)
-        await self._context.embed_in(place, wait=wait, progress=progress)
+        await self._context.embed_in(access, wait=wait, progress=progress)
         if any(each.outcome != "unchanged" for each in written):
             await self._live.captions_added(stream, collection, indexes)
         return written
@@ -182,10 +182,10 @@ class StreamService(Service):
     ) -> CaptionPage:
         """List a page of the captions of a stream by time; `after` is a cursor."""
         require_range("limit", limit, 1, self._parts.settings.max_page_rows)
-        place, source = await self._reader.source(stream, collection)
+        access, source = await self._reader.source(stream, collection)
         clock = clock_of(source)
         span = span_of(range, clock)
-        page = await self._authorized.timeline(place, source, span, kind="caption", after=after, limit=limit)
+        page = await self._authorized.timeline(access, source, span, kind="caption", after=after, limit=limit)
         return CaptionPage(tuple(as_caption(*each, clock) for each in page.documents), page.next)
 
     async def delete_captions(
@@ -197,10 +197,10 @@ class StreamService(Service):
         purge: bool = False,
     ) -> Receipt:
         """Delete the captions and events of a range, or all; the stream itself stays."""
-        place, source = await self._reader.source(stream, collection)
+        access, source = await self._reader.source(stream, collection)
         within = inside(span_of(range, clock_of(source)))
         return await self._documents.delete_by_filter(
-            And((Eq("source", source.id), *within)), collection=place.collection.id, purge=purge
+            And((Eq("source", source.id), *within)), collection=access.collection.id, purge=purge
         )
 
     async def import_captions(
@@ -235,8 +235,8 @@ class StreamService(Service):
             except ConspectusError as fault:
                 counts.fail(name, fault, skips=not is_named or options.get("skip_unsupported", False))
         if counts.streams:
-            place = await self._authorized.place(collection)
-            await self._context.embed_in(place, wait=options.get("wait", False), progress=progress)
+            access = await self._authorized.collection(collection)
+            await self._context.embed_in(access, wait=options.get("wait", False), progress=progress)
         return counts.report()
 
     async def search(self, query: str, **options: Unpack[StreamQueryOptions]) -> Moments:
@@ -268,29 +268,29 @@ class StreamService(Service):
         Runs until it is closed. Raises NotFound, also when the stream cannot be read any more. After a lost
         connection some captions may come twice; none is left out.
         """
-        place, source = await self._reader.source(stream, collection)
-        sequence = await self._authorized.newest_change(place) if after is None else after
+        access, source = await self._reader.source(stream, collection)
+        sequence = await self._authorized.newest_change(access) if after is None else after
         pause = self._parts.settings.alert_poll_interval_ms / 1_000
         while True:
-            reached, found = await self._authorized.written_since(place, source, sequence, limit=CHANGES)
+            reached, found = await self._authorized.written_since(access, source, sequence, limit=CHANGES)
             captions = [each for each in found if each[1].kind == "caption"]
             texts = await self._authorized.texts([each for _, each in captions])
             read = monotonic()
             for at, document in captions:
                 if monotonic() - read > pause:
-                    place, source = await self._reader.source(source.id, place.collection.id)
+                    access, source = await self._reader.source(source.id, access.collection.id)
                     read = monotonic()
                 if document.id in texts:
                     yield LiveCaption(at, as_caption(document, texts[document.id], clock_of(source)))
             if reached == sequence:
                 await asyncio.sleep(pause)
             sequence = reached
-            place, source = await self._reader.source(source.id, place.collection.id)
+            access, source = await self._reader.source(source.id, access.collection.id)
 
     async def last_sequence(self, *, stream: str, collection: str = "default") -> int:
         """Return the number of a stream's newest change, to subscribe from now on. Raises NotFound."""
-        place, _ = await self._reader.source(stream, collection)
-        return await self._authorized.newest_change(place)
+        access, _ = await self._reader.source(stream, collection)
+        return await self._authorized.newest_change(access)
 
     async def _take_captions(
         self,
@@ -323,9 +323,9 @@ class StreamService(Service):
 
     async def _drop_others(self, stream: str, collection: str, name: str, kept_keys: set[str]) -> None:
         """Delete captions of the file that it no longer contains."""
-        place, source = await self._reader.source(stream, collection)
+        access, source = await self._reader.source(stream, collection)
         where = And((Eq("source", source.id), Eq("kind", "caption"), Eq((FILE,), name)))
-        stored = self._authorized.stored(place, where)
+        stored = self._authorized.stored(access, where)
         if gone := [each.id async for page in stored for each in page if each.id not in kept_keys]:
             await self._documents.delete(gone)
 
@@ -352,12 +352,12 @@ class StreamService(Service):
         return data if isinstance(data, bytes) else data.read_bytes()
 
     async def _write_captions(
-        self, place: SourceRef, stream: Source, documents: Sequence[NewDocument], *, replacing: bool
+        self, access: CollectionAccess, stream: Source, documents: Sequence[NewDocument], *, replacing: bool
     ) -> Sequence[Written]:
         """Return each of a batch as it was written, in the given order."""
         names = [caption_id(stream.id, each.key or "") for each in documents]
         stored = {
-            str(each.id): each for each in await self._authorized.inside(place, list(dict.fromkeys(names)))
+            str(each.id): each for each in await self._authorized.inside(access, list(dict.fromkeys(names)))
         }
         chosen = checked_against(documents, stored, stream, replacing=replacing)
         written = await self._context.write(chosen, stream)
@@ -374,10 +374,10 @@ def _with_indexes(captions: Iterable[NewCaption], indexes: set[int | None]) -> I
 
 def _documents(batch: Sequence[NewCaption], stream: Source, clock: StreamClock) -> list[NewDocument]:
     found: list[NewDocument] = []
-    for place, each in enumerate(batch):
+    for number, caption in enumerate(batch, start=1):
         try:
-            found.append(caption_document(each, stream, clock))
+            found.append(caption_document(caption, stream, clock))
         except ConspectusError as fault:
-            fault.add_note(f"caption {place + 1} of {len(batch)}")
+            fault.add_note(f"caption {number} of {len(batch)}")
             raise
     return found

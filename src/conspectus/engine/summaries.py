@@ -49,18 +49,18 @@ class LiveSummaries(Service, checked=False):
         if None not in indexes:
             for number in sorted(numbers):
                 span = Span(first=number * size, last=number * size + size - 1)
-                if len(await self._reader.timeline(request.place, source, span)) == size:
+                if len(await self._reader.timeline(request.access, source, span)) == size:
                     return True
             return False
         borders = await self._parts.summaries.borders(source.id, request.named(model.name if model else ""))
         if not borders:
-            return len(await self._reader.timeline(request.place, source, Span())) >= size
+            return len(await self._reader.timeline(request.access, source, Span())) >= size
         last = borders[-1]
         begin = last.last if last.full else last.first
         timed = begin[0] < float("inf")
         span = Span(start=clock_of(source).instant(begin[0])) if timed else Span()
         after = [
-            each for each in await self._reader.timeline(request.place, source, span) if spot(each) >= begin
+            each for each in await self._reader.timeline(request.access, source, span) if spot(each) >= begin
         ]
         return len(after) - last.full >= size
 
@@ -93,7 +93,9 @@ class LiveSummaries(Service, checked=False):
             "filling": filling,
             "standing": standing is not None,
         }
-        job = self._queue.new_job("summary", request.place, source.id, title=source.name, arguments=arguments)
+        job = self._queue.new_job(
+            "summary", request.access, source.id, title=source.name, arguments=arguments
+        )
         return job if standing is None else changed(job, owner=standing.owner)
 
 
@@ -164,6 +166,6 @@ class SummaryService(Service):
 
     async def _live_stream(self, stream: str, collection: str) -> Source:
         require_scope(self._person, "write", "write")
-        place, source = await self._reader.source(stream, collection)
-        place.require("editor", "set a live summary", source=source.id)
+        access, source = await self._reader.source(stream, collection)
+        access.require("editor", "set a live summary", source=source.id)
         return source

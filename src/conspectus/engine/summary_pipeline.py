@@ -9,7 +9,7 @@ from typing import Final, Protocol
 
 import numpy as np
 
-from conspectus.access.reader import SourceRef
+from conspectus.access.reader import CollectionAccess
 from conspectus.deferred import dataclass
 from conspectus.engine.context import EngineContext, Service
 from conspectus.engine.long_work import Work
@@ -78,7 +78,7 @@ RETRY_PROMPT: Final = (
 
 @dataclass(frozen=True, slots=True)
 class SummaryBatch:
-    """The place of summaries: stream, request, and current captions."""
+    """Summaries of one stream and recipe, with the fingerprints of its captions."""
 
     store: Summaries
     source: SourceId
@@ -223,7 +223,7 @@ class ResolvedSummaryRequest:
 
     request: SummaryRequest
     source: Source
-    place: SourceRef
+    access: CollectionAccess
     span: Span
     form: JsonSchemaOutput | None
 
@@ -268,7 +268,7 @@ class SummaryPipeline(Service, checked=False):
         settings = self._parts.settings
         ready = checked(request, max_characters=settings.max_chat_characters)
         form = None if ready.schema is None else JsonSchemaOutput(ready.schema)
-        place, source = await self._reader.source(ready.stream, ready.collection)
+        access, source = await self._reader.source(ready.stream, ready.collection)
         column, here = "standing_summaries.request", source.collection
         ready = replace(
             ready,
@@ -276,7 +276,7 @@ class SummaryPipeline(Service, checked=False):
             schema=self._context.screened(column, ready.schema, here, field="schema"),
         )
         span = span_of(ready.range, clock_of(source))
-        return ResolvedSummaryRequest(ready, source, place, span, form)
+        return ResolvedSummaryRequest(ready, source, access, span, form)
 
     async def summarize(self, request: ResolvedSummaryRequest, how: SummaryOptions) -> Summary:
         """Make the summaries, with the model if there is one; one task at a time per request."""
@@ -335,7 +335,7 @@ class SummaryPipeline(Service, checked=False):
 
     async def _captions_of(self, request: ResolvedSummaryRequest) -> list[Caption]:
         maximum = self._parts.settings.max_summary_captions
-        found = await self._reader.timeline(request.place, request.source, request.span)
+        found = await self._reader.timeline(request.access, request.source, request.span)
         if len(found) > maximum:
             raise TooLarge("range", size=len(found), limit=maximum, unit="captions")
         return [each for each in found if each.text.strip()]
@@ -364,8 +364,8 @@ class SummaryPipeline(Service, checked=False):
         captions = await self._captions_of(request)
         if not captions:
             return Summary("empty", "", EXTRACTIVE, ())
-        clock, language = clock_of(request.source), request.place.collection.language
-        vectors = await self._caption_vectors(request.place, captions)
+        clock, language = clock_of(request.source), request.access.collection.language
+        vectors = await self._caption_vectors(request.access, captions)
         analyzer, number = Analyzer(language), request.request.sentences
 
         def selected(work: Work) -> list[tuple[Caption, str]]:
@@ -381,9 +381,9 @@ class SummaryPipeline(Service, checked=False):
         only = BatchSummary(0, start, end, len(captions), "done", text)
         return Summary("complete", text, EXTRACTIVE, (timed(only, clock),), trust=_lowest(captions))
 
-    async def _caption_vectors(self, place: SourceRef, captions: Sequence[Caption]) -> Vectors | None:
+    async def _caption_vectors(self, access: CollectionAccess, captions: Sequence[Caption]) -> Vectors | None:
         """Return one row per caption; None if any has no vector."""
-        space = place.collection.space
+        space = access.collection.space
         if space is None:
             return None
         ids = [each.document.id for each in captions]

@@ -8,7 +8,7 @@ from math import nan
 from time import perf_counter
 
 from conspectus.access.policy import among
-from conspectus.access.reader import SourceRef
+from conspectus.access.reader import CollectionAccess
 from conspectus.deferred import dataclass
 from conspectus.engine.context import EngineContext, Service
 from conspectus.engine.search import Searcher
@@ -94,7 +94,7 @@ class ResolvedStreams:
     """The remaining query and its range; `streams` by source id."""
 
     query: StreamQuery
-    place: SourceRef
+    access: CollectionAccess
     text: str
     streams: Mapping[str, ParsedVideoQuery]
     plan: Mapping[str, str] = field(default_factory=dict)
@@ -191,7 +191,7 @@ def joined(spans: Sequence[Span]) -> list[Span]:
 
 def scored_captions(query: ResolvedStreams, hits: Sequence[Hit]) -> dict[str, ScoredCaption]:
     """Return hits with times as scored captions, by document. Neighbors are scored separately."""
-    analyser = analyzer_for(query.place.collection.language)
+    analyser = analyzer_for(query.access.collection.language)
     terms = frozenset(analyser.terms(query.text))
     found: dict[str, ScoredCaption] = {}
     for hit in hits:
@@ -306,7 +306,7 @@ class VideoSearch(Service, checked=False):
         how = WindowBuilder(each=SHORT, options=options)
         window = await self._searcher.fill_window(search, wanted, form, how)
         shown = list(dict.fromkeys(each.document for each in window.citations))
-        found = await self._authorized.inside(resolved.place, shown)
+        found = await self._authorized.inside(resolved.access, shown)
         captions = tuple(with_clock_times(each, resolved.streams[each.source].clock) for each in found)
         streams = {each.source: resolved.streams[each.source].stream.source for each in captions}
         return StreamWindow(captions, tuple(streams.values()), resolved.plan, window)
@@ -323,16 +323,16 @@ class VideoSearch(Service, checked=False):
             self._parts.settings,
         )
         query = replace(query, filter=with_min_trust(query.filter, query.min_trust))
-        place = await self._authorized.place(query.collection)
+        access = await self._authorized.collection(query.collection)
         if query.streams:
             names = dict.fromkeys(query.streams)
             found = [(await self._reader.source(name, query.collection))[1] for name in names]
         else:
-            found = [each for each in await self._authorized.sources(place) if each.kind == "stream"]
+            found = [each for each in await self._authorized.sources(access) if each.kind == "stream"]
         at = query.at or self._parts.clock()
         if len(found) > FEW and query.read_times and not may_name_time(query.query, at):
             query = replace(query, read_times=False)
-        every = {str(each.id): await self._looked(query, place, each, at) for each in found}
+        every = {str(each.id): await self._looked(query, access, each, at) for each in found}
         looked = telling(every)
         rest = (each.time_expression.rest for each in looked.values() if each.time_expression is not None)
         shown = ranges(looked)
@@ -340,15 +340,15 @@ class VideoSearch(Service, checked=False):
         without = sorted(each.name for source, each in every.items() if source not in looked)
         if without:
             plan[SKIPPED_STREAMS] = f"{named(without)} (no such time on the clock)"
-        return ResolvedStreams(query, place, next(rest, query.query).strip(), looked, plan)
+        return ResolvedStreams(query, access, next(rest, query.query).strip(), looked, plan)
 
     async def _looked(
-        self, query: StreamQuery, place: SourceRef, source: Source, at: datetime
+        self, query: StreamQuery, access: CollectionAccess, source: Source, at: datetime
     ) -> ParsedVideoQuery:
         clock = clock_of(source)
         span = span_of(query.range, clock)
         timed = query.read_times or span.start is not None or span.end is not None
-        extent = await self._authorized.extent(place, source, counted=False) if timed else UNKNOWN
+        extent = await self._authorized.extent(access, source, counted=False) if timed else UNKNOWN
         stream = stream_of(source, extent)
         face = ClockFace(clock, stream.wall, stream.first, stream.last, at, stream.live)
         if query.read_times and span.start is None and span.end is None:
@@ -376,7 +376,7 @@ class VideoSearch(Service, checked=False):
             min_confidence=query.min_confidence,
         )
         found = await self._searcher.search_collection(
-            checked_query(index_query, {}, self._parts.settings), resolved.place, alone=True
+            checked_query(index_query, {}, self._parts.settings), resolved.access, alone=True
         )
         return await self._searcher.finish(index_query, found)
 
@@ -387,11 +387,11 @@ class VideoSearch(Service, checked=False):
             last = looked.time_expression is not None and looked.time_expression.relation in NEARING
             source = looked.stream.source
             rows = await self._authorized.stretches(
-                query.place, source, [looked.span], limit=limit, last=last
+                query.access, source, [looked.span], limit=limit, last=last
             )
             kept = [document for document, _ in rows if _matches(query, document)]
-            for place, hit in enumerate(await self._hits_of([each.id for each in kept])):
-                far = len(kept) - place if last else place
+            for rank, hit in enumerate(await self._hits_of([each.id for each in kept])):
+                far = len(kept) - rank if last else rank
                 found.append((-far, replace(hit, score=1.0 / (1 + far), parts={IN_RANGE: 1.0 / (1 + far)})))
         hits = [hit for _, hit in sorted(found, key=lambda each: -each[0])][:limit]
         return Retrieval("found" if hits else "no_match", tuple(hits), plan={"retrievers": "time"})
@@ -427,7 +427,7 @@ class VideoSearch(Service, checked=False):
         for name, spans in self._near(query, hits[: READ_AROUND * max(limit, 1)]).items():
             looked = query.streams[name]
             origin = to_microseconds(looked.clock.origin)
-            for spot in await self._authorized.spots(query.place, looked.stream.source, spans):
+            for spot in await self._authorized.spots(query.access, looked.stream.source, spans):
                 if spot.document not in seen:
                     times = (spot.start - origin) / 1_000_000, (spot.end - origin) / 1_000_000
                     seen[spot.document] = ScoredCaption(name, *times, nan)
@@ -439,7 +439,9 @@ class VideoSearch(Service, checked=False):
             for hit in hits
             if hit.document.chunks == 1 and hit.document.id in wanted
         }
-        others = await self._authorized.inside(query.place, [name for name in wanted if name not in captions])
+        others = await self._authorized.inside(
+            query.access, [name for name in wanted if name not in captions]
+        )
         kept = [each for each in others if _matches(query, each)]
         texts = await self._authorized.texts(kept)
         captions |= {each.id: caption_of(query, each, texts[each.id]) for each in kept if each.id in texts}
