@@ -14,7 +14,7 @@ from conspectus.evals.datasets import CitedQuestion
 from conspectus.evals.run import fresh_engine, percent, recall, stored
 from conspectus.model.query import Budget
 from conspectus.ports import Progress
-from conspectus.retrieval.scoring import part_names
+from conspectus.retrieval.profiles import part_names
 from conspectus.settings import Settings
 
 Figures: TypeAlias = tuple[float, float]

@@ -1,4 +1,4 @@
-"""Learn the weights of `retrieval/pipeline.py` from public sets, and check each set left out.
+"""Learn the weights of `retrieval/confidence.py` from public sets, and check each set left out.
 
     python scripts/train_confidence.py DIRECTORY [--stores DIRECTORY] [--questions NUMBER]
 

@@ -39,7 +39,7 @@ from conspectus.evals.datasets import read_conversation_set, read_retrieval_set
 from conspectus.model.filter import And, Eq, Filter
 from conspectus.model.query import Query
 from conspectus.model.records import NewDocument
-from conspectus.retrieval.scoring import LEARNT, FusionProfile, fuse, signals
+from conspectus.retrieval.fusion import LEARNT, FusionProfile, fuse, signals
 from conspectus.text.analyzer import Analyzer
 
 Floats = NDArray[np.float64]

@@ -29,12 +29,21 @@ CORE = {
 }
 PURE = (
     "window/",
+    "retrieval/arrays.py",
+    "retrieval/boosts.py",
     "retrieval/chains.py",
     "retrieval/dates.py",
+    "retrieval/fusion.py",
+    "retrieval/merge.py",
     "retrieval/moments.py",
-    "retrieval/scoring.py",
+    "retrieval/phrases.py",
+    "retrieval/plan.py",
+    "retrieval/profiles.py",
+    "retrieval/ranking_context.py",
+    "retrieval/thread_boosts.py",
+    "retrieval/thread_parts.py",
 )
-"""What ranks or packs without a port; `pipeline`, `ranking` and `feedback` of `retrieval` have one."""
+"""What ranks or packs without a port."""
 LOCKS = ("base.txt", "server.txt", "server-full.txt", "dev.txt")
 FULLY_DOCUMENTED = ("engine/", "errors.py", "model/", "ports/", "settings.py", "sync/")
 
@@ -197,11 +206,11 @@ def test_planted_offences_are_found() -> None:
     assert foreign("import numpy as np\nfrom datetime import UTC\n") == {"numpy"}
     assert ports_used("from conspectus.ports.web import Reranker\n") == {"conspectus.ports.web.Reranker"}
     assert ports_used("import conspectus.ports\n") == {"conspectus.ports"}
-    assert names_in_rules('A = {"retrieval/fusion": ("window/", "a b")}\nB: str = "x.py"\n') == {
-        "retrieval/fusion",
+    assert names_in_rules('A = {"retrieval/absent": ("window/", "a b")}\nB: str = "x.py"\n') == {
+        "retrieval/absent",
         "window/",
         "x.py",
     }
-    assert not is_named("retrieval/fusion") and is_named("retrieval/scoring.py") and is_named("/window/")
-    assert not module_exists("conspectus.retrieval.fusion") and module_exists("conspectus.window")
+    assert not is_named("retrieval/absent") and is_named("retrieval/fusion.py") and is_named("/window/")
+    assert not module_exists("conspectus.retrieval.absent") and module_exists("conspectus.window")
     assert undocumented('class A:\n    """A."""\n    def f(self): ...\n    def _g(self): ...\n') == ["f"]

@@ -32,7 +32,7 @@ from conspectus.model.query import Budget, Query, QueryContext
 from conspectus.model.records import Source, StoredChunk, Written
 from conspectus.model.results import Hit
 from conspectus.retrieval.chains import chain_of
-from conspectus.retrieval.scoring import profile_by_name
+from conspectus.retrieval.profiles import profile_by_name
 from conspectus.text.replies import Linker
 from conspectus.window.build import window_form
 

@@ -47,9 +47,14 @@ from conspectus.ports import Embedder, Index
 from conspectus.ports.jobs import on_behalf_of
 from conspectus.retrieval.chains import ChainReader, with_chains
 from conspectus.retrieval.feedback import feedback_on
-from conspectus.retrieval.pipeline import checked_query, merged, search
-from conspectus.retrieval.ranking import SearchContext, reordered, reranked, sure_enough, with_highest
-from conspectus.retrieval.scoring import RankingContext, profile_by_name
+from conspectus.retrieval.merge import merged
+from conspectus.retrieval.pipeline import search
+from conspectus.retrieval.plan import checked_query
+from conspectus.retrieval.profiles import profile_by_name
+from conspectus.retrieval.ranking import SearchContext
+from conspectus.retrieval.ranking_context import RankingContext
+from conspectus.retrieval.reranking import reordered, reranked
+from conspectus.retrieval.selection import sure_enough, with_highest
 from conspectus.text.clean import clean, sentences
 from conspectus.window.build import WindowOptions, window_form
 from conspectus.window.cost_estimate import Focus

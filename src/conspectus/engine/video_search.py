@@ -35,7 +35,7 @@ from conspectus.model.results import Hit, Retrieval
 from conspectus.model.streams import Caption, Moment, Moments, Stream, StreamQuery, StreamRange, StreamWindow
 from conspectus.ports.streams import Extent, Span
 from conspectus.retrieval.moments import BEFORE, TYPICAL_SECONDS, MomentSpan, ScoredCaption, moments
-from conspectus.retrieval.pipeline import checked_query
+from conspectus.retrieval.plan import checked_query
 from conspectus.streams.caption_format import format_time
 from conspectus.text.analyzer import analyzer_for
 from conspectus.text.times import EPOCH, StreamClock, clock_of, timecode, to_microseconds

@@ -24,7 +24,7 @@ from conspectus.model.query import Query, QueryContext
 from conspectus.model.records import NewDocument
 from conspectus.model.results import Percentiles, Similarity
 from conspectus.ports import Embedder, Floats
-from conspectus.retrieval.scoring import WITHOUT
+from conspectus.retrieval.profiles import WITHOUT
 from conspectus.settings import Settings
 from conspectus.text.times import parse_instant
 

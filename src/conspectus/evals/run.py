@@ -25,7 +25,7 @@ from conspectus.model.query import Budget, Query, Retriever
 from conspectus.model.records import NewDocument
 from conspectus.model.results import Hit
 from conspectus.ports import Progress
-from conspectus.retrieval.scoring import profile_by_name
+from conspectus.retrieval.profiles import profile_by_name
 from conspectus.settings import Settings
 
 RETRIEVERS: Mapping[str, tuple[Retriever, ...]] = {

@@ -12,7 +12,7 @@ from conspectus.model.filter import Filter, document_row, matches
 from conspectus.model.ids import DocumentId
 from conspectus.model.records import Document, StoredChunk, StoredThread
 from conspectus.model.results import Hit, Retrieval, ThreadOutline
-from conspectus.retrieval.scoring import asks
+from conspectus.retrieval.boosts import asks
 from conspectus.text.clean import clean
 from conspectus.text.hashing import stable_id
 

@@ -12,7 +12,7 @@ from conspectus.errors import InvalidInput
 from conspectus.model.index import TermStatistic
 from conspectus.model.query import EVERYWHERE
 from conspectus.ports import Candidates
-from conspectus.retrieval.pipeline import INTERCEPT, WEIGHTS, Passage, probability, signals
+from conspectus.retrieval.confidence import INTERCEPT, WEIGHTS, Passage, probability, signals
 
 TEXTS = (
     "The release train leaves every Tuesday at nine in the morning.",

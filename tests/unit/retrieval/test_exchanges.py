@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from conspectus.retrieval.scoring import from_chain, from_exchange, from_question_before
+from conspectus.retrieval.thread_boosts import from_chain, from_exchange, from_question_before
 
 NO_LINKS = np.zeros((0, 2), dtype=np.int64)
 

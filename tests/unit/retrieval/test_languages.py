@@ -10,7 +10,7 @@ import conspectus
 from conspectus import Engine, Settings
 from conspectus.model.records import EmbeddingSpace
 from conspectus.providers.onnx_embedder import OnnxEmbedder
-from conspectus.retrieval.scoring import LEARNT, MULTILINGUAL, learnt_for
+from conspectus.retrieval.fusion import LEARNT, MULTILINGUAL, learnt_for
 
 BOOKS = "الكتب في المكتبة"
 """The books are in the library."""

@@ -9,7 +9,7 @@ from tests.stores import SETTINGS
 
 import conspectus
 from conspectus import NewDocument
-from conspectus.retrieval.ranking import (
+from conspectus.retrieval.phrases import (
     MAX_PHRASE_WORDS,
     MIN_PHRASE_WORDS,
     SHORTEST,

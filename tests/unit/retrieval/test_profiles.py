@@ -5,7 +5,7 @@ from dataclasses import fields
 import pytest
 
 from conspectus.errors import InvalidInput
-from conspectus.retrieval.scoring import (
+from conspectus.retrieval.profiles import (
     DEFAULT,
     MULTIPLICATIVE,
     PROFILES,

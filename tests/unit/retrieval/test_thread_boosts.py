@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from conspectus.retrieval.scoring import from_neighbors
+from conspectus.retrieval.thread_boosts import from_neighbors
 
 SCORES = st.lists(st.floats(-1.0, 1.0), max_size=20)
 

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from conspectus.retrieval.scoring import CONVERSATION, LEARNT, FusionProfile, fuse, signals
+from conspectus.retrieval.fusion import CONVERSATION, LEARNT, FusionProfile, fuse, signals
 
 BM25 = st.floats(0.0, 60.0).map(lambda score: round(score, 3))
 COSINE = st.one_of(st.just(float("nan")), st.floats(-1.0, 1.0).map(lambda score: round(score, 3)))

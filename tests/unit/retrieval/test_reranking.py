@@ -7,7 +7,7 @@ from tests.support.journal import make_chunk
 
 from conspectus.errors import ProviderError, ProviderUnavailable
 from conspectus.model.results import Hit, Retrieval
-from conspectus.retrieval.ranking import MAX_RERANKED, reordered, reranked
+from conspectus.retrieval.reranking import MAX_RERANKED, reordered, reranked
 from conspectus.testing.reranker_contract import OverlapReranker
 
 

@@ -12,13 +12,9 @@ from tests.support.samples import NOON, prepared
 
 from conspectus.model.ids import SourceId
 from conspectus.model.records import Document, Period
-from conspectus.retrieval.scoring import (
-    DEFAULT,
-    MULTIPLICATIVE,
-    Profile,
+from conspectus.retrieval.profiles import DEFAULT, MULTIPLICATIVE, Profile, Sum, Weights
+from conspectus.retrieval.ranking_context import (
     RankingContext,
-    Sum,
-    Weights,
     added,
     kept_by_thread,
     multiplied,

@@ -5,7 +5,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from conspectus.retrieval.scoring import from_role, from_speaker, from_thread, question_penalty
+from conspectus.retrieval.boosts import from_role, from_speaker, question_penalty
+from conspectus.retrieval.thread_boosts import from_thread
 
 NAMES = st.one_of(st.none(), st.text(max_size=12))
 

@@ -1,0 +1,172 @@
+"""Fusion of keyword and vector scores: a weight for each query, from signals of its raw scores."""
+
+import math
+from collections.abc import Mapping
+from dataclasses import replace
+
+import numpy as np
+
+from conspectus.deferred import dataclass
+from conspectus.model.records import EmbeddingSpace
+from conspectus.retrieval.arrays import Floats
+
+BEST = 10
+SOME_UNKNOWN = 0.5
+"""The share of unknown terms that few queries in the language of the texts exceed."""
+FEW_TERMS = 4
+"""Queries with fewer terms say too little for a vector."""
+
+
+@dataclass(frozen=True, slots=True)
+class Signals:
+    """Signals of the raw scores of a query that decide how much to trust each retriever.
+
+    `words_lead` is the lead of the best BM25 score over the tenth, as a share of the best (0 to 1).
+    `cosine_lead` is the same difference of cosines. `best_cosine` is the highest cosine. `cosine_apart` is
+    the mean cosine of the ten nearest minus that of the ten best by keywords. `words_apart` is the share of
+    the best BM25 score that the nearest text lacks (0 to 1). `terms` is the number of distinct query terms.
+    """
+
+    words_lead: float
+    cosine_lead: float
+    best_cosine: float
+    cosine_apart: float
+    words_apart: float
+    terms: int
+
+
+@dataclass(frozen=True, slots=True)
+class FusionProfile:
+    """Weights of the signals in the log odds of keywords against vectors.
+
+    `scripts/train_fusion.py` learned the defaults on public sets; docs/adr/0002 has the figures. `unknown` is
+    for the share of query terms beyond `SOME_UNKNOWN` that no text has, `short` for each term that a query
+    lacks to `FEW_TERMS`; with `unknown`, only if texts have all of its terms.
+    """
+
+    intercept: float = -1.82
+    words_lead: float = 3.47
+    cosine_lead: float = -1.79
+    best_cosine: float = -1.55
+    cosine_apart: float = -5.47
+    words_apart: float = 0.14
+    terms: float = 0.63
+    unknown: float = 0.0
+    short: float = 0.0
+
+    def with_unknown(self, share: float) -> "FusionProfile":
+        """Return the weights for a query of whose terms no text has this share."""
+        beyond = max(share - SOME_UNKNOWN, 0.0)
+        return replace(self, intercept=self.intercept + self.unknown * beyond, short=0.0) if share else self
+
+    def log_odds(self, signals: Signals) -> float:
+        """Return log odds: above 0 keywords weigh more than vectors, below 0 less."""
+        return (
+            self.intercept
+            + self.words_lead * signals.words_lead
+            + self.cosine_lead * signals.cosine_lead
+            + self.best_cosine * signals.best_cosine
+            + self.cosine_apart * signals.cosine_apart
+            + self.words_apart * signals.words_apart
+            + self.terms * math.log(max(signals.terms, 1))
+            + self.short * max(FEW_TERMS - signals.terms, 0)
+        )
+
+
+LEARNT = FusionProfile(short=0.5)
+MULTILINGUAL = FusionProfile(
+    intercept=-1.32,
+    words_lead=0.54,
+    cosine_lead=-2.13,
+    best_cosine=-0.74,
+    cosine_apart=-2.94,
+    words_apart=-1.57,
+    terms=0.33,
+    unknown=-10.0,
+    short=0.5,
+)
+"""Learned with multilingual-e5-small, also on queries in another language than the texts: docs/adr/0033.
+
+Most terms of a query in another language are unknown. Then names and numbers must not decide.
+"""
+_LEARNT_FOR: Mapping[str, FusionProfile] = {"multilingual-e5-small": MULTILINGUAL}
+CONVERSATION = FusionProfile(
+    intercept=-0.22,
+    words_lead=0.0,
+    cosine_lead=0.0,
+    best_cosine=0.0,
+    cosine_apart=0.0,
+    words_apart=0.0,
+    terms=0.0,
+)
+"""For conversations between people in threads: keywords weigh 0.45, whatever the signals are."""
+VECTORS_ONLY = FusionProfile(intercept=-50.0)
+WORDS_ONLY = FusionProfile(intercept=50.0)
+"""Use keywords alone if any match: for a query in a language that the embedding model does not support."""
+
+
+def learnt_for(space: EmbeddingSpace | None) -> FusionProfile:
+    """Return the weights that were learned with an embedding model, or those of all-MiniLM-L6-v2."""
+    return LEARNT if space is None else _LEARNT_FOR.get(space.model, LEARNT)
+
+
+@dataclass(frozen=True, slots=True)
+class Fused:
+    """Both parts of each candidate's score, and the weight of keywords for this query (0 to 1)."""
+
+    words: Floats
+    vectors: Floats
+    words_weight: float
+
+    @property
+    def score(self) -> Floats:
+        """The sum of both parts, from -1 to 1."""
+        return self.words + self.vectors
+
+
+def fuse(words: Floats, cosine: Floats, *, terms: int, profile: FusionProfile = LEARNT) -> Fused:
+    """Fuse the raw scores of a query's candidates, in any order.
+
+    `words` is raw BM25 (at least 0), `cosine` is NaN for a candidate without a vector, and `terms` is the
+    number of distinct query terms. BM25 scores are divided by the best one, so the best is 1. A candidate
+    without a vector gets the median cosine of the others. If one retriever has no scores, the other decides
+    alone.
+    """
+    best = float(words.max(initial=0.0))
+    shares = words / best if best > 0.0 else np.zeros(len(words))
+    known = ~np.isnan(cosine)
+    if known.all():
+        weight = _words_weight(words, cosine, best, terms, profile)
+    else:
+        weight = _words_weight(words[known], cosine[known], best, terms, profile)
+        typical = float(np.median(cosine[known])) if known.any() else 0.0
+        cosine = np.where(known, cosine, typical)
+    return Fused(weight * shares, (1.0 - weight) * cosine, weight)
+
+
+def signals(words: Floats, cosine: Floats, *, terms: int) -> Signals:
+    """Return the signals of at least one candidate with a vector. The order of equal scores has no effect."""
+    count = min(BEST, len(words))
+    fewest, farthest = -words, -cosine
+    by_words = np.lexsort((farthest, fewest))[:count]
+    by_cosine = np.lexsort((fewest, farthest))[:count]
+    best = max(float(words[by_words[0]]), np.finfo(np.float64).tiny)
+    nearest = cosine[by_cosine]
+    return Signals(
+        words_lead=float(words[by_words[0]] - words[by_words[-1]]) / best,
+        cosine_lead=float(nearest[0] - nearest[-1]),
+        best_cosine=float(nearest[0]),
+        cosine_apart=float(nearest.sum() / count - cosine[by_words].sum() / count),
+        words_apart=1.0 - float(words[by_cosine[0]]) / best,
+        terms=terms,
+    )
+
+
+def _words_weight(words: Floats, cosine: Floats, best: float, terms: int, profile: FusionProfile) -> float:
+    """Signals of candidates that all have a vector. `best` is the highest BM25 score of all candidates."""
+    if not len(words):
+        return 1.0
+    if not words.any():
+        return 0.5 if best > 0.0 else 0.0
+    log_odds = profile.log_odds(signals(words, cosine, terms=terms))
+    return 1.0 / (1.0 + math.exp(min(max(-log_odds, -50.0), 50.0)))
