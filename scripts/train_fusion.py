@@ -39,7 +39,7 @@ from conspectus.evals.datasets import read_conversation_set, read_retrieval_set
 from conspectus.model.filter import And, Eq, Filter
 from conspectus.model.query import Query
 from conspectus.model.records import NewDocument
-from conspectus.retrieval.fusion import LEARNT, FusionProfile, fuse, signals
+from conspectus.retrieval.fusion import DEFAULT_FUSION, FusionProfile, fuse, fusion_signals
 from conspectus.text.analyzer import Analyzer
 
 Floats = NDArray[np.float64]
@@ -149,7 +149,7 @@ def curves(questions: Sequence[Judged]) -> Curves:
         fixed = (FusionProfile(*(float(odds), 0, 0, 0, 0, 0, 0)) for odds in GRID)
         scores = (fuse(each.words, each.cosine, terms=each.terms, profile=one).score for one in fixed)
         values.append([each.ndcg(one) for one in scores])
-        seen = signals(each.words, each.cosine, terms=each.terms)
+        seen = fusion_signals(each.words, each.cosine, terms=each.terms)
         rows.append([1.0, *(float(getattr(seen, name)) for name in NAMES[:-1]), math.log(max(seen.terms, 1))])
     arms = [float(np.mean([each.ndcg(arm(each)) for each in questions])) for arm in (_words, _cosine)]
     return Curves(np.array(values), np.array(rows), (arms[0], arms[1]))
@@ -221,7 +221,7 @@ def report(sets: Mapping[str, Curves], weights: Mapping[str, float]) -> Iterator
     """The learnt profile, and a row for each set: both arms, all sets learnt from, this one left out."""
     learnt = learn(list(sets.values()), [weights.get(name, 1.0) for name in sets])
     yield f"learnt: {dict(zip(('intercept', *NAMES), learnt.round(2).tolist(), strict=True))}"
-    yield f"shipped: {LEARNT}"
+    yield f"shipped: {DEFAULT_FUSION}"
     yield "set, words, vectors, fused, fused with this set left out"
     for name, one in sets.items():
         others = [other for other in sets if family(other) != family(name)]

@@ -27,23 +27,9 @@ CORE = {
     "time_expressions",
     "window",
 }
-PURE = (
-    "window/",
-    "retrieval/arrays.py",
-    "retrieval/boosts.py",
-    "retrieval/chains.py",
-    "retrieval/dates.py",
-    "retrieval/fusion.py",
-    "retrieval/merge.py",
-    "retrieval/moments.py",
-    "retrieval/phrases.py",
-    "retrieval/plan.py",
-    "retrieval/profiles.py",
-    "retrieval/ranking_context.py",
-    "retrieval/thread_boosts.py",
-    "retrieval/thread_parts.py",
-)
-"""What ranks or packs without a port."""
+PURE = "Ranking and packing are pure: no store, index or model in reach"
+"""The import contract that names the pure modules. Those of `retrieval` that are not have a port."""
+CLOCK_READS = {"datetime.now", "datetime.utcnow", "datetime.today", "date.today"}
 LOCKS = ("base.txt", "server.txt", "server-full.txt", "dev.txt")
 FULLY_DOCUMENTED = ("engine/", "errors.py", "model/", "ports/", "settings.py", "sync/")
 
@@ -69,6 +55,14 @@ def ports_used(source: str) -> set[str]:
     return {name for name in imported(source) if f"{name}.".startswith("conspectus.ports.")}
 
 
+def clocks_used(source: str) -> set[str]:
+    """What a module imports of `time`, and which functions of dates that read a clock it calls."""
+    attributes = {
+        ast.unparse(node) for node in ast.walk(ast.parse(source)) if isinstance(node, ast.Attribute)
+    }
+    return {name for name in imported(source) if f"{name}.".startswith("time.")} | (attributes & CLOCK_READS)
+
+
 def undocumented(source: str) -> list[str]:
     """Public classes, functions and methods without a docstring."""
     module = ast.parse(source)
@@ -90,9 +84,22 @@ def test_the_model_needs_nothing_but_the_standard_library(path: Path) -> None:
     assert foreign(path.read_text(encoding="utf-8")) == set()
 
 
-@pytest.mark.parametrize("path", [path for path in MODULES if name_of(path).startswith(PURE)], ids=name_of)
-def test_ranking_and_packing_touch_no_port(path: Path) -> None:
-    assert ports_used(path.read_text(encoding="utf-8")) == set()
+def pure_modules() -> list[Path]:
+    contracts = project_settings()["tool"]["importlinter"]["contracts"]
+    [names] = [contract["source_modules"] for contract in contracts if contract["name"] == PURE]
+    modules = {path: f"conspectus.{name_of(path).removesuffix('.py').replace('/', '.')}" for path in MODULES}
+    return [
+        path for path, module in modules.items() if any(f"{module}.".startswith(f"{name}.") for name in names)
+    ]
+
+
+def test_ranking_and_packing_touch_no_port_and_no_clock() -> None:
+    offences = {}
+    for path in pure_modules():
+        source = path.read_text(encoding="utf-8")
+        if touched := ports_used(source) | clocks_used(source):
+            offences[name_of(path)] = sorted(touched)
+    assert offences == {}
 
 
 @pytest.mark.parametrize("path", MODULES, ids=name_of)
@@ -206,6 +213,11 @@ def test_planted_offences_are_found() -> None:
     assert foreign("import numpy as np\nfrom datetime import UTC\n") == {"numpy"}
     assert ports_used("from conspectus.ports.web import Reranker\n") == {"conspectus.ports.web.Reranker"}
     assert ports_used("import conspectus.ports\n") == {"conspectus.ports"}
+    assert clocks_used("from time import perf_counter\nat = datetime.now()\n") == {
+        "time.perf_counter",
+        "datetime.now",
+    }
+    assert not clocks_used("from datetime import time\n")
     assert names_in_rules('A = {"retrieval/absent": ("window/", "a b")}\nB: str = "x.py"\n') == {
         "retrieval/absent",
         "window/",

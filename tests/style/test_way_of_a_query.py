@@ -1,5 +1,6 @@
-"""A warm query passes few modules, so that whoever follows it reads few files."""
+"""The page on the architecture names the modules that a query passes, in their order."""
 
+import re
 import sys
 from collections.abc import AsyncIterator, Awaitable, Callable
 from pathlib import Path
@@ -13,6 +14,7 @@ from conspectus.testing.embedders import HashedEmbedder
 
 PACKAGE = str(Path(conspectus.__file__).parent)
 INDEX = f"{PACKAGE}/index/"
+PAGE = Path(__file__).parents[2] / "docs/concepts/architecture.md"
 QUERY = "when does backup 7 run?"
 
 
@@ -42,13 +44,20 @@ async def passed(query: Callable[[], Awaitable[object]]) -> list[str]:
     return list(files)
 
 
-async def test_a_warm_retrieve_passes_at_most_30_files(engine: Engine) -> None:
+def named_modules(package: str) -> list[str]:
+    """The modules of a package that the page names with their folder, in order."""
+    names = re.findall(
+        rf"`({package}/\w+\.py)`", PAGE.read_text(encoding="utf-8").split("## How a query is answered")[1]
+    )
+    return list(dict.fromkeys(names))
+
+
+async def test_a_query_passes_the_modules_of_the_page_in_their_order(engine: Engine) -> None:
     files = await passed(lambda: engine.retrieve(QUERY))
-    assert "/engine/search.py" in files
-    assert len(files) <= 30, files
+    assert [file.strip("/") for file in files if file.startswith("/retrieval/")] == named_modules("retrieval")
 
 
-async def test_a_warm_window_passes_at_most_45_files(engine: Engine) -> None:
+async def test_a_window_begins_with_the_query(engine: Engine) -> None:
     files = await passed(lambda: engine.window(QUERY, 500))
-    assert "/window/packer.py" in files
-    assert len(files) <= 45, files
+    assert [file.strip("/") for file in files if file.startswith("/retrieval/")] == named_modules("retrieval")
+    assert set(named_modules("window")) <= {file.strip("/") for file in files}

@@ -37,7 +37,7 @@ from conspectus.model.query import Budget, Query, WindowForm
 from conspectus.model.records import StoredChunk
 from conspectus.model.results import Hit, Retrieval
 from conspectus.model.trust import least
-from conspectus.retrieval.plan import checked_query
+from conspectus.retrieval.query_checks import checked_query
 from conspectus.text.times import render
 from conspectus.window.build import WindowOptions
 from conspectus.window.stable import Previous

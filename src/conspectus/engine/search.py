@@ -47,14 +47,14 @@ from conspectus.ports import Embedder, Index
 from conspectus.ports.jobs import on_behalf_of
 from conspectus.retrieval.chains import ChainReader, with_chains
 from conspectus.retrieval.feedback import feedback_on
-from conspectus.retrieval.merge import merged
+from conspectus.retrieval.merge import merge_retrievals
 from conspectus.retrieval.pipeline import search
-from conspectus.retrieval.plan import checked_query
 from conspectus.retrieval.profiles import profile_by_name
+from conspectus.retrieval.query_checks import checked_query
 from conspectus.retrieval.ranking import SearchContext
 from conspectus.retrieval.ranking_context import RankingContext
-from conspectus.retrieval.reranking import reordered, reranked
-from conspectus.retrieval.selection import sure_enough, with_highest
+from conspectus.retrieval.reranking import rerank_best, rerank_hits
+from conspectus.retrieval.selection import above_min_confidence, with_highest_similarity
 from conspectus.text.clean import clean, sentences
 from conspectus.window.build import WindowOptions, window_form
 from conspectus.window.cost_estimate import Focus
@@ -93,7 +93,7 @@ class Searcher:
         """Run a query. The chunks of `also` are ranked even if no retriever returns them."""
         with on_behalf_of(self._asker):
             found = await self._find(query, also)
-            return await self.finish(query, with_highest(query, found))
+            return await self.finish(query, with_highest_similarity(query, found))
 
     async def with_below_min_trust(self, found: Retrieval, query: Query, level: MinTrust) -> Retrieval:
         """Add the hits that only the minimum level excludes."""
@@ -103,7 +103,7 @@ class Searcher:
 
     async def finish(self, query: Query, found: Retrieval) -> Retrieval:
         """Apply the minimum confidence, rerank, and add reply chains, as the query asks."""
-        found = sure_enough(query, found)
+        found = above_min_confidence(query, found)
         found = await self._rerank(query, found) if query.rerank else found
         return await self._with_chains(query, found) if query.thread_messages else found
 
@@ -131,14 +131,14 @@ class Searcher:
             embedder=embedder or NO_VECTORS,
             filter=access.narrowed(filter),
             sources=access.counted_sources(query.filter),
-            standing=ranking,
+            ranking_context=ranking,
             alone=alone,
             query=query.query,
             graph=query.graph,
             connections=await self._connections(query, access, graphs, where=filter),
             feedback=await self._core.feedback.on(access.collection, opened.space),
         )
-        found = await search(query, context, also=await self._chunks(access, also))
+        found = await search(query, context, requested=await self._chunks(access, also))
         found = replace(found, timings={**updated, **found.timings})
         return await self._with_notice(found, query, access, opened.space)
 
@@ -219,7 +219,7 @@ class Searcher:
         if self._parts.reranker is None:
             return found
         start = perf_counter()
-        found = await reordered(query.query, found, self._parts.reranker)
+        found = await rerank_best(query.query, found, self._parts.reranker)
         return replace(found, timings={**found.timings, "rerank": (perf_counter() - start) * 1_000})
 
     async def _with_chains(self, query: Query, found: Retrieval) -> Retrieval:
@@ -255,7 +255,7 @@ class Searcher:
                 failed[access.collection.name] = fault
         if failed and not found:
             raise next(iter(failed.values()))
-        whole = merged(query, found, comparable=len(spaces) == 1)
+        whole = merge_retrievals(query, found, comparable=len(spaces) == 1)
         notices = (f"collection {name} was not searched: {fault}" for name, fault in failed.items())
         return replace(whole, notices=(*whole.notices, *notices))
 
@@ -539,7 +539,7 @@ class SearchService(Service):
         with a notice.
         """
         with on_behalf_of(self._person.id):
-            return await reranked(query, hits, self._parts.reranker, limit=limit)
+            return await rerank_hits(query, hits, self._parts.reranker, limit=limit)
 
     async def search_and_rerank(
         self, /, query: str | Query, *, candidates: int = 50, **options: Unpack[QueryOptions]

@@ -34,8 +34,8 @@ from conspectus.model.records import Document, Source
 from conspectus.model.results import Hit, Retrieval
 from conspectus.model.streams import Caption, Moment, Moments, Stream, StreamQuery, StreamRange, StreamWindow
 from conspectus.ports.streams import Extent, Span
-from conspectus.retrieval.moments import BEFORE, TYPICAL_SECONDS, MomentSpan, ScoredCaption, moments
-from conspectus.retrieval.plan import checked_query
+from conspectus.retrieval.moments import SHARE_BEFORE, TYPICAL_SECONDS, MomentSpan, ScoredCaption, moments
+from conspectus.retrieval.query_checks import checked_query
 from conspectus.streams.caption_format import format_time
 from conspectus.text.analyzer import analyzer_for
 from conspectus.text.times import EPOCH, StreamClock, clock_of, timecode, to_microseconds
@@ -451,7 +451,7 @@ class VideoSearch(Service, checked=False):
 
     def _near(self, query: ResolvedStreams, hits: Sequence[Hit]) -> dict[str, list[Span]]:
         """Return the captions around hits in the ranges, by stream."""
-        near = timedelta(seconds=TYPICAL_SECONDS * (1.0 - BEFORE))
+        near = timedelta(seconds=TYPICAL_SECONDS * (1.0 - SHARE_BEFORE))
         found: dict[str, list[Span]] = {}
         for hit in hits:
             period = hit.document.occurred

@@ -11,17 +11,18 @@ import numpy as np
 from conspectus.retrieval.arrays import Floats, Ids
 from conspectus.text.analyzer import STOP_WORDS
 
-IDENTIFIER = 2.0
-SPEAKER = 0.08
-QUESTION = 0.08
-ROLE = 0.1
+IDENTIFIER_WEIGHT = 2.0
+"""More than the range of fused scores."""
+SPEAKER_WEIGHT = 0.08
+QUESTION_WEIGHT = 0.08
+ROLE_WEIGHT = 0.1
 _WORD = re.compile(r"\w+")
 _ROLES = (["user"], ["assistant"], ["system"], ["tool"], ["agent"], ["bot"], ["human"], ["ai"])
 _NO_NAMES = frozenset().union(*STOP_WORDS.values(), *_ROLES)
 _QUESTION_MARKS = frozenset("?\uff1f\u061f\u037e")
 
 
-def from_identifiers(ids: Ids, exact: Ids, *, weight: float = IDENTIFIER) -> Floats:
+def identifier_boost(ids: Ids, exact: Ids, *, weight: float = IDENTIFIER_WEIGHT) -> Floats:
     """Return `weight` for chunks that contain a rare identifier of the query.
 
     Fused scores range from -1 to 1, so every such chunk outranks all others.
@@ -29,34 +30,34 @@ def from_identifiers(ids: Ids, exact: Ids, *, weight: float = IDENTIFIER) -> Flo
     return weight * np.isin(ids, exact).astype(np.float64)
 
 
-def from_speaker(question: str, authors: Sequence[str | None], *, weight: float = SPEAKER) -> Floats:
+def speaker_boost(query: str, authors: Sequence[str | None], *, weight: float = SPEAKER_WEIGHT) -> Floats:
     """Return `weight` for texts by the author that the query names, if it names exactly one.
 
     An author is named by full name or first word, in any case. Roles such as "user" and "assistant" are not
     names, nor is "The" of "The Editor".
     """
-    words = _words(question)
+    words = _words(query)
     named = {author for author in set(authors) if author is not None and _is_named(author, words)}
     if len(named) != 1:
         return np.zeros(len(authors))
     return weight * np.array([float(author in named) for author in authors])
 
 
-def question_penalty(texts: Sequence[str], *, weight: float = QUESTION) -> Floats:
-    """Return minus `weight` for texts that end with a question: they rarely contain an answer."""
-    return 0.0 - weight * np.array([float(asks(text)) for text in texts], dtype=np.float64)
+def question_penalty(texts: Sequence[str], *, weight: float = QUESTION_WEIGHT) -> Floats:
+    """Return minus `weight` for texts that end with a query: they rarely contain an answer."""
+    return 0.0 - weight * np.array([float(ends_with_question(text)) for text in texts], dtype=np.float64)
 
 
-def from_role(roles: Sequence[str | None], *, role: str = "user", weight: float = ROLE) -> Floats:
+def role_boost(roles: Sequence[str | None], *, role: str = "user", weight: float = ROLE_WEIGHT) -> Floats:
     """Return `weight` for texts with the given role."""
-    return weight * np.array([float(each == role) for each in roles], dtype=np.float64)
+    return weight * np.array([float(text_role == role) for text_role in roles], dtype=np.float64)
 
 
-def asks(text: str) -> bool:
-    """Return whether a text ends with a question."""
-    for each in reversed(text):
-        if each in _QUESTION_MARKS or each.isalnum():
-            return not each.isalnum()
+def ends_with_question(text: str) -> bool:
+    """Return whether a text ends with a query."""
+    for character in reversed(text):
+        if character in _QUESTION_MARKS or character.isalnum():
+            return not character.isalnum()
     return False
 
 

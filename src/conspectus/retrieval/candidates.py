@@ -9,74 +9,84 @@ import numpy as np
 from conspectus.deferred import dataclass
 from conspectus.model.ids import ChunkId
 from conspectus.ports import Candidates, Floats, Index, Probe
-from conspectus.retrieval.plan import DEPTH
+from conspectus.retrieval.plan import MIN_DEPTH
 from conspectus.text.analyzer import analyzer_for
 
-SHARE = 0.3
+MIN_IDF_SHARE = 0.3
 """Minimum share of an identifier in the summed inverse document frequency of a query for an exact match."""
-DIGITS = 5
+MIN_IDENTIFIER_DIGITS = 5
 """Number of digits from which an identifier is matched exactly in any query."""
 
 
-async def collect(
-    index: Index, request: Probe, also: Sequence[ChunkId], *, language: str | None = None
+async def collect_candidates(
+    index: Index, probe: Probe, requested: Sequence[ChunkId], *, language: str | None = None
 ) -> Candidates:
-    """Collect the candidates of all retrievers, chunks with a rare identifier, and the chunks in `also`."""
-    found = await index.search(request)
-    identifiers = _rare_identifiers(request, found, language)
+    """Return the candidates of all retrievers, chunks with a rare identifier, and the requested chunks."""
+    candidates = await index.search(probe)
+    identifiers = _rare_identifiers(probe, candidates, language)
     if identifiers:
-        exact = await index.search(replace(request, terms=identifiers, vector=None))
-        found = replace(found, exact=exact.ids)
-    if not also and not len(found.exact):
-        return found
-    return await widened(index, request, found, (*found.exact.tolist(), *also))
+        exact = await index.search(replace(probe, terms=identifiers, vector=None))
+        candidates = replace(candidates, exact=exact.ids)
+    extra = (*candidates.exact.tolist(), *requested)
+    return await with_extra_candidates(index, probe, candidates, extra) if extra else candidates
 
 
-def _rare_identifiers(request: Probe, found: Candidates, language: str | None) -> tuple[str, ...]:
+async def with_extra_candidates(
+    index: Index, probe: Probe, candidates: Candidates, ids: Iterable[int]
+) -> Candidates:
+    """Return the candidates with more chunks, of those that match the filter."""
+    new = sorted({*ids} - {*candidates.ids.tolist()})
+    if not new:
+        return candidates
+    scored = await index.score(np.array(new, dtype=np.int64), probe)
+    all_ids = np.concatenate([candidates.ids, scored.ids])
+    order = np.argsort(all_ids, kind="stable")
+    return replace(
+        candidates,
+        ids=all_ids[order],
+        words=np.concatenate([candidates.words, scored.words])[order],
+        cosine=np.concatenate([candidates.cosine, scored.cosine])[order],
+    )
+
+
+def _rare_identifiers(probe: Probe, candidates: Candidates, language: str | None) -> tuple[str, ...]:
     """Return the identifiers of the query that are rare and carry much of its weight."""
-    known = analyzer_for(language).identifiers(request.words or "")
-    maximum = min(DEPTH, math.isqrt(found.total))
+    identifiers = analyzer_for(language).identifiers(probe.words or "")
+    max_documents = min(MIN_DEPTH, math.isqrt(candidates.total))
     rare = {
-        term.term: term.idf for term in found.terms if term.term in known and 0 < term.documents <= maximum
+        term.term: term.idf
+        for term in candidates.terms
+        if term.term in identifiers and 0 < term.documents <= max_documents
     }
 
-    def counts(each: str, idf: float) -> bool:
-        rest = sum(term.idf for term in found.terms if term.documents and term.term not in known[each])
-        return idf >= SHARE * (idf + rest) or sum(map(str.isdigit, each)) >= DIGITS
+    def has_weight(identifier: str, idf: float) -> bool:
+        if sum(map(str.isdigit, identifier)) >= MIN_IDENTIFIER_DIGITS:
+            return True
+        other_terms = (
+            term for term in candidates.terms if term.documents and term.term not in identifiers[identifier]
+        )
+        return idf >= MIN_IDF_SHARE * (idf + sum(term.idf for term in other_terms))
 
-    return tuple(each for each, idf in rare.items() if counts(each, idf))
+    return tuple(identifier for identifier, idf in rare.items() if has_weight(identifier, idf))
 
 
 @dataclass(frozen=True, slots=True)
 class CandidateSelection:
-    """Selects the candidates whose rows are read: the best ones and those requested by id."""
+    """Selects the candidates whose rows are read: the best ones and the `requested` ones.
+
+    With `reorders`, later parts of the scores can change the order of candidates.
+    """
 
     limit: int
-    also: tuple[ChunkId, ...]
-    more: bool
+    requested: tuple[ChunkId, ...]
+    reorders: bool
 
-    def of(self, union: Candidates, scores: Floats) -> set[int]:
-        """Return the ids to rank further: more than the limit only if later parts can change the order."""
-        number = max(self.limit, DEPTH) if union.threads or self.more else self.limit
-        best = set(union.ids[np.argsort(-scores, kind="stable")[:number]].tolist())
-        return best | ({*self.also} & {*union.ids.tolist()}) if self.also else best
+    def ids_to_rank(self, candidates: Candidates, scores: Floats) -> set[int]:
+        """Return the ids to rank further: more than the limit only if the order can still change."""
+        depth = max(self.limit, MIN_DEPTH) if candidates.threads or self.reorders else self.limit
+        best = set(candidates.ids[np.argsort(-scores, kind="stable")[:depth]].tolist())
+        return best | ({*self.requested} & {*candidates.ids.tolist()}) if self.requested else best
 
-    def with_those(self, ids: Iterable[int]) -> "CandidateSelection":
-        """Also keep these ids."""
-        return replace(self, also=(*self.also, *map(ChunkId, ids)))
-
-
-async def widened(index: Index, probe: Probe, found: Candidates, ids: Iterable[int]) -> Candidates:
-    """Add chunks that match the filter to the candidates."""
-    new = sorted({*ids} - {*found.ids.tolist()})
-    if not new:
-        return found
-    more = await index.score(np.array(new, dtype=np.int64), probe)
-    together = np.concatenate([found.ids, more.ids])
-    order = np.argsort(together, kind="stable")
-    return replace(
-        found,
-        ids=together[order],
-        words=np.concatenate([found.words, more.words])[order],
-        cosine=np.concatenate([found.cosine, more.cosine])[order],
-    )
+    def with_requested(self, ids: Iterable[int]) -> "CandidateSelection":
+        """Return the selection with more requested ids."""
+        return replace(self, requested=tuple(dict.fromkeys((*self.requested, *map(ChunkId, ids)))))

@@ -14,16 +14,16 @@ from typing import Final, NamedTuple
 import numpy as np
 
 from conspectus.model.index import TermStatistic
-from conspectus.ports import Candidates
+from conspectus.retrieval.ranked_candidates import RankedCandidates
 from conspectus.text.analyzer import STOP_WORDS
 
-READ: Final = 3
+MAX_READ_PASSAGES: Final = 3
 """Number of best passages that are compared with the query."""
 MAX_QUERY_WORDS: Final = 64
 """Maximum number of query words that are examined."""
-_EMPTY_WORDS: Final = frozenset().union(*STOP_WORDS.values())
+_STOP_WORDS: Final = frozenset().union(*STOP_WORDS.values())
 _WORD: Final = re.compile(r"\w+")
-_IN_BRACKETS: Final = re.compile(r"\([^)]*\)")
+_IN_PARENTHESES: Final = re.compile(r"\([^)]*\)")
 
 
 class Passage(NamedTuple):
@@ -53,89 +53,91 @@ WEIGHTS: Final[Mapping[str, Weight]] = {
 """Learned by `scripts/train_confidence.py` on public sets, with each query once without its answers."""
 
 
-def probability(values: Mapping[str, float]) -> float:
+def confidence_of(signals: Mapping[str, float]) -> float:
     """Return the probability that hits answer the query. Missing signals count as their mean."""
-    odds = INTERCEPT + sum(
-        each.weight * (values[name] - each.mean) for name, each in WEIGHTS.items() if name in values
+    log_odds = INTERCEPT + sum(
+        weight.weight * (signals[name] - weight.mean) for name, weight in WEIGHTS.items() if name in signals
     )
-    return 1.0 / (1.0 + math.exp(min(max(-odds, -50.0), 50.0)))
+    return 1.0 / (1.0 + math.exp(min(max(-log_odds, -50.0), 50.0)))
 
 
-def signals(query: str, found: Candidates, best: Sequence[Passage], seen: Iterable[str]) -> dict[str, float]:
+def confidence_signals(
+    query: str, ranked: RankedCandidates, best: Sequence[Passage], readable_texts: Iterable[str]
+) -> dict[str, float]:
     """Return the available signals of a search by name.
 
-    A term that is in no text that was `seen` counts as if no chunk had it: otherwise the confidence
+    A term that is in none of the readable texts counts as if no chunk had it: otherwise the confidence
     would show whether hidden texts hold a word.
     """
-    cosine = float(np.fmax.reduce(found.cosine, initial=-1.0))
+    passages = best[:MAX_READ_PASSAGES]
     # No phrase and no term reaches over the end of a line.
-    texts = "\n".join(_normalized(_WORD.findall(f"{each.title} {each.text}")) for each in best[:READ])
+    texts = "\n".join(_normalized(_WORD.findall(f"{passage.title} {passage.text}")) for passage in passages)
     words = _WORD.findall(query)[:MAX_QUERY_WORDS]
+    terms = _terms_without_hidden(ranked, readable_texts)
+    cosine = float(np.fmax.reduce(ranked.cosine, initial=-1.0))
     return {
         **({"best_cosine": cosine} if cosine > -1.0 else {}),
-        **_covered(_limited_to_texts(found, seen), float(found.words.max(initial=0.0)), texts),
-        **_held("pairs", _pairs(words, maximum=0), texts),
-        **_held("pairs_with_one_stop_word", _pairs(words, maximum=1), texts),
-        **_held("names", _names(words), texts),
-        "titles": float(_titles(words, best[:READ])),
+        **_term_coverage(terms, float(ranked.bm25.max(initial=0.0)), texts),
+        **_phrase_coverage("pairs", _word_pairs(words, max_stop_words=0), texts),
+        **_phrase_coverage("pairs_with_one_stop_word", _word_pairs(words, max_stop_words=1), texts),
+        **_phrase_coverage("names", _capitalized_runs(words), texts),
+        "titles": float(_count_titles(words, passages)),
     }
 
 
-def _limited_to_texts(found: Candidates, seen: Iterable[str]) -> list[TermStatistic]:
-    absent = math.log(1.0 + (found.total + 0.5) / 0.5)
-    missing = {each.term for each in found.terms if each.documents}
-    for text in seen:
+def _terms_without_hidden(ranked: RankedCandidates, readable_texts: Iterable[str]) -> list[TermStatistic]:
+    """Return the terms of the query; those in no readable text are as terms that no chunk has."""
+    hidden = {term.term for term in ranked.terms if term.documents}
+    for text in readable_texts:
         folded = _folded(text)
-        missing = {each for each in missing if each not in folded}
-        if not missing:
+        hidden = {term for term in hidden if term not in folded}
+        if not hidden:
             break
-    return [replace(each, documents=0, idf=absent) if each.term in missing else each for each in found.terms]
+    idf = math.log(1.0 + (ranked.total + 0.5) / 0.5)
+    return [replace(term, documents=0, idf=idf) if term.term in hidden else term for term in ranked.terms]
 
 
-def _covered(terms: Sequence[TermStatistic], best: float, texts: str) -> dict[str, float]:
+def _term_coverage(terms: Sequence[TermStatistic], best_bm25: float, texts: str) -> dict[str, float]:
     """Return the reached share of the possible BM25 score, and the share of idf found in the texts."""
-    whole = sum(each.idf for each in terms)
-    if not whole:
+    total_idf = sum(term.idf for term in terms)
+    if not total_idf:
         return {}
-    reached = best / sum(each.weight for each in terms)
-    covered = sum(each.idf for each in terms if each.term in texts)
-    return {
-        "bm25_reached": math.log(0.05 + reached),
-        "terms_covered": covered / whole,
-    }
+    reached = best_bm25 / sum(term.weight for term in terms)
+    covered_idf = sum(term.idf for term in terms if term.term in texts)
+    return {"bm25_reached": math.log(0.05 + reached), "terms_covered": covered_idf / total_idf}
 
 
-def _held(name: str, phrases: Set[str], texts: str) -> dict[str, float]:
-    """Return the share of the wanted phrases found in any text; empty if none are wanted."""
-    held = sum(f" {each} " in texts for each in phrases)
-    return {name: held / len(phrases)} if phrases else {}
+def _phrase_coverage(name: str, phrases: Set[str], texts: str) -> dict[str, float]:
+    """Return the share of the phrases that any text has; empty without phrases."""
+    covered = sum(f" {phrase} " in texts for phrase in phrases)
+    return {name: covered / len(phrases)} if phrases else {}
 
 
-def _pairs(words: Sequence[str], *, maximum: int) -> set[str]:
-    """Return pairs of adjacent words with at most `maximum` stop words."""
+def _word_pairs(words: Sequence[str], *, max_stop_words: int) -> set[str]:
+    """Return pairs of adjacent words with at most `max_stop_words` stop words."""
     folded = [word.casefold() for word in words]
     return {
-        f"{one} {two}"
-        for one, two in pairwise(folded)
-        if (one in _EMPTY_WORDS) + (two in _EMPTY_WORDS) <= maximum
+        f"{first} {second}"
+        for first, second in pairwise(folded)
+        if (first in _STOP_WORDS) + (second in _STOP_WORDS) <= max_stop_words
     }
 
 
-def _names(words: Sequence[str]) -> set[str]:
+def _capitalized_runs(words: Sequence[str]) -> set[str]:
     """Return sequences of capitalized words after the first word."""
     runs = (
         " ".join(run).casefold()
         for is_name, run in groupby(words[1:], lambda word: word[0].isupper())
         if is_name
     )
-    return {run for run in runs if run not in _EMPTY_WORDS}
+    return {run for run in runs if run not in _STOP_WORDS}
 
 
-def _titles(words: Sequence[str], best: Sequence[Passage]) -> int:
+def _count_titles(words: Sequence[str], passages: Sequence[Passage]) -> int:
     """Count passages whose title, without parentheses, is part of the query; at most 2."""
-    request = _normalized(words)
-    titles = (_WORD.findall(_IN_BRACKETS.sub("", each.title)) for each in best)
-    return min(sum(bool(title) and _normalized(title) in request for title in titles), 2)
+    query = _normalized(words)
+    titles = (_WORD.findall(_IN_PARENTHESES.sub("", passage.title)) for passage in passages)
+    return min(sum(bool(title) and _normalized(title) in query for title in titles), 2)
 
 
 def _normalized(words: Sequence[str]) -> str:

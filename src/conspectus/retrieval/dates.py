@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 from conspectus.deferred import dataclass
 from conspectus.model.records import Period
 
-DATE: Final = 0.3
-AFTERWARDS: Final = timedelta(days=7)
+DATE_WEIGHT: Final = 0.3
+MAX_DELAY: Final = timedelta(days=7)
 """Time after a day in which messages still count for it."""
 
 _NAMES: Final = (
@@ -26,9 +26,9 @@ _NUMBERS: Final = {
 _MONTHS: Final = "|".join(sorted(_NUMBERS, key=len, reverse=True))
 _DAY: Final = r"(?P<day>\d{1,2})(?:st|nd|rd|th)?"
 _YEAR: Final = r"(?P<year>\d{4})\b"
-_FORMS: Final = tuple(
-    re.compile(form, re.IGNORECASE | re.ASCII)
-    for form in (
+_DATE_PATTERNS: Final = tuple(
+    re.compile(pattern, re.IGNORECASE | re.ASCII)
+    for pattern in (
         rf"\b{_DAY}\s+(?:of\s+)?(?P<month>{_MONTHS})\b(?:\.?,?\s+{_YEAR})?",
         rf"\b(?P<month>{_MONTHS})\.?\s+{_DAY}\b(?!:\d)(?:,?\s+{_YEAR})?",
         rf"\b(?P<month>{_MONTHS})\.?,?\s+(?:of\s+)?{_YEAR}",
@@ -36,7 +36,7 @@ _FORMS: Final = tuple(
         r"\b(?P<year>\d{4})-(?P<month>0[1-9]|1[0-2])(?:-(?P<day>\d\d))?\b(?!-)",
     )
 )
-_FIRST_LETTERS: Final = re.compile(rf"\b(?:{_MONTHS})\b|\d{{4}}-\d\d", re.IGNORECASE | re.ASCII)
+_ANY_DATE: Final = re.compile(rf"\b(?:{_MONTHS})\b|\d{{4}}-\d\d", re.IGNORECASE | re.ASCII)
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,13 +47,13 @@ class NamedDate:
     day: int | None = None
     year: int | None = None
 
-    def holds(self, at: datetime) -> bool:
+    def includes(self, at: datetime) -> bool:
         """Return whether an instant is in the month, or within a week from the start of the day (UTC)."""
         at = at.astimezone(UTC)
         if self.day is None:
             return at.month == self.month and self.year in {None, at.year}
         years = (at.year - 1, at.year) if self.year is None else (self.year,)
-        return any(timedelta() <= at - day < AFTERWARDS + timedelta(days=1) for day in self._days(years))
+        return any(timedelta() <= at - day < MAX_DELAY + timedelta(days=1) for day in self._days(years))
 
     def _days(self, years: Sequence[int]) -> Iterator[datetime]:
         for year in years:
@@ -63,31 +63,33 @@ class NamedDate:
                 continue
 
 
-def named_dates(question: str) -> tuple[NamedDate, ...]:
+def named_dates(query: str) -> tuple[NamedDate, ...]:
     """Return the days and months in a query, in English or as ISO 8601, in any order."""
-    if not _FIRST_LETTERS.search(question):
+    if not _ANY_DATE.search(query):
         return ()
-    found: dict[NamedDate, None] = {}
-    taken: set[int] = set()
-    for match in chain.from_iterable(form.finditer(question) for form in _FORMS):
+    dates: dict[NamedDate, None] = {}
+    read_characters: set[int] = set()
+    for match in chain.from_iterable(pattern.finditer(query) for pattern in _DATE_PATTERNS):
         # Patterns with a day come first: "1 February, 2023" is a day and not also a month.
-        if taken.isdisjoint(place := range(*match.span("month"))):
-            taken.update(place)
-            found[_date(**match.groupdict())] = None
-    return tuple(found)
+        if read_characters.isdisjoint(month := range(*match.span("month"))):
+            read_characters.update(month)
+            dates[_date_of(**match.groupdict())] = None
+    return tuple(dates)
 
 
-def from_dates(
-    question: str, occurred: Sequence[Period | None], *, weight: float = DATE
+def date_boost(
+    query: str, occurred: Sequence[Period | None], *, weight: float = DATE_WEIGHT
 ) -> NDArray[np.float64]:
     """Return `weight` for texts from a month in the query, or from the week after a day in it."""
-    dates = named_dates(question) if weight else ()
+    dates = named_dates(query) if weight else ()
     if not dates:
         return np.zeros(len(occurred))
-    said = [each is not None and any(date.holds(each.start) for date in dates) for each in occurred]
-    return weight * np.array(said, dtype=np.float64)
+    is_named = [
+        period is not None and any(date.includes(period.start) for date in dates) for period in occurred
+    ]
+    return weight * np.array(is_named, dtype=np.float64)
 
 
-def _date(month: str, day: str | None = None, year: str | None = None) -> NamedDate:
+def _date_of(month: str, day: str | None = None, year: str | None = None) -> NamedDate:
     number = int(month) if month.isdigit() else _NUMBERS[month.casefold()]
     return NamedDate(number, int(day) if day else None, int(year) if year else None)

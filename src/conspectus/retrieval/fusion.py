@@ -10,10 +10,11 @@ from conspectus.deferred import dataclass
 from conspectus.model.records import EmbeddingSpace
 from conspectus.retrieval.arrays import Floats
 
-BEST = 10
-SOME_UNKNOWN = 0.5
+MAX_LEAD_HITS = 10
+"""Number of best candidates of a retriever over which its lead is measured."""
+MAX_COMMON_UNKNOWN_SHARE = 0.5
 """The share of unknown terms that few queries in the language of the texts exceed."""
-FEW_TERMS = 4
+MIN_VECTOR_TERMS = 4
 """Queries with fewer terms say too little for a vector."""
 
 
@@ -40,8 +41,8 @@ class FusionProfile:
     """Weights of the signals in the log odds of keywords against vectors.
 
     `scripts/train_fusion.py` learned the defaults on public sets; docs/adr/0002 has the figures. `unknown` is
-    for the share of query terms beyond `SOME_UNKNOWN` that no text has, `short` for each term that a query
-    lacks to `FEW_TERMS`; with `unknown`, only if texts have all of its terms.
+    for the share of query terms beyond `MAX_COMMON_UNKNOWN_SHARE` that no text has. `short` is for each term
+    that a query lacks to `MIN_VECTOR_TERMS`; with `unknown`, only if texts have all of its terms.
     """
 
     intercept: float = -1.82
@@ -56,7 +57,7 @@ class FusionProfile:
 
     def with_unknown(self, share: float) -> "FusionProfile":
         """Return the weights for a query of whose terms no text has this share."""
-        beyond = max(share - SOME_UNKNOWN, 0.0)
+        beyond = max(share - MAX_COMMON_UNKNOWN_SHARE, 0.0)
         return replace(self, intercept=self.intercept + self.unknown * beyond, short=0.0) if share else self
 
     def log_odds(self, signals: Signals) -> float:
@@ -69,12 +70,12 @@ class FusionProfile:
             + self.cosine_apart * signals.cosine_apart
             + self.words_apart * signals.words_apart
             + self.terms * math.log(max(signals.terms, 1))
-            + self.short * max(FEW_TERMS - signals.terms, 0)
+            + self.short * max(MIN_VECTOR_TERMS - signals.terms, 0)
         )
 
 
-LEARNT = FusionProfile(short=0.5)
-MULTILINGUAL = FusionProfile(
+DEFAULT_FUSION = FusionProfile(short=0.5)
+MULTILINGUAL_FUSION = FusionProfile(
     intercept=-1.32,
     words_lead=0.54,
     cosine_lead=-2.13,
@@ -89,8 +90,8 @@ MULTILINGUAL = FusionProfile(
 
 Most terms of a query in another language are unknown. Then names and numbers must not decide.
 """
-_LEARNT_FOR: Mapping[str, FusionProfile] = {"multilingual-e5-small": MULTILINGUAL}
-CONVERSATION = FusionProfile(
+_FUSION_BY_MODEL: Mapping[str, FusionProfile] = {"multilingual-e5-small": MULTILINGUAL_FUSION}
+CONVERSATION_FUSION = FusionProfile(
     intercept=-0.22,
     words_lead=0.0,
     cosine_lead=0.0,
@@ -100,14 +101,14 @@ CONVERSATION = FusionProfile(
     terms=0.0,
 )
 """For conversations between people in threads: keywords weigh 0.45, whatever the signals are."""
-VECTORS_ONLY = FusionProfile(intercept=-50.0)
-WORDS_ONLY = FusionProfile(intercept=50.0)
+VECTORS_ONLY_FUSION = FusionProfile(intercept=-50.0)
+WORDS_ONLY_FUSION = FusionProfile(intercept=50.0)
 """Use keywords alone if any match: for a query in a language that the embedding model does not support."""
 
 
-def learnt_for(space: EmbeddingSpace | None) -> FusionProfile:
+def fusion_for_model(space: EmbeddingSpace | None) -> FusionProfile:
     """Return the weights that were learned with an embedding model, or those of all-MiniLM-L6-v2."""
-    return LEARNT if space is None else _LEARNT_FOR.get(space.model, LEARNT)
+    return DEFAULT_FUSION if space is None else _FUSION_BY_MODEL.get(space.model, DEFAULT_FUSION)
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,7 +125,7 @@ class Fused:
         return self.words + self.vectors
 
 
-def fuse(words: Floats, cosine: Floats, *, terms: int, profile: FusionProfile = LEARNT) -> Fused:
+def fuse(words: Floats, cosine: Floats, *, terms: int, profile: FusionProfile = DEFAULT_FUSION) -> Fused:
     """Fuse the raw scores of a query's candidates, in any order.
 
     `words` is raw BM25 (at least 0), `cosine` is NaN for a candidate without a vector, and `terms` is the
@@ -134,19 +135,19 @@ def fuse(words: Floats, cosine: Floats, *, terms: int, profile: FusionProfile = 
     """
     best = float(words.max(initial=0.0))
     shares = words / best if best > 0.0 else np.zeros(len(words))
-    known = ~np.isnan(cosine)
-    if known.all():
+    has_vector = ~np.isnan(cosine)
+    if has_vector.all():
         weight = _words_weight(words, cosine, best, terms, profile)
     else:
-        weight = _words_weight(words[known], cosine[known], best, terms, profile)
-        typical = float(np.median(cosine[known])) if known.any() else 0.0
-        cosine = np.where(known, cosine, typical)
+        weight = _words_weight(words[has_vector], cosine[has_vector], best, terms, profile)
+        typical = float(np.median(cosine[has_vector])) if has_vector.any() else 0.0
+        cosine = np.where(has_vector, cosine, typical)
     return Fused(weight * shares, (1.0 - weight) * cosine, weight)
 
 
-def signals(words: Floats, cosine: Floats, *, terms: int) -> Signals:
+def fusion_signals(words: Floats, cosine: Floats, *, terms: int) -> Signals:
     """Return the signals of at least one candidate with a vector. The order of equal scores has no effect."""
-    count = min(BEST, len(words))
+    count = min(MAX_LEAD_HITS, len(words))
     fewest, farthest = -words, -cosine
     by_words = np.lexsort((farthest, fewest))[:count]
     by_cosine = np.lexsort((fewest, farthest))[:count]
@@ -163,10 +164,13 @@ def signals(words: Floats, cosine: Floats, *, terms: int) -> Signals:
 
 
 def _words_weight(words: Floats, cosine: Floats, best: float, terms: int, profile: FusionProfile) -> float:
-    """Signals of candidates that all have a vector. `best` is the highest BM25 score of all candidates."""
+    """Return the weight of keywords, from candidates that all have a vector.
+
+    `best` is the highest BM25 score of all candidates.
+    """
     if not len(words):
         return 1.0
     if not words.any():
         return 0.5 if best > 0.0 else 0.0
-    log_odds = profile.log_odds(signals(words, cosine, terms=terms))
+    log_odds = profile.log_odds(fusion_signals(words, cosine, terms=terms))
     return 1.0 / (1.0 + math.exp(min(max(-log_odds, -50.0), 50.0)))

@@ -1,8 +1,8 @@
 """Scores from a graph: candidates that are connected with the query and its best hits."""
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
 import numpy as np
 
@@ -11,89 +11,98 @@ from conspectus.model.graph import GraphExpansion
 from conspectus.model.ids import ChunkId
 from conspectus.model.records import StoredChunk
 from conspectus.ports import Candidates, Floats, Index, Probe
-from conspectus.retrieval.candidates import CandidateSelection, widened
-from conspectus.retrieval.plan import GRAPH, QUESTION_NAMES, REACHED
-from conspectus.retrieval.ranking import EXACT, Ranked, SearchContext, rank
+from conspectus.retrieval.candidates import CandidateSelection, with_extra_candidates
+from conspectus.retrieval.plan import GRAPH_ENTITIES_ENTRY, GRAPH_PART, QUERY_ENTITIES_ENTRY
+from conspectus.retrieval.ranked_candidates import RankedCandidates
+from conspectus.retrieval.ranking import IDENTIFIER_PART, Rows, SearchContext, rank
 
-MAX_SHOWN = 10
+MAX_SHOWN_ENTITIES: Final = 10
 """Maximum number of query entities in the plan."""
 Hydrate: TypeAlias = Callable[[Sequence[ChunkId]], Awaitable[Sequence[StoredChunk]]]
+"""Reads the rows of chunks."""
 
 
-async def spread(
+async def with_graph_scores(
     context: SearchContext,
     index: Index,
     probe: Probe,
+    candidates: Candidates,
     *,
-    union: Candidates,
-    ranked: Ranked,
-    keep: CandidateSelection,
-) -> Ranked | None:
+    ranked: RankedCandidates,
+    selection: CandidateSelection,
+) -> RankedCandidates | None:
     """Add graph scores to the ranking, and the candidates that only the graph reached.
 
     Returns None if a row was deleted meanwhile. If the graph has no weight or no traversal is possible, the
     ranking is unchanged.
     """
-    ask, over = context.graph, context.connections
-    if ask is None or over is None:
+    expansion, connections = context.graph, context.connections
+    if expansion is None or connections is None:
         return ranked
-    if not ask.alpha:
-        return replace(ranked, plan={GRAPH: "no weight"})
-    if over.lack is not None:
-        return replace(
-            ranked, plan={GRAPH: "not walked"}, notices=(f"graph scores were not used: {over.lack}",)
-        )
+    if not expansion.alpha:
+        return replace(ranked, plan={GRAPH_PART: "no weight"})
+    if connections.lack is not None:
+        notice = f"graph scores were not used: {connections.lack}"
+        return replace(ranked, plan={GRAPH_PART: "not walked"}, notices=(notice,))
 
-    async def allowed(chunks: Sequence[int]) -> frozenset[int]:
-        found = await index.score(np.sort(np.asarray(chunks, dtype=np.int64)), probe)
-        return frozenset(found.ids.tolist())
+    async def matching(chunks: Sequence[int]) -> frozenset[int]:
+        scored = await index.score(np.sort(np.asarray(chunks, dtype=np.int64)), probe)
+        return frozenset(scored.ids.tolist())
 
-    scores = dict(zip(ranked.candidates.ids.tolist(), _scores(ranked).tolist(), strict=True))
-    found = await reached(context.query, scores, ask, over=over, allowed=allowed)
-    union = await widened(index, probe, union, found.ways)
-    read = replace(context, hydrate=_knowing(ranked.rows, context.hydrate))
-    again = await rank(read, index, probe, union, keep=keep.with_those(found.ways))
-    return None if again is None else _weighed(again, found, ask, over)
+    scores = dict(zip(ranked.ids.tolist(), _scores_without_identifiers(ranked).tolist(), strict=True))
+    paths = await reached(context.query, scores, expansion, over=connections, allowed=matching)
+    candidates = await with_extra_candidates(index, probe, candidates, paths.ways)
+    read_context = replace(context, hydrate=_reading_others(ranked.rows, context.hydrate))
+    selection = selection.with_requested(paths.ways)
+    ranked_again = await rank(read_context, index, probe, candidates, selection=selection)
+    return None if ranked_again is None else _with_graph_part(ranked_again, paths, expansion, connections)
 
 
-def _knowing(rows: Mapping[int, StoredChunk], read: Hydrate) -> Hydrate:
+def _reading_others(rows: Rows, hydrate: Hydrate) -> Hydrate:
     """Return a function that reads only rows that have not been read yet."""
 
-    async def hydrate(ids: Sequence[ChunkId]) -> Sequence[StoredChunk]:
-        further = [each for each in ids if each not in rows]
-        found = {each.chunk.id: each for each in await read(further)} if further else {}
-        return [found[each] if each in found else rows[each] for each in ids if each in found or each in rows]
+    async def read(ids: Sequence[ChunkId]) -> Sequence[StoredChunk]:
+        unread = [chunk for chunk in ids if chunk not in rows]
+        all_rows = dict(rows)
+        for row in await hydrate(unread) if unread else ():
+            all_rows[row.chunk.id] = row
+        return [all_rows[chunk] for chunk in ids if chunk in all_rows]
 
-    return hydrate
+    return read
 
 
-def _weighed(ranked: Ranked, found: Reached, ask: GraphExpansion, over: GraphCandidates) -> Ranked:
-    ids = ranked.candidates.ids.tolist()
-    nowhere = Way(0.0)
-    ways = [found.ways.get(each, nowhere) for each in ids]
-    parts: dict[str, Floats] = {name: (1.0 - ask.alpha) * each for name, each in ranked.parts.items()}
-    parts[GRAPH] = ask.alpha * np.array([way.value for way in ways], dtype=np.float64)
+def _with_graph_part(
+    ranked: RankedCandidates, paths: Reached, expansion: GraphExpansion, connections: GraphCandidates
+) -> RankedCandidates:
+    """Weigh the graph scores against all other parts."""
+    ids = ranked.ids.tolist()
+    no_path = Way(0.0)
+    ways = [paths.ways.get(chunk, no_path) for chunk in ids]
+    parts: dict[str, Floats] = {name: (1.0 - expansion.alpha) * part for name, part in ranked.parts.items()}
+    parts[GRAPH_PART] = expansion.alpha * np.array([way.value for way in ways], dtype=np.float64)
     return replace(
         ranked,
         parts=parts,
-        through={each: way.through for each, way in zip(ids, ways, strict=True) if way.through},
-        plan=_described(found, ask),
-        notices=over.notices,
+        through={chunk: way.through for chunk, way in zip(ids, ways, strict=True) if way.through},
+        plan=_plan_entries(paths, expansion),
+        notices=connections.notices,
     )
 
 
-def _scores(ranked: Ranked) -> Floats:
+def _scores_without_identifiers(ranked: RankedCandidates) -> Floats:
     """Return scores from 0 to 1, without the part that lifts exact matches above all others."""
-    parts = [each for name, each in ranked.parts.items() if name != EXACT]
+    parts = [part for name, part in ranked.parts.items() if name != IDENTIFIER_PART]
     scores: Floats = np.sum(parts, axis=0, dtype=np.float64)
     return scores
 
 
-def _described(found: Reached, ask: GraphExpansion) -> dict[str, str]:
+def _plan_entries(paths: Reached, expansion: GraphExpansion) -> dict[str, str]:
     """Describe how the graph was used, for the plan."""
-    shown = ", ".join(found.named[:MAX_SHOWN]) + (", …" if len(found.named) > MAX_SHOWN else "")
+    entities = ", ".join(paths.named[:MAX_SHOWN_ENTITIES])
+    if len(paths.named) > MAX_SHOWN_ENTITIES:
+        entities += ", …"
     return {
-        GRAPH: f"weight {ask.alpha:.2f}, hops {ask.hops}",
-        QUESTION_NAMES: shown or "none that is known",
-        REACHED: str(sum(1 for way in found.ways.values() if way.through)),
+        GRAPH_PART: f"weight {expansion.alpha:.2f}, hops {expansion.hops}",
+        QUERY_ENTITIES_ENTRY: entities or "none that is known",
+        GRAPH_ENTITIES_ENTRY: str(sum(1 for way in paths.ways.values() if way.through)),
     }

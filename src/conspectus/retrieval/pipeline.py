@@ -1,22 +1,25 @@
-"""The retrieval pipeline: plan, collect candidates, rank, select."""
+"""The retrieval pipeline: embed the query, collect candidates, rank them, select hits."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from time import perf_counter
+from typing import Final
 
 from conspectus.errors import StorageBusy
 from conspectus.model.ids import ChunkId
 from conspectus.model.query import Query
 from conspectus.model.results import QueryTerms, Retrieval
 from conspectus.ports import Candidates, Probe
-from conspectus.retrieval.candidates import CandidateSelection, collect
-from conspectus.retrieval.fusion import WORDS_ONLY
-from conspectus.retrieval.graph_scores import spread
+from conspectus.retrieval.candidates import CandidateSelection, collect_candidates
+from conspectus.retrieval.fusion import WORDS_ONLY_FUSION
+from conspectus.retrieval.graph_scores import with_graph_scores
 from conspectus.retrieval.query_embedding import prepare_query
-from conspectus.retrieval.ranking import Ranked, SearchContext, rank
+from conspectus.retrieval.ranked_candidates import RankedCandidates
+from conspectus.retrieval.ranking import SearchContext, rank
 from conspectus.retrieval.selection import select_hits
 
-ATTEMPTS = 5
+MAX_ATTEMPTS: Final = 5
+"""Maximum number of searches while documents are replaced."""
 
 
 class Stopwatch:
@@ -33,56 +36,62 @@ class Stopwatch:
         self._last = now
 
 
-async def search(query: Query, context: SearchContext, *, also: Sequence[ChunkId] = ()) -> Retrieval:
-    """Return the hits for a query, best first. Chunks of `also` are ranked even if no retriever finds them.
+async def search(query: Query, context: SearchContext, *, requested: Sequence[ChunkId] = ()) -> Retrieval:
+    """Return the hits for a query, best first. Requested chunks are ranked even if no retriever finds them.
 
     Raises StorageBusy if documents were replaced during each of several attempts.
     """
     watch = Stopwatch()
-    unembeddable = context.embedder if isinstance(context.embedder, str) else None
-    embedder = None if isinstance(context.embedder, str) else context.embedder
-    decided, request = await prepare_query(query, context.filter, embedder, unembeddable)
-    request = replace(request, sources=context.sources)
-    if decided.words_only:
-        context = replace(context, fusion=WORDS_ONLY)
+    plan, probe = await prepare_query(query, context.filter, context.embedder)
+    probe = replace(probe, sources=context.sources)
+    if plan.words_only:
+        context = replace(context, fusion=WORDS_ONLY_FUSION)
     watch.lap("embed_query")
-    more = decided.min_similarity is not None or context.standing is not None
-    keep = CandidateSelection(query.limit, tuple(also), more=more)
-    judged = context.feedback.parts(query.query, request.vector) if context.feedback is not None else {}
+    reorders = plan.min_similarity is not None or context.ranking_context is not None
+    selection = CandidateSelection(query.limit, tuple(requested), reorders=reorders)
+    feedback_parts: Mapping[int, float] = {}
+    if context.feedback is not None:
+        feedback_parts = context.feedback.parts(query.query, probe.vector)
     index = context.index
-    for _ in range(ATTEMPTS):
-        union = await collect(
-            index, request, (*also, *map(ChunkId, judged)), language=context.collection.language
-        )
-        if judged:
-            context, keep = _with_feedback(context, keep, judged, union)
+    for _ in range(MAX_ATTEMPTS):
+        ids = (*requested, *map(ChunkId, feedback_parts))
+        candidates = await collect_candidates(index, probe, ids, language=context.collection.language)
+        if feedback_parts:
+            context, selection = _with_feedback(context, selection, feedback_parts, candidates)
         watch.lap("index_search")
-        ranked = await rank(context, index, request, union, keep=keep)
+        ranked = await rank(context, index, probe, candidates, selection=selection)
         watch.lap("rank")
         if ranked is not None and context.graph is not None:
-            ranked = await spread(context, index, request, union=union, ranked=ranked, keep=keep)
+            ranked = await with_graph_scores(
+                context, index, probe, candidates, ranked=ranked, selection=selection
+            )
             watch.lap("graph_traversal")
         if ranked is not None:
-            found = select_hits(query, decided, ranked, context=context, also=also, timings=watch.times)
-            return replace(found, terms={context.collection.id: _terms(context, request, ranked)})
+            retrieval = select_hits(
+                query, plan, ranked, keeps_threads=context.keeps_threads, requested=requested
+            )
+            terms: dict[str, QueryTerms] = {context.collection.id: _query_terms(context, probe, ranked)}
+            return replace(retrieval, terms=terms, timings=watch.times)
         index = await context.refreshed()
         watch.lap("index_catch_up")
     raise StorageBusy("documents changed while they were read; try again")
 
 
 def _with_feedback(
-    context: SearchContext, keep: CandidateSelection, judged: Mapping[int, float], union: Candidates
+    context: SearchContext,
+    selection: CandidateSelection,
+    feedback_parts: Mapping[int, float],
+    candidates: Candidates,
 ) -> tuple[SearchContext, CandidateSelection]:
     """Rank the candidates that have feedback. Nothing depends on that of chunks outside of the filter."""
-    among = set(union.ids.tolist())
-    found = {chunk: part for chunk, part in judged.items() if chunk in among}
-    if found:
-        keep = replace(keep, also=tuple(dict.fromkeys((*keep.also, *map(ChunkId, found)))), more=True)
-    return replace(context, judged=found), keep
+    visible = set(candidates.ids.tolist())
+    visible_parts = {chunk: part for chunk, part in feedback_parts.items() if chunk in visible}
+    if visible_parts:
+        selection = replace(selection.with_requested(visible_parts), reorders=True)
+    return replace(context, feedback_parts=visible_parts), selection
 
 
-def _terms(context: SearchContext, request: Probe, ranked: Ranked) -> QueryTerms:
-    space = None if isinstance(context.embedder, str) else context.embedder.space
-    vector = None if request.vector is None else tuple(request.vector.tolist())
-    idf = {each.term: each.idf for each in ranked.candidates.terms}
-    return QueryTerms(context.collection.language, idf, space, vector)
+def _query_terms(context: SearchContext, probe: Probe, ranked: RankedCandidates) -> QueryTerms:
+    vector = None if probe.vector is None else tuple(probe.vector.tolist())
+    idf = {term.term: term.idf for term in ranked.terms}
+    return QueryTerms(context.collection.language, idf, context.space, vector)

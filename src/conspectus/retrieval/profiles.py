@@ -1,8 +1,8 @@
 """Profiles: named weights of all parts of a score.
 
-The base of a score is the fused keyword and vector score. A `Sum` adds bounded parts to it, so no part can
-lower a text by more than its weight. A `Product` multiplies it. In both, the minimum similarity applies to
-raw similarity only.
+The base of a score is the fused keyword and vector score. An `AdditiveProfile` adds bounded parts to it, so
+no part can lower a text by more than its weight. A `MultiplicativeProfile` multiplies it. In both, the
+minimum similarity applies to raw similarity only.
 """
 
 from collections.abc import Mapping
@@ -10,12 +10,13 @@ from dataclasses import fields, replace
 
 from conspectus.deferred import dataclass
 from conspectus.errors import InvalidInput
-from conspectus.retrieval.boosts import QUESTION, ROLE, SPEAKER
-from conspectus.retrieval.dates import DATE
-from conspectus.retrieval.fusion import VECTORS_ONLY, FusionProfile
-from conspectus.retrieval.thread_boosts import NEIGHBORS, REPLY, THREAD
+from conspectus.retrieval.boosts import QUESTION_WEIGHT, ROLE_WEIGHT, SPEAKER_WEIGHT
+from conspectus.retrieval.dates import DATE_WEIGHT
+from conspectus.retrieval.fusion import VECTORS_ONLY_FUSION, FusionProfile
+from conspectus.retrieval.thread_boosts import NEIGHBOR_WEIGHT, PRECEDING_QUESTION_WEIGHT, THREAD_WEIGHT
 
 WITHOUT = " without "
+"""Separates the name of a profile from the parts that are disabled."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,13 +27,13 @@ class Weights:
     twice their weight.
     """
 
-    neighbors: float = NEIGHBORS
-    thread: float = THREAD
-    speaker: float = SPEAKER
-    role: float = ROLE
-    question: float = QUESTION
-    reply: float = REPLY
-    date: float = DATE
+    neighbors: float = NEIGHBOR_WEIGHT
+    thread: float = THREAD_WEIGHT
+    speaker: float = SPEAKER_WEIGHT
+    role: float = ROLE_WEIGHT
+    question: float = QUESTION_WEIGHT
+    reply: float = PRECEDING_QUESTION_WEIGHT
+    date: float = DATE_WEIGHT
     conversation_flow: float = 0.0
     thread_completeness: float = 0.0
     recency: float = 0.0
@@ -41,7 +42,7 @@ class Weights:
 
 
 @dataclass(frozen=True, slots=True)
-class Sum:
+class AdditiveProfile:
     """Adds parts to the base, with separate weights for people and for conversations with an assistant.
 
     `hours` is the time after which recency has fallen to 37 %. `min_similarity` is the lowest raw similarity
@@ -58,10 +59,10 @@ class Sum:
 
 
 @dataclass(frozen=True, slots=True)
-class Product:
+class MultiplicativeProfile:
     """Multiplies the base by factors for the same channel, the same thread, and exp(-decay x hours).
 
-    Other fields are as in `Sum`. The base is the raw similarity if `fusion` says so.
+    Other fields are as in `AdditiveProfile`. The base is the raw similarity if `fusion` says so.
     """
 
     same_channel: float
@@ -72,12 +73,12 @@ class Product:
     fusion: FusionProfile | None = None
 
 
-Profile = Sum | Product
-PLAIN = Sum(
+Profile = AdditiveProfile | MultiplicativeProfile
+PLAIN = AdditiveProfile(
     people=Weights(), assistant=Weights(neighbors=0.15, role=0.2, question=0.0, reply=0.0), hours=24.0
 )
 """For queries without a place and time."""
-DEFAULT = Sum(
+DEFAULT = AdditiveProfile(
     people=Weights(
         conversation_flow=0.1, thread_completeness=0.1, recency=0.15, same_channel=0.1, same_thread=0.2
     ),
@@ -87,8 +88,13 @@ DEFAULT = Sum(
     hours=24.0,
 )
 """Weights selected on public sets: docs/adr/0012."""
-MULTIPLICATIVE = Product(
-    same_channel=1.5, same_thread=1.3, decay=0.1, min_similarity=0.7, keeps_threads=True, fusion=VECTORS_ONLY
+MULTIPLICATIVE = MultiplicativeProfile(
+    same_channel=1.5,
+    same_thread=1.3,
+    decay=0.1,
+    min_similarity=0.7,
+    keeps_threads=True,
+    fusion=VECTORS_ONLY_FUSION,
 )
 """A common formula for comparison: it drops even perfect matches after hours."""
 PROFILES: Mapping[str, Profile] = {"default": DEFAULT, "multiplicative": MULTIPLICATIVE}
@@ -99,33 +105,33 @@ def profile_by_name(name: str) -> Profile:
 
     `min_similarity` removes the minimum similarity of the profile. Raises InvalidInput.
     """
-    whole, some, parts = name.partition(WITHOUT)
-    if whole not in PROFILES:
-        raise InvalidInput("profile", f"{whole!r} is unknown; expected one of {', '.join(PROFILES)}")
-    profile = PROFILES[whole]
-    for part in parts.split(",") if some else ():
-        profile = _without(profile, part.strip())
+    base, _, parts = name.partition(WITHOUT)
+    if base not in PROFILES:
+        raise InvalidInput("profile", f"{base!r} is unknown; expected one of {', '.join(PROFILES)}")
+    profile = PROFILES[base]
+    for part in parts.split(",") if WITHOUT in name else ():
+        profile = _without_part(profile, part.strip())
     return profile
 
 
 def part_names(name: str) -> tuple[str, ...]:
     """Return the parts of a profile that can be disabled."""
     match PROFILES[name]:
-        case Sum():
-            return tuple(each.name for each in fields(Weights))
-        case Product():
+        case AdditiveProfile():
+            return tuple(field.name for field in fields(Weights))
+        case MultiplicativeProfile():
             return ("recency", "same_channel", "same_thread", "min_similarity")
 
 
-def _without(profile: Profile, part: str) -> Profile:
-    if isinstance(profile, Sum):
-        known = [each.name for each in fields(Weights)]
-        if part in known:
-            off = {part: 0.0}
-            return replace(
-                profile, people=replace(profile.people, **off), assistant=replace(profile.assistant, **off)
-            )
-        raise InvalidInput("profile", f"{part!r} is unknown; expected one of {', '.join(known)}")
+def _without_part(profile: Profile, part: str) -> Profile:
+    if isinstance(profile, AdditiveProfile):
+        names = [field.name for field in fields(Weights)]
+        if part not in names:
+            raise InvalidInput("profile", f"{part!r} is unknown; expected one of {', '.join(names)}")
+        off = {part: 0.0}
+        return replace(
+            profile, people=replace(profile.people, **off), assistant=replace(profile.assistant, **off)
+        )
     neutral: dict[str, Profile] = {
         "recency": replace(profile, decay=0.0),
         "same_channel": replace(profile, same_channel=1.0),

@@ -1,7 +1,7 @@
 """Rank candidates by fused scores, threads and phrases. Each reason is a named part of the score."""
 
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
-from dataclasses import field, replace
+from dataclasses import field
 from typing import Final, TypeAlias
 
 import numpy as np
@@ -12,24 +12,33 @@ from conspectus.model.filter import Filter
 from conspectus.model.graph import GraphExpansion
 from conspectus.model.ids import ChunkId, SourceId
 from conspectus.model.index import passage
-from conspectus.model.records import Collection, StoredChunk
-from conspectus.ports import Candidates, Embedder, Floats, Ids, Index, Probe
-from conspectus.retrieval.boosts import from_identifiers
-from conspectus.retrieval.candidates import CandidateSelection, widened
-from conspectus.retrieval.feedback import FEEDBACK, PastFeedback
-from conspectus.retrieval.fusion import CONVERSATION, Fused, FusionProfile, fuse, learnt_for
-from conspectus.retrieval.phrases import PHRASE, from_phrases, phrase_words
-from conspectus.retrieval.profiles import PLAIN, Product, Sum, Weights
-from conspectus.retrieval.ranking_context import RankingContext, added, multiplied, weights_for
+from conspectus.model.records import Collection, EmbeddingSpace, StoredChunk
+from conspectus.ports import Candidates, Embedder, Ids, Index, Probe
+from conspectus.retrieval.boosts import identifier_boost
+from conspectus.retrieval.candidates import CandidateSelection, with_extra_candidates
+from conspectus.retrieval.feedback import FEEDBACK_PART, PastFeedback
+from conspectus.retrieval.fusion import CONVERSATION_FUSION, Fused, FusionProfile, fuse, fusion_for_model
+from conspectus.retrieval.phrases import PHRASE_WEIGHT, phrase_boost, phrase_words
+from conspectus.retrieval.profiles import PLAIN, AdditiveProfile, MultiplicativeProfile, Weights
+from conspectus.retrieval.ranked_candidates import RankedCandidates
+from conspectus.retrieval.ranking_context import (
+    RankingContext,
+    additive_parts,
+    multiplicative_parts,
+    weights_for,
+)
 from conspectus.retrieval.thread_parts import exchange_parts, thread_parts
 
-_Rows: TypeAlias = dict[int, StoredChunk]
-EXACT = "identifier"
-QUOTED = "phrase"
-QUOTING = 10
+Rows: TypeAlias = Mapping[int, StoredChunk]
+"""Rows of chunks by id."""
+
+IDENTIFIER_PART: Final = "identifier"
+PHRASE_PART: Final = "phrase"
+MAX_QUOTING_HITS: Final = 10
 """Number of best keyword hits that are read to find sequences of query words."""
-MAX_QUOTING: Final = 60
-ALL_TERMS: Final = 0.7
+MAX_FURTHER_QUOTING_HITS: Final = 60
+"""Number of best keyword hits of which those with all terms are read, if no better one quotes the query."""
+ALL_TERMS_SHARE: Final = 0.7
 """Share of the maximum BM25 score that a text with all terms and up to twice the mean length reaches."""
 _MESSAGE_KINDS: Final = frozenset({"message", "memory"})
 
@@ -41,10 +50,10 @@ class SearchContext:
     `index` holds all records of the collection, `refreshed` updates it, and `hydrate` reads the rows of
     chunk ids. `embedder` embeds queries, or is the reason why they cannot be embedded. `filter` includes
     the permissions of the user. The term frequencies of `sources` count beside those of the collection.
-    `standing` has the place and time of the query, if given. `fusion` replaces the default weights of
+    `ranking_context` has the place and time of the query, if given. `fusion` replaces the default weights of
     keywords and vectors. `alone` disables the scores from neighbors in threads. With `graph`, connections
-    of the `query` and of the hits add to the scores. `feedback` is that of the collection, and `judged` are
-    the parts of chunks that follow from it.
+    of the `query` and of the hits add to the scores. `feedback` is that of the collection, and
+    `feedback_parts` are the parts of chunks that follow from it.
     """
 
     collection: Collection
@@ -54,180 +63,191 @@ class SearchContext:
     embedder: Embedder | str
     filter: Filter
     sources: tuple[SourceId, ...] = ()
-    standing: RankingContext | None = None
+    ranking_context: RankingContext | None = None
     fusion: FusionProfile | None = None
     alone: bool = False
     query: str = ""
     graph: GraphExpansion | None = None
     connections: GraphCandidates | None = None
     feedback: PastFeedback | None = None
-    judged: Mapping[int, float] = field(default_factory=dict)
-
-
-@dataclass(frozen=True, slots=True)
-class Ranked:
-    """Ranked candidates with their rows and the named parts of their scores.
-
-    `through` has the entities that led to candidates. `plan` and `notices` describe how a graph was used.
-    """
-
-    candidates: Candidates
-    parts: dict[str, Floats]
-    rows: _Rows
-    words_weight: float
-    through: Mapping[int, tuple[str, ...]] = field(default_factory=dict)
-    plan: Mapping[str, str] = field(default_factory=dict)
-    notices: tuple[str, ...] = ()
+    feedback_parts: Mapping[int, float] = field(default_factory=dict)
 
     @property
-    def in_order(self) -> list[StoredChunk]:
-        """The rows in the order of the candidates."""
-        return [self.rows[each] for each in self.candidates.ids.tolist()]
+    def space(self) -> EmbeddingSpace | None:
+        """The embedding model of the queries; None if they cannot be embedded."""
+        return None if isinstance(self.embedder, str) else self.embedder.space
+
+    @property
+    def keeps_threads(self) -> bool:
+        """Whether a message below the minimum similarity stays if one of its thread is above it."""
+        return self.ranking_context is not None and self.ranking_context.profile.keeps_threads
+
+    async def read_rows(self, ids: Sequence[int]) -> Rows:
+        """Return the existing rows of these chunks."""
+        return {row.chunk.id: row for row in await self.hydrate([*map(ChunkId, ids)])} if ids else {}
 
 
 async def rank(
-    context: SearchContext, index: Index, probe: Probe, union: Candidates, *, keep: CandidateSelection
-) -> Ranked | None:
+    context: SearchContext,
+    index: Index,
+    probe: Probe,
+    candidates: Candidates,
+    *,
+    selection: CandidateSelection,
+) -> RankedCandidates | None:
     """Fuse the scores, read the rows of the best, and add the parts for threads and query context.
 
     Returns None if a row was deleted meanwhile.
     """
-    standing = context.standing
-    fused = _fused(union, context)
-    quoting = _quoting(probe, union)
-    scores = fused.score + from_identifiers(union.ids, union.exact) if len(union.exact) else fused.score
-    best = sorted(keep.of(union, scores) | {*quoting})
-    rows = await _rows(context, best)
-    if len(rows) < len(best):
+    fused = _fuse_candidates(candidates, context)
+    scores = fused.score
+    if len(candidates.exact):
+        scores = scores + identifier_boost(candidates.ids, candidates.exact)
+    quoting = _best_quoting(probe, candidates)
+    selected = sorted(selection.ids_to_rank(candidates, scores) | {*quoting})
+    rows = await context.read_rows(selected)
+    if len(rows) < len(selected):
         return None
-    quoted = _quoted(probe, [rows[each] for each in quoting])
-    if max(quoted.values(), default=PHRASE) < PHRASE:
-        further = _quoting(probe, union, further=True)
-        read = rows | await _rows(context, [each for each in further if each not in rows])
-        held = _quoted(probe, [read[each] for each in further if each in read])
-        late = {each: share for each, share in held.items() if share}
-        quoted, rows = quoted | late, rows | {each: read[each] for each in late}
-    if standing is not None and isinstance(standing.profile, Product):
-        ranked: Ranked | None = _multiplied(_ranked(union, fused, rows), standing)
-    else:
-        links = _links([row for row in rows.values() if row.document.thread is not None])
-        if len(links) and not context.alone:
-            ranked = await _rank_threads(context, index, probe, union, rows=rows, links=links)
-        else:
-            ranked = _added(_ranked(union, fused, rows), standing)
+    phrase_shares = _phrase_shares(probe, [rows[chunk] for chunk in quoting])
+    if max(phrase_shares.values(), default=PHRASE_WEIGHT) < PHRASE_WEIGHT:
+        further_rows = await _further_quoting_rows(context, candidates, rows)
+        further_shares = _phrase_shares(probe, list(further_rows.values()))
+        quotations = {chunk: share for chunk, share in further_shares.items() if share}
+        phrase_shares = phrase_shares | quotations
+        rows = {**rows, **{chunk: further_rows[chunk] for chunk in quotations}}
+    ranked = await _with_context_parts(context, index, probe, candidates, fused=fused, rows=rows)
     if ranked is None:
         return None
-    return _with_part(_with_part(ranked, QUOTED, quoted), FEEDBACK, context.judged)
+    return ranked.with_part_of(PHRASE_PART, phrase_shares).with_part_of(FEEDBACK_PART, context.feedback_parts)
 
 
-def _quoting(probe: Probe, union: Candidates, *, further: bool = False) -> list[int]:
-    """Return the candidates that may quote the query: the best keyword hits.
+async def _with_context_parts(
+    context: SearchContext, index: Index, probe: Probe, candidates: Candidates, *, fused: Fused, rows: Rows
+) -> RankedCandidates | None:
+    """Return the candidates with rows, ranked by threads and query context."""
+    ranking_context = context.ranking_context
+    if ranking_context is not None and isinstance(ranking_context.profile, MultiplicativeProfile):
+        ranked = _ranked_candidates(candidates, fused, rows)
+        documents = [row.document for row in ranked.rows_in_order]
+        return ranked.with_parts(multiplicative_parts(ranking_context, documents, ranked.fused_scores))
+    links = _thread_links([row for row in rows.values() if row.document.thread is not None])
+    if len(links) and not context.alone:
+        return await _rank_threads(context, index, probe, candidates, rows=rows, links=links)
+    return _with_additive_parts(_ranked_candidates(candidates, fused, rows), ranking_context)
 
-    With `further`, return the following hits that have all terms: a quotation of common words can rank low.
-    """
+
+def _best_quoting(probe: Probe, candidates: Candidates) -> list[int]:
+    """Return the best keyword hits, which may quote the query; none for a query without a phrase."""
     if not phrase_words(probe.words or ""):
         return []
-    first, end = (QUOTING, MAX_QUOTING) if further else (0, QUOTING)
-    best = np.lexsort((union.ids, -union.words))[first:end]
-    least = ALL_TERMS * sum(term.weight for term in union.terms) if further else 0.0
-    held = union.words[best]
-    return sorted(union.ids[best][(held > 0.0) & (held >= least)].tolist())
+    best = np.lexsort((candidates.ids, -candidates.words))[:MAX_QUOTING_HITS]
+    return sorted(candidates.ids[best][candidates.words[best] > 0.0].tolist())
 
 
-def _quoted(probe: Probe, rows: Sequence[StoredChunk]) -> dict[int, float]:
+async def _further_quoting_rows(context: SearchContext, candidates: Candidates, rows: Rows) -> Rows:
+    """Return the rows of the following keyword hits with all terms.
+
+    A quotation of common words can rank low.
+    """
+    following = np.lexsort((candidates.ids, -candidates.words))[MAX_QUOTING_HITS:MAX_FURTHER_QUOTING_HITS]
+    min_bm25 = ALL_TERMS_SHARE * sum(term.weight for term in candidates.terms)
+    bm25 = candidates.words[following]
+    further = sorted(candidates.ids[following][(bm25 > 0.0) & (bm25 >= min_bm25)].tolist())
+    known_rows = {**rows, **await context.read_rows([chunk for chunk in further if chunk not in rows])}
+    return {chunk: known_rows[chunk] for chunk in further if chunk in known_rows}
+
+
+def _phrase_shares(probe: Probe, rows: Sequence[StoredChunk]) -> dict[int, float]:
     """Return the phrase score of each text by chunk id."""
     texts = [passage(row.document, row.chunk.text) for row in rows]
-    shares = from_phrases(phrase_words(probe.words or ""), texts).tolist()
+    shares = phrase_boost(phrase_words(probe.words or ""), texts).tolist()
     return dict(zip((row.chunk.id for row in rows), shares, strict=True))
-
-
-def _with_part(ranked: Ranked, name: str, values: Mapping[int, float]) -> Ranked:
-    """Add a part with the values of some candidates, if any of these is ranked and has one."""
-    if not any(values.values()):
-        return ranked
-    part = np.array([values.get(each, 0.0) for each in ranked.candidates.ids.tolist()], dtype=np.float64)
-    return replace(ranked, parts={**ranked.parts, name: part}) if part.any() else ranked
 
 
 async def _rank_threads(
     context: SearchContext,
     index: Index,
     probe: Probe,
-    union: Candidates,
+    candidates: Candidates,
     *,
-    rows: _Rows,
+    rows: Rows,
     links: Ids,
-) -> Ranked | None:
+) -> RankedCandidates | None:
     """Rank with the neighbors of the best candidates, and add the parts for threads."""
     linked = set(links.ravel().tolist())
-    union = await widened(index, probe, union, linked)
-    neighbors = sorted((linked & {*union.ids.tolist()}) - {*rows})
-    read = await _rows(context, neighbors)
-    if len(read) < len(neighbors):
+    candidates = await with_extra_candidates(index, probe, candidates, linked)
+    neighbors = sorted((linked & {*candidates.ids.tolist()}) - {*rows})
+    neighbor_rows = await context.read_rows(neighbors)
+    if len(neighbor_rows) < len(neighbors):
         return None
-    rows = rows | read
-    people = CONVERSATION if _people_talk(rows.values()) else None
-    ranked = _ranked(union, _fused(union, context, people), rows)
-    ids, in_order = ranked.candidates.ids, ranked.in_order
-    score = ranked.parts["keyword"] + ranked.parts["vector"]
-    weights = _weights(context.standing, ranked)
-    spoken = thread_parts(probe.words or "", score, ids, links, rows=in_order, weights=weights)
-    if context.standing is not None:
-        spoken |= exchange_parts(score, ids, links, rows=in_order, weights=weights)
-    return _added(replace(ranked, parts=ranked.parts | spoken), context.standing)
+    rows = {**rows, **neighbor_rows}
+    fusion = CONVERSATION_FUSION if _are_conversations_of_people(rows.values()) else None
+    ranked = _ranked_candidates(candidates, _fuse_candidates(candidates, context, fusion), rows)
+    scores, rows_in_order = ranked.fused_scores, ranked.rows_in_order
+    weights = _weights(context.ranking_context, ranked)
+    parts = thread_parts(probe.words or "", scores, ranked.ids, links, rows=rows_in_order, weights=weights)
+    if context.ranking_context is not None:
+        parts |= exchange_parts(scores, ranked.ids, links, rows=rows_in_order, weights=weights)
+    return _with_additive_parts(ranked.with_parts(parts), context.ranking_context)
 
 
-def _fused(union: Candidates, context: SearchContext, usual: FusionProfile | None = None) -> Fused:
-    own = context.standing.profile.fusion if context.standing is not None else None
-    space = None if isinstance(context.embedder, str) else context.embedder.space
-    profile = own or context.fusion or usual or learnt_for(space)
-    unknown = sum(not each.documents for each in union.terms) / max(len(union.terms), 1)
-    profile = profile.with_unknown(unknown) if profile.unknown else profile
-    return fuse(union.words, union.cosine, terms=len(union.terms), profile=profile)
+def _fuse_candidates(
+    candidates: Candidates, context: SearchContext, default: FusionProfile | None = None
+) -> Fused:
+    """Fuse with the weights of the profile, of the search, the default ones, or those of the model."""
+    of_profile = None if context.ranking_context is None else context.ranking_context.profile.fusion
+    profile = of_profile or context.fusion or default or fusion_for_model(context.space)
+    terms = candidates.terms
+    if profile.unknown:
+        profile = profile.with_unknown(sum(not term.documents for term in terms) / max(len(terms), 1))
+    return fuse(candidates.words, candidates.cosine, terms=len(terms), profile=profile)
 
 
-def _weights(standing: RankingContext | None, ranked: Ranked) -> Weights:
-    profile = PLAIN if standing is None else standing.profile
-    if not isinstance(profile, Sum):
+def _weights(ranking_context: RankingContext | None, ranked: RankedCandidates) -> Weights:
+    profile = PLAIN if ranking_context is None else ranking_context.profile
+    if not isinstance(profile, AdditiveProfile):
         return PLAIN.people
-    return weights_for(profile, [row.document for row in ranked.in_order])
+    return weights_for(profile, [row.document for row in ranked.rows_in_order])
 
 
-def _added(ranked: Ranked, standing: RankingContext | None) -> Ranked:
+def _with_additive_parts(
+    ranked: RankedCandidates, ranking_context: RankingContext | None
+) -> RankedCandidates:
     """Add the parts for the place and time of the query, if given."""
-    if standing is None:
+    if ranking_context is None:
         return ranked
-    documents = [row.document for row in ranked.in_order]
-    return replace(ranked, parts=ranked.parts | added(standing, documents, _weights(standing, ranked)))
+    documents = [row.document for row in ranked.rows_in_order]
+    return ranked.with_parts(additive_parts(ranking_context, documents, _weights(ranking_context, ranked)))
 
 
-def _multiplied(ranked: Ranked, standing: RankingContext) -> Ranked:
-    documents = [row.document for row in ranked.in_order]
-    base = ranked.parts["keyword"] + ranked.parts["vector"]
-    return replace(ranked, parts=ranked.parts | multiplied(standing, documents, base))
-
-
-def _ranked(union: Candidates, fused: Fused, rows: _Rows) -> Ranked:
+def _ranked_candidates(candidates: Candidates, fused: Fused, rows: Rows) -> RankedCandidates:
     """Return the candidates whose rows were read."""
-    places = np.searchsorted(union.ids, sorted(rows))
-    pool = replace(union, ids=union.ids[places], words=union.words[places], cosine=union.cosine[places])
-    parts = {"keyword": fused.words[places], "vector": fused.vectors[places]}
-    if len(union.exact):
-        parts[EXACT] = from_identifiers(pool.ids, union.exact)
-    return Ranked(pool, parts, rows, fused.words_weight)
+    positions = np.searchsorted(candidates.ids, sorted(rows))
+    ids = candidates.ids[positions]
+    parts = {"keyword": fused.words[positions], "vector": fused.vectors[positions]}
+    if len(candidates.exact):
+        parts[IDENTIFIER_PART] = identifier_boost(ids, candidates.exact)
+    return RankedCandidates(
+        ids=ids,
+        bm25=candidates.words[positions],
+        cosine=candidates.cosine[positions],
+        terms=candidates.terms,
+        total=candidates.total,
+        parts=parts,
+        rows=rows,
+        keyword_weight=fused.words_weight,
+    )
 
 
-async def _rows(context: SearchContext, ids: Sequence[int]) -> _Rows:
-    return {row.chunk.id: row for row in await context.hydrate([*map(ChunkId, ids)])} if ids else {}
-
-
-def _people_talk(rows: Iterable[StoredChunk]) -> bool:
+def _are_conversations_of_people(rows: Iterable[StoredChunk]) -> bool:
     """Return whether all candidates are conversations between people, not with an assistant."""
     documents = [row.document for row in rows]
-    return all(each.kind in _MESSAGE_KINDS and each.role is None for each in documents) and bool(documents)
+    return bool(documents) and all(
+        document.kind in _MESSAGE_KINDS and document.role is None for document in documents
+    )
 
 
-def _links(rows: Sequence[StoredChunk]) -> Ids:
+def _thread_links(rows: Sequence[StoredChunk]) -> Ids:
     """Return pairs of chunks that directly follow each other in a thread."""
     before = [(row.previous, row.chunk.id) for row in rows if row.previous is not None]
     after = [(row.chunk.id, row.next) for row in rows if row.next is not None]

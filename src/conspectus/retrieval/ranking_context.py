@@ -9,7 +9,7 @@ from conspectus.deferred import dataclass
 from conspectus.model.ids import SourceId
 from conspectus.model.records import Document, Period
 from conspectus.retrieval.arrays import Floats
-from conspectus.retrieval.profiles import Product, Profile, Sum, Weights
+from conspectus.retrieval.profiles import AdditiveProfile, MultiplicativeProfile, Profile, Weights
 
 IN_CHANNEL = "same_channel"
 IN_THREAD = "same_thread"
@@ -29,72 +29,77 @@ class RankingContext:
     thread: str | None = None
 
 
-def weights_for(profile: Sum, documents: Sequence[Document]) -> Weights:
+def weights_for(profile: AdditiveProfile, documents: Sequence[Document]) -> Weights:
     """Return the weights for conversations with an assistant if most candidates are such, else for people."""
-    assisted = sum(each.assisted for each in documents)
+    assisted = sum(document.assisted for document in documents)
     return profile.assistant if 2 * assisted > len(documents) else profile.people
 
 
-def added(standing: RankingContext, documents: Sequence[Document], weights: Weights) -> dict[str, Floats]:
+def additive_parts(
+    context: RankingContext, documents: Sequence[Document], weights: Weights
+) -> dict[str, Floats]:
     """Return the parts that a sum adds for the channel, thread and time of the query.
 
     There is no part for a channel or thread that the query context does not have.
     """
-    profile = standing.profile
-    if not isinstance(profile, Sum):
+    profile = context.profile
+    if not isinstance(profile, AdditiveProfile):
         return {}
-    hours = _hours(standing.at, documents)
+    hours = _ages_in_hours(context.at, documents)
     decay = np.where(np.isnan(hours), 0.0, np.exp(-hours / profile.hours))
     maximum = {IN_CHANNEL: weights.same_channel, IN_THREAD: weights.same_thread}
-    known = _inside(standing, documents)
-    return {"recency": weights.recency * decay} | {name: maximum[name] * each for name, each in known.items()}
+    parts = {"recency": weights.recency * decay}
+    for name, inside in _channel_and_thread_shares(context, documents).items():
+        parts[name] = maximum[name] * inside
+    return parts
 
 
-def multiplied(standing: RankingContext, documents: Sequence[Document], base: Floats) -> dict[str, Floats]:
+def multiplicative_parts(
+    context: RankingContext, documents: Sequence[Document], base: Floats
+) -> dict[str, Floats]:
     """Return the factors of a product as parts: channel, then thread, then time, each of the score so far.
 
     The base plus all parts is the product.
     """
-    profile = standing.profile
-    if not isinstance(profile, Product):
+    profile = context.profile
+    if not isinstance(profile, MultiplicativeProfile):
         return {}
-    hours = _hours(standing.at, documents)
+    hours = _ages_in_hours(context.at, documents)
     factors = {IN_CHANNEL: profile.same_channel, IN_THREAD: profile.same_thread}
     parts: dict[str, Floats] = {}
-    for name, inside in _inside(standing, documents).items():
+    for name, inside in _channel_and_thread_shares(context, documents).items():
         parts[name] = base * (factors[name] - 1.0) * inside
         base = base + parts[name]
     parts["recency"] = base * np.where(np.isnan(hours), 0.0, np.expm1(-profile.decay * hours))
     return parts
 
 
-def kept_by_thread(documents: Sequence[Document], above: Sequence[bool]) -> list[bool]:
+def in_thread_of_similar(documents: Sequence[Document], above: Sequence[bool]) -> list[bool]:
     """Return which candidates below the minimum similarity share a thread with one above it."""
     pairs = list(zip(documents, above, strict=True))
-    threads = {(each.source, each.thread) for each, is_above in pairs if is_above}
+    threads = {(document.source, document.thread) for document, is_above in pairs if is_above}
     return [
-        not is_above and each.thread is not None and (each.source, each.thread) in threads
-        for each, is_above in pairs
+        not is_above and document.thread is not None and (document.source, document.thread) in threads
+        for document, is_above in pairs
     ]
 
 
-def _hours(at: datetime, documents: Sequence[Document]) -> Floats:
+def _ages_in_hours(at: datetime, documents: Sequence[Document]) -> Floats:
     """Return the age of each text in hours; 0 for times in the future, NaN if unknown."""
-    return np.array([_hours_since(at, each.occurred) for each in documents], dtype=np.float64)
+    return np.array([_age_in_hours(at, document.occurred) for document in documents], dtype=np.float64)
 
 
-def _hours_since(at: datetime, occurred: Period | None) -> float:
+def _age_in_hours(at: datetime, occurred: Period | None) -> float:
     return np.nan if occurred is None else max((at - occurred.start).total_seconds(), 0.0) / 3_600
 
 
-def _inside(standing: RankingContext, documents: Sequence[Document]) -> dict[str, Floats]:
+def _channel_and_thread_shares(context: RankingContext, documents: Sequence[Document]) -> dict[str, Floats]:
     """Return 1 for texts in the channel of the query, and 1 for texts in its thread."""
-    channel, thread = standing.channel, standing.thread
+    channel, thread = context.channel, context.thread
     if channel is None:
         return {}
-    here = [each.source in channel for each in documents]
-    inside = {IN_CHANNEL: np.array(here, dtype=np.float64)}
-    if thread is not None:
-        same = [each.thread == thread for each in documents]
-        inside[IN_THREAD] = inside[IN_CHANNEL] * np.array(same, dtype=np.float64)
-    return inside
+    in_channel = np.array([document.source in channel for document in documents], dtype=np.float64)
+    if thread is None:
+        return {IN_CHANNEL: in_channel}
+    in_thread = np.array([document.thread == thread for document in documents], dtype=np.float64)
+    return {IN_CHANNEL: in_channel, IN_THREAD: in_channel * in_thread}

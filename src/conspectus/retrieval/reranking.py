@@ -8,11 +8,11 @@ from conspectus.model.index import passage
 from conspectus.model.results import Hit, RankedHit, Reranking, Retrieval
 from conspectus.ports.web import Reranker
 
-MAX_RERANKED = 50
+MAX_RERANKED_HITS = 50
 """Maximum number of hits that are passed to a reranker."""
 
 
-async def reranked(query: str, hits: Sequence[Hit], reranker: Reranker | None, *, limit: int) -> Reranking:
+async def rerank_hits(query: str, hits: Sequence[Hit], reranker: Reranker | None, *, limit: int) -> Reranking:
     """Rerank hits and return the best `limit`.
 
     If no reranker is set or it fails, the first hits are returned in their order, without relevance and with
@@ -24,36 +24,36 @@ async def reranked(query: str, hits: Sequence[Hit], reranker: Reranker | None, *
         return _in_input_order(hits, limit, "not reranked: no reranker is set")
     texts = [passage(hit.document, hit.chunk.text) for hit in hits]
     try:
-        judged = await reranker.rerank(query, texts, limit=limit)
+        ranking = await reranker.rerank(query, texts, limit=limit)
     except ProviderError as fault:
         return _in_input_order(hits, limit, f"not reranked: {fault}")
-    results = tuple(RankedHit(hits[place], relevance) for place, relevance in judged)
-    return Reranking(results, model=reranker.model)
+    ranked_hits = tuple(RankedHit(hits[position], relevance) for position, relevance in ranking)
+    return Reranking(ranked_hits, model=reranker.model)
 
 
-async def reordered(query: str, found: Retrieval, reranker: Reranker | None) -> Retrieval:
+async def rerank_best(query: str, retrieval: Retrieval, reranker: Reranker | None) -> Retrieval:
     """Order the best hits by relevance. The part `reranked` lifts them above the other hits.
 
     The score of a reranked hit is 1 plus its relevance.
     """
-    best = found.hits[:MAX_RERANKED]
+    best = retrieval.hits[:MAX_RERANKED_HITS]
     if reranker is None or not best:
-        return found
-    answer = await reranked(query, best, reranker, limit=len(best))
-    if answer.notice is not None:
-        return replace(found, notices=(*found.notices, answer.notice))
-    lifted = {each.hit.chunk.id: _lifted(each) for each in answer.results}
-    rest = [hit for hit in found.hits if hit.chunk.id not in lifted]
+        return retrieval
+    reranking = await rerank_hits(query, best, reranker, limit=len(best))
+    if reranking.notice is not None:
+        return replace(retrieval, notices=(*retrieval.notices, reranking.notice))
+    lifted = {ranked.hit.chunk.id: _lift_hit(ranked) for ranked in reranking.results}
+    others = [hit for hit in retrieval.hits if hit.chunk.id not in lifted]
     return replace(
-        found,
-        hits=(*lifted.values(), *rest),
-        plan={**found.plan, "reranker": answer.model or ""},
+        retrieval,
+        hits=(*lifted.values(), *others),
+        plan={**retrieval.plan, "reranker": reranking.model or ""},
     )
 
 
-def _lifted(judged: RankedHit) -> Hit:
-    hit = judged.hit
-    parts = {**hit.parts, "reranked": 1.0 + (judged.relevance or 0.0) - hit.score}
+def _lift_hit(ranked: RankedHit) -> Hit:
+    hit = ranked.hit
+    parts = {**hit.parts, "reranked": 1.0 + (ranked.relevance or 0.0) - hit.score}
     return replace(hit, parts=parts, score=sum(parts.values()))
 
 

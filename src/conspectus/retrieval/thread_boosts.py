@@ -8,17 +8,17 @@ from collections.abc import Sequence
 import numpy as np
 
 from conspectus.retrieval.arrays import Floats, Ids
-from conspectus.retrieval.boosts import asks
+from conspectus.retrieval.boosts import ends_with_question
 
-THREAD = 0.3
-REPLY = 0.3
-NEIGHBORS = 0.3
-BEST_OF_THREAD = 3
-CLOSE_HOURS = 1.0
+THREAD_WEIGHT = 0.3
+PRECEDING_QUESTION_WEIGHT = 0.3
+NEIGHBOR_WEIGHT = 0.3
+MAX_THREAD_TEXTS = 3
+MAX_EXCHANGE_HOURS = 1.0
 """Maximum time in hours between two messages of an exchange."""
 
 
-def from_thread(scores: Floats, threads: Sequence[str | None], *, weight: float = THREAD) -> Floats:
+def thread_boost(scores: Floats, threads: Sequence[str | None], *, weight: float = THREAD_WEIGHT) -> Floats:
     """Return, for each text of a thread, how far its best three scores exceed the median candidate.
 
     If a thread has fewer than three candidates, the median fills the missing places, so a single good text
@@ -27,26 +27,30 @@ def from_thread(scores: Floats, threads: Sequence[str | None], *, weight: float 
     """
     shares = np.zeros(len(scores))
     numbers: dict[str, int] = {}
-    own = np.array([-1 if each is None else numbers.setdefault(each, len(numbers)) for each in threads])
+    thread_numbers = np.array(
+        [-1 if thread is None else numbers.setdefault(thread, len(numbers)) for thread in threads]
+    )
     if not numbers:
         return shares
     above = scores - np.median(scores)
-    order = np.lexsort((-above, own))
-    grouped = own[order]
-    best = (np.arange(len(own)) - np.searchsorted(grouped, grouped) < BEST_OF_THREAD) & (grouped >= 0)
+    order = np.lexsort((-above, thread_numbers))
+    grouped = thread_numbers[order]
+    ranks_in_thread = np.arange(len(grouped)) - np.searchsorted(grouped, grouped)
+    best = (ranks_in_thread < MAX_THREAD_TEXTS) & (grouped >= 0)
     sums = np.bincount(grouped[best], weights=above[order][best])
-    shares[own >= 0] = weight * sums[own[own >= 0]] / BEST_OF_THREAD
+    inside = thread_numbers >= 0
+    shares[inside] = weight * sums[thread_numbers[inside]] / MAX_THREAD_TEXTS
     return shares
 
 
-def from_question_before(
+def preceding_question_boost(
     scores: Floats,
     ids: Ids,
     links: Ids,
     *,
     authors: Sequence[str | None],
     texts: Sequence[str],
-    weight: float = REPLY,
+    weight: float = PRECEDING_QUESTION_WEIGHT,
 ) -> Floats:
     """Return, for each answer, how far the preceding question by another author exceeds the median.
 
@@ -57,15 +61,15 @@ def from_question_before(
     shares = np.zeros(len(scores))
     if not len(scores) or not len(links):
         return shares
-    first, second = _distinct(_places(ids, links), len(ids))
+    first, second = _distinct_pairs(_positions_of_pairs(ids, links), len(ids))
     above = np.maximum(scores - np.median(scores), 0.0)
     for asking, answering in zip(first.tolist(), second.tolist(), strict=True):
-        if authors[asking] != authors[answering] and asks(texts[asking]):
+        if authors[asking] != authors[answering] and ends_with_question(texts[asking]):
             shares[answering] = weight * above[asking]
     return shares
 
 
-def from_neighbors(scores: Floats, ids: Ids, links: Ids, *, weight: float = NEIGHBORS) -> Floats:
+def neighbor_boost(scores: Floats, ids: Ids, links: Ids, *, weight: float = NEIGHBOR_WEIGHT) -> Floats:
     """Return, for each candidate, how far its neighbors in the thread score above the median candidate.
 
     `ids` are the distinct ids of the candidates in ascending order. `links` are pairs of ids (shape (n, 2)),
@@ -76,13 +80,13 @@ def from_neighbors(scores: Floats, ids: Ids, links: Ids, *, weight: float = NEIG
     """
     if not len(scores) or not len(links):
         return np.zeros(len(scores))
-    first, second = _distinct(np.sort(_places(ids, links), axis=1), len(ids))
+    first, second = _distinct_pairs(np.sort(_positions_of_pairs(ids, links), axis=1), len(ids))
     one, other = np.concatenate((first, second)), np.concatenate((second, first))
     shares = np.bincount(one, weight * (scores - np.median(scores))[other], len(scores))
     return np.asarray(shares, np.float64)
 
 
-def from_exchange(
+def exchange_boost(
     scores: Floats, ids: Ids, links: Ids, *, authors: Sequence[str | None], hours: Floats, weight: float
 ) -> Floats:
     """Return, for each message, how far the adjacent messages by other authors score above the median.
@@ -95,16 +99,16 @@ def from_exchange(
     if not len(scores) or not len(links):
         return shares
     above = np.append(np.maximum(scores - np.median(scores), 0.0), 0.0)
-    wrote = np.array([each or "" for each in authors] + [""])
-    when = np.append(hours, np.nan)
-    for beside in _steps(ids, links):
-        other = beside[:-1]
-        close = (wrote[other] != wrote[:-1]) & ~(np.abs(when[other] - when[:-1]) > CLOSE_HOURS)
-        shares += weight * above[other] * close
+    names = np.array([author or "" for author in authors] + [""])
+    times = np.append(hours, np.nan)
+    for adjacent in _adjacent_positions(ids, links):
+        other = adjacent[:-1]
+        is_close = ~(np.abs(times[other] - times[:-1]) > MAX_EXCHANGE_HOURS)
+        shares += weight * above[other] * ((names[other] != names[:-1]) & is_close)
     return shares
 
 
-def from_chain(scores: Floats, ids: Ids, links: Ids, *, weight: float) -> Floats:
+def chain_boost(scores: Floats, ids: Ids, links: Ids, *, weight: float) -> Floats:
     """Return, for each message, how far the messages two steps before and after score above the median.
 
     If the rest of a reply chain is about the subject of the query, the message is part of a conversation
@@ -115,28 +119,28 @@ def from_chain(scores: Floats, ids: Ids, links: Ids, *, weight: float) -> Floats
     if not len(scores) or not len(links):
         return shares
     above = np.append(scores - np.median(scores), 0.0)
-    for beside in _steps(ids, links):
-        shares += weight * above[beside[beside[:-1]]]
+    for adjacent in _adjacent_positions(ids, links):
+        shares += weight * above[adjacent[adjacent[:-1]]]
     return shares
 
 
-def _steps(ids: Ids, links: Ids) -> tuple[Ids, Ids]:
+def _adjacent_positions(ids: Ids, links: Ids) -> tuple[Ids, Ids]:
     """Return the positions of the texts before and after each candidate; the number of candidates if none."""
-    nowhere = len(ids)
-    before, after = np.full(nowhere + 1, nowhere), np.full(nowhere + 1, nowhere)
-    first, second = _places(ids, links).T
+    none = len(ids)
+    before, after = np.full(none + 1, none), np.full(none + 1, none)
+    first, second = _positions_of_pairs(ids, links).T
     after[first], before[second] = second, first
     return before, after
 
 
-def _places(ids: Ids, pairs: Ids) -> Ids:
+def _positions_of_pairs(ids: Ids, pairs: Ids) -> Ids:
     """Return the positions of both candidates of each pair, without pairs of others or of equal ids."""
-    places = np.minimum(np.searchsorted(ids, pairs), len(ids) - 1)
-    found = (ids[places] == pairs).all(axis=1) & (pairs[:, 0] != pairs[:, 1])
-    known: Ids = places[found]
-    return known
+    positions = np.minimum(np.searchsorted(ids, pairs), len(ids) - 1)
+    is_pair = (ids[positions] == pairs).all(axis=1) & (pairs[:, 0] != pairs[:, 1])
+    candidate_pairs: Ids = positions[is_pair]
+    return candidate_pairs
 
 
-def _distinct(places: Ids, number: int) -> tuple[Ids, Ids]:
+def _distinct_pairs(pairs: Ids, number: int) -> tuple[Ids, Ids]:
     """Return both columns of the distinct pairs of positions below a number, in order."""
-    return np.divmod(np.unique(places[:, 0] * number + places[:, 1]), number)
+    return np.divmod(np.unique(pairs[:, 0] * number + pairs[:, 1]), number)

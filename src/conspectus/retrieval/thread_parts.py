@@ -6,20 +6,20 @@ import numpy as np
 
 from conspectus.model.records import Document, StoredChunk
 from conspectus.retrieval.arrays import Floats, Ids
-from conspectus.retrieval.boosts import from_role, from_speaker, question_penalty
-from conspectus.retrieval.dates import from_dates
+from conspectus.retrieval.boosts import question_penalty, role_boost, speaker_boost
+from conspectus.retrieval.dates import date_boost
 from conspectus.retrieval.profiles import PLAIN, Weights
 from conspectus.retrieval.thread_boosts import (
-    from_chain,
-    from_exchange,
-    from_neighbors,
-    from_question_before,
-    from_thread,
+    chain_boost,
+    exchange_boost,
+    neighbor_boost,
+    preceding_question_boost,
+    thread_boost,
 )
 
 
 def thread_parts(
-    question: str,
+    query: str,
     scores: Floats,
     ids: Ids,
     links: Ids,
@@ -29,19 +29,22 @@ def thread_parts(
 ) -> dict[str, Floats]:
     """Return score parts from threads for ascending `ids` and their rows; 0 outside of threads."""
     documents = [row.document for row in rows]
-    inside = np.array([float(each.thread is not None) for each in documents])
-    threads = [None if each.thread is None else f"{each.source} {each.thread}" for each in documents]
-    authors = [each.author if each.thread is not None else None for each in documents]
-    roles = [each.role for each in documents]
+    inside = np.array([float(document.thread is not None) for document in documents])
+    threads = [_thread_key(document) for document in documents]
+    authors = [None if document.thread is None else document.author for document in documents]
+    roles = [document.role for document in documents]
+    times = [document.occurred for document in documents]
     texts = [row.chunk.text for row in rows]
     return {
-        "neighbors": from_neighbors(scores, ids, links, weight=weights.neighbors),
-        "thread": from_thread(scores, threads, weight=weights.thread),
-        "speaker": from_speaker(question, authors, weight=weights.speaker),
-        "role": inside * from_role(roles, weight=weights.role),
+        "neighbors": neighbor_boost(scores, ids, links, weight=weights.neighbors),
+        "thread": thread_boost(scores, threads, weight=weights.thread),
+        "speaker": speaker_boost(query, authors, weight=weights.speaker),
+        "role": inside * role_boost(roles, weight=weights.role),
         "question": inside * question_penalty(texts, weight=weights.question),
-        "reply": from_question_before(scores, ids, links, authors=authors, texts=texts, weight=weights.reply),
-        "date": inside * from_dates(question, [each.occurred for each in documents], weight=weights.date),
+        "reply": preceding_question_boost(
+            scores, ids, links, authors=authors, texts=texts, weight=weights.reply
+        ),
+        "date": inside * date_boost(query, times, weight=weights.date),
     }
 
 
@@ -50,14 +53,18 @@ def exchange_parts(
 ) -> dict[str, Floats]:
     """Return score parts from the messages before and after, for the same candidates."""
     authors = [row.document.author for row in rows]
-    hours = np.array([_hour(row.document) for row in rows])
+    hours = np.array([_hour_of(row.document) for row in rows])
     return {
-        "conversation_flow": from_exchange(
+        "conversation_flow": exchange_boost(
             scores, ids, links, authors=authors, hours=hours, weight=weights.conversation_flow
         ),
-        "thread_completeness": from_chain(scores, ids, links, weight=weights.thread_completeness),
+        "thread_completeness": chain_boost(scores, ids, links, weight=weights.thread_completeness),
     }
 
 
-def _hour(document: Document) -> float:
+def _thread_key(document: Document) -> str | None:
+    return None if document.thread is None else f"{document.source} {document.thread}"
+
+
+def _hour_of(document: Document) -> float:
     return np.nan if document.occurred is None else document.occurred.start.timestamp() / 3_600

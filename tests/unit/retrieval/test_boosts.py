@@ -5,39 +5,39 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from conspectus.retrieval.boosts import from_role, from_speaker, question_penalty
-from conspectus.retrieval.thread_boosts import from_thread
+from conspectus.retrieval.boosts import question_penalty, role_boost, speaker_boost
+from conspectus.retrieval.thread_boosts import thread_boost
 
 NAMES = st.one_of(st.none(), st.text(max_size=12))
 
 
 def test_a_thread_of_good_texts_lifts_all_its_texts():
-    shares = from_thread(np.array([0.9, 0.8, 0.7, 0.1, 0.1]), ["a", "a", "a", "b", None], weight=0.3)
+    shares = thread_boost(np.array([0.9, 0.8, 0.7, 0.1, 0.1]), ["a", "a", "a", "b", None], weight=0.3)
     np.testing.assert_allclose(shares, [0.03, 0.03, 0.03, -0.06, 0.0])
 
 
 def test_one_good_text_lifts_its_thread_less_than_three_do():
-    lone = from_thread(np.array([0.9, 0.1, 0.1, 0.1]), ["a", "b", "b", "b"])[0]
-    three = from_thread(np.array([0.9, 0.9, 0.9, 0.1, 0.1, 0.1, 0.1]), [*"aaabbbb"])[0]
+    lone = thread_boost(np.array([0.9, 0.1, 0.1, 0.1]), ["a", "b", "b", "b"])[0]
+    three = thread_boost(np.array([0.9, 0.9, 0.9, 0.1, 0.1, 0.1, 0.1]), [*"aaabbbb"])[0]
     assert 0.0 < lone < three
 
 
 def test_only_the_best_three_of_a_thread_count():
-    short = from_thread(np.array([0.9, 0.8, 0.7, 0.5, 0.5, 0.5, 0.5]), [*"aaa", None, None, None, None])
-    long = from_thread(np.array([0.9, 0.8, 0.7, 0.0, 0.5, 0.5, 0.5]), [*"aaaa", None, None, None])
+    short = thread_boost(np.array([0.9, 0.8, 0.7, 0.5, 0.5, 0.5, 0.5]), [*"aaa", None, None, None, None])
+    long = thread_boost(np.array([0.9, 0.8, 0.7, 0.0, 0.5, 0.5, 0.5]), [*"aaaa", None, None, None])
     assert long[0] == pytest.approx(short[0])
 
 
 def test_threads_of_nothing_and_no_threads():
-    assert len(from_thread(np.zeros(0), [])) == 0
-    np.testing.assert_array_equal(from_thread(np.array([0.4, 0.9]), [None, None]), [0.0, 0.0])
-    np.testing.assert_array_equal(from_thread(np.array([0.4]), ["alone"]), [0.0])
+    assert len(thread_boost(np.zeros(0), [])) == 0
+    np.testing.assert_array_equal(thread_boost(np.array([0.4, 0.9]), [None, None]), [0.0, 0.0])
+    np.testing.assert_array_equal(thread_boost(np.array([0.4]), ["alone"]), [0.0])
 
 
 @given(st.lists(st.tuples(st.floats(-1.0, 1.0), st.sampled_from(["a", "b", None])), max_size=20))
 def test_thread_shares_are_bounded(candidates):
     scores = np.array([score for score, _ in candidates])
-    shares = from_thread(scores, [thread for _, thread in candidates], weight=0.3)
+    shares = thread_boost(scores, [thread for _, thread in candidates], weight=0.3)
     assert (np.abs(shares) <= 0.3 * (float(np.ptp(scores)) if len(scores) else 0.0) + 1e-12).all()
 
 
@@ -55,23 +55,23 @@ def test_thread_shares_are_bounded(candidates):
     ],
 )
 def test_the_one_speaker_a_question_names_is_lifted(question, lifted):
-    shares = from_speaker(question, ["Caroline", "José García", None], weight=0.1)
+    shares = speaker_boost(question, ["Caroline", "José García", None], weight=0.1)
     np.testing.assert_array_equal(shares, 0.1 * np.array(lifted, dtype=float))
 
 
 @pytest.mark.parametrize("author", ["user", "Assistant", "SYSTEM", "", "...", "👍"])
 def test_roles_and_signs_are_no_names(author):
-    assert not from_speaker(f"what did the {author} say to the user and assistant", [author]).any()
+    assert not speaker_boost(f"what did the {author} say to the user and assistant", [author]).any()
 
 
 def test_an_article_is_no_first_name():
-    assert not from_speaker("What is the plan?", ["The Editor"]).any()
-    assert from_speaker("What does the editor plan?", ["The Editor"]).all()
+    assert not speaker_boost("What is the plan?", ["The Editor"]).any()
+    assert speaker_boost("What does the editor plan?", ["The Editor"]).all()
 
 
 @given(st.text(max_size=60), st.lists(NAMES, max_size=8))
 def test_a_speaker_is_worth_the_weight_or_nothing(question, authors):
-    shares = from_speaker(question, authors, weight=0.08)
+    shares = speaker_boost(question, authors, weight=0.08)
     assert shares.shape == (len(authors),)
     assert set(shares.tolist()) <= {0.0, 0.08}
 
@@ -96,5 +96,5 @@ def test_texts_that_end_in_a_question_are_held_back(text, asks):
 
 
 def test_only_the_role_is_lifted():
-    np.testing.assert_array_equal(from_role(["user", "assistant", None], weight=0.2), [0.2, 0.0, 0.0])
-    np.testing.assert_array_equal(from_role(["user", "tool"], role="tool", weight=0.2), [0.0, 0.2])
+    np.testing.assert_array_equal(role_boost(["user", "assistant", None], weight=0.2), [0.2, 0.0, 0.0])
+    np.testing.assert_array_equal(role_boost(["user", "tool"], role="tool", weight=0.2), [0.0, 0.2])

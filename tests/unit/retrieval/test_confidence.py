@@ -11,8 +11,8 @@ from conspectus.engine import Engine
 from conspectus.errors import InvalidInput
 from conspectus.model.index import TermStatistic
 from conspectus.model.query import EVERYWHERE
-from conspectus.ports import Candidates
-from conspectus.retrieval.confidence import INTERCEPT, WEIGHTS, Passage, probability, signals
+from conspectus.retrieval.confidence import INTERCEPT, WEIGHTS, Passage, confidence_of, confidence_signals
+from conspectus.retrieval.ranked_candidates import RankedCandidates
 
 TEXTS = (
     "The release train leaves every Tuesday at nine in the morning.",
@@ -30,16 +30,18 @@ async def engine(tmp_path: object) -> Engine:
         yield opened
 
 
-def _found(cosine: float, words: float) -> Candidates:
+def ranked(cosine: float, words: float) -> RankedCandidates:
     terms = (TermStatistic("castl", 1, 2.0), TermStatistic("moat", 3, 1.0))
     ids = np.array([1, 2], dtype=np.int64)
     scores = np.array([words, 0.0]), np.array([cosine, np.nan])
-    return Candidates(ids, *scores, terms, 10, threads=False, least=0.0)
+    return RankedCandidates(ids, *scores, terms, 10, parts={}, rows={}, keyword_weight=0.5)
 
 
 def test_signals_tell_what_the_best_passages_cover() -> None:
     best = [Passage("Bodiam Castle (Sussex)", "Bodiam Castle has a wide moat.")]
-    told = signals("Is the wide moat at Bodiam Castle deep", _found(0.5, 3.0), best, seen=[best[0].text])
+    told = confidence_signals(
+        "Is the wide moat at Bodiam Castle deep", ranked(0.5, 3.0), best, readable_texts=[best[0].text]
+    )
     assert told["best_cosine"] == 0.5
     assert told["terms_covered"] == pytest.approx(1.0)
     assert told["pairs"] == pytest.approx(2 / 3)
@@ -48,33 +50,38 @@ def test_signals_tell_what_the_best_passages_cover() -> None:
 
 
 def test_a_word_inside_another_is_no_name() -> None:
-    told = signals("about Ann", _found(0.5, 3.0), [Passage("", "An annual meeting")], seen=[])
+    told = confidence_signals(
+        "about Ann", ranked(0.5, 3.0), [Passage("", "An annual meeting")], readable_texts=[]
+    )
     assert told["names"] == 0.0
 
 
 def test_a_word_that_only_hidden_texts_hold_is_as_one_that_none_holds() -> None:
     best = [Passage("Bodiam", "A castle.")]
     hidden, nowhere = (
-        replace(_found(0.5, 3.0), terms=(TermStatistic("castl", 1, 2.0), TermStatistic("moat", *known)))
+        replace(ranked(0.5, 3.0), terms=(TermStatistic("castl", 1, 2.0), TermStatistic("moat", *known)))
         for known in ((3, 1.0), (0, math.log(22.0)))
     )
-    told = signals("castle moat", hidden, best, seen=["A castle."])
-    assert told == signals("castle moat", nowhere, best, seen=["A castle."])
-    assert told != signals("castle moat", hidden, best, seen=["A castle", "without a moat."])
+    told = confidence_signals("castle moat", hidden, best, readable_texts=["A castle."])
+    assert told == confidence_signals("castle moat", nowhere, best, readable_texts=["A castle."])
+    assert told != confidence_signals(
+        "castle moat", hidden, best, readable_texts=["A castle", "without a moat."]
+    )
 
 
 def test_missing_signals_count_as_their_mean() -> None:
-    nothing = Candidates(np.zeros(0, np.int64), np.zeros(0), np.zeros(0), (), 0, threads=False, least=0.0)
-    told = signals("", nothing, [], seen=[])
+    none = np.zeros(0, np.int64), np.zeros(0), np.zeros(0)
+    nothing = RankedCandidates(*none, (), 0, parts={}, rows={}, keyword_weight=0.5)
+    told = confidence_signals("", nothing, [], readable_texts=[])
     assert told == {"titles": 0.0}
     typical = {name: each.mean for name, each in WEIGHTS.items()}
-    assert probability({}) == pytest.approx(probability(typical))
-    assert probability({}) == pytest.approx(1 / (1 + np.exp(-INTERCEPT)))
+    assert confidence_of({}) == pytest.approx(confidence_of(typical))
+    assert confidence_of({}) == pytest.approx(1 / (1 + np.exp(-INTERCEPT)))
 
 
 def test_more_of_any_signal_is_more_probable() -> None:
-    usual = probability({})
-    assert all(probability({name: each.mean + 0.1}) > usual for name, each in WEIGHTS.items())
+    usual = confidence_of({})
+    assert all(confidence_of({name: each.mean + 0.1}) > usual for name, each in WEIGHTS.items())
 
 
 async def test_a_question_without_an_answer_has_less_confidence(engine: Engine) -> None:

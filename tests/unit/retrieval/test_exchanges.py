@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from conspectus.retrieval.thread_boosts import from_chain, from_exchange, from_question_before
+from conspectus.retrieval.thread_boosts import chain_boost, exchange_boost, preceding_question_boost
 
 NO_LINKS = np.zeros((0, 2), dtype=np.int64)
 
@@ -20,7 +20,7 @@ def flow(scores, authors, hours=None, links=None):
     ids, following = chain(len(scores))
     times = np.zeros(len(scores)) if hours is None else np.array(hours)
     links = following if links is None else links
-    return from_exchange(np.array(scores), ids, links, authors=authors, hours=times, weight=0.1)
+    return exchange_boost(np.array(scores), ids, links, authors=authors, hours=times, weight=0.1)
 
 
 def test_what_others_said_right_before_and_after_counts() -> None:
@@ -50,15 +50,15 @@ def test_a_link_given_twice_counts_once() -> None:
     twice = np.concatenate([links, links])
     np.testing.assert_array_equal(flow(scores, authors, links=twice), flow(scores, authors))
     ids, _ = chain(4)
-    both = from_chain(np.array(scores), ids, twice, weight=0.1)
-    np.testing.assert_array_equal(both, from_chain(np.array(scores), ids, links, weight=0.1))
+    both = chain_boost(np.array(scores), ids, twice, weight=0.1)
+    np.testing.assert_array_equal(both, chain_boost(np.array(scores), ids, links, weight=0.1))
 
 
 def test_the_chain_two_steps_away_counts_and_neighbors_do_not() -> None:
     ids, links = chain(6)
     scores = np.array([0.9, 0.1, 0.1, 0.1, 0.1, 0.0])
     np.testing.assert_allclose(
-        from_chain(scores, ids, links, weight=0.1), [0.0, 0.0, 0.08, -0.01, 0.0, 0.0], atol=1e-12
+        chain_boost(scores, ids, links, weight=0.1), [0.0, 0.0, 0.08, -0.01, 0.0, 0.0], atol=1e-12
     )
 
 
@@ -66,21 +66,21 @@ def test_a_chain_that_has_a_gap_ends_there() -> None:
     ids, links = chain(5)
     scores = np.array([0.9, 0.1, 0.1, 0.1, 0.1])
     broken = np.delete(links, 1, axis=0)
-    np.testing.assert_array_equal(from_chain(scores, ids, broken, weight=0.1), np.zeros(5))
+    np.testing.assert_array_equal(chain_boost(scores, ids, broken, weight=0.1), np.zeros(5))
 
 
 @pytest.mark.parametrize("links", [NO_LINKS, np.array([[1, 2], [11, 11], [10, 99]])])
 def test_links_to_nowhere_and_to_oneself_do_nothing(links: np.ndarray) -> None:
     scores = np.array([0.9, 0.1, 0.1])
     ids, _ = chain(3)
-    np.testing.assert_array_equal(from_chain(scores, ids, links, weight=0.1), np.zeros(3))
+    np.testing.assert_array_equal(chain_boost(scores, ids, links, weight=0.1), np.zeros(3))
     np.testing.assert_array_equal(flow(scores, ["a", "b", "c"], links=links), np.zeros(3))
 
 
 def test_no_candidates() -> None:
     empty, ids = np.zeros(0), np.zeros(0, dtype=np.int64)
-    assert len(from_chain(empty, ids, NO_LINKS, weight=0.1)) == 0
-    assert len(from_exchange(empty, ids, NO_LINKS, authors=[], hours=empty, weight=0.1)) == 0
+    assert len(chain_boost(empty, ids, NO_LINKS, weight=0.1)) == 0
+    assert len(exchange_boost(empty, ids, NO_LINKS, authors=[], hours=empty, weight=0.1)) == 0
 
 
 @given(st.lists(st.tuples(st.floats(-1.0, 1.0), st.sampled_from(["a", "b", None])), max_size=12))
@@ -90,17 +90,17 @@ def test_shares_are_bounded_by_twice_the_weight_times_the_range(candidates) -> N
     maximum = 0.2 * float(np.ptp(scores)) + 1e-12 if len(scores) else 0.0
     authors = [author for _, author in candidates]
     assert (np.abs(flow(scores, authors)) <= maximum).all()
-    assert (np.abs(from_chain(scores, ids, links, weight=0.1)) <= maximum).all()
+    assert (np.abs(chain_boost(scores, ids, links, weight=0.1)) <= maximum).all()
 
 
 def test_an_answer_gets_credit_for_the_question_right_before_it() -> None:
     ids, links = chain(5)
     scores, texts = np.array([0.9, 0.1, 0.1, 0.5, 0.1]), ["Where to?", "Rome.", "Why?", "Who?", "He."]
     given = {"ids": ids, "links": np.concatenate([links, links]), "texts": texts, "weight": 0.5}
-    shares = from_question_before(scores, authors=["a", "b", "a", "a", "b"], **given)
+    shares = preceding_question_boost(scores, authors=["a", "b", "a", "a", "b"], **given)
     np.testing.assert_allclose(shares, [0.0, 0.5 * 0.8, 0.0, 0.0, 0.5 * 0.4])
-    np.testing.assert_array_equal(from_question_before(scores, authors=["a"] * 5, **given), np.zeros(5))
+    np.testing.assert_array_equal(preceding_question_boost(scores, authors=["a"] * 5, **given), np.zeros(5))
     nowhere = {**given, "links": NO_LINKS}
     np.testing.assert_array_equal(
-        from_question_before(scores, authors=["a", "b"] * 2 + ["a"], **nowhere), np.zeros(5)
+        preceding_question_boost(scores, authors=["a", "b"] * 2 + ["a"], **nowhere), np.zeros(5)
     )

@@ -7,7 +7,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from conspectus.retrieval.fusion import CONVERSATION, LEARNT, FusionProfile, fuse, signals
+from conspectus.retrieval.fusion import (
+    CONVERSATION_FUSION,
+    DEFAULT_FUSION,
+    FusionProfile,
+    fuse,
+    fusion_signals,
+)
 
 BM25 = st.floats(0.0, 60.0).map(lambda score: round(score, 3))
 COSINE = st.one_of(st.just(float("nan")), st.floats(-1.0, 1.0).map(lambda score: round(score, 3)))
@@ -104,11 +110,11 @@ def test_a_very_near_text_lowers_the_weight_of_words():
 def test_signals_look_at_the_ten_best_only():
     words, cosine = np.linspace(20.0, 10.0, 11), np.linspace(0.9, 0.6, 11)
     deeper = np.concatenate([words, np.full(200, 1.0)]), np.concatenate([cosine, np.full(200, 0.1)])
-    assert signals(words, cosine, terms=5) == signals(*deeper, terms=5)
+    assert fusion_signals(words, cosine, terms=5) == fusion_signals(*deeper, terms=5)
 
 
 def test_signals_say_what_their_names_say():
-    seen = signals(np.array([8.0, 2.0]), np.array([0.2, 0.6]), terms=5)
+    seen = fusion_signals(np.array([8.0, 2.0]), np.array([0.2, 0.6]), terms=5)
     assert seen.words_lead == pytest.approx(0.75)
     assert seen.cosine_lead == pytest.approx(0.4)
     assert seen.best_cosine == 0.6
@@ -126,7 +132,7 @@ def test_extreme_weights_do_not_overflow(odds):
 def test_a_profile_of_nothing_but_zeros_weighs_both_arms_alike():
     plain = FusionProfile(0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0)
     assert fuse(np.array([3.0, 1.0]), np.array([0.2, 0.3]), terms=9, profile=plain).words_weight == 0.5
-    assert plain != LEARNT
+    assert plain != DEFAULT_FUSION
 
 
 @given(
@@ -134,7 +140,7 @@ def test_a_profile_of_nothing_but_zeros_weighs_both_arms_alike():
     st.integers(0, 50),
 )
 def test_in_conversations_the_weight_is_the_same_for_every_question(candidates, terms):
-    fused = fuse(*arrays(candidates), terms=terms, profile=CONVERSATION)
+    fused = fuse(*arrays(candidates), terms=terms, profile=CONVERSATION_FUSION)
     assert fused.words_weight == pytest.approx(0.445, abs=0.001)
 
 

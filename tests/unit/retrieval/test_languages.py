@@ -10,7 +10,7 @@ import conspectus
 from conspectus import Engine, Settings
 from conspectus.model.records import EmbeddingSpace
 from conspectus.providers.onnx_embedder import OnnxEmbedder
-from conspectus.retrieval.fusion import LEARNT, MULTILINGUAL, learnt_for
+from conspectus.retrieval.fusion import DEFAULT_FUSION, MULTILINGUAL_FUSION, fusion_for_model
 
 BOOKS = "الكتب في المكتبة"
 """The books are in the library."""
@@ -97,16 +97,18 @@ async def test_a_query_finds_texts_in_another_language(
 
 
 def test_the_weights_of_the_fusion_are_those_of_the_embedding_model() -> None:
-    assert learnt_for(EmbeddingSpace("multilingual-e5-small", 384, "int8-2")) is MULTILINGUAL
-    assert learnt_for(EmbeddingSpace("another", 384, "1")) is learnt_for(None) is LEARNT
+    assert fusion_for_model(EmbeddingSpace("multilingual-e5-small", 384, "int8-2")) is MULTILINGUAL_FUSION
+    assert fusion_for_model(EmbeddingSpace("another", 384, "1")) is fusion_for_model(None) is DEFAULT_FUSION
 
 
 def test_unknown_terms_take_weight_from_keywords_with_the_multilingual_model_only() -> None:
-    assert MULTILINGUAL.with_unknown(0.5).intercept == MULTILINGUAL.intercept
-    assert MULTILINGUAL.with_unknown(0.8).intercept == pytest.approx(MULTILINGUAL.intercept - 3.0)
-    assert not LEARNT.unknown
+    assert MULTILINGUAL_FUSION.with_unknown(0.5).intercept == MULTILINGUAL_FUSION.intercept
+    assert MULTILINGUAL_FUSION.with_unknown(0.8).intercept == pytest.approx(
+        MULTILINGUAL_FUSION.intercept - 3.0
+    )
+    assert not DEFAULT_FUSION.unknown
 
 
 def test_a_short_query_with_an_unknown_term_counts_as_any_other() -> None:
-    assert MULTILINGUAL.short > MULTILINGUAL.with_unknown(0.5).short == 0.0
-    assert MULTILINGUAL.with_unknown(0.0) is MULTILINGUAL
+    assert MULTILINGUAL_FUSION.short > MULTILINGUAL_FUSION.with_unknown(0.5).short == 0.0
+    assert MULTILINGUAL_FUSION.with_unknown(0.0) is MULTILINGUAL_FUSION

@@ -12,9 +12,9 @@ from conspectus import NewDocument
 from conspectus.retrieval.phrases import (
     MAX_PHRASE_WORDS,
     MIN_PHRASE_WORDS,
-    SHORTEST,
-    from_phrases,
+    MIN_QUOTATION_WORDS,
     longest_run,
+    phrase_boost,
     phrase_words,
 )
 from conspectus.testing.embedders import HashedEmbedder
@@ -58,7 +58,7 @@ def test_a_run_is_the_longest_that_there_is(text: list[str], words: list[str]) -
     runs = [words[start:end] for start in starts for end in range(start + 1, len(words) + 1)]
     held = [len(run) for run in runs if any(text[at : at + len(run)] == run for at in range(len(text)))]
     longest = max(held, default=0)
-    expected = longest if longest >= min(SHORTEST, len(words)) else 0
+    expected = longest if longest >= min(MIN_QUOTATION_WORDS, len(words)) else 0
     start, end = longest_run(words, spoken)
     assert end - start == expected
 
@@ -66,9 +66,9 @@ def test_a_run_is_the_longest_that_there_is(text: list[str], words: list[str]) -
 def test_a_share_is_the_run_of_all_words_that_say_something() -> None:
     words = phrase_words("who said that brown fox jumps over the hedge")
     share = pytest.approx(0.9 * (4 / 6) ** 3)
-    assert from_phrases(words, [TEXT, "nothing"], weight=0.9).tolist() == [share, 0.0]
-    assert from_phrases(words, []).tolist() == []
-    assert from_phrases(phrase_words("to be or not to be"), ["to be or not to be"]).tolist() == [0.0]
+    assert phrase_boost(words, [TEXT, "nothing"], weight=0.9).tolist() == [share, 0.0]
+    assert phrase_boost(words, []).tolist() == []
+    assert phrase_boost(phrase_words("to be or not to be"), ["to be or not to be"]).tolist() == [0.0]
 
 
 async def test_a_quotation_comes_before_the_same_words_in_another_order(tmp_path: Path) -> None:

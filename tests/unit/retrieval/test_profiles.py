@@ -9,8 +9,8 @@ from conspectus.retrieval.profiles import (
     DEFAULT,
     MULTIPLICATIVE,
     PROFILES,
-    Product,
-    Sum,
+    AdditiveProfile,
+    MultiplicativeProfile,
     Weights,
     part_names,
     profile_by_name,
@@ -42,7 +42,7 @@ def test_the_formula_in_use_elsewhere_has_its_own_numbers() -> None:
 @pytest.mark.parametrize("part", part_names("default"))
 def test_a_part_that_is_switched_off_weighs_nothing_and_the_others_as_before(part: str) -> None:
     profile = profile_by_name(f"default without {part}")
-    assert isinstance(profile, Sum)
+    assert isinstance(profile, AdditiveProfile)
     off = part.replace(" ", "_")
     for left, whole in ((profile.people, DEFAULT.people), (profile.assistant, DEFAULT.assistant)):
         assert getattr(left, off) == 0.0
@@ -51,7 +51,7 @@ def test_a_part_that_is_switched_off_weighs_nothing_and_the_others_as_before(par
 
 def test_several_parts_can_be_switched_off() -> None:
     profile = profile_by_name("default without conversation_flow, same_channel,recency")
-    assert isinstance(profile, Sum)
+    assert isinstance(profile, AdditiveProfile)
     assert (profile.people.conversation_flow, profile.people.same_channel, profile.people.recency) == (
         0.0,
         0.0,
@@ -62,7 +62,7 @@ def test_several_parts_can_be_switched_off() -> None:
 
 def test_factors_that_are_switched_off_change_nothing() -> None:
     profile = profile_by_name(f"multiplicative without {', '.join(part_names('multiplicative'))}")
-    assert isinstance(profile, Product)
+    assert isinstance(profile, MultiplicativeProfile)
     assert (profile.same_channel, profile.same_thread, profile.decay, profile.min_similarity) == (
         1.0,
         1.0,

@@ -12,17 +12,19 @@ from tests.support.samples import NOON, prepared
 
 from conspectus.model.ids import SourceId
 from conspectus.model.records import Document, Period
-from conspectus.retrieval.profiles import DEFAULT, MULTIPLICATIVE, Profile, Sum, Weights
+from conspectus.retrieval.profiles import DEFAULT, MULTIPLICATIVE, AdditiveProfile, Profile, Weights
 from conspectus.retrieval.ranking_context import (
     RankingContext,
-    added,
-    kept_by_thread,
-    multiplied,
+    additive_parts,
+    in_thread_of_similar,
+    multiplicative_parts,
     weights_for,
 )
 
 HERE, ELSEWHERE = SourceId("here"), SourceId("elsewhere")
-ADDITIVE = Sum(people=Weights(recency=0.1 / 0.8, same_channel=0.01 / 0.8), assistant=Weights(), hours=10.0)
+ADDITIVE = AdditiveProfile(
+    people=Weights(recency=0.1 / 0.8, same_channel=0.01 / 0.8), assistant=Weights(), hours=10.0
+)
 """A weighted sum in use elsewhere: .8 similarity, .1 exp(-.1 x hours), .05 x 1.2 in the same channel."""
 
 
@@ -42,14 +44,14 @@ def standing(profile: Profile = DEFAULT, *, thread: str | None = None, at: datet
 
 
 def sums(documents: Sequence[Document], cosines: Sequence[float], asked: RankingContext) -> list[float]:
-    assert isinstance(asked.profile, Sum)
-    parts = added(asked, documents, asked.profile.people)
+    assert isinstance(asked.profile, AdditiveProfile)
+    parts = additive_parts(asked, documents, asked.profile.people)
     return list(np.array(cosines) + sum(parts.values()))
 
 
 def products(documents: Sequence[Document], cosines: Sequence[float], asked: RankingContext) -> list[float]:
     base = np.array(cosines)
-    return list(base + sum(multiplied(asked, documents, base).values()))
+    return list(base + sum(multiplicative_parts(asked, documents, base).values()))
 
 
 def test_the_weighted_sum_in_use_elsewhere_gives_its_own_numbers() -> None:
@@ -62,7 +64,7 @@ def test_the_weighted_sum_in_use_elsewhere_gives_its_own_numbers() -> None:
 @pytest.mark.parametrize("profile", [DEFAULT, MULTIPLICATIVE])
 def test_a_new_message_of_the_same_channel_beats_a_closer_one_of_another(profile: Profile) -> None:
     documents = [said(), said(hours=1, source=ELSEWHERE)]
-    count = sums if isinstance(profile, Sum) else products
+    count = sums if isinstance(profile, AdditiveProfile) else products
     first, second = count(documents, [0.95, 0.98], standing(profile))
     assert first > second
 
@@ -71,13 +73,13 @@ def test_both_messages_of_a_thread_are_boosted_and_each_once() -> None:
     documents = [said(thread="t"), said(thread="t"), said(thread="u")]
     scores = products(documents, [0.8, 0.7, 0.6], standing(MULTIPLICATIVE, thread="t"))
     assert scores == pytest.approx([0.8 * 1.5 * 1.3, 0.7 * 1.5 * 1.3, 0.6 * 1.5])
-    in_sum = added(standing(thread="t"), documents, DEFAULT.people)["same_thread"]
+    in_sum = additive_parts(standing(thread="t"), documents, DEFAULT.people)["same_thread"]
     assert in_sum.tolist() == [DEFAULT.people.same_thread] * 2 + [0.0]
 
 
 def test_a_product_is_the_sum_of_what_its_factors_change() -> None:
     documents = [said(hours=2, thread="t")]
-    parts = multiplied(standing(MULTIPLICATIVE, thread="t"), documents, np.array([0.9]))
+    parts = multiplicative_parts(standing(MULTIPLICATIVE, thread="t"), documents, np.array([0.9]))
     assert list(parts) == ["same_channel", "same_thread", "recency"]
     assert parts["same_channel"][0] == pytest.approx(0.9 * 0.5)
     assert parts["same_thread"][0] == pytest.approx(0.9 * 1.5 * 0.3)
@@ -86,18 +88,18 @@ def test_a_product_is_the_sum_of_what_its_factors_change() -> None:
 
 
 def test_a_thread_of_another_channel_with_the_same_name_is_another_thread() -> None:
-    parts = added(standing(thread="t"), [said(source=ELSEWHERE, thread="t")], DEFAULT.people)
+    parts = additive_parts(standing(thread="t"), [said(source=ELSEWHERE, thread="t")], DEFAULT.people)
     assert parts["same_thread"].tolist() == [0.0]
 
 
 def test_without_a_channel_there_is_only_time() -> None:
     nowhere = RankingContext(DEFAULT, NOON)
-    assert list(added(nowhere, [said()], DEFAULT.people)) == ["recency"]
+    assert list(additive_parts(nowhere, [said()], DEFAULT.people)) == ["recency"]
 
 
 @given(st.lists(st.none() | st.floats(-1e5, 1e5), max_size=20))
 def test_time_adds_no_less_than_nothing_and_no_more_than_its_weight(ages: list[float | None]) -> None:
-    shares = added(standing(), [said(hours=age) for age in ages], DEFAULT.people)["recency"]
+    shares = additive_parts(standing(), [said(hours=age) for age in ages], DEFAULT.people)["recency"]
     assert ((shares >= 0.0) & (shares <= DEFAULT.people.recency)).all()
     unknown = [share for share, age in zip(shares, ages, strict=True) if age is None]
     assert unknown == [0.0] * len(unknown)
@@ -121,14 +123,17 @@ def test_a_perfect_match_loses_no_more_than_the_weight_of_time(days: int) -> Non
 
 def test_what_is_older_never_has_more() -> None:
     ages = [0.0, 0.5, 1.0, 24.0, 24.0 * 30, 24.0 * 3_650]
-    shares = added(standing(), [said(hours=age) for age in ages], DEFAULT.people)["recency"]
+    shares = additive_parts(standing(), [said(hours=age) for age in ages], DEFAULT.people)["recency"]
     assert list(shares) == sorted(shares, reverse=True)
 
 
 def test_nothing_to_rank() -> None:
-    assert all(not len(each) for each in added(standing(thread="t"), [], DEFAULT.people).values())
+    assert all(not len(each) for each in additive_parts(standing(thread="t"), [], DEFAULT.people).values())
     empty = np.zeros(0)
-    assert all(not len(each) for each in multiplied(standing(MULTIPLICATIVE, thread="t"), [], empty).values())
+    assert all(
+        not len(each)
+        for each in multiplicative_parts(standing(MULTIPLICATIVE, thread="t"), [], empty).values()
+    )
 
 
 def test_talk_is_with_an_assistant_where_most_of_it_is() -> None:
@@ -149,4 +154,4 @@ def test_a_thread_keeps_what_is_below_the_floor_only_in_its_own_channel() -> Non
         said(),
     ]
     above = [True, False, False, False, True, False]
-    assert kept_by_thread(documents, above) == [False, True, False, False, False, False]
+    assert in_thread_of_similar(documents, above) == [False, True, False, False, False, False]

@@ -7,7 +7,7 @@ from tests.support.journal import make_chunk
 
 from conspectus.errors import ProviderError, ProviderUnavailable
 from conspectus.model.results import Hit, Retrieval
-from conspectus.retrieval.reranking import MAX_RERANKED, reordered, reranked
+from conspectus.retrieval.reranking import MAX_RERANKED_HITS, rerank_best, rerank_hits
 from conspectus.testing.reranker_contract import OverlapReranker
 
 
@@ -34,7 +34,7 @@ HITS = [hit(1, "a hen"), hit(2, "a red fox"), hit(3, "a fox"), hit(4, "red paint
 
 
 async def test_the_most_relevant_come_first() -> None:
-    answer = await reranked("red fox", HITS, Watched(), limit=3)
+    answer = await rerank_hits("red fox", HITS, Watched(), limit=3)
     assert [(each.hit.chunk.id, each.relevance) for each in answer.results] == [(2, 1.0), (3, 0.5), (4, 0.5)]
     assert (answer.model, answer.notice) == ("overlap", None)
 
@@ -42,7 +42,7 @@ async def test_the_most_relevant_come_first() -> None:
 async def test_texts_are_shown_as_the_index_knows_them() -> None:
     reranker = Watched()
     said = hit(2, "hello", kind="message", author="ann")
-    await reranked("q", [hit(1, "of foxes", title="Animals"), said], reranker, limit=5)
+    await rerank_hits("q", [hit(1, "of foxes", title="Animals"), said], reranker, limit=5)
     assert reranker.shown == [("q", ("Animals\nof foxes", "ann: hello"), 5)]
 
 
@@ -50,13 +50,13 @@ async def test_texts_are_shown_as_the_index_knows_them() -> None:
     "fault", [ProviderError("p", "refused"), ProviderUnavailable("p", "busy", status=503)]
 )
 async def test_a_failure_keeps_the_order_and_says_so(fault: ProviderError) -> None:
-    answer = await reranked("red fox", HITS, Watched(fault), limit=2)
+    answer = await rerank_hits("red fox", HITS, Watched(fault), limit=2)
     assert [(each.hit.chunk.id, each.relevance) for each in answer.results] == [(1, None), (2, None)]
     assert answer.notice == f"not reranked: {fault}"
 
 
 async def test_without_a_reranker_the_order_stays_and_that_is_said() -> None:
-    answer = await reranked("red fox", HITS, None, limit=50)
+    answer = await rerank_hits("red fox", HITS, None, limit=50)
     assert [each.hit.chunk.id for each in answer.results] == [1, 2, 3, 4]
     assert "no reranker is set" in answer.notice
 
@@ -64,20 +64,20 @@ async def test_without_a_reranker_the_order_stays_and_that_is_said() -> None:
 @pytest.mark.parametrize(("hits", "limit"), [([], 5), (HITS, 0), (HITS, -1)])
 async def test_nothing_to_judge_asks_nobody(hits: list[Hit], limit: int) -> None:
     reranker = Watched()
-    answer = await reranked("red fox", hits, reranker, limit=limit)
+    answer = await rerank_hits("red fox", hits, reranker, limit=limit)
     assert (answer.results, answer.notice, reranker.shown) == ((), None, [])
 
 
 async def test_a_defect_is_not_taken_for_a_failing_provider() -> None:
     with pytest.raises(ZeroDivisionError):
-        await reranked("red fox", HITS, Watched(ZeroDivisionError()), limit=2)
+        await rerank_hits("red fox", HITS, Watched(ZeroDivisionError()), limit=2)
 
 
 async def test_an_answer_is_reordered_and_its_scores_still_add_up() -> None:
-    rest = [hit(number, "a hen") for number in range(10, 10 + MAX_RERANKED)]
-    found = await reordered("red fox", Retrieval("found", (*HITS, *rest)), Watched())
+    rest = [hit(number, "a hen") for number in range(10, 10 + MAX_RERANKED_HITS)]
+    found = await rerank_best("red fox", Retrieval("found", (*HITS, *rest)), Watched())
     assert [each.chunk.id for each in found.hits[:3]] == [2, 3, 4]
-    assert len(found.hits) == len(HITS) + MAX_RERANKED
+    assert len(found.hits) == len(HITS) + MAX_RERANKED_HITS
     assert [each.score for each in found.hits] == sorted((each.score for each in found.hits), reverse=True)
     assert all(each.score == pytest.approx(sum(each.parts.values())) for each in found.hits)
     assert found.plan["reranker"] == "overlap"
@@ -85,7 +85,7 @@ async def test_an_answer_is_reordered_and_its_scores_still_add_up() -> None:
 
 async def test_an_answer_that_cannot_be_reordered_stays_and_says_so() -> None:
     before = Retrieval("found", tuple(HITS), notices=("first",))
-    found = await reordered("red fox", before, Watched(ProviderError("p", "refused")))
+    found = await rerank_best("red fox", before, Watched(ProviderError("p", "refused")))
     assert found.hits == before.hits
     assert found.notices == ("first", "not reranked: p: refused")
-    assert await reordered("red fox", before, None) is before
+    assert await rerank_best("red fox", before, None) is before
