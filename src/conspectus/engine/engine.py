@@ -11,7 +11,8 @@ from conspectus.engine.components import EngineComponents
 from conspectus.engine.context import EngineContext, EngineCore, short
 from conspectus.engine.documents import DocumentService
 from conspectus.engine.maintenance import MaintenanceService
-from conspectus.engine.search import Searcher, SearchService
+from conspectus.engine.search import SearchService
+from conspectus.engine.searcher import Searcher
 from conspectus.errors import ConspectusError, InvalidInput, RecordsDamaged
 from conspectus.model.access import LOCAL_OWNER, Person
 from conspectus.model.trust import Origin, least_trusted

@@ -13,7 +13,7 @@ from conspectus.engine.memory_export import MemoryExporter
 from conspectus.engine.memory_reads import MemoryDeletion, MemoryReader, memory_in
 from conspectus.engine.memory_search import MemorySearch
 from conspectus.engine.memory_writes import MemoryWriter, runs
-from conspectus.engine.search import Searcher
+from conspectus.engine.searcher import Searcher
 from conspectus.errors import InvalidInput, PreconditionFailed, require_range
 from conspectus.ingest.prepare import BATCH_CHARACTERS, BATCH_DOCUMENTS, batches, describe
 from conspectus.memory.documents import as_input, memory_filter, superseded

@@ -9,7 +9,7 @@ from conspectus.access.policy import among
 from conspectus.deferred import dataclass
 from conspectus.engine.context import EngineContext, Service
 from conspectus.engine.memory_reads import MemoryReader, memory_in
-from conspectus.engine.search import Searcher
+from conspectus.engine.searcher import Searcher
 from conspectus.engine.windows import WindowBuilder, window_budget
 from conspectus.errors import require_range
 from conspectus.memory.documents import (

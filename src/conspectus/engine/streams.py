@@ -12,7 +12,7 @@ from conspectus.engine.collections import CollectionService
 from conspectus.engine.context import EngineContext, Service
 from conspectus.engine.documents import DocumentService
 from conspectus.engine.jobs import JobQueue
-from conspectus.engine.search import Searcher
+from conspectus.engine.searcher import Searcher
 from conspectus.engine.stream_reader import StreamReader, as_caption
 from conspectus.engine.summaries import LiveSummaries
 from conspectus.engine.video_search import VideoSearch, inside

@@ -11,7 +11,7 @@ from conspectus.access.policy import among
 from conspectus.access.reader import CollectionAccess
 from conspectus.deferred import dataclass
 from conspectus.engine.context import EngineContext, Service
-from conspectus.engine.search import Searcher
+from conspectus.engine.searcher import Searcher
 from conspectus.engine.stream_reader import StreamReader, as_caption, stream_of, with_clock_times
 from conspectus.engine.windows import WindowBuilder, window_budget
 from conspectus.ingest.captions import span_of

@@ -1,0 +1,323 @@
+"""The search pipeline of one user: from a query to hits, and to a context window."""
+
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import replace
+from time import perf_counter
+
+import numpy as np
+
+from conspectus.access.graph_reader import visible_graphs
+from conspectus.access.reader import CollectionAccess
+from conspectus.engine.context import STOPPED, EngineContext
+from conspectus.engine.graph_access import connections
+from conspectus.engine.windows import WindowBuilder, WindowMaker
+from conspectus.errors import NotFound, ProviderError
+from conspectus.graph.expansion import GraphCandidates
+from conspectus.ingest.sensitive import stored_form
+from conspectus.memory.documents import as_of_filter
+from conspectus.model.filter import EVERYTHING, And, Filter, Not, document_row, matches, with_min_trust
+from conspectus.model.ids import ChunkId, SourceId, UserId
+from conspectus.model.query import (
+    EVERYWHERE,
+    Budget,
+    Query,
+    QueryContext,
+    WindowForm,
+)
+from conspectus.model.records import Document, EmbeddingSpace, StoredChunk
+from conspectus.model.results import (
+    ContextWindow,
+    Hit,
+    Retrieval,
+)
+from conspectus.model.trust import MinTrust
+from conspectus.ports import Embedder, Index
+from conspectus.ports.jobs import on_behalf_of
+from conspectus.retrieval.chains import ChainReader, with_chains
+from conspectus.retrieval.merge import merge_retrievals
+from conspectus.retrieval.pipeline import search
+from conspectus.retrieval.profiles import profile_by_name
+from conspectus.retrieval.ranking import SearchContext
+from conspectus.retrieval.ranking_context import RankingContext
+from conspectus.retrieval.reranking import rerank_best
+from conspectus.retrieval.selection import above_min_confidence, with_highest_similarity
+from conspectus.text.clean import sentences
+from conspectus.window.cost_estimate import Focus
+from conspectus.window.stable import Previous, previous_of
+
+MIN_CANDIDATES = 50
+FULL = 0.95
+MAX_SENTENCES = 64
+"""Number of sentences of a hit that are compared with the query if they share no term with it."""
+NO_VECTORS = "the collection has no vectors, or no embedder for them"
+
+
+class Searcher:
+    """The search pipeline of one user: retrieve, rerank, add reply chains, fill a context window."""
+
+    def __init__(self, context: EngineContext, asker: UserId | None = None) -> None:
+        self._core = context.core
+        self._parts = context.parts
+        self._person = context.person
+        self._asker = asker or context.person.id
+        """The user in the log of model provider requests."""
+        self._authorized = context.authorized
+        self.windows = WindowMaker(context, self._asker)
+
+    async def search(self, query: Query, also: Document | None = None) -> Retrieval:
+        """Run a query. The chunks of `also` are ranked even if no retriever returns them."""
+        with on_behalf_of(self._asker):
+            found = await self._find(query, also)
+            return await self.finish(query, with_highest_similarity(query, found))
+
+    async def with_below_min_trust(self, found: Retrieval, query: Query, level: MinTrust) -> Retrieval:
+        """Add the hits that only the minimum level excludes."""
+        below = And((Not(with_min_trust(EVERYTHING, level)), query.filter))
+        hits = (await self._find(replace(query, filter=below), None)).hits
+        return replace(found, below_min_trust=hits, plan={**found.plan, "min_trust": level})
+
+    async def finish(self, query: Query, found: Retrieval) -> Retrieval:
+        """Apply the minimum confidence, rerank, and add reply chains, as the query asks."""
+        found = above_min_confidence(query, found)
+        found = await self._rerank(query, found) if query.rerank else found
+        return await self._with_chains(query, found) if query.thread_messages else found
+
+    async def search_collection(
+        self,
+        query: Query,
+        access: CollectionAccess,
+        also: Document | None = None,
+        ranking: RankingContext | None = None,
+        *,
+        alone: bool = False,
+        graphs: Sequence[SourceId] = (),
+    ) -> Retrieval:
+        """Return the hits of one collection. `graphs` are expanded besides those of the query."""
+        start = perf_counter()
+        opened = await self._core.open_indexes.current(access.collection)
+        updated = {"index_update": (perf_counter() - start) * 1_000}
+        filter = await self._version_filter(query, access)
+        embedder = await self._embedder(opened.space if "vector" in query.retrievers else None)
+        context = SearchContext(
+            collection=access.collection,
+            index=opened.index,
+            refreshed=self._newest_index(access),
+            hydrate=self._authorized.rows(access),
+            embedder=embedder or NO_VECTORS,
+            filter=access.narrowed(filter),
+            sources=access.counted_sources(query.filter),
+            ranking_context=ranking,
+            alone=alone,
+            query=query.query,
+            graph=query.graph,
+            connections=await self._connections(query, access, graphs, where=filter),
+            feedback=await self._core.feedback.on(access.collection, opened.space),
+        )
+        found = await search(query, context, requested=await self._chunks(access, also))
+        found = replace(found, timings={**updated, **found.timings})
+        return await self._with_notice(found, query, access, opened.space)
+
+    async def fill_window(
+        self,
+        search: Callable[[int], Awaitable[Retrieval]],
+        budget: Budget,
+        form: WindowForm,
+        how: WindowBuilder,
+    ) -> ContextWindow:
+        """Build a window with as many hits as fill it, once if it begins with a previous one."""
+        options = replace(how.options, parts=form.parts)
+        once = how.once or bool(options.previous and options.previous.hits)
+        maximum = self._parts.settings.max_limit
+        limit = min(max(MIN_CANDIDATES, budget.max_tokens // how.each), maximum)
+        while True:
+            found = await search(limit)
+            start = perf_counter()
+            window = await self.windows.make(found, budget, form.format, options)
+            took = {"pack_and_render": (perf_counter() - start) * 1_000}
+            own = sum(hit.along_with is None for hit in found.hits)
+            enough = window.tokens >= FULL * window.max_tokens or own < limit
+            if enough or once or limit == maximum:
+                near = await self._nearest(found, window)
+                if near:
+                    found = replace(found, nearest=near)
+                    window = await self.windows.make(found, budget, form.format, options)
+                return replace(window, timings={**window.timings, **took})
+            limit = min(4 * limit, maximum)
+
+    async def previous(self, state: str | None, query: Query) -> Previous | None:
+        """Return the window with a state, with those of its chunks that the query allows."""
+        if not state:
+            return None
+        access = (
+            None if query.collection == EVERYWHERE else await self._authorized.collection(query.collection)
+        )
+        filter = with_min_trust(And((as_of_filter(query.as_of), query.filter)), query.min_trust)
+
+        def allowed(found: StoredChunk) -> bool:
+            document = found.document
+            here = access is None or document.collection == access.collection.id
+            return here and matches(filter, document_row(document, found.chunk.position))
+
+        return await self.previous_where(state, allowed)
+
+    async def previous_where(
+        self,
+        state: str,
+        allowed: Callable[[StoredChunk], bool],
+        shown: Callable[[Hit], Hit] = lambda hit: hit,
+    ) -> Previous:
+        """Return the window with a state, with the chunks that are allowed, as they are to be shown."""
+        before = previous_of(state)
+        found = await self._authorized.passages(before.chunks) if before.groups else []
+        return before.with_chunks(found, allowed, shown)
+
+    async def _nearest(self, found: Retrieval, window: ContextWindow) -> dict[int, tuple[float, ...]]:
+        """Return similarities of the sentences of truncated hits that share no term with the query."""
+        cut = {entry.chunk for entry in window.trace if entry.status == "truncated"}
+        near: dict[int, tuple[float, ...]] = {}
+        for hit in found.hits:
+            asked = found.terms.get(hit.document.collection)
+            if hit.chunk.id not in cut or asked is None or asked.vector is None or asked.space is None:
+                continue
+            spans = list(sentences(hit.chunk.text))[:MAX_SENTENCES]
+            embedder = await self._parts.embedder_for(asked.space)
+            if embedder is None or len(spans) < 2 or Focus(found.terms).sentences(hit):
+                continue
+            try:
+                vectors = await embedder.embed_documents([hit.chunk.text[slice(*span)] for span in spans])
+            except ProviderError:
+                continue
+            near[hit.chunk.id] = tuple((vectors @ np.asarray(asked.vector, dtype=np.float32)).tolist())
+        return near
+
+    async def _rerank(self, query: Query, found: Retrieval) -> Retrieval:
+        if self._parts.reranker is None:
+            return found
+        start = perf_counter()
+        found = await rerank_best(query.query, found, self._parts.reranker)
+        return replace(found, timings={**found.timings, "rerank": (perf_counter() - start) * 1_000})
+
+    async def _with_chains(self, query: Query, found: Retrieval) -> Retrieval:
+        """Add ancestors and replies to hits."""
+        authorized, maximum = self._authorized, self._parts.settings.max_thread_chunks
+        start = perf_counter()
+        reading = ChainReader(
+            authorized.threaded, authorized.beginnings, authorized.passages, query.filter, maximum
+        )
+        found = await with_chains(found, reading, maximum=query.thread_messages)
+        return replace(found, timings={**found.timings, "chains": (perf_counter() - start) * 1_000})
+
+    async def _find(self, query: Query, also: Document | None) -> Retrieval:
+        if query.collection == EVERYWHERE:
+            return await self._find_everywhere(query, also)
+        access = await self._authorized.collection(query.collection)
+        ranking = await self._ranking(query.query_context, [access])
+        return await self.search_collection(query, access, also, ranking)
+
+    async def _find_everywhere(self, query: Query, also: Document | None) -> Retrieval:
+        """Return the best hits of all collections. A failed model provider is named in a notice."""
+        accesses = await self._authorized.collections()
+        ranking = await self._ranking(query.query_context, accesses)
+        spaces = {access.collection.space for access in accesses}
+        embedded = {space: await self.embed_query(query, space) for space in spaces}
+        found: list[Retrieval] = []
+        failed: dict[str, ProviderError] = {}
+        for access in accesses:
+            asked = embedded[access.collection.space]
+            try:
+                found.append(await self.search_collection(asked, access, also, ranking))
+            except ProviderError as fault:
+                failed[access.collection.name] = fault
+        if failed and not found:
+            raise next(iter(failed.values()))
+        whole = merge_retrievals(query, found, comparable=len(spaces) == 1)
+        notices = (f"collection {name} was not searched: {fault}" for name, fault in failed.items())
+        return replace(whole, notices=(*whole.notices, *notices))
+
+    async def embed_query(self, query: Query, space: EmbeddingSpace | None) -> Query:
+        """Embed the query for a model, to be used for many collections."""
+        embedder = await self._embedder(space)
+        if (
+            embedder is None
+            or query.vector is not None
+            or "vector" not in query.retrievers
+            or not query.query.strip()
+        ):
+            return query
+        try:
+            return replace(query, vector=tuple(map(float, await embedder.embed_query(query.query))))
+        except ProviderError:
+            return query
+
+    async def _ranking(
+        self, query_context: QueryContext | None, accesses: Sequence[CollectionAccess]
+    ) -> RankingContext | None:
+        """Return the query context with its channel, if the user may read it. Raises NotFound."""
+        if query_context is None:
+            return None
+        profile = profile_by_name(query_context.profile)
+        at = query_context.at or self._parts.clock()
+        if query_context.channel is None:
+            return RankingContext(profile, at)
+        sources = [await self._authorized.source(access, query_context.channel) for access in accesses]
+        channel = frozenset(source.id for source in sources if source is not None)
+        if not channel:
+            raise NotFound("channel", query_context.channel)
+        thread = query_context.thread
+        for access in accesses:
+            thread = stored_form(
+                self._parts.settings.sensitive, "documents.thread", thread, access.collection.id
+            )
+        return RankingContext(profile, at, channel, thread)
+
+    async def _embedder(self, space: EmbeddingSpace | None) -> Embedder | None:
+        return None if space is None else await self._parts.embedder_for(space)
+
+    def _newest_index(self, access: CollectionAccess) -> Callable[[], Awaitable[Index]]:
+        async def newest() -> Index:
+            return (await self._core.open_indexes.newest(access.collection.id)).index
+
+        return newest
+
+    async def _chunks(self, access: CollectionAccess, document: Document | None) -> list[ChunkId]:
+        if document is None or document.collection != access.collection.id:
+            return []
+        chunks = await self._authorized.chunks(document)
+        return [stored.chunk.id for stored in chunks[: self._parts.settings.max_limit]]
+
+    async def _connections(
+        self, query: Query, access: CollectionAccess, graphs: Sequence[SourceId], *, where: Filter
+    ) -> GraphCandidates | None:
+        if query.graph is None:
+            return None
+        named = await visible_graphs(self._authorized, access, where, query.graph.graphs)
+        all_of_them = list(dict.fromkeys((*graphs, *named)))
+        return await connections(
+            self._core,
+            access,
+            all_of_them,
+            where=where,
+            as_of=query.as_of,
+            min_trust=query.min_trust,
+        )
+
+    async def _with_notice(
+        self, found: Retrieval, query: Query, access: CollectionAccess, space: EmbeddingSpace | None
+    ) -> Retrieval:
+        """Add a notice if vector search is incomplete among the documents that the query concerns."""
+        problem = self._core.backfill.of(access.collection.id).error
+        if problem is not None:
+            said = str(problem) if access.sees_all else STOPPED
+            return replace(found, notices=(*found.notices, said))
+        asks = query.vector is not None or bool(query.query.strip())
+        if space is None or "vector" not in query.retrievers or not asks:
+            return found
+        asked = access.narrowed(query.filter)
+        notice = await self._core.missing_vectors.notice_among(access.collection, asked)
+        return found if notice is None else replace(found, notices=(*found.notices, notice))
+
+    async def _version_filter(self, query: Query, access: CollectionAccess) -> Filter:
+        """Return the filter of the query with that of `as_of`; without it, only current versions match."""
+        if query.as_of is None and not await self._core.versions.are_in(access.collection):
+            return query.filter
+        return And((as_of_filter(query.as_of), query.filter))
