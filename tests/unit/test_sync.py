@@ -10,7 +10,7 @@ from conspectus import Engine, Settings
 from conspectus.errors import NotFound
 from conspectus.operations.operation import SERVICES
 from conspectus.sync import BlockingEngine
-from conspectus.sync.bridge import BlockingService
+from conspectus.sync.blocking_service import BlockingService
 from conspectus.testing.embedders import HashedEmbedder
 
 SETTINGS = replace(Settings(), embedder="none")
@@ -22,14 +22,14 @@ NAMES = [name for name, each in vars(BlockingEngine).items() if isinstance(each,
 @pytest.mark.parametrize("name", NAMES)
 def test_every_operation_of_a_service_is_there_too(name: str, tmp_path: Path) -> None:
     with conspectus.open(tmp_path, settings=SETTINGS) as engine:
-        twin = getattr(engine, name)
+        blocking = getattr(engine, name)
         service = type(getattr(engine.asynchronous, name))
-    assert isinstance(twin, BlockingService) and type(twin._service) is service
+    assert isinstance(blocking, BlockingService) and type(blocking._inner) is service
     public = {name for name, _ in inspect.getmembers(service, inspect.isfunction) if not name.startswith("_")}
-    assert public == {name for name in vars(type(twin)) if not name.startswith("_")}
+    assert public == {name for name in vars(type(blocking)) if not name.startswith("_")}
 
 
-def test_every_service_has_a_blocking_twin() -> None:
+def test_every_service_has_a_blocking_methods() -> None:
     services = {name for name, each in vars(Engine).items() if isinstance(each, cached_property)}
     assert set(NAMES) == {name for name in services if not name.startswith("_")}
     assert set(SERVICES.values()) <= set(NAMES)

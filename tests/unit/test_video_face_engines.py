@@ -162,7 +162,7 @@ async def test_who_stops_waiting_stops_nobody_else() -> None:
 async def test_a_store_that_nobody_holds_any_more_is_closed() -> None:
     store = InMemoryContextStore()
     await store.add_document("text", {})
-    [thread] = [each for each in threading.enumerate() if each.name == "conspectus video"]
+    [thread] = [each for each in threading.enumerate() if each.name == "conspectus event loop"]
     del store
     gc.collect()
     await asyncio.to_thread(thread.join, 30)

@@ -27,7 +27,7 @@ from conspectus.client.request import Request, ask, encoded, get, instant_json, 
 from conspectus.client.transport import RemoteService, Transport, TransportLimits
 from conspectus.engine.alerts import AlertService
 from conspectus.engine.channels import ChannelService
-from conspectus.engine.context import short
+from conspectus.engine.context import delegate_to
 from conspectus.engine.documents import DocumentService
 from conspectus.engine.events import EventService
 from conspectus.engine.files import FileService
@@ -451,10 +451,10 @@ class RemoteEngine:
         self.files = RemoteFiles(*given)
         self.maintenance = RemoteMaintenance(*given)
 
-    add = short("documents", DocumentService.add)
-    retrieve = short("search", SearchService.retrieve)
-    window = short("search", SearchService.window)
-    explain = short("search", SearchService.explain)
+    add = delegate_to("documents", DocumentService.add)
+    retrieve = delegate_to("search", SearchService.retrieve)
+    window = delegate_to("search", SearchService.window)
+    explain = delegate_to("search", SearchService.explain)
 
     def with_origin(self, origin: Origin) -> "RemoteEngine":
         """Return an engine whose writes have at most the level of texts of an origin, as `agent`."""

@@ -454,8 +454,8 @@ class Service:
         self._writer = context.writer
 
 
-def short(service: str, method: Callable[Concatenate[Any, P], T]) -> Callable[Concatenate[Any, P], T]:
-    """Return the same method of a service of the engine."""
+def delegate_to(service: str, method: Callable[Concatenate[Any, P], T]) -> Callable[Concatenate[Any, P], T]:
+    """Return a method of the engine that calls the same method of one of its services."""
     name = method.__name__
 
     @functools.wraps(method)

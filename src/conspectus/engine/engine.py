@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 from conspectus.engine.collections import CollectionService
 from conspectus.engine.components import EngineComponents
-from conspectus.engine.context import EngineContext, EngineCore, short
+from conspectus.engine.context import EngineContext, EngineCore, delegate_to
 from conspectus.engine.documents import DocumentService
 from conspectus.engine.maintenance import MaintenanceService
 from conspectus.engine.search import SearchService
@@ -62,10 +62,10 @@ class Engine:
         person = self._context.person
         return self.as_person(replace(person, origin=least_trusted(person.origin, origin)))
 
-    add = short("documents", DocumentService.add)
-    retrieve = short("search", SearchService.retrieve)
-    window = short("search", SearchService.window)
-    explain = short("search", SearchService.explain)
+    add = delegate_to("documents", DocumentService.add)
+    retrieve = delegate_to("search", SearchService.retrieve)
+    window = delegate_to("search", SearchService.window)
+    explain = delegate_to("search", SearchService.explain)
 
     @cached_property
     def collections(self) -> CollectionService:

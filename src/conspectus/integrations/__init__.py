@@ -1,4 +1,4 @@
 """Adapters for other frameworks: LangChain, LangGraph, LlamaIndex and others.
 
-Imports bootstrap, engine and text.
+Imports bridge, engine and text.
 """

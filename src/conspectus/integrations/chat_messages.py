@@ -9,10 +9,11 @@ from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any, ClassVar, TypeAlias
 
+from conspectus.bridge.engine_access import AnyEngineOrPath, access_to
+from conspectus.bridge.engine_user import EngineUser
 from conspectus.deferred import dataclass
 from conspectus.engine.any_engine import AnyEngine
 from conspectus.errors import InvalidInput, NotFound
-from conspectus.integrations.event_loop import Closing, Given, calls_to
 from conspectus.model.memory import MEMORY, ConversationSummary, Memory, MemorySelection, NewMemory, Scope
 from conspectus.text.clean import clean
 
@@ -132,7 +133,7 @@ class Turns:
         return _with(item, spot if isinstance(spot, list) else [], memory.text)
 
 
-class Conversation(Closing):
+class Conversation(EngineUser):
     """A conversation whose turns are stored as memories in the order of time.
 
     Its messages can be found later, also from other conversations of the same user. Without an `agent`,
@@ -144,13 +145,13 @@ class Conversation(Closing):
     def __init__(
         self,
         conversation: str,
-        engine: Given = None,
+        engine: AnyEngineOrPath = None,
         *,
         user: str | None = None,
         agent: str | None = None,
         collection: str = MEMORY,
     ) -> None:
-        self._calls = calls_to(engine)
+        self._access = access_to(engine)
         self._turns = Turns(Scope(user, agent, conversation), self.form, collection)
 
     async def _clear(self, engine: AnyEngine) -> None:

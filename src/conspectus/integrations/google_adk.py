@@ -8,10 +8,11 @@ The engine is one of `conspectus.open` or `conspectus.connect`, blocking or not,
 
 from collections.abc import Mapping, Sequence
 
+from conspectus.bridge.engine_access import AnyEngineOrPath, access_to
+from conspectus.bridge.engine_user import EngineUser
 from conspectus.engine.any_engine import AnyEngine
 from conspectus.errors import MissingExtra
 from conspectus.integrations.chat_messages import nothing_yet
-from conspectus.integrations.event_loop import Closing, Given, calls_to
 from conspectus.model.memory import MEMORY, Memory, MemorySelection, NewMemory, Scope
 
 try:
@@ -28,15 +29,15 @@ ROLES = {"model": "assistant", "assistant": "model"}
 """Roles that have another name on the other side."""
 
 
-class ConspectusMemoryService(Closing, BaseMemoryService):
+class ConspectusMemoryService(EngineUser, BaseMemoryService):
     """What was said in the sessions of a user, found by keyword and vector search, at most `limit` at once.
 
     The user of a memory is the user, its agent the app, its conversation the session. An event is stored
     once, however often its session is added; events without a text are not. Explicit memories are notes.
     """
 
-    def __init__(self, engine: Given = None, *, collection: str = MEMORY, limit: int = 10) -> None:
-        self._calls = calls_to(engine)
+    def __init__(self, engine: AnyEngineOrPath = None, *, collection: str = MEMORY, limit: int = 10) -> None:
+        self._access = access_to(engine)
         self._collection = collection
         self._limit = limit
 
@@ -105,7 +106,7 @@ class ConspectusMemoryService(Closing, BaseMemoryService):
                 return [_entry(each.memory) for each in found.memories]
             return []
 
-        return SearchMemoryResponse(memories=await self._calls.run(work))
+        return SearchMemoryResponse(memories=await self._access.run(work))
 
     async def delete_memory(self, *, app_name: str, user_id: str, memory_id: str | None = None) -> None:
         """Delete a memory. Its event is stored again if its session is added again."""
@@ -117,11 +118,11 @@ class ConspectusMemoryService(Closing, BaseMemoryService):
                 await engine.memory.forget(chosen, scope=scope, collection=self._collection)
 
         if memory_id:
-            await self._calls.run(work)
+            await self._access.run(work)
 
     async def _add(self, new: Sequence[NewMemory], scope: Scope) -> None:
         if new:
-            await self._calls.run(
+            await self._access.run(
                 lambda engine: engine.memory.add(new, scope=scope, collection=self._collection, wait=True)
             )
 

@@ -12,9 +12,10 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
+from conspectus.bridge.engine_access import AnyEngineOrPath, access_to
+from conspectus.bridge.engine_user import EngineUser, blocking_and_async
 from conspectus.engine.any_engine import AnyEngine
 from conspectus.errors import InvalidInput, MissingExtra
-from conspectus.integrations.event_loop import Closing, Given, both, calls_to
 from conspectus.integrations.texts import ALL, COMPARISONS, FoundText, Selection, Text, Texts
 from conspectus.model.filter import EVERYTHING, And, Exists, Filter, In, Not, Or
 from conspectus.model.query import QueryOptions, Retriever
@@ -38,7 +39,7 @@ LOGIC: Mapping[str, Callable[[tuple[Filter, ...]], Filter]] = {
 }
 
 
-class ConspectusDocumentStore(Closing):
+class ConspectusDocumentStore(EngineUser):
     """Documents with their metadata in a source of a collection, found by keyword and vector search.
 
     The vectors are those of the documents, if the first one has one, else those of the collection's embedding
@@ -46,10 +47,10 @@ class ConspectusDocumentStore(Closing):
     """
 
     def __init__(
-        self, engine: Given = None, *, source: str = "documents", collection: str = "haystack"
+        self, engine: AnyEngineOrPath = None, *, source: str = "documents", collection: str = "haystack"
     ) -> None:
         self._engine = engine
-        self._calls = calls_to(engine)
+        self._access = access_to(engine)
         self._texts = Texts(source, collection)
 
     def to_dict(self) -> dict[str, Any]:
@@ -111,13 +112,13 @@ class ConspectusDocumentStore(Closing):
         await self._texts.add(engine, [Text(each.id, each.text, {**each.metadata, **meta}) for each in found])
         return len(found)
 
-    count_documents, count_documents_async = both(_count)
-    filter_documents, filter_documents_async = both(_filtered)
-    write_documents, write_documents_async = both(_write)
-    delete_documents, delete_documents_async = both(_delete)
-    delete_all_documents, delete_all_documents_async = both(_delete_all)
-    delete_by_filter, delete_by_filter_async = both(_delete_by_filter)
-    update_by_filter, update_by_filter_async = both(_update_by_filter)
+    count_documents, count_documents_async = blocking_and_async(_count)
+    filter_documents, filter_documents_async = blocking_and_async(_filtered)
+    write_documents, write_documents_async = blocking_and_async(_write)
+    delete_documents, delete_documents_async = blocking_and_async(_delete)
+    delete_all_documents, delete_all_documents_async = blocking_and_async(_delete_all)
+    delete_by_filter, delete_by_filter_async = blocking_and_async(_delete_by_filter)
+    update_by_filter, update_by_filter_async = blocking_and_async(_update_by_filter)
 
     async def _search(
         self, engine: AnyEngine, query: str, top_k: int, filters: Filters, options: QueryOptions
@@ -125,7 +126,7 @@ class ConspectusDocumentStore(Closing):
         found = await self._texts.search(engine, query, top_k, _selection(filters), options)
         return [_document(each.text, each) for each in found]
 
-    search, search_async = both(_search)
+    search, search_async = blocking_and_async(_search)
 
 
 @component

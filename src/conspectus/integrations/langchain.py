@@ -15,10 +15,12 @@ from datetime import datetime
 from typing import Any, Self, TypedDict, Unpack, cast
 from uuid import uuid4
 
+from conspectus.bridge.engine_access import AnyEngineOrPath, EngineAccess, access_to
+from conspectus.bridge.engine_user import EngineUser, blocking_and_async
 from conspectus.engine.any_engine import AnyEngine
 from conspectus.errors import InvalidInput, MissingExtra
+from conspectus.integrations.arguments import refuse_arguments
 from conspectus.integrations.chat_messages import Conversation, Item
-from conspectus.integrations.event_loop import Calls, Closing, Given, both, calls_to, refuse
 from conspectus.integrations.texts import Ask, FoundText, Selection, Text, Texts, Value, Values
 from conspectus.model.filter import EVERYTHING, And, Eq, Filter
 from conspectus.model.graph import GraphExpansion
@@ -68,7 +70,7 @@ class SearchOptions(TypedDict, total=False):
     graph: GraphExpansion | None
 
 
-class ConspectusVectorStore(Closing, VectorStore):
+class ConspectusVectorStore(EngineUser, VectorStore):
     """Texts with metadata in a source of a collection, found by keyword and vector search.
 
     The collection's embedding model makes the vectors. With `embedding`, that model does: each text has one
@@ -79,13 +81,13 @@ class ConspectusVectorStore(Closing, VectorStore):
 
     def __init__(
         self,
-        engine: Given = None,
+        engine: AnyEngineOrPath = None,
         *,
         embedding: Embeddings | None = None,
         source: str = "texts",
         collection: str = "langchain-vectors",
     ) -> None:
-        self._calls = calls_to(engine)
+        self._access = access_to(engine)
         self._embedding = embedding
         self._texts = Texts(source, collection)
 
@@ -105,7 +107,7 @@ class ConspectusVectorStore(Closing, VectorStore):
         **unknown: Any,
     ) -> list[str]:
         """Add texts, or replace those with the same ids. Returns their ids."""
-        refuse(unknown)
+        refuse_arguments(unknown)
         given = list(texts)
         vectors = None
         if self._embedding is not None:
@@ -116,7 +118,7 @@ class ConspectusVectorStore(Closing, VectorStore):
 
     async def _delete(self, engine: AnyEngine, /, ids: list[str] | None = None, **unknown: Any) -> bool:
         """Delete texts by id (None: all of the source). Unknown ids are ignored."""
-        refuse(unknown)
+        refuse_arguments(unknown)
         await self._texts.delete(engine, Selection(ids))
         return True
 
@@ -151,13 +153,15 @@ class ConspectusVectorStore(Closing, VectorStore):
         found = await self._found(engine, "", k, embedding, **{"retrievers": ("vector",), **options})
         return [_document(each.text) for each in found]
 
-    add_texts, aadd_texts = both(_add)
-    delete, adelete = both(_delete)
-    get_by_ids, aget_by_ids = both(_get)
-    similarity_search, asimilarity_search = both(_similar)
-    similarity_search_with_score, asimilarity_search_with_score = both(_scored)
-    similarity_search_by_vector, asimilarity_search_by_vector = both(_near)
-    _similarity_search_with_relevance_scores, _asimilarity_search_with_relevance_scores = both(_relevant)
+    add_texts, aadd_texts = blocking_and_async(_add)
+    delete, adelete = blocking_and_async(_delete)
+    get_by_ids, aget_by_ids = blocking_and_async(_get)
+    similarity_search, asimilarity_search = blocking_and_async(_similar)
+    similarity_search_with_score, asimilarity_search_with_score = blocking_and_async(_scored)
+    similarity_search_by_vector, asimilarity_search_by_vector = blocking_and_async(_near)
+    _similarity_search_with_relevance_scores, _asimilarity_search_with_relevance_scores = blocking_and_async(
+        _relevant
+    )
 
     @classmethod
     def from_texts(
@@ -257,7 +261,7 @@ CLASSES: Mapping[str, type[BaseMessage]] = {
 """Message classes by role, for messages that were not written by LangChain."""
 
 
-class ConspectusByteStore(Closing, ByteStore):
+class ConspectusByteStore(EngineUser, ByteStore):
     """Byte values by key in a source of a collection, as LangChain's caches and docstores need.
 
     Values are stored durably, in one transaction for up to 500. They are not found by searches, unless they
@@ -266,13 +270,13 @@ class ConspectusByteStore(Closing, ByteStore):
 
     def __init__(
         self,
-        engine: Given = None,
+        engine: AnyEngineOrPath = None,
         *,
         source: str = "store",
         collection: str = "langchain",
         searchable: bool = False,
     ) -> None:
-        self._calls = calls_to(engine)
+        self._access = access_to(engine)
         self._values = Values(source=source, collection=collection, searchable=searchable)
 
     async def _get(self, engine: AnyEngine, keys: Sequence[str]) -> list[bytes | None]:
@@ -287,27 +291,27 @@ class ConspectusByteStore(Closing, ByteStore):
         """Delete keys. Missing keys are ignored."""
         await self._values.remove(engine, keys)
 
-    mget, amget = both(_get)
-    mset, amset = both(_set)
-    mdelete, amdelete = both(_delete)
+    mget, amget = blocking_and_async(_get)
+    mset, amset = blocking_and_async(_set)
+    mdelete, amdelete = blocking_and_async(_delete)
 
     def yield_keys(self, *, prefix: str | None = None) -> Iterator[str]:
         """Yield the keys with a prefix, reading page by page."""
         after: str | None = ""
         while after is not None:
-            keys, after = self._calls.wait(self._values.page_of_keys(prefix or "", after))
+            keys, after = self._access.wait(self._values.page_of_keys(prefix or "", after))
             yield from keys
 
     async def ayield_keys(self, *, prefix: str | None = None) -> AsyncIterator[str]:
         """Asynchronous version of yield_keys."""
         after: str | None = ""
         while after is not None:
-            keys, after = await self._calls.run(self._values.page_of_keys(prefix or "", after))
+            keys, after = await self._access.run(self._values.page_of_keys(prefix or "", after))
             for key in keys:
                 yield key
 
 
-class ConspectusRetriever(Closing, BaseRetriever):
+class ConspectusRetriever(EngineUser, BaseRetriever):
     """Passages for a query, as documents with id, score, parts, source and citation as metadata.
 
     All texts together, separated by blank lines, have at most `max_tokens` tokens. `options` are other fields
@@ -324,22 +328,22 @@ class ConspectusRetriever(Closing, BaseRetriever):
     max_tokens: int | None = None
     tokenizer: str = "o200k_base"
     options: dict[str, Any] = Field(default_factory=dict)
-    _calls: Calls = PrivateAttr()
+    _access: EngineAccess = PrivateAttr()
 
     def model_post_init(self, context: Any, /) -> None:
         """Create the access to the engine."""
         super().model_post_init(context)
-        self._calls = calls_to(self.engine)
+        self._access = access_to(self.engine)
 
     def _get_relevant_documents(
         self, query: str, *, run_manager: CallbackManagerForRetrieverRun, **options: Any
     ) -> list[Document]:
-        return self._calls.wait(lambda engine: self._found(engine, query, options))
+        return self._access.wait(lambda engine: self._found(engine, query, options))
 
     async def _aget_relevant_documents(
         self, query: str, *, run_manager: AsyncCallbackManagerForRetrieverRun, **options: Any
     ) -> list[Document]:
-        return await self._calls.run(lambda engine: self._found(engine, query, options))
+        return await self._access.run(lambda engine: self._found(engine, query, options))
 
     async def _found(self, engine: AnyEngine, query: str, arguments: dict[str, Any]) -> list[Document]:
         chosen: Filter = self.filter
@@ -361,7 +365,7 @@ class ConspectusChatMessageHistory(Conversation, BaseChatMessageHistory):
     @property
     def messages(self) -> list[BaseMessage]:
         """All messages. Setting them replaces them."""
-        return [_message(item) for item in self._calls.wait(self._turns.newest)]
+        return [_message(item) for item in self._access.wait(self._turns.newest)]
 
     @messages.setter
     def messages(self, messages: list[BaseMessage]) -> None:
@@ -370,15 +374,15 @@ class ConspectusChatMessageHistory(Conversation, BaseChatMessageHistory):
 
     async def aget_messages(self) -> list[BaseMessage]:
         """Return all messages."""
-        return [_message(item) for item in await self._calls.run(self._turns.newest)]
+        return [_message(item) for item in await self._access.run(self._turns.newest)]
 
     async def _add(self, engine: AnyEngine, messages: Sequence[BaseMessage]) -> None:
         """Append messages. Raises InvalidInput for one that is not JSON."""
         items, roles = [_item(each) for each in messages], [_role(each) for each in messages]
         await self._turns.add(engine, items, roles=roles)
 
-    add_messages, aadd_messages = both(_add)
-    clear, aclear = both(Conversation._clear)
+    add_messages, aadd_messages = blocking_and_async(_add)
+    clear, aclear = blocking_and_async(Conversation._clear)
 
 
 def _role(message: BaseMessage) -> str:

@@ -11,9 +11,10 @@ from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping
 from itertools import chain
 from typing import Any, TypeVar
 
+from conspectus.bridge.engine_access import AnyEngineOrPath, access_to
+from conspectus.bridge.engine_user import EngineUser, blocking_and_async
 from conspectus.engine.any_engine import AnyEngine
 from conspectus.errors import InvalidInput, MissingExtra
-from conspectus.integrations.event_loop import Closing, Given, both, calls_to
 from conspectus.integrations.texts import COMPARISONS, Selection, Text, Texts, Value, Values
 from conspectus.model.filter import EVERYTHING, And, Between, Eq, Exists, Filter, In, Not
 from conspectus.model.records import Document
@@ -55,7 +56,7 @@ Place = tuple[str, str, str]
 Facts = Mapping[str, Any]
 
 
-class ConspectusSaver(Closing, BaseCheckpointSaver[int]):
+class ConspectusSaver(EngineUser, BaseCheckpointSaver[int]):
     """Checkpoints of threads, in a source of a collection. No search finds them.
 
     A thread is a document; its checkpoints and writes are documents below it, encoded by `serde`. Pruning
@@ -64,14 +65,14 @@ class ConspectusSaver(Closing, BaseCheckpointSaver[int]):
 
     def __init__(
         self,
-        engine: Given = None,
+        engine: AnyEngineOrPath = None,
         *,
         serde: SerializerProtocol | None = None,
         source: str = "checkpoints",
         collection: str = "langgraph-checkpoints",
     ) -> None:
         super().__init__(serde=serde)
-        self._calls = calls_to(engine)
+        self._access = access_to(engine)
         self._values = Values(source, collection)
 
     def get_next_version(self, current: int | str | None, channel: None) -> Any:
@@ -178,14 +179,14 @@ class ConspectusSaver(Closing, BaseCheckpointSaver[int]):
             spare = [row for row in rows if _is_spare(row, latest.get(_of(row)[1]))]
             await engine.documents.delete([row.id for row in spare])
 
-    put, aput = both(_put)
-    put_writes, aput_writes = both(_put_writes)
-    get_tuple, aget_tuple = both(_get_tuple)
-    delete_thread, adelete_thread = both(_delete_thread)
-    delete_for_runs, adelete_for_runs = both(_delete_for_runs)
-    copy_thread, acopy_thread = both(_copy_thread)
-    prune, aprune = both(_prune)
-    _search, _asearch = both(_found)
+    put, aput = blocking_and_async(_put)
+    put_writes, aput_writes = blocking_and_async(_put_writes)
+    get_tuple, aget_tuple = blocking_and_async(_get_tuple)
+    delete_thread, adelete_thread = blocking_and_async(_delete_thread)
+    delete_for_runs, adelete_for_runs = blocking_and_async(_delete_for_runs)
+    copy_thread, acopy_thread = blocking_and_async(_copy_thread)
+    prune, aprune = blocking_and_async(_prune)
+    _search, _asearch = blocking_and_async(_found)
 
     def list(self, config: RunnableConfig | None, **options: Any) -> Iterator[CheckpointTuple]:
         """Yield checkpoints, newest first; the options are `filter`, `before` and `limit`."""
@@ -279,7 +280,7 @@ Namespace = tuple[str, ...]
 AnyItem = TypeVar("AnyItem", bound=Item)
 
 
-class ConspectusStore(Closing, BaseStore):
+class ConspectusStore(EngineUser, BaseStore):
     """Items by namespace and key, in a source of a collection. Keyword and vector search find their texts.
 
     `fields` are the paths of the texts that are indexed (`$`: the whole value). The collection's embedding
@@ -288,13 +289,13 @@ class ConspectusStore(Closing, BaseStore):
 
     def __init__(
         self,
-        engine: Given = None,
+        engine: AnyEngineOrPath = None,
         *,
         fields: Sequence[str] = ("$",),
         source: str = "items",
         collection: str = "langgraph",
     ) -> None:
-        self._calls = calls_to(engine)
+        self._access = access_to(engine)
         self._fields = fields
         self._texts = Texts(source, collection)
 
@@ -310,7 +311,7 @@ class ConspectusStore(Closing, BaseStore):
         await self._texts.remove(engine, puts.keys() - {each.id for each in kept})
         return read
 
-    batch, abatch = both(_batch)
+    batch, abatch = blocking_and_async(_batch)
 
     async def _read(self, engine: AnyEngine, op: GetOp | SearchOp | ListNamespacesOp) -> Result:
         if isinstance(op, ListNamespacesOp):

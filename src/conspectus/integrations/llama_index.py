@@ -12,10 +12,12 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any
 
+from conspectus.bridge.engine_access import AnyEngineOrPath, EngineAccess, Work, access_to
+from conspectus.bridge.engine_user import EngineUser, blocking_and_async
 from conspectus.engine.any_engine import AnyEngine
 from conspectus.errors import InvalidInput, MissingExtra
+from conspectus.integrations.arguments import refuse_arguments
 from conspectus.integrations.chat_messages import Item, Turns, conversations, nothing_yet
-from conspectus.integrations.event_loop import Calls, Closing, Given, Work, both, calls_to, refuse
 from conspectus.integrations.texts import (
     ALL,
     COMPARISONS,
@@ -61,18 +63,18 @@ __all__ = [
 ]
 
 
-class OnEngine(Closing, BaseModel):
+class OnEngine(EngineUser, BaseModel):
     """A LlamaIndex component that is serialized as a model. `engine` is an engine, or the path of a store."""
 
     model_config = ConfigDict(extra="forbid")
 
     engine: Any = None
-    _calls: Calls = PrivateAttr()
+    _access: EngineAccess = PrivateAttr()
 
     def model_post_init(self, context: Any, /) -> None:
         """Create the access to the engine."""
         super().model_post_init(context)
-        self._calls = calls_to(self.engine)
+        self._access = access_to(self.engine)
 
 
 RETRIEVERS: Mapping[VectorStoreQueryMode, tuple[Retriever, ...]] = {
@@ -119,13 +121,13 @@ class ConspectusVectorStore(OnEngine, BasePydanticVectorStore):
 
     async def _add(self, engine: AnyEngine, /, nodes: Sequence[BaseNode], **unknown: Any) -> list[str]:
         """Add nodes, or replace those with the same ids. Raises InvalidInput for one without a vector."""
-        refuse(unknown)
+        refuse_arguments(unknown)
         await self._texts.add(engine, list(map(_text, nodes)))
         return [each.node_id for each in nodes]
 
     async def _delete(self, engine: AnyEngine, /, ref_doc_id: str, **unknown: Any) -> None:
         """Delete the nodes of a document."""
-        refuse(unknown)
+        refuse_arguments(unknown)
         await self._texts.delete(engine, Selection(filter=Eq((REFERENCE,), ref_doc_id)))
 
     async def _delete_nodes(
@@ -137,7 +139,7 @@ class ConspectusVectorStore(OnEngine, BasePydanticVectorStore):
         **unknown: Any,
     ) -> None:
         """Delete the nodes with these ids that match the filters."""
-        refuse(unknown)
+        refuse_arguments(unknown)
         await self._texts.delete(engine, Selection(node_ids, _filter(filters)))
 
     async def _clear(self, engine: AnyEngine) -> None:
@@ -154,26 +156,26 @@ class ConspectusVectorStore(OnEngine, BasePydanticVectorStore):
         self, engine: AnyEngine, /, query: VectorStoreQuery, **unknown: Any
     ) -> VectorStoreQueryResult:
         """Return the best nodes, best first, with cosine similarities, or with scores in other modes."""
-        refuse(unknown)
+        refuse_arguments(unknown)
         found = await self._search(engine, query)
         by_vector = query.mode == VectorStoreQueryMode.DEFAULT
         scores = [each.similarity or 0.0 if by_vector else each.score for each in found]
         nodes = [_text_node(each.text) for each in found]
         return VectorStoreQueryResult(nodes=nodes, similarities=scores, ids=[each.text.id for each in found])
 
-    add, async_add = both(_add)
-    delete, adelete = both(_delete)
-    delete_nodes, adelete_nodes = both(_delete_nodes)
-    clear, aclear = both(_clear)
-    get_nodes, aget_nodes = both(_get_nodes)
-    query, aquery = both(_query)
+    add, async_add = blocking_and_async(_add)
+    delete, adelete = blocking_and_async(_delete)
+    delete_nodes, adelete_nodes = blocking_and_async(_delete_nodes)
+    clear, aclear = blocking_and_async(_clear)
+    get_nodes, aget_nodes = blocking_and_async(_get_nodes)
+    query, aquery = blocking_and_async(_query)
 
     @property
     def _texts(self) -> Texts:
         return Texts(self.source, self.collection)
 
     async def _search(self, engine: AnyEngine, query: VectorStoreQuery) -> list[FoundText]:
-        refuse(name for name in UNUSED if getattr(query, name) is not None)
+        refuse_arguments(name for name in UNUSED if getattr(query, name) is not None)
         used = RETRIEVERS.get(query.mode)
         if used is None:
             raise InvalidInput("mode", f"is {query.mode.value}; must be one of {', '.join(RETRIEVERS)}")
@@ -274,7 +276,7 @@ class ConspectusAsyncChatStore(OfPeople, AsyncDBChatStore):
         """Append messages, all or none. Raises InvalidInput for one that is not JSON."""
         items, roles = list(map(item_of, messages)), [each.role.value for each in messages]
         more = {} if status == ACTIVE else {STATUS: status.value}
-        await self._calls.run(partial(self._turns(key).add, items=items, roles=roles, more=more))
+        await self._access.run(partial(self._turns(key).add, items=items, roles=roles, more=more))
 
     async def set_messages(
         self, key: str, messages: list[ChatMessage], status: MessageStatus = ACTIVE
@@ -308,16 +310,16 @@ class ConspectusAsyncChatStore(OfPeople, AsyncDBChatStore):
                 changed = {**each.metadata, STATUS: MessageStatus.ARCHIVED.value}
                 await engine.memory.update(each.id, scope=scope, collection=self.collection, metadata=changed)
 
-        await self._calls.run(work)
+        await self._access.run(work)
         return self._messages(key, oldest)
 
     async def get_keys(self) -> list[str]:
         """Return the conversations, ordered by first message."""
         scope = Scope(self.user, self.agent)
-        return await self._calls.run(lambda engine: conversations(engine, scope, self.collection))
+        return await self._access.run(lambda engine: conversations(engine, scope, self.collection))
 
     async def _memories(self, key: str, status: MessageStatus | None) -> list[Memory]:
-        found = await self._calls.run(self._turns(key).memories)
+        found = await self._access.run(self._turns(key).memories)
         return [
             each
             for each in found
@@ -325,14 +327,14 @@ class ConspectusAsyncChatStore(OfPeople, AsyncDBChatStore):
         ]
 
     async def _taken(self, key: str, memories: Sequence[Memory]) -> list[ChatMessage]:
-        await self._calls.run(partial(self._turns(key).forget, memories=memories))
+        await self._access.run(partial(self._turns(key).forget, memories=memories))
         return self._messages(key, memories)
 
     def _messages(self, key: str, memories: Sequence[Memory]) -> list[ChatMessage]:
         return [message_of(self._turns(key).item(each)) for each in memories]
 
 
-class ConspectusRetriever(Closing, BaseRetriever):
+class ConspectusRetriever(EngineUser, BaseRetriever):
     """Passages for a query, as nodes with score, parts, source and citation as metadata.
 
     `ask` has the options of every query: the collection (`*` for all), a filter, a limit, and the maximum
@@ -340,16 +342,16 @@ class ConspectusRetriever(Closing, BaseRetriever):
     embedded, not their metadata.
     """
 
-    def __init__(self, engine: Given = None, ask: Ask | None = None, **base: Any) -> None:
+    def __init__(self, engine: AnyEngineOrPath = None, ask: Ask | None = None, **base: Any) -> None:
         super().__init__(**base)
-        self._calls = calls_to(engine)
+        self._access = access_to(engine)
         self._ask = ask or Ask()
 
     def _retrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
-        return [_node(each) for each in self._calls.wait(self._passages(query_bundle))]
+        return [_node(each) for each in self._access.wait(self._passages(query_bundle))]
 
     async def _aretrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
-        return [_node(each) for each in await self._calls.run(self._passages(query_bundle))]
+        return [_node(each) for each in await self._access.run(self._passages(query_bundle))]
 
     def _passages(self, query_bundle: QueryBundle) -> Work[list[RetrievedPassage]]:
         return lambda engine: self._ask.passages(engine, query_bundle.query_str)
@@ -378,7 +380,7 @@ class ConspectusMemoryBlock(OfPeople, BaseMemoryBlock[str]):
                 return window.text
             return ""
 
-        return await self._calls.run(work)
+        return await self._access.run(work)
 
     async def _aput(self, messages: list[ChatMessage]) -> None:
         sessions: dict[str | None, list[ChatMessage]] = {}
@@ -386,7 +388,7 @@ class ConspectusMemoryBlock(OfPeople, BaseMemoryBlock[str]):
             sessions.setdefault(message.additional_kwargs.get("session_id"), []).append(message)
         for session, said in sessions.items():
             items, roles = [item_of(each) for each in said], [each.role.value for each in said]
-            await self._calls.run(partial(self._turns(session).add, items=items, roles=roles))
+            await self._access.run(partial(self._turns(session).add, items=items, roles=roles))
 
 
 def _node(passage: RetrievedPassage) -> NodeWithScore:

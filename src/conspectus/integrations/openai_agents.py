@@ -9,9 +9,9 @@ The engine is one of `conspectus.open` or `conspectus.connect`, blocking or not,
 
 from typing import Any, TypeVar, cast
 
+from conspectus.bridge.engine_access import AnyEngineOrPath, Closed, Work, access_to
 from conspectus.errors import MissingExtra
 from conspectus.integrations.chat_messages import Item, Turns
-from conspectus.integrations.event_loop import Closed, Given, Work, calls_to
 from conspectus.model.memory import MEMORY, Scope
 
 try:
@@ -36,7 +36,7 @@ class ConspectusSession(SessionABC):
     def __init__(
         self,
         session_id: str,
-        engine: Given = None,
+        engine: AnyEngineOrPath = None,
         *,
         user: str | None = None,
         agent: str | None = None,
@@ -46,7 +46,7 @@ class ConspectusSession(SessionABC):
         self.session_id = session_id
         self.session_settings = coerce_session_settings(session_settings or {})
         self._closed = False
-        self._calls = calls_to(engine)
+        self._access = access_to(engine)
         self._turns = Turns(Scope(user, agent, session_id), FORM, collection)
 
     async def get_items(self, limit: int | None = None) -> list[TResponseInputItem]:
@@ -72,12 +72,12 @@ class ConspectusSession(SessionABC):
     def close(self) -> None:
         """Close the store that was opened at a path. An engine that was passed in stays open."""
         self._closed = True
-        self._calls.end()
+        self._access.close()
 
     async def _run(self, work: Work[T]) -> T:
         if self._closed:
             raise Closed("session")
-        return await self._calls.run(work)
+        return await self._access.run(work)
 
 
 def _role(item: Item) -> str:

@@ -12,10 +12,11 @@ The engine is one of `conspectus.open` or `conspectus.connect`, blocking or not,
 from collections.abc import Sequence
 from typing import Any, TypeVar
 
+from conspectus.bridge.engine_access import AnyEngineOrPath, Work, access_to
+from conspectus.bridge.engine_user import EngineUser, blocking_and_async
 from conspectus.engine.any_engine import AnyEngine
 from conspectus.errors import InvalidInput, MissingExtra
 from conspectus.integrations.chat_messages import Conversation, Item, nothing_yet
-from conspectus.integrations.event_loop import Closing, Given, Work, both, calls_to
 from conspectus.model.filter import EVERYTHING, Filter
 from conspectus.model.memory import NewMemory, Scope
 
@@ -39,7 +40,7 @@ ROLES = {"tool-return": "tool", "retry-prompt": "tool", "system-prompt": "system
 """The roles of requests by their last part; those of others are the user's."""
 
 
-class ConspectusToolset(Closing, FunctionToolset[Any]):
+class ConspectusToolset(EngineUser, FunctionToolset[Any]):
     """Tools of an agent: `context` finds documents; with a `scope`, `recall` and `remember` are its memory.
 
     Each answer has at most `max_tokens` tokens. What the tools may see is decided here, not by the model.
@@ -47,14 +48,14 @@ class ConspectusToolset(Closing, FunctionToolset[Any]):
 
     def __init__(
         self,
-        engine: Given = None,
+        engine: AnyEngineOrPath = None,
         *,
         collection: str = "default",
         filter: Filter = EVERYTHING,
         scope: Scope | None = None,
         max_tokens: int = 2_000,
     ) -> None:
-        self._calls = calls_to(engine)
+        self._access = access_to(engine)
         self._collection = collection
         self._filter = filter
         self._scope = scope or Scope()
@@ -95,7 +96,7 @@ class ConspectusToolset(Closing, FunctionToolset[Any]):
     async def _answer(self, work: Work[str]) -> str:
         """Run a tool. What is wrong with its argument is said to the model, which may try again."""
         try:
-            return await self._calls.run(work)
+            return await self._access.run(work)
         except InvalidInput as wrong:
             raise ModelRetry(str(wrong)) from wrong
 
@@ -118,9 +119,9 @@ class ConspectusHistory(Conversation):
         given = list(messages)
         await self._turns.add(engine, _items(given), roles=list(map(_role, given)))
 
-    messages_sync, messages = both(_messages)
-    add_sync, add = both(_add)
-    clear_sync, clear = both(Conversation._clear)
+    messages_sync, messages = blocking_and_async(_messages)
+    add_sync, add = blocking_and_async(_add)
+    clear_sync, clear = blocking_and_async(Conversation._clear)
 
 
 def _role(message: ModelMessage) -> str:

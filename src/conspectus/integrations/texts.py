@@ -8,10 +8,10 @@ from dataclasses import field, replace
 from functools import partial
 from typing import Any, TypeAlias
 
+from conspectus.bridge.engine_access import Work
 from conspectus.deferred import dataclass
 from conspectus.engine.any_engine import AnyEngine
 from conspectus.errors import Conflict, InvalidInput, NotFound
-from conspectus.integrations.event_loop import Work
 from conspectus.model.filter import EVERYTHING, And, Between, Eq, Filter, In, Not, Or
 from conspectus.model.pages import pages
 from conspectus.model.query import Budget, QueryOptions

@@ -1,6 +1,6 @@
 """The engine for programs without an event loop: the same methods, blocking.
 
-Imports bootstrap, client, engine and ports.
+Imports bootstrap, bridge, client, engine and ports.
 
 with conspectus.open("notes") as engine:
     engine.add("The meeting moved to Thursday.", wait=True)
@@ -9,24 +9,22 @@ with conspectus.open("notes") as engine:
 `conspectus.connect("http://localhost:8642")` gives the same on a server; `async with` gives both awaited.
 """
 
-import asyncio
-import os
-import threading
-from collections.abc import Coroutine, Iterator
-from contextlib import AbstractAsyncContextManager, contextmanager
+from collections.abc import Coroutine
+from contextlib import AbstractAsyncContextManager, ExitStack
 from functools import cached_property
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from conspectus import bootstrap
+from conspectus.bridge.engine_thread import EngineThread
+from conspectus.bridge.event_loop_thread import EventLoopThread, wait_for
 from conspectus.engine import Engine
-from conspectus.engine.context import short
+from conspectus.engine.context import delegate_to
 from conspectus.ports import CountTokens, Embedder
 from conspectus.ports.chat import ChatModel
 from conspectus.ports.web import Reranker
 from conspectus.settings import Settings
-from conspectus.sync.bridge import Bridge
 from conspectus.sync.documents import BlockingDocuments, BlockingSearch
 
 if TYPE_CHECKING:
@@ -48,7 +46,7 @@ S = TypeVar("S")
 T = TypeVar("T")
 
 
-class Twin(cached_property[S]):
+class BlockingProperty(cached_property[S]):
     """The blocking version of a service; its module is loaded when it is first used."""
 
     def __init__(self, module: str) -> None:
@@ -57,10 +55,10 @@ class Twin(cached_property[S]):
 
     def _load(self, engine: "BlockingEngine") -> S:
         name = str(self.attrname)
-        made: S = getattr(import_module(self._module), f"Blocking{name.capitalize()}")(
-            getattr(engine._engine, name), engine._bridge
+        service: S = getattr(import_module(self._module), f"Blocking{name.capitalize()}")(
+            getattr(engine._engine, name), engine._loop
         )
-        return made
+        return service
 
 
 class BlockingEngine:
@@ -69,32 +67,32 @@ class BlockingEngine:
     It may be used from many threads. A service is loaded when it is first used.
     """
 
-    collections: "Twin[BlockingCollections]" = Twin("documents")
-    documents: "Twin[BlockingDocuments]" = Twin("documents")
-    search: "Twin[BlockingSearch]" = Twin("documents")
-    channels: "Twin[BlockingChannels]" = Twin("channels")
-    chat: "Twin[BlockingChat]" = Twin("channels")
-    tasks: "Twin[BlockingTasks]" = Twin("channels")
-    streams: "Twin[BlockingStreams]" = Twin("streams")
-    events: "Twin[BlockingEvents]" = Twin("streams")
-    summaries: "Twin[BlockingSummaries]" = Twin("streams")
-    alerts: "Twin[BlockingAlerts]" = Twin("streams")
-    memory: "Twin[BlockingMemory]" = Twin("memory")
-    retention: "Twin[BlockingRetention]" = Twin("memory")
-    graph: "Twin[BlockingGraph]" = Twin("memory")
-    people: "Twin[BlockingPeople]" = Twin("administration")
-    jobs: "Twin[BlockingJobs]" = Twin("administration")
-    connections: "Twin[BlockingConnections]" = Twin("administration")
-    files: "Twin[BlockingFiles]" = Twin("administration")
-    maintenance: "Twin[BlockingMaintenance]" = Twin("administration")
+    collections: "BlockingProperty[BlockingCollections]" = BlockingProperty("documents")
+    documents: "BlockingProperty[BlockingDocuments]" = BlockingProperty("documents")
+    search: "BlockingProperty[BlockingSearch]" = BlockingProperty("documents")
+    channels: "BlockingProperty[BlockingChannels]" = BlockingProperty("channels")
+    chat: "BlockingProperty[BlockingChat]" = BlockingProperty("channels")
+    tasks: "BlockingProperty[BlockingTasks]" = BlockingProperty("channels")
+    streams: "BlockingProperty[BlockingStreams]" = BlockingProperty("streams")
+    events: "BlockingProperty[BlockingEvents]" = BlockingProperty("streams")
+    summaries: "BlockingProperty[BlockingSummaries]" = BlockingProperty("streams")
+    alerts: "BlockingProperty[BlockingAlerts]" = BlockingProperty("streams")
+    memory: "BlockingProperty[BlockingMemory]" = BlockingProperty("memory")
+    retention: "BlockingProperty[BlockingRetention]" = BlockingProperty("memory")
+    graph: "BlockingProperty[BlockingGraph]" = BlockingProperty("memory")
+    people: "BlockingProperty[BlockingPeople]" = BlockingProperty("administration")
+    jobs: "BlockingProperty[BlockingJobs]" = BlockingProperty("administration")
+    connections: "BlockingProperty[BlockingConnections]" = BlockingProperty("administration")
+    files: "BlockingProperty[BlockingFiles]" = BlockingProperty("administration")
+    maintenance: "BlockingProperty[BlockingMaintenance]" = BlockingProperty("administration")
 
-    def __init__(self, engine: "Engine | RemoteEngine", loop: asyncio.AbstractEventLoop) -> None:
+    def __init__(self, engine: "Engine | RemoteEngine", loop: EventLoopThread) -> None:
         self._engine = engine
-        self._bridge = Bridge(loop)
+        self._loop = loop
 
     def run(self, work: Coroutine[Any, Any, T]) -> T:
         """Run a coroutine on the engine's event loop and wait for it. An interrupt cancels it."""
-        return self._bridge.run(work)
+        return self._loop.run(work)
 
     @property
     def asynchronous(self) -> "Engine | RemoteEngine":
@@ -105,10 +103,10 @@ class BlockingEngine:
         """Return the function that counts tokens with a tokenizer. Raises UnknownTokenizer."""
         return self._engine.tokenizer(name)
 
-    add = short("documents", BlockingDocuments.add)
-    retrieve = short("search", BlockingSearch.retrieve)
-    window = short("search", BlockingSearch.window)
-    explain = short("search", BlockingSearch.explain)
+    add = delegate_to("documents", BlockingDocuments.add)
+    retrieve = delegate_to("search", BlockingSearch.retrieve)
+    window = delegate_to("search", BlockingSearch.window)
+    explain = delegate_to("search", BlockingSearch.explain)
 
 
 class Opening(Generic[E]):
@@ -116,13 +114,20 @@ class Opening(Generic[E]):
 
     def __init__(self, opened: AbstractAsyncContextManager[E]) -> None:
         self._opened = opened
-        self._blocking = _blocking_until_closed(opened)
+        self._thread: EngineThread[E] | None = None
 
     def __enter__(self) -> BlockingEngine:
-        return self._blocking.__enter__()
+        thread = EngineThread(lambda: self._opened)
+        with ExitStack() as after_failure:
+            after_failure.callback(thread.close)
+            engine = wait_for(thread.open())
+            after_failure.pop_all()
+        self._thread = thread
+        return BlockingEngine(engine, thread.loop)
 
-    def __exit__(self, *fault: Any) -> bool | None:
-        return self._blocking.__exit__(*fault)
+    def __exit__(self, *fault: object) -> None:
+        if self._thread is not None:
+            self._thread.close()
 
     async def __aenter__(self) -> E:
         return await self._opened.__aenter__()
@@ -161,25 +166,3 @@ def connect(
     from conspectus import client
 
     return Opening(client.open(url, api_key=api_key, settings=settings))
-
-
-@contextmanager
-def _blocking_until_closed(
-    opened: "AbstractAsyncContextManager[Engine | RemoteEngine]",
-) -> Iterator[BlockingEngine]:
-    loop, process = asyncio.new_event_loop(), os.getpid()
-    thread = threading.Thread(target=loop.run_forever, name="conspectus", daemon=True)
-    thread.start()
-    try:
-        engine = asyncio.run_coroutine_threadsafe(opened.__aenter__(), loop).result()
-        try:
-            yield BlockingEngine(engine, loop)
-        finally:
-            # A forked child has no thread for the loop, so nothing would ever run.
-            if os.getpid() == process:
-                asyncio.run_coroutine_threadsafe(opened.__aexit__(None, None, None), loop).result()
-    finally:
-        if os.getpid() == process:
-            loop.call_soon_threadsafe(loop.stop)
-            thread.join()
-            loop.close()

@@ -1,10 +1,11 @@
 """People, jobs, connections, files and maintenance, blocking."""
 
+from conspectus.bridge.blocking_methods import blocking
 from conspectus.engine.files import FileService
 from conspectus.engine.jobs import ConnectionService, JobService
 from conspectus.engine.maintenance import MaintenanceService
 from conspectus.engine.people import PeopleService
-from conspectus.sync.bridge import BlockingService, blocking
+from conspectus.sync.blocking_service import BlockingService
 
 
 class BlockingPeople(BlockingService[PeopleService]):

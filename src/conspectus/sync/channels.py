@@ -1,9 +1,10 @@
 """Channels, chat and tasks, blocking."""
 
+from conspectus.bridge.blocking_methods import blocking, generating
 from conspectus.engine.channels import ChannelService
 from conspectus.engine.chat import ChatService
 from conspectus.engine.tasks import TaskService
-from conspectus.sync.bridge import BlockingService, blocking, generating
+from conspectus.sync.blocking_service import BlockingService
 
 
 class BlockingChannels(BlockingService[ChannelService]):
@@ -42,5 +43,5 @@ class BlockingTasks(BlockingService[TaskService]):
         self, *, collection: str = "tasks", source: str = "tasks", tokenizer: str = "o200k_base"
     ) -> "BlockingTasks":
         """Return the tasks of another source, or with another tokenizer."""
-        other = self._service.using(collection=collection, source=source, tokenizer=tokenizer)
-        return BlockingTasks(other, self._bridge)
+        other = self._inner.using(collection=collection, source=source, tokenizer=tokenizer)
+        return BlockingTasks(other, self._loop)

@@ -1,9 +1,10 @@
 """Documents and search, blocking."""
 
+from conspectus.bridge.blocking_methods import blocking
 from conspectus.engine.collections import CollectionService
 from conspectus.engine.documents import DocumentService
 from conspectus.engine.search import SearchService
-from conspectus.sync.bridge import BlockingService, blocking
+from conspectus.sync.blocking_service import BlockingService
 
 
 class BlockingCollections(BlockingService[CollectionService]):

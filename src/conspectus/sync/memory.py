@@ -1,9 +1,10 @@
 """Memory and graphs, blocking."""
 
+from conspectus.bridge.blocking_methods import blocking
 from conspectus.engine.graph import GraphService
 from conspectus.engine.memory import MemoryService
 from conspectus.engine.retention import RetentionService
-from conspectus.sync.bridge import BlockingService, blocking
+from conspectus.sync.blocking_service import BlockingService
 
 
 class BlockingMemory(BlockingService[MemoryService]):

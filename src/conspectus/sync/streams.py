@@ -1,10 +1,11 @@
 """Streams, with their events, summaries and alerts, blocking."""
 
+from conspectus.bridge.blocking_methods import blocking, generating
 from conspectus.engine.alerts import AlertService
 from conspectus.engine.events import EventService
 from conspectus.engine.streams import StreamService
 from conspectus.engine.summaries import SummaryService
-from conspectus.sync.bridge import BlockingService, blocking, generating
+from conspectus.sync.blocking_service import BlockingService
 
 
 class BlockingStreams(BlockingService[StreamService]):

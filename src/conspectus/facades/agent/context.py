@@ -19,8 +19,9 @@ from conspectus.facades.agent.mapping import (
     split_arguments,
 )
 from conspectus.facades.agent.memory import AsyncAgentMemory, MemoryOptions
+from conspectus.facades.agent.parts import has_own_storage, storage_of
 from conspectus.facades.agent.retriever import AsyncContextRetriever, Expansion
-from conspectus.facades.agent.session import AgentSession, is_new, session_of
+from conspectus.facades.agent.storage import AgentStorage
 from conspectus.graph.name_keys import key_of
 from conspectus.memory.scopes import graph_name, holds
 from conspectus.model.filter import And, Exists, Filter, In
@@ -54,13 +55,13 @@ class AsyncAgentContext(AsyncAgentMemory):
         **options: Unpack[ContextOptions],
     ) -> None:
         require_known(options, frozenset(ContextOptions.__annotations__))
-        session = session_for(vector_store, knowledge_graph, options.get("collection", MEMORY))
-        if knowledge_graph is not None and knowledge_graph.session.storage is not session.storage:
-            knowledge_graph.move(session)
+        storage = storage_for(vector_store, knowledge_graph, options.get("collection", MEMORY))
+        if knowledge_graph is not None and knowledge_graph.storage is not storage:
+            knowledge_graph.move(storage)
         given: dict[str, Any] = dict(options)
-        super().__init__(session, **_subset(MemoryOptions, given))
-        self.owns = is_new(vector_store)
-        self.graph = knowledge_graph or AsyncContextGraph(session, name=graph_name(self.scope))
+        super().__init__(storage, **_subset(MemoryOptions, given))
+        self.owns = has_own_storage(vector_store)
+        self.graph = knowledge_graph or AsyncContextGraph(storage, name=graph_name(self.scope))
         given.setdefault("use_graph_expansion", given.get("graph_expansion", True))
         self.retriever = AsyncContextRetriever(self, self.graph, **_subset(Expansion, given))
         self.linker = AsyncEntityLinker(self.graph)
@@ -146,7 +147,7 @@ class AsyncAgentContext(AsyncAgentMemory):
         """Return the graph for the entities of a scope: the shared one, or the scope's own."""
         if holds(self.scope, scope):
             return self.graph
-        return AsyncContextGraph(self.session, name=graph_name(scope))
+        return AsyncContextGraph(self.storage, name=graph_name(scope))
 
     async def _store(self, items: list[tuple[str, dict[str, Any]]]) -> list[MemoryWritten]:
         named = [await self._named(*each) for each in items]
@@ -203,6 +204,6 @@ def _subset(words: type, options: Mapping[str, Any]) -> Any:
     return {name: options[name] for name in words.__annotations__ if name in options}
 
 
-def session_for(store: Any, graph: Graph | None, collection: str) -> AgentSession:
-    """Return the session of the store or, if there is none, of the graph."""
-    return graph.session if store is None and graph is not None else session_of(store, collection)
+def storage_for(store: Any, graph: Graph | None, collection: str) -> AgentStorage:
+    """Return the storage of the store or, if there is none, of the graph."""
+    return graph.storage if store is None and graph is not None else storage_of(store, collection)

@@ -7,8 +7,10 @@ from pathlib import Path
 from typing import Any, Final, TypedDict, TypeVar, Unpack
 from uuid import uuid4
 
+from conspectus.bridge.engine_access import Work
 from conspectus.engine.any_engine import AnyEngine
 from conspectus.errors import InvalidInput, NotFound
+from conspectus.facades.agent.json_files import read_json, write_lines
 from conspectus.facades.agent.mapping import (
     Instant,
     content_of,
@@ -21,15 +23,8 @@ from conspectus.facades.agent.mapping import (
     node_dict,
     require_known,
 )
-from conspectus.facades.agent.session import (
-    AgentSession,
-    AsyncPart,
-    Work,
-    is_new,
-    read_json,
-    session_of,
-    write_lines,
-)
+from conspectus.facades.agent.parts import AsyncPart, has_own_storage, storage_of
+from conspectus.facades.agent.storage import AgentStorage
 from conspectus.model.graph import (
     Direction,
     GraphForm,
@@ -70,11 +65,11 @@ class Graph(AsyncPart):
     def __init__(
         self, vector_store: Any = None, *, name: str | None = None, collection: str = MEMORY
     ) -> None:
-        self.session: AgentSession = session_of(vector_store, collection)
-        self.owns = is_new(vector_store)
+        self.storage: AgentStorage = storage_of(vector_store, collection)
+        self.owns = has_own_storage(vector_store)
         self.named = name is not None or vector_store is not None
         self.name = name or (NAME if self.named else f"{NAME} {uuid4().hex}")
-        self._left: AgentSession | None = None
+        self._left: AgentStorage | None = None
         self._was = self.name
         self._source: str | None = None
 
@@ -154,7 +149,7 @@ class Graph(AsyncPart):
 
     async def stats(self) -> dict[str, Any]:
         """Return the numbers of nodes and edges, by type."""
-        found = await self.run(lambda engine: engine.graph.list(collection=self.session.collection))
+        found = await self.run(lambda engine: engine.graph.list(collection=self.storage.collection))
         one = next((each for each in found if each.source.id == self._source), None)
         return {
             "name": self.name,
@@ -208,7 +203,7 @@ class Graph(AsyncPart):
     async def clear(self) -> int:
         """Delete all nodes and edges and return the number of nodes."""
         found = await self.run(
-            lambda engine: engine.graph.delete(self.name, collection=self.session.collection)
+            lambda engine: engine.graph.delete(self.name, collection=self.storage.collection)
         )
         self._source = None
         return found.nodes
@@ -234,48 +229,48 @@ class Graph(AsyncPart):
         """Return the first node as a tuple, empty if there is none; None if the graph does not exist."""
         try:
             return (
-                await self.session.run(lambda engine: engine.graph.list_nodes(limit=1, **self.place))
+                await self.storage.run(lambda engine: engine.graph.list_nodes(limit=1, **self.place))
             ).nodes
         except NotFound:
             return None
 
-    def move(self, session: AgentSession) -> None:
-        """Use another session. The next call copies the graph from its old store.
+    def move(self, storage: AgentStorage) -> None:
+        """Use another storage. The next call copies the graph from its old store.
 
         Raises InvalidInput if the graph is fixed to its store.
         """
-        storage = self.session.storage
-        stays = storage.is_same(session.storage)
-        if not (stays or storage.temporary):
+        old_storage = self.storage
+        stays = old_storage.is_same(storage)
+        if not (stays or old_storage.is_temporary):
             raise InvalidInput("knowledge_graph", "is in another store than the memory")
-        self._left = self.session if storage.used and not stays else None
-        if self._left is None and storage is not session.storage:
-            storage.close()
-        self.session, self._source, self.owns = session, None, False
+        self._left = old_storage if old_storage.is_prepared and not stays else None
+        if self._left is None and old_storage is not storage:
+            old_storage.close()
+        self.storage, self._source, self.owns = storage, None, False
         self._was = self.name
-        if not self.named and not session.storage.temporary:
+        if not self.named and not storage.is_temporary:
             self.name, self.named = NAME, True
 
     async def run(self, work: Work[T]) -> T:
         """Run work with the engine after ensuring that the graph exists."""
         if self._left is not None:
-            left, self._left = type(self)(self._left.storage, name=self._was), None
+            left, self._left = type(self)(self._left, name=self._was), None
             await self.import_dict(await left.to_dict())
-            left.session.storage.close()
+            left.storage.close()
 
         async def done(engine: AnyEngine) -> T:
             if self._source is None:
                 self._source = (
-                    await engine.graph.get_or_create(self.name, collection=self.session.collection)
+                    await engine.graph.get_or_create(self.name, collection=self.storage.collection)
                 ).id
             return await work(engine)
 
-        return await self.session.run(done)
+        return await self.storage.run(done)
 
     @property
     def place(self) -> dict[str, Any]:
         """Return the arguments that identify the graph in calls of the engine."""
-        return {"graph": self.name, "collection": self.session.collection}
+        return {"graph": self.name, "collection": self.storage.collection}
 
     async def _changed(self, kind: str, given: Sequence[NewNode] | Sequence[NewEdge]) -> int:
         """Add nodes or edges and return how many are new or changed."""
@@ -335,10 +330,10 @@ class AsyncContextGraph(Graph):
         Linking twice has no effect. Raises KeyError for an unknown node, and InvalidInput for a graph of the
         same name in another store, as a link holds only the name.
         """
-        if other.name == self.name and not other.session.storage.is_same(self.session.storage):
+        if other.name == self.name and not other.storage.is_same(self.storage):
             raise InvalidInput("other", f"has the name of this graph, {self.name!r}; rename one of the two")
         self.named = other.named = True
-        there = Graph(other.session.storage, name=other.name)
+        there = Graph(other.storage, name=other.name)
         for graph, node in ((self, source_node_id), (there, target_node_id)):
             if await graph.get_node(node) is None:
                 raise KeyError(f"no node {node!r} in the graph {graph.name!r}")
@@ -398,12 +393,12 @@ class AsyncContextGraph(Graph):
     @property
     def _links(self) -> Graph:
         """Return the graph that stores the links: links must survive the replacement of a node."""
-        return Graph(self.session, name=f"links of {self.name}")
+        return Graph(self.storage, name=f"links of {self.name}")
 
     async def _other(self, name: str) -> Graph | None:
         if name in self._others:
             return self._others[name]
-        graph = AsyncContextGraph(self.session, name=name)
+        graph = AsyncContextGraph(self.storage, name=name)
         return graph if await graph.exists() else None
 
 

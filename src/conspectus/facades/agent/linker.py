@@ -9,7 +9,7 @@ from conspectus.deferred import dataclass
 from conspectus.errors import require_range
 from conspectus.facades.agent.graph import AsyncContextGraph, Graph
 from conspectus.facades.agent.mapping import node_dict, time_of
-from conspectus.facades.agent.session import AsyncPart, is_new
+from conspectus.facades.agent.parts import AsyncPart, has_own_storage
 from conspectus.graph.name_keys import BASE, uri_of
 from conspectus.model.graph import ENTITY, MENTIONED_WITH, EntityLink, LinkCandidate
 from conspectus.model.memory import Memory
@@ -34,7 +34,7 @@ class AsyncEntityLinker(AsyncPart):
         require_range("similarity_threshold", similarity_threshold, 0, 1)
         given = knowledge_graph
         self.graph = given if isinstance(given, Graph) else AsyncContextGraph(given)
-        self.session, self.owns = self.graph.session, is_new(given)
+        self.storage, self.owns = self.graph.storage, has_own_storage(given)
         self.threshold = similarity_threshold
         self.base_uri = base_uri
 

@@ -10,6 +10,7 @@ from typing import Any, Final, TypeVar, Unpack
 
 from conspectus.bootstrap import local_counter
 from conspectus.errors import InvalidInput, NotFound, ProviderError
+from conspectus.facades.agent.json_files import read_lines, write_lines
 from conspectus.facades.agent.mapping import (
     MAX_LIMIT,
     SCOPE_KEYS,
@@ -34,7 +35,7 @@ from conspectus.facades.agent.mapping import (
     split_arguments,
 )
 from conspectus.facades.agent.memory_reads import TURN, MemoryReads
-from conspectus.facades.agent.session import is_new, read_lines, session_of, write_lines
+from conspectus.facades.agent.parts import has_own_storage, storage_of
 from conspectus.model.filter import And, Eq, Filter, Not
 from conspectus.model.memory import (
     MEMORY,
@@ -98,13 +99,13 @@ class AsyncAgentMemory(MemoryReads):
     def __init__(self, vector_store: Any = None, **options: Unpack[MemoryOptions]) -> None:
         require_known(options, frozenset(MemoryOptions.__annotations__))
         super().__init__(
-            session_of(vector_store, options.get("collection", MEMORY)),
+            storage_of(vector_store, options.get("collection", MEMORY)),
             scope_of(Scope(), {name: value for name, value in options.items() if name in SCOPE_KEYS}),
             token_limit=number("token_limit", options.get("token_limit"), _default_token_limit()),
             short_term_limit=number("short_term_limit", options.get("short_term_limit"), SHORT_TERM),
             tokenizer=options.get("tokenizer", TOKENIZER),
         )
-        self.owns = is_new(vector_store)
+        self.owns = has_own_storage(vector_store)
         self._count = local_counter(self.tokenizer)
         self.retention = _retention(options.get("retention_days"), options.get("max_memories"))
 
@@ -145,9 +146,9 @@ class AsyncAgentMemory(MemoryReads):
         if metadata is not None:
             merged = {**stored.metadata, **metadata}
             fields["metadata"] = {name: value for name, value in merged.items() if value is not None}
-        self.session.storage.written += 1
+        self.storage.writes += 1
         try:
-            await self.session.run(
+            await self.storage.run(
                 lambda engine: engine.memory.update(memory_id, **self._at(scope), **fields)
             )
         except NotFound:
@@ -251,9 +252,9 @@ class AsyncAgentMemory(MemoryReads):
         """Return the memories for a query in a scope, best first."""
         if not options["limit"]:
             return []
-        given: MemoryQueryOptions = {**options, "collection": self.session.collection}
+        given: MemoryQueryOptions = {**options, "collection": self.storage.collection}
         await self.wait_until_embedded()
-        found = await self.session.run(lambda engine: engine.memory.recall(query, scope=scope, **given))
+        found = await self.storage.run(lambda engine: engine.memory.recall(query, scope=scope, **given))
         answers = [hit_dict(each) for each in found.memories]
         if answers and options.get("as_of") is None:
             last = {each.id for each in await self._short_term(scope)}
@@ -264,12 +265,11 @@ class AsyncAgentMemory(MemoryReads):
 
     async def wait_until_embedded(self) -> None:
         """Wait until stored memories are embedded. Without an embedder only keyword search finds them."""
-        place = self.session.storage
-        written = place.written
-        if place.embedded < written:
+        writes = self.storage.writes
+        if self.storage.embedded_writes < writes:
             with suppress(ProviderError):
                 await self.flush()
-            place.embedded = max(place.embedded, written)
+            self.storage.embedded_writes = max(self.storage.embedded_writes, writes)
 
     def within(self, found: RecordList, arguments: AgentQuery) -> RecordList:
         """Return the first results that fit into the token limit together."""
@@ -297,14 +297,14 @@ class AsyncAgentMemory(MemoryReads):
         scope = scope_of(self.scope, scope_options)
         rule = self.retention
         if rule == Retention():
-            await self.session.run(lambda engine: engine.retention.delete(**self._at(scope)))
+            await self.storage.run(lambda engine: engine.retention.delete(**self._at(scope)))
         else:
-            await self.session.run(lambda engine: engine.retention.set(rule, **self._at(scope)))
+            await self.storage.run(lambda engine: engine.retention.set(rule, **self._at(scope)))
 
     async def flush(self) -> int:
         """Wait until all memories are embedded and return the number of new vectors."""
-        return await self.session.run(
-            lambda engine: engine.documents.wait_until_embedded(collection=self.session.collection)
+        return await self.storage.run(
+            lambda engine: engine.documents.wait_until_embedded(collection=self.storage.collection)
         )
 
     async def health(self) -> dict[str, Any]:
@@ -340,8 +340,8 @@ class AsyncAgentMemory(MemoryReads):
         lines = (
             await to_thread(read_lines, Path(options)) if isinstance(options, str | Path) else list(options)
         )
-        self.session.storage.written += 1
-        done = await self.session.run(lambda engine: engine.memory.import_lines(lines, **self._at(scope)))
+        self.storage.writes += 1
+        done = await self.storage.run(lambda engine: engine.memory.import_lines(lines, **self._at(scope)))
         return sum(each.outcome != "unchanged" for each in done)
 
     async def save(self, folder: str | Path, **scope: Unpack[AgentScope]) -> int:
@@ -374,7 +374,7 @@ class AsyncAgentMemory(MemoryReads):
         return over
 
     async def _forget(self, what: MemorySelection, scope: Scope, *, preview: bool = False) -> MemoryReceipt:
-        return await self.session.run(
+        return await self.storage.run(
             lambda engine: engine.memory.forget(what, **self._at(scope), dry_run=preview)
         )
 
@@ -388,12 +388,12 @@ class AsyncAgentMemory(MemoryReads):
         return done
 
     async def _remember(self, batch: list[NewMemory], scope: Scope) -> Sequence[MemoryWritten]:
-        self.session.storage.written += 1
-        return await self.session.run(lambda engine: engine.memory.add(batch, **self._at(scope)))
+        self.storage.writes += 1
+        return await self.storage.run(lambda engine: engine.memory.add(batch, **self._at(scope)))
 
     async def _lines(self, scope: Scope) -> AsyncIterator[str]:
         async def read(after: str | None = None) -> MemoryExport:
-            return await self.session.run(lambda engine: engine.memory.export(**self._at(scope), after=after))
+            return await self.storage.run(lambda engine: engine.memory.export(**self._at(scope), after=after))
 
         async for page in pages(read):
             for line in page.lines:

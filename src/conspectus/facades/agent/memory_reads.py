@@ -16,7 +16,8 @@ from conspectus.facades.agent.mapping import (
     memory_dict,
     scope_of,
 )
-from conspectus.facades.agent.session import AgentSession, AsyncPart
+from conspectus.facades.agent.parts import AsyncPart
+from conspectus.facades.agent.storage import AgentStorage
 from conspectus.graph.name_keys import key_of
 from conspectus.model.filter import EVERYTHING, And, Eq, Exists, Filter, In, Not, Overlaps
 from conspectus.model.memory import CLASS, OWN, Memory, MemoryPage, Scope
@@ -31,9 +32,9 @@ class MemoryReads(AsyncPart):
     """Reads of a scope; keys that a call does not name default to those of the constructor."""
 
     def __init__(
-        self, session: AgentSession, scope: Scope, *, token_limit: int, short_term_limit: int, tokenizer: str
+        self, storage: AgentStorage, scope: Scope, *, token_limit: int, short_term_limit: int, tokenizer: str
     ) -> None:
-        self.session = session
+        self.storage = storage
         self.scope = scope
         self.token_limit = token_limit
         self.short_term_limit = short_term_limit
@@ -47,7 +48,7 @@ class MemoryReads(AsyncPart):
         return await self._short_term(scope_of(self.scope, scope))
 
     async def _short_term(self, scope: Scope) -> Sequence[MemoryItem]:
-        found = await self.session.run(
+        found = await self.storage.run(
             lambda engine: engine.memory.list_recent(
                 **self._at(scope),
                 limit=self.short_term_limit,
@@ -71,7 +72,7 @@ class MemoryReads(AsyncPart):
         scope = scope_of(self.scope, scope_options)
         if await self._find(memory_id, scope) is None:
             return []
-        found = await self.session.run(
+        found = await self.storage.run(
             lambda engine: engine.memory.list_versions(memory_id, **self._at(scope))
         )
         return [
@@ -147,7 +148,7 @@ class MemoryReads(AsyncPart):
     async def list_conversations(self, **scope_options: Unpack[AgentScope]) -> RecordList:
         """Return the conversations with their numbers of memories, first and last times."""
         scope = scope_of(self.scope, scope_options)
-        found = await self.session.run(lambda engine: engine.memory.list_conversations(**self._at(scope)))
+        found = await self.storage.run(lambda engine: engine.memory.list_conversations(**self._at(scope)))
         return [
             {
                 "conversation_id": each.scope.conversation,
@@ -181,18 +182,18 @@ class MemoryReads(AsyncPart):
         }
 
     def _at(self, scope: Scope) -> dict[str, Any]:
-        return {"scope": scope, "collection": self.session.collection}
+        return {"scope": scope, "collection": self.storage.collection}
 
     async def _numbers(self, scope: Scope) -> dict[str, Any]:
-        found = await self.session.run(lambda engine: engine.memory.stats(**self._at(scope)))
+        found = await self.storage.run(lambda engine: engine.memory.stats(**self._at(scope)))
         return {name: getattr(found, name) for name in found.__dataclass_fields__}
 
     async def _count_where(self, scope: Scope, where: Filter) -> int:
-        return await self.session.run(lambda engine: engine.memory.count(**self._at(scope), filter=where))
+        return await self.storage.run(lambda engine: engine.memory.count(**self._at(scope), filter=where))
 
     async def _find(self, memory_id: str, scope: Scope) -> Memory | None:
         try:
-            return await self.session.run(lambda engine: engine.memory.get(memory_id, **self._at(scope)))
+            return await self.storage.run(lambda engine: engine.memory.get(memory_id, **self._at(scope)))
         except NotFound:
             return None
 
@@ -202,7 +203,7 @@ class MemoryReads(AsyncPart):
         """Yield all memories that match, in the order of time."""
 
         async def read(after: str | None = None) -> MemoryPage:
-            return await self.session.run(
+            return await self.storage.run(
                 lambda engine: engine.memory.list(
                     **self._at(scope),
                     filter=where,

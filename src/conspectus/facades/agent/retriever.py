@@ -19,7 +19,7 @@ from conspectus.facades.agent.mapping import (
     weight,
 )
 from conspectus.facades.agent.memory import AsyncAgentMemory
-from conspectus.facades.agent.session import AsyncPart, is_new
+from conspectus.facades.agent.parts import AsyncPart, has_own_storage
 from conspectus.memory.scopes import GRAPHS, holds
 from conspectus.model.graph import GraphExpansion
 from conspectus.model.memory import MemoryQueryOptions, MemoryWindow, Scope
@@ -57,10 +57,10 @@ class AsyncContextRetriever(AsyncPart):
         self, memory: Any = None, knowledge_graph: Graph | None = None, **expansion: Unpack[Expansion]
     ) -> None:
         self.memory = memory if isinstance(memory, AsyncAgentMemory) else AsyncAgentMemory(memory)
-        self.session, self.owns = self.memory.session, is_new(memory)
+        self.storage, self.owns = self.memory.storage, has_own_storage(memory)
         self.graph = knowledge_graph
-        if knowledge_graph is not None and knowledge_graph.session.storage is not self.session.storage:
-            knowledge_graph.move(self.session)
+        if knowledge_graph is not None and knowledge_graph.storage is not self.storage:
+            knowledge_graph.move(self.storage)
         hops = number("max_expansion_hops", expansion.get("max_expansion_hops"), 2)
         self.expansion = GraphExpansion(weight("hybrid_alpha", expansion.get("hybrid_alpha", 0.5)), hops)
         self.expands = expansion.get("use_graph_expansion", True)
@@ -85,7 +85,7 @@ class AsyncContextRetriever(AsyncPart):
         allowed = number("max_tokens", arguments.get("max_tokens"), self.memory.token_limit)
         budget = Budget(allowed, self.memory.tokenizer)
         await self.memory.wait_until_embedded()
-        return await self.session.run(
+        return await self.storage.run(
             lambda engine: engine.memory.window(query, budget, scope=scope, **options)
         )
 
@@ -99,7 +99,7 @@ class AsyncContextRetriever(AsyncPart):
             graph = replace(graph, graphs=await self._graphs(scope))
         return scope, {
             **options,
-            "collection": self.session.collection,
+            "collection": self.storage.collection,
             "graph": graph,
             "recent": self.memory.short_term_limit,
             "recent_tokens": self.memory.token_limit,

@@ -1,15 +1,18 @@
 """Stores of video contexts: in an engine (open or temporary), or in a Milvus collection."""
 
-from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
+import asyncio
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
-from functools import partial, wraps
 from itertools import count
 from time import time_ns
-from typing import Any, Concatenate, Final, ParamSpec, Protocol, TypedDict, TypeVar, Unpack
+from typing import Any, Final, TypedDict, Unpack
 from uuid import uuid4
 
 from conspectus import bootstrap
+from conspectus.bridge.engine_access import OwnedEngine, access_to
+from conspectus.bridge.engine_user import on_engine
+from conspectus.bridge.temporary_engine import temporary_engine
 from conspectus.engine.any_engine import AnyEngine
 from conspectus.errors import Conflict, InvalidInput, NotFound
 from conspectus.facades.video.mapping import (
@@ -27,7 +30,6 @@ from conspectus.facades.video.mapping import (
     to_stored,
     vector_of,
 )
-from conspectus.integrations.event_loop import OwnEngine, temporary_folder
 from conspectus.integrations.texts import best_of_each
 from conspectus.model import records
 from conspectus.model.filter import And, Eq
@@ -38,43 +40,10 @@ from conspectus.model.results import Retrieval
 from conspectus.model.streams import CaptionRange, NewCaption, Summary, SummaryRequestOptions
 from conspectus.settings import Settings
 
-P = ParamSpec("P")
-T = TypeVar("T")
 COLLECTION = "video"
 PAGE: Final = 1_000
 SIMILARITY = QueryContext(profile="multiplicative without recency, same_channel, same_thread, min_similarity")
 """Scoring by cosine similarity only: neighboring captions do not raise a score."""
-
-
-class _Runner(Protocol):
-    async def run(self, work: Callable[[Any], Awaitable[T]]) -> T: ...
-
-    async def close(self) -> None: ...
-
-
-class _CallerEngine:
-    """An engine that the caller opened and closes."""
-
-    def __init__(self, engine: AnyEngine) -> None:
-        self._engine = engine
-
-    async def run(self, work: Callable[[Any], Awaitable[T]]) -> T:
-        return await work(self._engine)
-
-    async def close(self) -> None:
-        """Do nothing: the caller closes the engine."""
-
-
-def on_engine(
-    work: Callable[Concatenate[Any, AnyEngine, P], Coroutine[Any, Any, T]],
-) -> Callable[Concatenate[Any, P], Coroutine[Any, Any, T]]:
-    """Return a method of a store that runs work with its engine."""
-
-    @wraps(work)
-    async def call(self: "EngineContextStore", /, *args: P.args, **named: P.kwargs) -> T:
-        return await self._runner.run(lambda engine: work(self, engine, *args, **named))
-
-    return call
 
 
 class EngineContextStore(ClosableStore):
@@ -87,13 +56,13 @@ class EngineContextStore(ClosableStore):
 
     def __init__(
         self,
-        engine: AnyEngine,
+        engine: AnyEngine | OwnedEngine,
         *,
         collection: str = COLLECTION,
         embedding_dim: int | None = None,
         engine_embeds: bool = False,
     ) -> None:
-        self._runner: _Runner = _CallerEngine(engine)
+        self._access = access_to(engine)
         self._collection = collection
         self._dimensions = embedding_dim
         self._engine_embeds = engine_embeds
@@ -229,7 +198,7 @@ class EngineContextStore(ClosableStore):
 
     async def close(self) -> None:
         """Close the engine, if this store opened it."""
-        await self._runner.close()
+        await asyncio.to_thread(self._access.close)
 
     @on_engine
     async def _find(
@@ -333,11 +302,8 @@ class InMemoryContextStore(EngineContextStore):
     """A temporary store: an engine in a temporary folder, deleted when closed or when the program ends."""
 
     def __init__(self) -> None:
-        folder = temporary_folder()
         settings = replace(Settings.from_environment(), embedder="none", index="segments", reranker="none")
-        own: Any = OwnEngine(partial(bootstrap.open, folder, settings=settings), folder=folder)
-        super().__init__(own)
-        self._runner = own
+        super().__init__(temporary_engine(settings))
 
     def __len__(self) -> int:
         """Return the number of documents."""
