@@ -4,8 +4,9 @@ from collections.abc import Iterable, Mapping
 from typing import Any, Final, Unpack, overload
 
 from conspectus.errors import InvalidInput
+from conspectus.facades.agent.entity_edges import connect, disconnect, mentions
 from conspectus.facades.agent.graph import AsyncContextGraph, Graph, GraphTraversal
-from conspectus.facades.agent.linker import AsyncEntityLinker, Mention, connect, disconnect, mentions
+from conspectus.facades.agent.linker import AsyncEntityLinker
 from conspectus.facades.agent.mapping import (
     AgentQuery,
     AgentScope,
@@ -23,6 +24,7 @@ from conspectus.facades.agent.parts import has_own_storage, storage_of
 from conspectus.facades.agent.retriever import AsyncContextRetriever, Expansion
 from conspectus.facades.agent.storage import AgentStorage
 from conspectus.graph.name_keys import key_of
+from conspectus.graph.relations import Mention
 from conspectus.memory.scopes import graph_name, holds
 from conspectus.model.filter import And, Exists, Filter, In
 from conspectus.model.memory import MEMORY, MemoryReceipt, MemorySelection, MemoryWritten, Scope
