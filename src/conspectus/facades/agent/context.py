@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any, Final, Unpack, overload
 
 from conspectus.errors import InvalidInput
-from conspectus.facades.agent.entity_edges import connect, disconnect, mentions
+from conspectus.facades.agent.entity_edges import add_entities, find_mentions, remove_unused_entities
 from conspectus.facades.agent.graph import AsyncContextGraph, Graph, GraphTraversal
 from conspectus.facades.agent.linker import AsyncEntityLinker
 from conspectus.facades.agent.mapping import (
@@ -24,7 +24,7 @@ from conspectus.facades.agent.parts import has_own_storage, storage_of
 from conspectus.facades.agent.retriever import AsyncContextRetriever, Expansion
 from conspectus.facades.agent.storage import AgentStorage
 from conspectus.graph.name_keys import key_of
-from conspectus.graph.relations import Mention
+from conspectus.graph.node_mentions import NodeMention
 from conspectus.memory.scopes import graph_name, holds
 from conspectus.model.filter import And, Exists, Filter, In
 from conspectus.model.memory import MEMORY, MemoryReceipt, MemorySelection, MemoryWritten, Scope
@@ -140,8 +140,8 @@ class AsyncAgentContext(AsyncAgentMemory):
         nodes = edges = 0
         async for each in self._walk(scope_of(self.scope, scope), And()):
             graph = self.graph_for(each.scope)
-            found = await mentions(graph, each.text)
-            new = await connect(graph, found, each, edges=True)
+            found = await find_mentions(graph, each.text)
+            new = await add_entities(graph, found, each, with_edges=True)
             nodes, edges = nodes + new[0], edges + new[1]
         return {"nodes": nodes, "edges": edges}
 
@@ -160,17 +160,17 @@ class AsyncAgentContext(AsyncAgentMemory):
             memory = await self._find(stored.id, scope) if found and stored.outcome != "unchanged" else None
             if memory is not None:
                 edges = beside.get("extract_relationships", True)
-                await connect(self.graph_for(scope), found, memory, edges=edges)
+                await add_entities(self.graph_for(scope), found, memory, with_edges=edges)
         return done
 
     async def _named(
         self, content: str, options: dict[str, Any]
-    ) -> tuple[tuple[str, dict[str, Any]], list[Mention]]:
+    ) -> tuple[tuple[str, dict[str, Any]], list[NodeMention]]:
         """Return an item with its entities, extracted if that is requested."""
         scope, beside = split_arguments(options)
         if not beside.get("extract_entities", False):
             return (content, options), []
-        found = await mentions(self.graph_for(scope_of(self.scope, scope)), content)
+        found = await find_mentions(self.graph_for(scope_of(self.scope, scope)), content)
         options = {**options, "entities": [*(beside.get("entities") or ()), *(each.name for each in found)]}
         return (content, options), found
 
@@ -185,7 +185,7 @@ class AsyncAgentContext(AsyncAgentMemory):
             gone = [each for each in keys if not await self._count_where(wide, In((ENTITIES,), (each,)))]
             graph = self.graph_for(owner)
             if gone and await graph.exists():
-                await disconnect(graph, gone)
+                await remove_unused_entities(graph, gone)
         return receipt
 
     async def _names_in(self, what: MemorySelection, scope: Scope) -> dict[Scope, set[str]]:

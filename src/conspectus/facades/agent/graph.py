@@ -99,21 +99,22 @@ class Graph(AsyncPart):
             offset=options.get("skip", 0),
             limit=options.get("limit", 100),
         )
-        found = await self.run(lambda engine: engine.graph.neighbors(node_id, walk, **self.place))
+        found = await self.run(lambda engine: engine.graph.neighbors(node_id, walk, **self.address))
         return [neighbor_dict(each) for each in found]
 
     async def query(self, query_str: str, limit: int = 10) -> list[dict[str, Any]]:
         """Return the nodes whose names or texts contain words of a query, best first."""
-        found = await self.run(lambda engine: engine.graph.search_nodes(query_str, limit=limit, **self.place))
+        hits = await self.run(
+            lambda engine: engine.graph.search_nodes(query_str, limit=limit, **self.address)
+        )
         return [
-            {"node": node_dict(each.node), "content": content_of(each.node), "score": each.score}
-            for each in found
+            {"node": node_dict(hit.node), "content": content_of(hit.node), "score": hit.score} for hit in hits
         ]
 
     async def get_node(self, node_id: str) -> dict[str, Any] | None:
         """Return a node, or None if it does not exist."""
         try:
-            return node_dict(await self.run(lambda engine: engine.graph.get_node(node_id, **self.place)))
+            return node_dict(await self.run(lambda engine: engine.graph.get_node(node_id, **self.address)))
         except NotFound:
             return None
 
@@ -127,12 +128,12 @@ class Graph(AsyncPart):
 
     async def remove_nodes(self, node_ids: Sequence[str]) -> int:
         """Delete nodes with their edges and return their number."""
-        found = await self.run(lambda engine: engine.graph.delete_nodes(list(node_ids), **self.place))
+        found = await self.run(lambda engine: engine.graph.delete_nodes(list(node_ids), **self.address))
         return found.nodes
 
     async def remove_edges(self, edge_ids: Sequence[str]) -> int:
         """Delete edges by id and return their number."""
-        found = await self.run(lambda engine: engine.graph.delete_edges(list(edge_ids), **self.place))
+        found = await self.run(lambda engine: engine.graph.delete_edges(list(edge_ids), **self.address))
         return found.edges
 
     async def state_at(self, time: Instant) -> dict[str, Any]:
@@ -140,7 +141,7 @@ class Graph(AsyncPart):
         at = instant_of(time)
         if at is None:
             raise InvalidInput("time", "is missing")
-        state = await self.run(lambda engine: engine.graph.snapshot(at, **self.place))
+        state = await self.run(lambda engine: engine.graph.snapshot(at, **self.address))
         return {
             "at": state.at,
             "nodes": [node_dict(each) for each in state.nodes],
@@ -229,7 +230,7 @@ class Graph(AsyncPart):
         """Return the first node as a tuple, empty if there is none; None if the graph does not exist."""
         try:
             return (
-                await self.storage.run(lambda engine: engine.graph.list_nodes(limit=1, **self.place))
+                await self.storage.run(lambda engine: engine.graph.list_nodes(limit=1, **self.address))
             ).nodes
         except NotFound:
             return None
@@ -268,7 +269,7 @@ class Graph(AsyncPart):
         return await self.storage.run(done)
 
     @property
-    def place(self) -> dict[str, Any]:
+    def address(self) -> dict[str, Any]:
         """Return the arguments that identify the graph in calls of the engine."""
         return {"graph": self.name, "collection": self.storage.collection}
 
@@ -279,20 +280,20 @@ class Graph(AsyncPart):
             changed = 0
             for start in range(0, len(given), AT_ONCE):
                 part = given[start : start + AT_ONCE]
-                written = await getattr(engine.graph, f"add_{kind}")(part, **self.place)
+                written = await getattr(engine.graph, f"add_{kind}")(part, **self.address)
                 changed += sum(each.outcome != "unchanged" for each in written)
             return changed
 
         return await self.run(add) if given else 0
 
     async def _as(self, form: GraphForm) -> str:
-        return await self.run(lambda engine: engine.graph.export(form, **self.place))
+        return await self.run(lambda engine: engine.graph.export(form, **self.address))
 
     async def _all(self, kind: str, **chosen: str | None) -> list[Any]:
         """Return all nodes or edges that are chosen."""
 
         async def read(engine: AnyEngine) -> list[Any]:
-            listing = pages(getattr(engine.graph, f"list_{kind}"), **chosen, limit=PAGE, **self.place)
+            listing = pages(getattr(engine.graph, f"list_{kind}"), **chosen, limit=PAGE, **self.address)
             return [each async for page in listing for each in getattr(page, kind)]
 
         return await self.run(read)

@@ -76,24 +76,24 @@ class AsyncEntityLinker(AsyncPart):
     async def merge(self, keep: str, others: Sequence[str], reason: str = "") -> dict[str, Any]:
         """Merge nodes into one: it gets their names as aliases, and their edges."""
         found = await self.graph.run(
-            lambda engine: engine.graph.merge_nodes(keep, list(others), **self.graph.place, reason=reason)
+            lambda engine: engine.graph.merge_nodes(keep, list(others), **self.graph.address, reason=reason)
         )
         return node_dict(found)
 
     async def split(self, merge: int, reason: str = "") -> list[dict[str, Any]]:
         """Undo a merge by its number in `history` and return the restored nodes."""
         found = await self.graph.run(
-            lambda engine: engine.graph.undo_merge(merge, **self.graph.place, reason=reason)
+            lambda engine: engine.graph.undo_merge(merge, **self.graph.address, reason=reason)
         )
         return [node_dict(each) for each in found]
 
     async def history(self, node_id: str | None = None) -> list[dict[str, Any]]:
         """Return merges and splits in order, all or those of one node."""
-        found = await self.graph.run(lambda engine: engine.graph.list_merges(node_id, **self.graph.place))
+        found = await self.graph.run(lambda engine: engine.graph.list_merges(node_id, **self.graph.address))
         return [{name: getattr(each, name) for name in each.__dataclass_fields__} for each in found]
 
     async def _links(self, text: str, mention: tuple[int, int] | None = None) -> Sequence[EntityLink]:
-        options = {**self.graph.place, "mention": mention, "min_score": self.threshold}
+        options = {**self.graph.address, "mention": mention, "min_score": self.threshold}
         return await self.graph.run(lambda engine: engine.graph.link_entities(text, **options))
 
     def _linked(self, linking: EntityLink) -> dict[str, Any]:
