@@ -6,7 +6,7 @@ from typing import Any
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from conspectus.facades.video.mapping import from_stored, metadata_filter, to_stored
+from conspectus.facades.video.metadata import from_stored, metadata_filter, to_stored
 from conspectus.model.filter import matches
 
 TEXT = st.text(st.characters(codec="utf-8", exclude_categories=["Cc"]), max_size=3)

@@ -6,8 +6,9 @@ from pathlib import Path
 import pytest
 
 from conspectus.facades import agent
+from conspectus.facades.agent.arguments import StoredWith
 from conspectus.facades.agent.context import ContextOptions
-from conspectus.facades.agent.mapping import AgentQuery, StoredWith
+from conspectus.facades.agent.queries import AgentQuery
 
 ROOT = Path(__file__).resolve().parents[2]
 MANUAL = (ROOT / "docs" / "guides" / "agent-context.md").read_text(encoding="utf-8")

@@ -24,7 +24,7 @@ from conspectus.facades.video import (
     MilvusContextStore,
     SummarizationFunction,
 )
-from conspectus.facades.video.context_manager import NO_CAPTIONS
+from conspectus.facades.video.functions import NO_CAPTIONS
 from conspectus.model.streams import CaptionRange
 from conspectus.testing.chat_models import ScriptedChatModel
 from conspectus.testing.embedders import HashedEmbedder

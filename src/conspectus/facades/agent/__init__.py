@@ -16,10 +16,10 @@ from conspectus.facades.agent.blocking import (
     EntityLinker,
 )
 from conspectus.facades.agent.context import AsyncAgentContext
-from conspectus.facades.agent.graph import AsyncContextGraph
+from conspectus.facades.agent.context_graph import AsyncContextGraph
 from conspectus.facades.agent.linker import AsyncEntityLinker
-from conspectus.facades.agent.mapping import MemoryItem
 from conspectus.facades.agent.memory import AsyncAgentMemory
+from conspectus.facades.agent.memory_items import MemoryItem
 from conspectus.facades.agent.retriever import AsyncContextRetriever
 
 __all__ = [

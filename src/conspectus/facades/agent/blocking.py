@@ -4,11 +4,12 @@ from collections.abc import Iterable, Mapping
 from typing import Any, Self, Unpack, overload
 
 from conspectus.bridge.blocking_methods import blocking
+from conspectus.facades.agent.arguments import StoredWith
 from conspectus.facades.agent.context import AsyncAgentContext, ContextOptions, storage_for
-from conspectus.facades.agent.graph import LINK, AsyncContextGraph
+from conspectus.facades.agent.context_graph import LINK, AsyncContextGraph
 from conspectus.facades.agent.linker import THRESHOLD, AsyncEntityLinker
-from conspectus.facades.agent.mapping import Document, MemoryItem, StoredWith
 from conspectus.facades.agent.memory import AsyncAgentMemory, MemoryOptions
+from conspectus.facades.agent.memory_items import Document, MemoryItem
 from conspectus.facades.agent.parts import BlockingPart, has_own_storage, storage_of
 from conspectus.facades.agent.retriever import AsyncContextRetriever, Expansion
 from conspectus.facades.agent.storage import AgentStorage

@@ -4,23 +4,22 @@ from collections.abc import Iterable, Mapping
 from typing import Any, Final, Unpack, overload
 
 from conspectus.errors import InvalidInput
-from conspectus.facades.agent.entity_edges import add_entities, find_mentions, remove_unused_entities
-from conspectus.facades.agent.graph import AsyncContextGraph, Graph, GraphTraversal
-from conspectus.facades.agent.linker import AsyncEntityLinker
-from conspectus.facades.agent.mapping import (
-    AgentQuery,
+from conspectus.facades.agent.arguments import (
     AgentScope,
-    Document,
-    MemoryItem,
     RecordList,
     StoredWith,
-    parse_item,
     require_known,
     scope_of,
     split_arguments,
 )
+from conspectus.facades.agent.context_graph import AsyncContextGraph
+from conspectus.facades.agent.entity_edges import add_entities, find_mentions, remove_unused_entities
+from conspectus.facades.agent.graph import Graph, GraphTraversal
+from conspectus.facades.agent.linker import AsyncEntityLinker
 from conspectus.facades.agent.memory import AsyncAgentMemory, MemoryOptions
+from conspectus.facades.agent.memory_items import Document, MemoryItem, parse_item
 from conspectus.facades.agent.parts import has_own_storage, storage_of
+from conspectus.facades.agent.queries import AgentQuery
 from conspectus.facades.agent.retriever import AsyncContextRetriever, Expansion
 from conspectus.facades.agent.storage import AgentStorage
 from conspectus.graph.name_keys import key_of

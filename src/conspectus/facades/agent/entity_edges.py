@@ -5,7 +5,7 @@ from typing import Final
 
 from conspectus.engine.any_engine import AnyEngine
 from conspectus.facades.agent.graph import Graph
-from conspectus.facades.agent.mapping import time_of
+from conspectus.facades.agent.memory_items import time_of
 from conspectus.graph.node_mentions import NodeMention, node_mentions, split_for_linking
 from conspectus.graph.relations import relations_of
 from conspectus.model.memory import Memory

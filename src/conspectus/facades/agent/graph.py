@@ -10,19 +10,17 @@ from uuid import uuid4
 from conspectus.bridge.engine_access import Work
 from conspectus.engine.any_engine import AnyEngine
 from conspectus.errors import InvalidInput, NotFound
-from conspectus.facades.agent.json_files import read_json, write_lines
-from conspectus.facades.agent.mapping import (
-    Instant,
+from conspectus.facades.agent.arguments import Instant, instant_of, require_known
+from conspectus.facades.agent.graph_items import (
     content_of,
     edge_dict,
     exported_graph,
-    instant_of,
     neighbor_dict,
     new_edge,
     new_node,
     node_dict,
-    require_known,
 )
+from conspectus.facades.agent.json_files import read_json, write_lines
 from conspectus.facades.agent.parts import AsyncPart, has_own_storage, storage_of
 from conspectus.facades.agent.storage import AgentStorage
 from conspectus.model.graph import (
@@ -35,11 +33,16 @@ from conspectus.model.graph import (
 )
 from conspectus.model.memory import MEMORY
 from conspectus.model.pages import pages
-from conspectus.text.hashing import stable_id
 
 T = TypeVar("T")
+
+
 NAME: Final = "knowledge"
+
+
 AT_ONCE: Final = 10_000
+
+
 PAGE: Final = 1_000
 
 
@@ -305,111 +308,3 @@ async def _once(text: str) -> AsyncIterator[str]:
 
 async def _touch(engine: AnyEngine) -> None:
     """Do nothing; the call only ensures that the graph exists."""
-
-
-LINK: Final = "CROSS_GRAPH"
-
-
-class AsyncContextGraph(Graph):
-    """A graph of dictionaries that can also link to nodes of other graphs.
-
-    A link holds the name of the other graph. Graphs of the same store are found by name; graphs of other
-    stores must be passed to `resolve_links` once.
-    """
-
-    def __init__(
-        self, vector_store: Any = None, *, name: str | None = None, collection: str = MEMORY
-    ) -> None:
-        super().__init__(vector_store, name=name, collection=collection)
-        self._others: dict[str, Graph] = {}
-
-    async def link_graph(
-        self, other: Graph, source_node_id: str, target_node_id: str, link_type: str = LINK
-    ) -> str:
-        """Link a node of this graph to a node of another one and return the link's id.
-
-        Linking twice has no effect. Raises KeyError for an unknown node, and InvalidInput for a graph of the
-        same name in another store, as a link holds only the name.
-        """
-        if other.name == self.name and not other.storage.is_same(self.storage):
-            raise InvalidInput("other", f"has the name of this graph, {self.name!r}; rename one of the two")
-        self.named = other.named = True
-        there = Graph(other.storage, name=other.name)
-        for graph, node in ((self, source_node_id), (there, target_node_id)):
-            if await graph.get_node(node) is None:
-                raise KeyError(f"no node {node!r} in the graph {graph.name!r}")
-        link = stable_id("link", self.name, source_node_id, link_type, other.name, target_node_id)
-        await self._links.add_nodes([_written(link, source_node_id, other.name, target_node_id, link_type)])
-        self._others[other.name] = other
-        return link
-
-    async def links(self) -> list[dict[str, Any]]:
-        """Return all links with id, type, and the nodes and the graph that they connect."""
-        await self.source()
-        if not await self._links.exists():
-            return []
-        return [_read(each) for each in await self._links.get_nodes()]
-
-    async def navigate_to(self, link_id: str) -> tuple[Graph, str]:
-        """Return the graph and the node that a link leads to.
-
-        Raises KeyError for an unknown link, and for a graph that is neither in this store nor registered.
-        """
-        await self.source()
-        data = await self._links.get_node(link_id) if await self._links.exists() else None
-        if data is None:
-            raise KeyError(f"no link {link_id!r} in the graph {self.name!r}")
-        link = _read(data)
-        graph = await self._other(link["target_graph"])
-        if graph is None:
-            raise KeyError(f"the graph {link['target_graph']!r} is unknown; give it to resolve_links")
-        return graph, link["target_node_id"]
-
-    async def resolve_links(self, graphs: Mapping[str, Graph] | Iterable[Graph]) -> int:
-        """Register graphs of other stores and return the number of links that can be followed now."""
-        named = graphs if isinstance(graphs, Mapping) else {each.name: each for each in graphs}
-        self._others |= named
-        return sum([await self._other(each["target_graph"]) is not None for each in await self.links()])
-
-    async def to_dict(self) -> dict[str, Any]:
-        """Return the whole graph with its links as JSON values."""
-        return {**await super().to_dict(), "links": await self.links()}
-
-    async def import_dict(self, data: object) -> dict[str, int]:
-        """Import a result of `to_dict` and return the numbers of new or changed items."""
-        done = await super().import_dict(data)
-        links = data.get("links") or () if isinstance(data, Mapping) else ()
-        if any(not isinstance(each, Mapping) or not _LINK.issubset(each) for each in links):
-            raise InvalidInput("links", f"must have {', '.join(sorted(_LINK))}")
-        words = ("id", "source_node_id", "target_graph", "target_node_id", "type")
-        nodes = [_written(*(str(each[word]) for word in words)) for each in links]
-        return {**done, "links": await self._links.add_nodes(nodes) if nodes else 0}
-
-    async def clear(self) -> int:
-        """Delete all nodes, edges and links and return the number of nodes."""
-        if await self._links.exists():
-            await self._links.clear()
-        return await super().clear()
-
-    @property
-    def _links(self) -> Graph:
-        """Return the graph that stores the links: links must survive the replacement of a node."""
-        return Graph(self.storage, name=f"links of {self.name}")
-
-    async def _other(self, name: str) -> Graph | None:
-        if name in self._others:
-            return self._others[name]
-        graph = AsyncContextGraph(self.storage, name=name)
-        return graph if await graph.exists() else None
-
-
-_LINK: Final = frozenset({"id", "source_node_id", "target_graph", "target_node_id", "type"})
-
-
-def _written(link: str, source: str, graph: str, target: str, type: str) -> dict[str, Any]:
-    led = {"source_node_id": source, "target_graph": graph, "target_node_id": target}
-    return {"id": link, "type": type, "properties": led}
-
-
-def _read(node: Mapping[str, Any]) -> dict[str, Any]:
-    return {"id": node["id"], "type": node["type"], **node["properties"]}

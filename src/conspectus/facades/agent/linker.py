@@ -4,8 +4,9 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 from conspectus.errors import require_range
-from conspectus.facades.agent.graph import AsyncContextGraph, Graph
-from conspectus.facades.agent.mapping import node_dict
+from conspectus.facades.agent.context_graph import AsyncContextGraph
+from conspectus.facades.agent.graph import Graph
+from conspectus.facades.agent.graph_items import node_dict
 from conspectus.facades.agent.parts import AsyncPart, has_own_storage
 from conspectus.graph.name_keys import BASE, uri_of
 from conspectus.model.graph import ENTITY, EntityLink, LinkCandidate

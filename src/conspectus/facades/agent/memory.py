@@ -10,32 +10,31 @@ from typing import Any, Final, TypeVar, Unpack
 
 from conspectus.bootstrap import local_counter
 from conspectus.errors import InvalidInput, NotFound, ProviderError
-from conspectus.facades.agent.json_files import read_lines, write_lines
-from conspectus.facades.agent.mapping import (
-    MAX_LIMIT,
+from conspectus.facades.agent.arguments import (
     SCOPE_KEYS,
-    AgentQuery,
     AgentScope,
-    Document,
-    MemoryItem,
     Owner,
     RecordList,
     StoredWith,
-    fact_of,
-    hit_dict,
     instant_of,
-    names_of,
-    new_memory,
     number,
-    parse_item,
-    query_options,
-    query_scope,
     require_known,
     scope_of,
     split_arguments,
 )
+from conspectus.facades.agent.json_files import read_lines, write_lines
+from conspectus.facades.agent.memory_items import (
+    Document,
+    MemoryItem,
+    fact_of,
+    hit_dict,
+    names_of,
+    new_memory,
+    parse_item,
+)
 from conspectus.facades.agent.memory_reads import TURN, MemoryReads
 from conspectus.facades.agent.parts import has_own_storage, storage_of
+from conspectus.facades.agent.queries import MAX_LIMIT, AgentQuery, query_options, query_scope
 from conspectus.model.filter import And, Eq, Filter, Not
 from conspectus.model.memory import (
     MEMORY,

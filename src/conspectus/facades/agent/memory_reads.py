@@ -5,17 +5,8 @@ from datetime import datetime
 from typing import Any, Final, Unpack
 
 from conspectus.errors import InvalidInput, NotFound
-from conspectus.facades.agent.mapping import (
-    AgentScope,
-    Instant,
-    MemoryItem,
-    Owner,
-    RecordList,
-    instant_of,
-    item_of,
-    memory_dict,
-    scope_of,
-)
+from conspectus.facades.agent.arguments import AgentScope, Instant, Owner, RecordList, instant_of, scope_of
+from conspectus.facades.agent.memory_items import MemoryItem, item_of, memory_dict
 from conspectus.facades.agent.parts import AsyncPart
 from conspectus.facades.agent.storage import AgentStorage
 from conspectus.graph.name_keys import key_of

@@ -5,21 +5,12 @@ from dataclasses import replace
 from datetime import datetime
 from typing import Any, Final, TypedDict, Unpack
 
+from conspectus.facades.agent.arguments import Instant, RecordList, instant_of, number, weight
 from conspectus.facades.agent.graph import Graph
-from conspectus.facades.agent.mapping import (
-    CONTENT,
-    AgentQuery,
-    Instant,
-    RecordList,
-    graph_of,
-    instant_of,
-    number,
-    query_options,
-    query_scope,
-    weight,
-)
+from conspectus.facades.agent.graph_items import CONTENT
 from conspectus.facades.agent.memory import AsyncAgentMemory
 from conspectus.facades.agent.parts import AsyncPart, has_own_storage
+from conspectus.facades.agent.queries import AgentQuery, graph_of, query_options, query_scope
 from conspectus.memory.scopes import GRAPHS, holds
 from conspectus.model.graph import GraphExpansion
 from conspectus.model.memory import MemoryQueryOptions, MemoryWindow, Scope

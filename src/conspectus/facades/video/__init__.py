@@ -1,9 +1,12 @@
 """The API of a video context manager over the engine."""
 
 from conspectus.bootstrap import GeminiEmbeddings
-from conspectus.facades.video.context_manager import ContextEmbedder, ContextManager, SummarizationFunction
-from conspectus.facades.video.mapping import ContextStore, ContextWindow, Document, RetrievalResult
-from conspectus.facades.video.store import EngineContextStore, InMemoryContextStore, MilvusContextStore
+from conspectus.facades.video.context_manager import ContextManager
+from conspectus.facades.video.context_store import ContextStore, ContextWindow, Document, RetrievalResult
+from conspectus.facades.video.embeddings import ContextEmbedder
+from conspectus.facades.video.functions import SummarizationFunction
+from conspectus.facades.video.milvus_store import MilvusContextStore
+from conspectus.facades.video.store import EngineContextStore, InMemoryContextStore
 
 __all__ = [
     "ContextEmbedder",

@@ -8,137 +8,38 @@ The engine searches, filters and parses times. It may run in this process or on 
 implements ContextStore works, too.
 """
 
-import asyncio
-import inspect
-import math
-from collections.abc import Awaitable, Callable, Sequence
-from typing import Any, Protocol, TypeVar, Unpack
-
-import numpy as np
+from collections.abc import Callable, Sequence
+from typing import Any
 
 from conspectus.bootstrap import local_counter
 from conspectus.engine.any_engine import AnyEngine
-from conspectus.errors import ConspectusError, InvalidInput, NotFound, ProviderError
-from conspectus.facades.video.mapping import (
-    LOG,
+from conspectus.errors import ConspectusError, InvalidInput
+from conspectus.facades.video.caption_times import LOG, Instant, open_ended
+from conspectus.facades.video.context_store import (
     ContextStore,
     ContextWindow,
     Document,
-    Instant,
     in_order,
-    open_ended,
     stream_filter,
-    stream_name,
 )
-from conspectus.facades.video.store import (
-    EngineContextStore,
-    InMemoryContextStore,
-    MilvusContextStore,
-    MilvusOptions,
-)
-from conspectus.model.records import EmbeddingSpace
-from conspectus.model.streams import CaptionRange, SummaryRequestOptions
-from conspectus.ports import Vectors
+from conspectus.facades.video.embeddings import Embeddings, attempted
+from conspectus.facades.video.functions import Functions
+from conspectus.facades.video.milvus_store import MilvusContextStore, MilvusOptions
+from conspectus.facades.video.store import EngineContextStore, InMemoryContextStore
+from conspectus.model.streams import CaptionRange
 from conspectus.settings import Settings
-from conspectus.text.vectors import unit
-
-NO_CAPTIONS = "No captions available for summarization."
-
-
-class Executable(Protocol):
-    """A function as an object."""
-
-    def execute(self, *args: Any, **kwargs: Any) -> Any:
-        """Return the result or an awaitable of it."""
-
-
-Function = Callable[..., Any] | Executable
-
-
-class Functions:
-    """A registry of functions by name."""
-
-    def __init__(self) -> None:
-        self._functions: dict[str, Function] = {}
-
-    def register_function(self, name: str, function: Function) -> None:
-        """Register a callable, or an object with `execute`. It replaces a function of the same name."""
-        self._functions[name] = function
-
-    def get_function(self, name: str) -> Function | None:
-        """Return the function of that name, or None."""
-        return self._functions.get(name)
-
-    def list_functions(self) -> list[str]:
-        """Return all names in the order of registration."""
-        return list(self._functions)
-
-    async def call(self, name: str, *args: Any, **kwargs: Any) -> Any:
-        """Call a function and await its result if needed. Raises ValueError for an unknown name."""
-        function: Any = self._functions.get(name)
-        if function is None:
-            raise ValueError(f"Function {name!r} not found")
-        chosen = getattr(function, "execute", function)
-        answer = chosen(*args, **kwargs)
-        return await answer if inspect.isawaitable(answer) else answer
-
-
-class SummarizationFunction:
-    """`call("summarize", stream_id=...)`: summarizes batches of captions, then their summaries.
-
-    It uses the summaries of the engine behind the store, with the options of `engine.summaries.summarize`.
-    """
-
-    def __init__(self, store: EngineContextStore, **options: Unpack[SummaryRequestOptions]) -> None:
-        if not isinstance(store, EngineContextStore):
-            raise InvalidInput("store", f"is a {type(store).__name__}; only an engine's store has summaries")
-        self._store = store
-        self._options: SummaryRequestOptions = options
-
-    async def execute(
-        self, stream_id: str, *, start_time: str | float | None = None, end_time: str | float | None = None
-    ) -> dict[str, Any]:
-        """Return the summary as a dict: success, outcome, summary, batch_count, calls, failures by batch.
-
-        `success` means that all captions are summarized. An empty stream has `message` instead of a summary,
-        a failing model `error`.
-        """
-        within = CaptionRange(start=start_time, end=end_time)
-        options: SummaryRequestOptions = {**self._options, "range": within}
-        try:
-            made = await self._store.summarise(stream_name(stream_id), **options)
-        except NotFound:
-            return _nothing("empty", NO_CAPTIONS)
-        except ProviderError as fault:
-            return _nothing("failed", str(fault))
-        if made.outcome == "empty":
-            return _nothing("empty", NO_CAPTIONS)
-        return {
-            "success": made.outcome == "complete",
-            "outcome": made.outcome,
-            "summary": made.text,
-            "batch_count": len(made.batches),
-            "calls": made.calls,
-            "failures": {each.number: each.error for each in made.failures},
-        }
-
-
-def _nothing(outcome: str, words: str) -> dict[str, Any]:
-    return {
-        "success": False,
-        "outcome": outcome,
-        "summary": words,
-        "batch_count": 0,
-        "calls": 0,
-        "failures": {},
-    }
-
 
 MAX_CONTEXT_TOKENS = 100_000
+
+
 MAX_CANDIDATES = 1_000
 """Maximum number of documents from which a window is selected."""
+
+
 MAX_ATTEMPTS = 3
 """Number of automatic attempts to embed a text."""
+
+
 RETRY_BATCH = 100
 """Maximum number of pending texts that one query retries."""
 
@@ -415,106 +316,3 @@ def _tokens(number: int) -> int:
 def _error_name(fault: Exception) -> str:
     """Return the type of an unknown error: its message could contain a key."""
     return str(fault) if isinstance(fault, ConspectusError) else type(fault).__name__
-
-
-T = TypeVar("T")
-
-
-class Embeddings:
-    """Vectors of documents and queries as lists of numbers.
-
-    The object has `embed_documents` and `embed_query`, and optionally `embed_document` for single texts.
-    Functions that are not coroutines run in a thread. Their errors are passed on.
-    """
-
-    def __init__(self, embeddings: Any) -> None:
-        for name in ("embed_documents", "embed_query"):
-            if not callable(getattr(embeddings, name, None)):
-                raise InvalidInput("embeddings", f"{type(embeddings).__name__} has no method {name}")
-        self._inner = embeddings
-
-    async def document(self, text: str) -> list[float]:
-        """Return the vector of one document."""
-        if callable(getattr(self._inner, "embed_document", None)):
-            return _row(await _called(self._inner.embed_document, text))
-        return (await self.documents([text]))[0]
-
-    async def documents(self, texts: Sequence[str]) -> list[list[float]]:
-        """Return the vectors of documents. Raises InvalidInput if there is not one for each text."""
-        if not texts:
-            return []
-        rows = [_row(each) for each in await _called(self._inner.embed_documents, list(texts))]
-        if len(rows) != len(texts):
-            raise InvalidInput("embeddings", f"made {len(rows)} vectors of {len(texts)} texts")
-        return rows
-
-    async def query(self, text: str) -> list[float]:
-        """Return the vector of a query."""
-        return _row(await _called(self._inner.embed_query, text))
-
-
-class ContextEmbedder:
-    """The same object as an embedder: `conspectus.open(embedder=ContextEmbedder(mine, 768))`."""
-
-    def __init__(self, embeddings: Any, dimensions: int, *, model: str = "context") -> None:
-        self._inner = Embeddings(embeddings)
-        self._space = EmbeddingSpace(model, dimensions)
-
-    @property
-    def space(self) -> EmbeddingSpace:
-        """The space of its vectors; each model needs its own name."""
-        return self._space
-
-    async def embed_documents(self, texts: Sequence[str]) -> Vectors:
-        """Return unit rows of shape (len(texts), dimensions).
-
-        Raises ProviderError for any error of the object.
-        """
-        return self._units(self._known(await attempted(self._inner.documents(texts))))
-
-    async def embed_query(self, text: str) -> Vectors:
-        """Return a unit vector of shape (dimensions,)."""
-        row: Vectors = self._units([self._known(await attempted(self._inner.query(text)))])[0]
-        return row
-
-    async def close(self) -> None:
-        """Do nothing: the caller owns the object."""
-
-    def _known(self, answer: T | Exception) -> T:
-        if isinstance(answer, ConspectusError):
-            raise answer
-        if isinstance(answer, Exception):
-            raise ProviderError(self._space.model, type(answer).__name__) from answer
-        return answer
-
-    def _units(self, rows: Sequence[Sequence[float]]) -> Vectors:
-        if any(len(row) != self._space.dimensions for row in rows):
-            raise InvalidInput("embeddings", f"must make vectors of {self._space.dimensions} numbers")
-        if not rows:
-            return np.empty((0, self._space.dimensions), dtype=np.float32)
-        return np.stack([unit(row) for row in rows])
-
-
-async def attempted(work: Awaitable[T]) -> T | Exception:
-    """Return the result or the exception."""
-    [answer] = await asyncio.gather(work, return_exceptions=True)
-    if isinstance(answer, BaseException) and not isinstance(answer, Exception):
-        raise answer
-    return answer
-
-
-async def _called(method: Callable[..., Any], argument: Any) -> Any:
-    if inspect.iscoroutinefunction(method):
-        return await method(argument)
-    answer = await asyncio.to_thread(method, argument)
-    return await answer if inspect.isawaitable(answer) else answer
-
-
-def _row(vector: Any) -> list[float]:
-    try:
-        row = [float(number) for number in vector]
-    except (TypeError, ValueError) as fault:
-        raise InvalidInput("embeddings", f"gave {type(vector).__name__} in place of a vector") from fault
-    if not row or not all(map(math.isfinite, row)):
-        raise InvalidInput("embeddings", "gave a vector that is empty or not finite")
-    return row

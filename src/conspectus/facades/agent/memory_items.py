@@ -1,0 +1,192 @@
+"""Memories of the agent API as items and dictionaries."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import field, fields
+from datetime import UTC, datetime
+from functools import partial
+from typing import Any, TypeAlias
+
+from conspectus.deferred import dataclass
+from conspectus.errors import InvalidInput
+from conspectus.facades.agent.arguments import MEMORY_KEYS, Entity, FactLike, require_known
+from conspectus.graph.name_keys import key_of
+from conspectus.model.graph import (
+    Fact,
+)
+from conspectus.model.memory import (
+    AGENT,
+    CONVERSATION,
+    USER,
+    Memory,
+    MemoryHit,
+    NewMemory,
+    Scope,
+)
+
+
+@dataclass
+class MemoryItem:
+    """A memory: text, time, metadata and entities.
+
+    Stored items have no `embedding`: vectors are kept separately. Fields can also be read by key.
+    """
+
+    content: str
+    timestamp: datetime = field(default_factory=partial(datetime.now, UTC))
+    metadata: dict[str, Any] = field(default_factory=dict)
+    embedding: list[float] | None = None
+    entities: list[dict[str, Any]] = field(default_factory=list)
+    id: str | None = None
+    role: str | None = None
+    speaker: str | None = None
+
+    def __getitem__(self, name: str) -> Any:
+        """Return a field by its name. Raises KeyError."""
+        if name not in self.keys():
+            raise KeyError(name)
+        return getattr(self, name)
+
+    def keys(self) -> Iterator[str]:
+        """Return the names of the fields, so that dict() accepts an item."""
+        return (each.name for each in fields(self))
+
+
+Document: TypeAlias = str | Mapping[str, Any] | MemoryItem
+
+
+def parse_item(item: Document, arguments: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
+    """Return the text of an item and its arguments; those of the item override the shared ones."""
+    if isinstance(item, str):
+        return item, dict(arguments)
+    if not isinstance(item, Mapping | MemoryItem):
+        raise InvalidInput("content", f"is a {type(item).__name__}, and neither a text nor a dictionary")
+    values = dict(item)
+    content = values.pop("content", None) or values.pop("text", None)
+    if not isinstance(content, str):
+        raise InvalidInput("content", "is missing: items are texts, or dictionaries with a content")
+    name = values.pop("id", None)
+    values = {key: value for key, value in values.items() if value is not None}
+    require_known(values, MEMORY_KEYS)
+    metadata = {**(arguments.get("metadata") or {}), **(values.get("metadata") or {})}
+    key = {} if name is None else {"key": name}
+    return content, {**arguments, **key, **values, "metadata": metadata}
+
+
+def new_memory(content: str, arguments: Mapping[str, Any], scope: Scope) -> NewMemory:
+    """Return the memory to store. Raises InvalidInput."""
+    metadata = dict(arguments.get("metadata") or {})
+    for tag, owner in (("user_id", scope.user), ("agent_id", scope.agent)):
+        if metadata.get(tag) not in {None, owner}:
+            reason = (
+                f"says {metadata[tag]!r}, which a tag cannot decide: say {tag}={metadata[tag]!r} beside it"
+            )
+            raise InvalidInput(f"metadata.{tag}", reason)
+    embedding = arguments.get("embedding")
+    same = ("key", "role", "speaker", "kind", "pinned", "valid_from", "valid_until")
+    return NewMemory(
+        text=content,
+        **{name: arguments[name] for name in same if name in arguments},
+        at=arguments.get("timestamp"),
+        fact=None if arguments.get("fact") is None else fact_of(arguments["fact"]),
+        entities=names_of(arguments.get("entities") or ()),
+        metadata=metadata,
+        vector=None if embedding is None else tuple(map(float, embedding)),
+    )
+
+
+def fact_of(words: FactLike) -> Fact:
+    """Return a fact from any of its notations. Raises InvalidInput."""
+    match words:
+        case Fact():
+            return words
+        case {"subject": str(subject), "predicate": str(predicate), "object": str(target), **rest}:
+            return Fact(subject, predicate, target, single=bool(rest.get("single", True)))
+        case [str(subject), str(predicate), str(target)]:
+            return Fact(subject, predicate, target)
+        case _:
+            raise InvalidInput("fact", "must be (subject, relation, object)")
+
+
+def names_of(entities: Sequence[Entity]) -> tuple[str, ...]:
+    """Return the names of entities, followed by their keys, which make them findable in any spelling.
+
+    Entities are strings or dictionaries with a name. Raises InvalidInput.
+    """
+    names = []
+    for each in entities:
+        name = each
+        if isinstance(each, Mapping):
+            name = each.get("name") or each.get("text") or each.get("id") or ""
+        if not isinstance(name, str) or not name.strip():
+            raise InvalidInput("entities", "must be names, or dictionaries with a name")
+        names.append(name)
+    return tuple(dict.fromkeys((*names, *(key_of(each) for each in names))))
+
+
+def item_of(memory: Memory) -> MemoryItem:
+    """Convert a stored memory to an item."""
+    document = memory.document
+    return MemoryItem(
+        content=memory.text,
+        timestamp=time_of(memory),
+        metadata=dict(memory.metadata),
+        entities=entities_of(memory),
+        id=memory.id,
+        role=document.role,
+        speaker=document.author,
+    )
+
+
+def entities_of(memory: Memory) -> list[dict[str, Any]]:
+    """Return the entities of a memory, each in its first spelling."""
+    first: dict[str, str] = {}
+    for each in memory.entities:
+        first.setdefault(key_of(each), each)
+    return [{"name": each} for each in first.values()]
+
+
+def memory_dict(memory: Memory) -> dict[str, Any]:
+    """Convert a stored memory to a dictionary. Metadata of the caller are only under `metadata`."""
+    item = dict(item_of(memory))
+    del item["embedding"]
+    values: dict[str, Any] = {
+        **item,
+        "kind": memory.kind,
+        "pinned": memory.pinned,
+        "near": list(memory.near),
+        f"{USER}_id": memory.scope.user,
+        f"{AGENT}_id": memory.scope.agent,
+        f"{CONVERSATION}_id": memory.scope.conversation,
+    }
+    if memory.fact is not None:
+        fact = memory.fact
+        values |= {
+            "fact": (fact.subject, fact.predicate, fact.object),
+            "valid_from": memory.valid_from,
+            "valid_until": memory.valid_until,
+            "closed_by": memory.closed_by,
+            "closes": list(memory.closes),
+        }
+    return values
+
+
+def hit_dict(found: MemoryHit) -> dict[str, Any]:
+    """Convert a search result to a dictionary with its sources and the parts of its score."""
+    sources = [each for each in found.origins if each != "recent"]
+    return {
+        **memory_dict(found.memory),
+        "score": found.score,
+        "source": sources[0],
+        "sources": sources,
+        "parts": dict(found.parts),
+        "similarity": found.similarity,
+        "through": list(found.through),
+        "why": list(found.why),
+        "related_entities": entities_of(found.memory),
+    }
+
+
+def time_of(memory: Memory) -> datetime:
+    """Return when a memory occurred or, if unknown, when it was stored."""
+    occurred = memory.document.occurred
+    return memory.document.recorded if occurred is None else occurred.start

@@ -1,0 +1,135 @@
+"""A store of video contexts in a Milvus collection."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any, Final, TypedDict, Unpack
+
+from conspectus import bootstrap
+from conspectus.errors import InvalidInput
+from conspectus.facades.video.context_store import ClosableStore, Document, in_order
+from conspectus.facades.video.metadata import (
+    STREAM,
+    has_values,
+    plain,
+)
+from conspectus.facades.video.stored_captions import vector_of
+from conspectus.settings import Settings
+
+WIDENING: Final = 4
+"""Factor by which the limit grows while a filter leaves too few results."""
+
+
+class MilvusOptions(TypedDict, total=False):
+    """Options of a store in Milvus. With a `uri` (such as of Zilliz), host and port are ignored."""
+
+    uri: str
+    token: str
+
+
+class MilvusContextStore(ClosableStore):
+    """Captions in one collection of a Milvus server.
+
+    Programs that name the same server and collection share it. An existing collection with the columns id,
+    text, embedding, stream_id, chunk_idx, start_time and end_time is used as it is. A collection created here
+    has a dynamic field for other metadata. The first use connects.
+    """
+
+    def __init__(
+        self,
+        host: str = "localhost",
+        port: int = 19530,
+        collection_name: str = "vss_poc_context",
+        embedding_dim: int = 768,
+        **beside: Unpack[MilvusOptions],
+    ) -> None:
+        chosen = Settings.from_environment()
+        uri = beside.get("uri") or f"http://{host}:{port}"
+        token = beside.get("token", chosen.milvus_token)
+        settings = replace(chosen, milvus_uri=uri, milvus_token=token)
+        self._rows = bootstrap.milvus_captions(collection_name, embedding_dim, settings)
+
+    async def add_documents(
+        self,
+        texts: Sequence[str],
+        metadatas: Sequence[dict[str, Any]],
+        embeddings: Sequence[list[float] | None],
+    ) -> list[str]:
+        """Store documents and return their ids in order. Raises InvalidInput."""
+        values = [_checked(each) for each in metadatas]
+        vectors = [None if each is None else vector_of(each) for each in embeddings]
+        return await self._rows.add(texts, values, vectors)
+
+    async def get_document(self, doc_id: str) -> Document | None:
+        """Return a document by id, or None."""
+        found = await self._rows.get(doc_id)
+        return None if found is None else _document(found)
+
+    async def search(
+        self,
+        query_embedding: list[float],
+        top_k: int = 5,
+        filter_metadata: dict[str, Any] | None = None,
+    ) -> list[tuple[Document, float]]:
+        """Return the documents most similar to a vector by cosine; none for a zero vector."""
+        vector = vector_of(query_embedding)
+        if vector is None or top_k <= 0:
+            return []
+        stream, wanted = _split(filter_metadata)
+        limit = top_k
+        while True:
+            found = await self._rows.search(vector, limit, stream)
+            kept = [
+                (_document(each), score)
+                for each, score in found
+                if each.embedding is not None and has_values(each.metadata, wanted)
+            ]
+            if len(kept) >= top_k or len(found) < limit:
+                return kept[:top_k]
+            limit *= WIDENING
+
+    async def get_all_documents(self, filter_metadata: dict[str, Any] | None = None) -> list[Document]:
+        """Return all documents with these metadata, by `chunk_idx`."""
+        stream, wanted = _split(filter_metadata)
+        found = await self._rows.all(stream)
+        return in_order([_document(each) for each in found if has_values(each.metadata, wanted)])
+
+    async def set_embedding(self, doc_id: str, embedding: list[float]) -> bool:
+        """Set the vector of a document; False if the document does not exist or the vector is zero."""
+        vector = vector_of(embedding)
+        return vector is not None and await self._rows.embed(doc_id, vector)
+
+    async def delete_document(self, doc_id: str) -> bool:
+        """Delete a document and return whether it existed."""
+        return await self._rows.delete(doc_id)
+
+    async def clear(self) -> int:
+        """Delete all documents and return their number."""
+        return await self._rows.clear()
+
+    async def clear_stream(self, stream_id: str) -> int:
+        """Delete the documents of a stream and return their number."""
+        return await self._rows.clear(stream_id)
+
+    async def close(self) -> None:
+        """Close the connection; later use connects again."""
+        await self._rows.close()
+
+
+def _split(filter_metadata: Mapping[str, Any] | None) -> tuple[str | None, Mapping[str, Any]]:
+    """Return the stream that Milvus filters by, and all values, which are compared afterwards."""
+    wanted = plain(filter_metadata or {})
+    stream = wanted.get(STREAM)
+    return (stream if isinstance(stream, str) else None), wanted
+
+
+def _checked(metadata: Mapping[str, Any]) -> dict[str, Any]:
+    """Return metadata as JSON. Raises InvalidInput, also if the stream is not a string."""
+    values = plain(metadata)
+    if not isinstance(values.get(STREAM, ""), str | None):
+        raise InvalidInput(f"metadata.{STREAM}", "must be a text")
+    return values
+
+
+def _document(stored: Any) -> Document:
+    made = Document(stored.id, stored.text, None, dict(stored.metadata))
+    return made if stored.created is None else replace(made, created_at=stored.created)
