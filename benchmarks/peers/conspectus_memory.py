@@ -78,7 +78,7 @@ class ConspectusMemory:
 def tools() -> list[dict[str, Any]]:
     """Those that `conspectus mcp` lists, documents and graphs included."""
     # A program that only recalls does not import the MCP server.
-    server = importlib.import_module("conspectus.mcp.server")
+    server = importlib.import_module("conspectus.mcp.tool_list")
     options = importlib.import_module("conspectus.mcp.tool").ToolOptions(BUDGET)
     return [
         {"name": each.name, "description": each.description, "parameters": each.input_schema}

@@ -12,8 +12,9 @@ from mcp_types import CallToolResult, TextContent, TextResourceContents
 from playwright.sync_api import Browser, Page, expect
 
 from conspectus import bootstrap
-from conspectus.mcp.server import APP_TYPE, APPS, VIEW, build_server
+from conspectus.mcp.server import APPS, VIEW, build_server
 from conspectus.mcp.tool import ToolOptions
+from conspectus.mcp.tool_list import APP_TYPE
 from conspectus.model.records import NewDocument
 from conspectus.settings import Settings
 from mcp import Client

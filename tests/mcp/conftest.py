@@ -11,8 +11,9 @@ from mcp_types import CallToolResult, TextContent
 from conspectus import bootstrap
 from conspectus.engine import Engine
 from conspectus.engine.any_engine import AnyEngine
-from conspectus.mcp.server import TOOLS, build_server
+from conspectus.mcp.server import build_server
 from conspectus.mcp.tool import ToolOptions, listed_names
+from conspectus.mcp.tool_list import TOOLS
 from conspectus.model.memory import Scope
 from conspectus.model.records import NewDocument
 from conspectus.settings import Settings

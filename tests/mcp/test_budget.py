@@ -9,8 +9,8 @@ from mcp_types import CallToolResult
 
 from conspectus.bootstrap import local_counter
 from conspectus.engine import Engine
-from conspectus.mcp.search_tools import piece
-from conspectus.mcp.tool import MARK, MIN_TOKENS, ResultPage, ToolBudget, filled
+from conspectus.mcp.document_tools import piece
+from conspectus.mcp.token_budget import MARK, MIN_TOKENS, ResultPage, ToolBudget, filled
 from conspectus.model.records import NewDocument
 from tests.mcp.conftest import called, client, text_of, told
 from tests.repetitions import tries

@@ -9,7 +9,7 @@ from mcp.shared.exceptions import MCPError
 
 from conspectus.engine import Engine
 from conspectus.mcp.operation_tools import TABLE_OPERATIONS, TEXT_OPERATIONS
-from conspectus.mcp.server import TOOLS
+from conspectus.mcp.tool_list import TOOLS
 from tests.mcp.conftest import called, client, refused, text_of
 from tests.repetitions import tries
 

@@ -16,7 +16,8 @@ from mcp.client.streamable_http import streamable_http_client
 from mcp_types import CLIENT_CAPABILITIES_META_KEY, CLIENT_INFO_META_KEY, PROTOCOL_VERSION_META_KEY
 
 from conspectus import bootstrap
-from conspectus.mcp.server import TASKS, TOOLS
+from conspectus.mcp.tasks import TASKS
+from conspectus.mcp.tool_list import TOOLS
 from conspectus.model.access import SCOPES
 from conspectus.model.records import NewDocument
 from conspectus.testing.embedders import HashedEmbedder

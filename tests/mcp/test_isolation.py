@@ -8,7 +8,7 @@ import pytest
 
 from conspectus.engine import Engine
 from conspectus.mcp.operation_tools import TEXT_OPERATIONS
-from conspectus.mcp.server import TOOLS
+from conspectus.mcp.tool_list import TOOLS
 from conspectus.memory.scopes import graph_name, source_name
 from conspectus.model.graph import Fact
 from conspectus.model.memory import MEMORY, NewMemory, Scope

@@ -11,9 +11,9 @@ from conspectus.bootstrap import local_counter
 from conspectus.engine import Engine
 from conspectus.errors import InvalidInput
 from conspectus.mcp.operation_tools import TABLE_OPERATIONS
-from conspectus.mcp.server import TOOLS as SPECS
-from conspectus.mcp.server import listed
 from conspectus.mcp.tool import ToolOptions
+from conspectus.mcp.tool_list import TOOLS as SPECS
+from conspectus.mcp.tool_list import listed
 from conspectus.model.memory import Scope
 from tests.mcp.conftest import client, refused, said
 

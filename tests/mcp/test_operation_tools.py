@@ -11,8 +11,9 @@ from mcp.shared.exceptions import MCPError
 from conspectus.engine import Engine
 from conspectus.errors import InvalidInput
 from conspectus.mcp.operation_tools import TABLE_OPERATIONS, TEXT_OPERATIONS
-from conspectus.mcp.server import TOOLS, build_server
+from conspectus.mcp.server import build_server
 from conspectus.mcp.tool import ToolOptions, listed_names
+from conspectus.mcp.tool_list import TOOLS
 from conspectus.memory.scopes import graph_name, source_name
 from conspectus.model.graph import Fact
 from conspectus.model.memory import MEMORY, NewMemory, Scope

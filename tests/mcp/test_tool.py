@@ -6,7 +6,7 @@ import pytest
 
 from conspectus.engine import Engine
 from conspectus.mcp.operation_tools import TEXT_OPERATIONS
-from conspectus.mcp.server import TOOLS
+from conspectus.mcp.tool_list import TOOLS
 from conspectus.model.channels import NewMessage
 from conspectus.model.graph import NewEdge, NewNode
 from conspectus.model.memory import NewMemory, Scope

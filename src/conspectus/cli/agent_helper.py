@@ -21,7 +21,7 @@ from conspectus.cli import agent_hook as hook
 from conspectus.deferred import dataclass
 from conspectus.engine import Engine
 from conspectus.errors import ConspectusError, NotFound
-from conspectus.mcp.tool import ResultPage, ToolBudget, filled
+from conspectus.mcp.token_budget import ResultPage, ToolBudget, filled
 from conspectus.model.memory import Memory, NewMemory, Scope
 from conspectus.model.trust import MIN_TRUST_LEVELS, MinTrust
 from conspectus.settings import Settings

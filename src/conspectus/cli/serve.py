@@ -170,7 +170,7 @@ def mcp(session: Session, fixed: Fixed, listening: Listening) -> None:
     """Run an MCP server."""
     if session.common.collection is not None:
         raise InvalidInput("collection", "is not an option of mcp; each tool call names its collection")
-    transports = optional("conspectus.mcp.server", "mcp", "mcp")
+    transports = optional("conspectus.mcp.stdio", "mcp", "mcp")
     options = fixed.options(session.settings)
     if listening.http:
         _listen(session, listening, options)

@@ -3,6 +3,7 @@
 Imports bootstrap, engine, ingest, memory, operations, ports and text.
 """
 
-from conspectus.client.engine import RemoteEngine, open
+from conspectus.client.connection import open
+from conspectus.client.engine import RemoteEngine
 
 __all__ = ["RemoteEngine", "open"]

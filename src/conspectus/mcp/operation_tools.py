@@ -12,31 +12,18 @@ from pydantic import BaseModel, Field, TypeAdapter, ValidationError
 from pydantic_core import to_jsonable_python
 
 from conspectus.errors import InvalidInput
-from conspectus.mcp.memory_tools import add_facts, forget, history, update_memory
-from conspectus.mcp.search_tools import (
-    channel_context,
-    explain,
-    find_files,
-    grep,
-    known_document,
-    list_collections,
-    list_files,
-    read_document,
-    read_file,
-    search_streams,
-    search_tasks,
-)
-from conspectus.mcp.tool import (
-    Arguments,
-    ResultPage,
-    ToolCall,
-    ToolOptions,
-    ToolSpec,
-    fixed_names,
-    json_of,
-    schema_of,
-    tool,
-)
+from conspectus.mcp.arguments import Arguments, fixed_names, schema_of
+from conspectus.mcp.channel_tools import channel_context
+from conspectus.mcp.document_tools import known_document, list_collections, read_document
+from conspectus.mcp.file_tools import find_files, grep, list_files, read_file
+from conspectus.mcp.graph_tools import add_facts
+from conspectus.mcp.memory_tools import forget, update_memory
+from conspectus.mcp.recall_tools import history
+from conspectus.mcp.search_tools import explain
+from conspectus.mcp.stream_tools import search_streams
+from conspectus.mcp.task_tools import search_tasks
+from conspectus.mcp.token_budget import ResultPage
+from conspectus.mcp.tool import ToolCall, ToolOptions, ToolSpec, json_of, tool
 from conspectus.model.checks import hints
 from conspectus.model.filter import EVERYTHING, Filter, filter_from_json, parse_filters
 from conspectus.model.jobs import Job

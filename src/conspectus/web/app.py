@@ -53,12 +53,12 @@ from conspectus.web.routes import (
 from conspectus.web.sse import STREAM
 from conspectus.web.subscriptions import Listeners
 
-SERVER: Final = "conspectus.mcp.server"
+MCP_ENDPOINT: Final = "conspectus.mcp.endpoint"
 FORGETTING = 3_600.0
 work = logging.getLogger(__name__)
 
 if TYPE_CHECKING:
-    from conspectus.mcp.server import Endpoint
+    from conspectus.mcp.endpoint import Endpoint
 MAX_FIELDS = 20
 WITHOUT: dict[str, Any] = {
     "openapi_url": None,
@@ -311,7 +311,7 @@ class ModelsEndpoint:
         await self._endpoint(scope, receive, send)
 
     async def _loaded(self) -> "Endpoint":
-        module = await asyncio.to_thread(optional, SERVER, "mcp", "mcp")
+        module = await asyncio.to_thread(optional, MCP_ENDPOINT, "mcp", "mcp")
         endpoint: Endpoint = module.Endpoint(self._options, max_bytes=self._max_bytes)
         await self._opened.enter_async_context(endpoint.running())
         return endpoint

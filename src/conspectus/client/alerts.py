@@ -1,0 +1,28 @@
+"""Alerts of a server."""
+
+from collections.abc import AsyncGenerator
+from contextlib import aclosing
+from typing import Final
+
+from conspectus.client.event_stream import live, read_event
+from conspectus.client.operations import derived
+from conspectus.client.transport import RemoteService
+from conspectus.engine.alerts import AlertService
+from conspectus.model.streams import AlertEvent
+
+ALERT: Final = "alert"
+"""The name of the server-sent event of an alert match."""
+
+
+@derived
+class RemoteAlerts(RemoteService, AlertService):
+    """Alerts of a server."""
+
+    async def subscribe(
+        self, *, alert: str | None = None, after: int | None = None
+    ) -> AsyncGenerator[AlertEvent, None]:
+        query = {} if alert is None else {"alert": alert}
+        async with aclosing(live(self._channel, "/alerts/stream", query, after=after)) as events:
+            async for event in events:
+                if event.name == ALERT:
+                    yield read_event(self._channel, AlertEvent, event)

@@ -1,0 +1,81 @@
+"""Channels of a server."""
+
+import asyncio
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Unpack
+
+from conspectus.client.collections import RemoteCollections
+from conspectus.client.documents import RemoteDocuments
+from conspectus.client.operations import derived, request_for
+from conspectus.client.transport import RemoteService
+from conspectus.engine.channels import ChannelService
+from conspectus.ingest.messages import MessageImportOptions, handed_in, named, take_in
+from conspectus.ingest.prepare import batches
+from conspectus.model.channels import ArchiveKind, ChannelArchive, ImportReport, NewMessage
+from conspectus.model.files import expanded
+from conspectus.model.jobs import Upload
+from conspectus.model.records import Written
+
+
+@derived
+class RemoteChannels(RemoteService, ChannelService):
+    """Channels of a server."""
+
+    async def add_messages(
+        self,
+        messages: NewMessage | Iterable[NewMessage],
+        *,
+        channel: str,
+        collection: str = "default",
+        **options: Unpack[MessageImportOptions],
+    ) -> list[Written]:
+        given = [messages] if isinstance(messages, NewMessage) else messages
+        progress = options.get("progress")
+        target = await self._sibling(RemoteCollections).get_or_create_source(
+            channel, collection=collection, kind="channel"
+        )
+        where = {"channel": target.id, "collection": target.collection, "link": options.get("link", True)}
+        requests = (
+            request_for(ChannelService.add_messages, messages=batch, **where) for batch in batches(given)
+        )
+        written = await self._in_batches(Written, requests, "writing", progress)
+        if options.get("wait", False):
+            await self._sibling(RemoteDocuments).wait_until_embedded(
+                collection=target.collection, progress=progress
+            )
+        return written
+
+    async def import_archive(
+        self,
+        archive: str | Path | Upload,
+        *,
+        kind: ArchiveKind | None = None,
+        collection: str = "default",
+        **options: Unpack[MessageImportOptions],
+    ) -> ImportReport:
+        found = await self._sibling(RemoteCollections).get_or_create(collection)
+        with TemporaryDirectory() as folder:
+            path = handed_in(archive, Path(folder)) if isinstance(archive, Upload) else Path(archive)
+            with named(archive):
+                read = await asyncio.to_thread(self._archives.read, expanded(path), kind=kind)
+
+        async def put(channel: ChannelArchive, messages: Iterable[NewMessage]) -> Sequence[Written]:
+            target = await self._sibling(RemoteCollections).get_or_create_source(
+                channel.name, collection=found.id, metadata=channel.metadata or None, kind="channel"
+            )
+            return await self.add_messages(
+                messages,
+                channel=target.id,
+                collection=found.id,
+                link=options.get("link", True),
+                progress=options.get("progress"),
+            )
+
+        report = await take_in(read, put, options.get("progress"))
+        if options.get("wait", False):
+            await self._sibling(RemoteDocuments).wait_until_embedded(
+                collection=found.id, progress=options.get("progress")
+            )
+        return report

@@ -1,0 +1,74 @@
+"""The connection to a server: its address, key and certificates."""
+
+import ssl
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from functools import cache
+
+import httpx
+
+from conspectus import bootstrap
+from conspectus.client.engine import RemoteEngine
+from conspectus.client.transport import Transport, TransportLimits
+from conspectus.errors import InvalidInput
+from conspectus.model.validation import checked_arguments
+from conspectus.settings import Settings
+
+
+@asynccontextmanager
+@checked_arguments
+async def open(
+    url: str | None = None, *, api_key: str | None = None, settings: Settings | None = None
+) -> AsyncIterator[RemoteEngine]:
+    """Use the server at `url` with an API key, and disconnect at the end of the block.
+
+    Defaults come from the settings and the environment (CONSPECTUS_URL and CONSPECTUS_API_KEY). No request is
+    sent yet. Raises InvalidInput for an invalid address or key.
+    """
+    chosen = Settings.from_environment() if settings is None else settings
+    address = checked(url or chosen.url)
+    limits = TransportLimits(seconds=chosen.client_timeout_seconds, answer_bytes=chosen.max_response_bytes)
+    headers = authorization(chosen.api_key if api_key is None else api_key)
+    hooks = {"request": [_traced(current)] if (current := bootstrap.start_telemetry(chosen)) else []}
+    async with httpx.AsyncClient(
+        headers=headers, timeout=chosen.client_timeout_seconds, verify=_trusted(), event_hooks=hooks
+    ) as http:
+        channel = Transport(http, address, limits)
+        yield RemoteEngine(channel, bootstrap.local_files(chosen), bootstrap.local_archives(chosen))
+
+
+def _traced(current: Callable[[], dict[str, str]]) -> Callable[[httpx.Request], Awaitable[None]]:
+    """Have a request continue the trace of the caller."""
+
+    async def carry(request: httpx.Request) -> None:
+        request.headers.update(current())
+
+    return carry
+
+
+@cache
+def _trusted() -> ssl.SSLContext:
+    """Return the certificate authorities of this machine, loaded once for all clients."""
+    return httpx.create_ssl_context()
+
+
+def checked(url: str) -> str:
+    """Return the base address. Raises InvalidInput."""
+    try:
+        parts = httpx.URL(url)
+    except httpx.InvalidURL as fault:
+        raise InvalidInput("url", f"{url!r:.200} is not a valid address: {fault}") from fault
+    if parts.scheme not in {"http", "https"} or not parts.host:
+        raise InvalidInput("url", f"{url!r:.200} does not begin with http:// or https:// and a name")
+    if parts.userinfo or parts.query or parts.fragment:
+        raise InvalidInput("url", "must be a server and a path only; pass the key as `api_key`")
+    return str(parts).rstrip("/")
+
+
+def authorization(api_key: str) -> dict[str, str]:
+    """Return the Authorization header, if there is a key. Raises InvalidInput."""
+    if not api_key:
+        return {}
+    if not (api_key.isascii() and api_key.isprintable()) or " " in api_key:
+        raise InvalidInput("api_key", "contains characters that are not allowed in a key")
+    return {"Authorization": f"Bearer {api_key}"}

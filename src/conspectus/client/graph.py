@@ -1,0 +1,41 @@
+"""Graphs of a server."""
+
+from datetime import datetime
+from typing import Final
+
+from conspectus.client.collections import in_collection
+from conspectus.client.operations import derived
+from conspectus.client.request import get, instant_json, path_of, work
+from conspectus.client.transport import RemoteService
+from conspectus.engine.graph import GraphService
+from conspectus.model.graph import GraphForm
+from conspectus.model.trust import MinTrust
+from conspectus.ports import Progress
+
+LOOKING: Final = "looking for names"
+
+
+@derived
+class RemoteGraph(RemoteService, GraphService):
+    """Graphs of a server."""
+
+    async def export(
+        self,
+        format: GraphForm = "json",
+        *,
+        graph: str = "default",
+        collection: str = "default",
+        at: datetime | None = None,
+        min_trust: MinTrust | None = None,
+    ) -> str:
+        path = path_of("graphs", ("graph", graph), "export")
+        fields = {"collection": collection, "at": instant_json(at), "min_trust": min_trust}
+        request = get(path, format=format, **fields)
+        return b"".join([piece async for piece in self._channel.pieces(request)]).decode("utf-8")
+
+    async def wait_until_extracted(
+        self, *, collection: str = "default", progress: Progress | None = None
+    ) -> int:
+        if progress is not None:
+            progress(LOOKING, 0, 0)
+        return await self._channel.member(int, "read", work(in_collection(collection, "entities", "wait")))

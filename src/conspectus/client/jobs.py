@@ -1,0 +1,42 @@
+"""Jobs of a server."""
+
+import time
+from collections.abc import Sequence
+from typing import Final
+
+from conspectus.client.collections import in_collection, present
+from conspectus.client.operations import derived
+from conspectus.client.request import Request, get, path_of
+from conspectus.client.transport import RemoteService
+from conspectus.engine.jobs import JobService
+from conspectus.errors import InvalidInput
+from conspectus.model.jobs import FINISHED, Job, Upload
+
+POLL_SECONDS: Final = 20.0
+"""Maximum seconds of one request that waits for a job to end."""
+
+
+@derived
+class RemoteJobs(RemoteService, JobService):
+    """Jobs of a server. Raises NotFound for a job that is not visible."""
+
+    async def ingest_files(
+        self, files: Sequence[Upload], *, collection: str = "default", source: str = "uploads"
+    ) -> Job:
+        if not files:
+            raise InvalidInput("files", "must be at least one")
+        path = in_collection(collection, "ingest", "files")
+        request = Request("POST", path, present(source=source), uploads=files, writes=True, unhurried=True)
+        return await self._channel.one(Job, request)
+
+    async def get(self, job: str) -> Job:
+        return await self._channel.one(Job, get(path_of("jobs", ("job", job))))
+
+    async def wait(self, job: str, *, timeout: float | None = None) -> Job:
+        path = path_of("jobs", ("job", job))
+        give_up = None if timeout is None else time.monotonic() + timeout
+        while True:
+            left = POLL_SECONDS if give_up is None else max(0.0, give_up - time.monotonic())
+            found = await self._channel.one(Job, get(path, wait=min(left, POLL_SECONDS)))
+            if found.state in FINISHED or (give_up is not None and time.monotonic() >= give_up):
+                return found

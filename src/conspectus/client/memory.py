@@ -1,0 +1,70 @@
+"""Memories on a server."""
+
+from collections.abc import Iterable, Sequence
+from functools import partial
+from operator import add
+from typing import Final
+
+from conspectus.client.documents import RemoteDocuments
+from conspectus.client.operations import derived, request_for
+from conspectus.client.transport import RemoteService
+from conspectus.engine.memory import MemoryService
+from conspectus.errors import InvalidInput
+from conspectus.ingest.prepare import batches
+from conspectus.memory.jsonl import renumber
+from conspectus.model.memory import MEMORY, MemoryWritten, NewMemory, Scope
+from conspectus.model.pages import portions
+from conspectus.ports import Progress
+
+MAX_LINES: Final = 500
+MAX_CHARACTERS: Final = 1_000_000
+"""Maximum number of lines, and their approximate total characters, per request."""
+
+
+@derived
+class RemoteMemory(RemoteService, MemoryService):
+    """Memories on a server."""
+
+    async def add(
+        self,
+        memories: str | NewMemory | Iterable[str | NewMemory],
+        *,
+        scope: Scope,
+        collection: str = MEMORY,
+        wait: bool = False,
+        progress: Progress | None = None,
+    ) -> Sequence[MemoryWritten]:
+        given = [memories] if isinstance(memories, str | NewMemory) else memories
+        where = {"scope": scope, "collection": collection, "wait": False}
+        sent = batches(NewMemory(each) if isinstance(each, str) else each for each in given)
+        requests = (request_for(MemoryService.add, memories=batch, **where) for batch in sent)
+        done = await self._in_batches(MemoryWritten, requests, "remembering", progress)
+        if not done:
+            await self._channel.answer(request_for(MemoryService.add, memories=(), **where))
+        if wait:
+            await self._sibling(RemoteDocuments).wait_until_embedded(collection=collection, progress=progress)
+        return done
+
+    async def import_lines(
+        self,
+        lines: str | Iterable[str],
+        *,
+        collection: str = MEMORY,
+        scope: Scope | None = None,
+        progress: Progress | None = None,
+    ) -> Sequence[MemoryWritten]:
+        where = {"collection": collection, "scope": scope}
+        done: list[MemoryWritten] = []
+        before = 0
+        given = lines.split("\n") if isinstance(lines, str) else lines
+        for batch in portions(given, len, most=MAX_LINES, room=MAX_CHARACTERS):
+            request = request_for(MemoryService.import_lines, lines=batch, **where)
+            try:
+                done += await self._channel.several(MemoryWritten, request)
+            except InvalidInput as fault:
+                renumber(fault, partial(add, before))
+                raise
+            before += len(batch)
+            if progress is not None:
+                progress("importing", len(done), 0)
+        return done

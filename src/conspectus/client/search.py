@@ -1,0 +1,27 @@
+"""Search on a server."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from conspectus.client.operations import derived
+from conspectus.client.request import ask, encoded
+from conspectus.client.transport import RemoteService
+from conspectus.engine.search import RERANKED, SearchService
+from conspectus.model.results import ContextWindow, Feedback, Hit, Reranking
+
+
+@derived
+class RemoteSearch(RemoteService, SearchService):
+    """Search on a server."""
+
+    async def rerank(self, query: str, hits: Sequence[Hit], *, limit: int = RERANKED) -> Reranking:
+        given = {hit.chunk.id: hit for hit in hits}
+        body = {"query": query, "chunks": list(given), "limit": limit}
+        answer = await self._channel.one(Reranking, ask("/rerank", encoded(body)))
+        judged = [replace(each, hit=given[each.hit.chunk.id]) for each in answer.results]
+        return replace(answer, results=tuple(judged))
+
+    async def feedback(
+        self, window: ContextWindow, *, used: Sequence[int] = (), wrong: Sequence[int] = ()
+    ) -> Sequence[Feedback]:
+        return await SearchService.feedback(self, window, used=used, wrong=wrong)

@@ -1,0 +1,119 @@
+"""Streams of a server."""
+
+import asyncio
+from collections import Counter
+from collections.abc import AsyncGenerator, Iterable, Sequence
+from contextlib import aclosing
+from dataclasses import replace
+from pathlib import Path, PurePath
+from typing import Final, Unpack
+
+from conspectus.client.documents import RemoteDocuments
+from conspectus.client.event_stream import live, read_event
+from conspectus.client.operations import derived, request_for
+from conspectus.client.request import Request, path_of
+from conspectus.client.transport import RemoteService
+from conspectus.engine.streams import StreamService
+from conspectus.ingest.captions import CaptionImportOptions
+from conspectus.ingest.prepare import batches
+from conspectus.model.files import expanded
+from conspectus.model.jobs import Upload
+from conspectus.model.records import Json, Written
+from conspectus.model.streams import CaptionImport, LiveCaption, NewCaption
+from conspectus.ports import Progress
+from conspectus.text.clean import clean
+
+CAPTION: Final = "caption"
+
+
+@derived
+class RemoteStreams(RemoteService, StreamService):
+    """Streams of a server."""
+
+    async def add_captions(
+        self,
+        captions: NewCaption | Iterable[NewCaption],
+        *,
+        stream: str,
+        collection: str = "default",
+        replace: bool = False,
+        wait: bool = False,
+        progress: Progress | None = None,
+    ) -> Sequence[Written]:
+        given = [captions] if isinstance(captions, NewCaption) else captions
+        where = {"stream": stream, "collection": collection, "replace": replace}
+        requests = (
+            request_for(StreamService.add_captions, captions=batch, **where) for batch in batches(given)
+        )
+        written = await self._in_batches(Written, requests, "writing", progress)
+        if wait:
+            await self._sibling(RemoteDocuments).wait_until_embedded(collection=collection, progress=progress)
+        return written
+
+    async def import_captions(
+        self,
+        files: Sequence[str | Path | Upload],
+        *,
+        stream: str | None = None,
+        collection: str = "default",
+        **options: Unpack[CaptionImportOptions],
+    ) -> CaptionImport:
+        given, inside = await asyncio.to_thread(self._uploads, files)
+        progress = options.get("progress")
+        form: dict[str, Json] = {"collection": clean(collection)}
+        form |= {name: str(options.get(name, True)).lower() for name in ("sentences", "replace")}
+        form |= {} if stream is None else {"stream": clean(stream)}
+        reports = []
+        for number, each in enumerate(given):
+            if progress is not None:
+                progress(f"sending {each.name}", number, len(given))
+            skips = options.get("skip_unsupported", False) or number in inside
+            parameters = {**form, "skip_unsupported": str(skips).lower()}
+            request = Request(
+                "POST", "/streams/import", parameters, uploads=[each], writes=True, unhurried=True
+            )
+            reports.append(await self._channel.one(CaptionImport, request))
+        if options.get("wait", False) and any(each.streams for each in reports):
+            await self._sibling(RemoteDocuments).wait_until_embedded(collection=collection, progress=progress)
+        return _together(reports)
+
+    async def subscribe(
+        self, *, stream: str, collection: str = "default", after: int | None = None
+    ) -> AsyncGenerator[LiveCaption, None]:
+        path, query = path_of("streams", ("stream", stream), "stream"), {"collection": clean(collection)}
+        async with aclosing(live(self._channel, path, query, after=after)) as events:
+            async for event in events:
+                if event.name == CAPTION:
+                    yield read_event(self._channel, LiveCaption, event)
+
+    def _uploads(self, files: Sequence[str | Path | Upload]) -> tuple[Sequence[Upload], set[int]]:
+        """Return all files with their names for the server, and the paths of those found in a folder.
+
+        A server knows a file by the last part of its name. Files with equal last parts get their whole path.
+        """
+        found: list[Upload] = []
+        inside: set[int] = set()
+        for each in files:
+            if isinstance(each, Upload):
+                found.append(each)
+                continue
+            for one in self._files.discover([expanded(each)]):
+                inside |= set() if one.is_named else {len(found)}
+                found.append(Upload(one.name, one.path))
+        often = Counter(PurePath(each.name).name for each in found)
+        named = [
+            replace(each, name=each.name.replace("/", " - ")) if often[PurePath(each.name).name] > 1 else each
+            for each in found
+        ]
+        return named, inside
+
+
+def _together(reports: Iterable[CaptionImport]) -> CaptionImport:
+    """Combine the reports of all files."""
+    streams: Counter[str] = Counter()
+    total = CaptionImport({}, 0, 0, 0)
+    for each in reports:
+        streams.update(each.streams)
+        names = ("added", "replaced", "unchanged", "failures", "notices", "skipped")
+        total = replace(total, **{name: getattr(total, name) + getattr(each, name) for name in names})
+    return replace(total, streams=dict(streams))

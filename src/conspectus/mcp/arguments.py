@@ -1,0 +1,88 @@
+"""The arguments of tools, and their schemas."""
+
+from collections.abc import Mapping
+from functools import cache
+from typing import Annotated, Any
+
+from pydantic import BaseModel, ConfigDict, Field, StringConstraints
+
+from conspectus.model.memory import Scope
+from conspectus.model.trust import MinTrust
+
+NAME = 500
+IDENTIFIER = 200
+QUESTION = 10_000
+INSTANT = 100
+Name = Annotated[str, StringConstraints(min_length=1, max_length=NAME)]
+Identifier = Annotated[str, StringConstraints(min_length=1, max_length=IDENTIFIER)]
+Question = Annotated[str, StringConstraints(min_length=1, max_length=QUESTION)]
+Instant = Annotated[str, StringConstraints(min_length=1, max_length=INSTANT)]
+ISO = "ISO 8601"
+MinConfidence = Annotated[float, Field(ge=0.0, le=1.0, description="Minimum probability of an answer.")]
+MinTrustArgument = Annotated[MinTrust | None, Field(description="Minimum trust.")]
+
+
+class ArgumentModel(BaseModel):
+    """A part of the arguments of a tool: no unknown names, no conversion of types."""
+
+    model_config = ConfigDict(extra="forbid", strict=True, allow_inf_nan=False)
+
+
+class Arguments(ArgumentModel):
+    """The arguments of a tool."""
+
+    max_tokens: int | None = Field(None, description="Token limit of the result.")
+
+
+class ScopedArguments(Arguments):
+    """The arguments of a tool that works on memories; what the server fixes is not offered."""
+
+    user: Name | None = Field(None, description="Memory scope; none: memories of no user.")
+    agent: Name | None = Field(None, description="Memory scope; none: any agent.")
+    conversation: Name | None = Field(None, description="Memory scope; none: any conversation.")
+
+    def scope(self, fixed: Scope) -> Scope:
+        """The memory scope of the call, where the server may fix some of it."""
+        return Scope(
+            fixed.user or self.user, fixed.agent or self.agent, fixed.conversation or self.conversation
+        )
+
+
+def fixed_names(fixed: Scope) -> frozenset[str]:
+    """The arguments that the server fixes."""
+    return frozenset(name for name in ("user", "agent", "conversation") if getattr(fixed, name) is not None)
+
+
+TACIT = [("minLength", 1), ("default", []), ("default", False), ("additionalProperties", True)]
+
+
+TACIT += [("maxLength", each) for each in (NAME, IDENTIFIER, INSTANT, QUESTION)]
+
+
+@cache
+def schema_of(model: type[BaseModel]) -> dict[str, Any]:
+    """The JSON schema of a model in few tokens: no references, null alternatives, titles or usual bounds."""
+    whole = model.model_json_schema()
+    simple: dict[str, Any] = _simple(whole, whole.get("$defs", {}))
+    return {name: each for name, each in simple.items() if name != "description"}
+
+
+def _simple(schema: Any, known: Mapping[str, Any]) -> Any:
+    if isinstance(schema, list):
+        return [_simple(each, known) for each in schema]
+    if not isinstance(schema, dict):
+        return schema
+    if "$ref" in schema:
+        named = known[schema["$ref"].rsplit("/", 1)[-1]]
+        schema = {**named, **{name: each for name, each in schema.items() if name != "$ref"}}
+    options = [each for each in schema.get("anyOf", ()) if each != {"type": "null"}]
+    if len(options) == 1:
+        rest = {name: each for name, each in schema.items() if name not in {"anyOf", "default"}}
+        return _simple({**options[0], **rest}, known)
+    return {
+        name: {key: _simple(one, known) for key, one in each.items()}
+        if name == "properties"
+        else _simple(each, known)
+        for name, each in schema.items()
+        if name not in {"$defs", "title"} and (name, each) not in TACIT
+    }

@@ -1,0 +1,54 @@
+"""The tool that builds contexts for questions in channels."""
+
+from pydantic import Field
+
+from conspectus.mcp.arguments import (
+    ISO,
+    Arguments,
+    Instant,
+    MinConfidence,
+    MinTrustArgument,
+    Name,
+    Question,
+)
+from conspectus.mcp.lines import notices, sources
+from conspectus.mcp.search_tools import MAX_NAME_TOKENS, NAMING_SHARE, NOTHING
+from conspectus.mcp.token_budget import ResultPage
+from conspectus.mcp.tool import ToolCall, tool
+from conspectus.model.query import Budget
+from conspectus.text.times import parse_instant
+
+
+class ChannelArguments(Arguments):
+    """The arguments of channel_context."""
+
+    query: Question = Field(description="The query.")
+    channel: Name = Field(description="Name or id of the channel.")
+    collection: Name = Field("default", description="Collection of the channel.")
+    thread: Name | None = Field(None, description="Thread of the query.")
+    at: Instant | None = Field(None, description=f"Time of the query ({ISO}); none: now.")
+    min_confidence: MinConfidence = 0.0
+    min_trust: MinTrustArgument = None
+
+
+@tool()
+async def channel_context(call: ToolCall, given: ChannelArguments) -> str:
+    """Build the context for a question in a channel: messages, reply chains, threads."""
+    source = await call.engine.collections.get_source(given.channel, collection=given.collection)
+    call.require_inside(source, name=given.channel)
+    told = min(call.room.tokens // NAMING_SHARE, MAX_NAME_TOKENS)
+    at = None if given.at is None else parse_instant(given.at)
+    found = await call.engine.channels.window(
+        given.query,
+        Budget(call.room.tokens - told, call.options.tokenizer),
+        channel=given.channel,
+        collection=given.collection,
+        thread=given.thread,
+        at=at,
+        min_confidence=given.min_confidence,
+        min_trust=given.min_trust,
+    )
+    window = found.window
+    return call.page(
+        ResultPage(sources(window.citations), window.text or NOTHING, notices(window.notices), between="\n")
+    )

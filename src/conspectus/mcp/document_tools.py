@@ -1,0 +1,97 @@
+"""Tools that read documents and list collections."""
+
+from urllib.parse import unquote
+
+from pydantic import Field
+
+from conspectus.errors import InvalidInput, NotFound
+from conspectus.mcp.arguments import (
+    Arguments,
+    Identifier,
+    Name,
+)
+from conspectus.mcp.lines import content, named
+from conspectus.mcp.token_budget import MAX_TOKEN_LENGTH, ToolBudget
+from conspectus.mcp.tool import ToolCall, is_of_memory, tool
+from conspectus.memory.scopes import GRAPHS
+from conspectus.model.records import Document, Source
+from conspectus.model.trust import level_mark
+from conspectus.text.clean import last_border
+
+REMEMBERED = ("memory", "version")
+
+
+class ReadArguments(Arguments):
+    """The arguments of read_document."""
+
+    document: Identifier = Field(description="Id of the document.")
+    start: int = Field(0, ge=0, description="First character.")
+
+
+class ListArguments(Arguments):
+    """The arguments of list_collections."""
+
+    collection: Name | None = Field(None, description="List the sources of this collection.")
+
+
+@tool()
+async def read_document(call: ToolCall, given: ReadArguments) -> str:
+    """Read the text of a document, from start on, as much as fits into max_tokens."""
+    document = await known_document(call, given.document)
+    text = await call.engine.documents.get_text(document.id)
+    if given.start > len(text):
+        raise InvalidInput("start", f"the document has {len(text)} characters")
+    return piece(heading(document, text), text, given.start, call.room)
+
+
+async def known_document(call: ToolCall, name: str) -> Document:
+    """The document, if it is inside of the scope that the server fixes. Raises NotFound."""
+    document = await call.engine.documents.get(name)
+    is_memory = document.kind in REMEMBERED
+    if is_memory and not call.is_inside(await call.engine.collections.get_source(document.source)):
+        raise NotFound("document", name)
+    return document
+
+
+def heading(document: Document, text: str) -> str:
+    """A document described on one line."""
+    place = f"document {document.id}, {document.kind}, {len(text)} characters"
+    return f"{named(document)}{level_mark(document.trust)} ({place})"
+
+
+def piece(head: str, text: str, start: int, room: ToolBudget) -> str:
+    """The part of a text that fits under a heading, and where to continue."""
+    above = ToolBudget(room.tokens // 3, room.count).cut(head)
+    low, high = start, min(len(text), start + room.tokens * MAX_TOKEN_LENGTH)
+    while low < high:
+        middle = (low + high + 1) // 2
+        low, high = (middle, high) if room.holds(_piece(above, text, start, middle)) else (low, middle - 1)
+    end = low
+    if low < len(text):
+        lines = text.rfind("\n", low - (low - start) // 4, low) + 1
+        end = lines or max(last_border(text, low, start), start)
+    return room.cut(_piece(above, text, start, end if end > start else low))
+
+
+def _piece(head: str, text: str, start: int, end: int) -> str:
+    from_ = f", from character {start} on" if start else ""
+    rest = f"\n\n[goes on: read_document with start={end}]" if end < len(text) else ""
+    return f"{head}{from_}\n\n{content(text[start:end])}{rest}"
+
+
+@tool()
+async def list_collections(call: ToolCall, given: ListArguments) -> str:
+    """List the collections of documents, or the sources of one: channels, folders, streams, graphs."""
+    if given.collection is None:
+        found = await call.engine.collections.list()
+        return call.data(
+            "collections", [{"name": each.name, "description": each.description} for each in found]
+        )
+    inside = await call.engine.collections.list_sources(collection=given.collection)
+    rows = [{"name": _called(each), "kind": each.kind} for each in inside if not is_of_memory(each)]
+    return call.data("sources", rows)
+
+
+def _called(source: Source) -> str:
+    """The name of a source in a call: of a graph, its own name."""
+    return unquote(source.name.removeprefix(f"{GRAPHS}/")) if source.kind == GRAPHS else source.name

@@ -1,0 +1,125 @@
+"""Tools that read documents as files."""
+
+from collections.abc import Sequence
+from typing import Annotated, Final
+
+from pydantic import Field, StringConstraints
+
+from conspectus.errors import NotFound
+from conspectus.mcp.arguments import (
+    Arguments,
+)
+from conspectus.mcp.document_tools import REMEMBERED, known_document
+from conspectus.mcp.lines import content, named, notices, short
+from conspectus.mcp.search_tools import MAX_NAME_TOKENS, NAMING_SHARE
+from conspectus.mcp.token_budget import ResultPage
+from conspectus.mcp.tool import ToolCall, tool
+from conspectus.memory.scopes import GRAPHS
+from conspectus.model.files import MAX_PATH, FileEntry, parsed_path
+from conspectus.model.filter import In, Not
+from conspectus.model.trust import level_mark
+
+PATH: Final = "/collection/source/key"
+MAX_FILES: Final = 200
+Path = Annotated[str, StringConstraints(min_length=1, max_length=MAX_PATH)]
+Glob = Annotated[str, StringConstraints(min_length=1, max_length=1_000)]
+
+
+class FolderArguments(Arguments):
+    """The arguments of list_files."""
+
+    path: Path = Field("/", description=PATH)
+    after: Path | None = Field(None, description="Go on after this path.")
+
+
+class FileArguments(Arguments):
+    """The arguments of read_file."""
+
+    path: Path = Field(description=PATH)
+    first_line: int = Field(1, ge=1)
+    last_line: int | None = Field(None, ge=1)
+    start: int = Field(0, ge=0, description="First character.")
+
+
+class FindArguments(FolderArguments):
+    """The arguments of find_files."""
+
+    name: Glob | None = Field(None, description="Glob of the name (*.md), or of the key (docs/*).")
+
+
+class GrepArguments(Arguments):
+    """The arguments of grep."""
+
+    pattern: Glob = Field(description="Regular expression (RE2).")
+    path: Path = Field("/", description=PATH)
+    literal: bool = Field(False, description="The pattern is a text.")
+    ignore_case: bool = False
+    context: int = Field(0, ge=0, le=20, description="Lines around a match.")
+    name: Glob | None = Field(None, description="Glob of the file's name.")
+
+
+@tool()
+async def list_files(call: ToolCall, given: FolderArguments) -> str:
+    """List files and folders at a path, as ls does: /collection/source/key."""
+    await _require_path_inside(call, given.path)
+    page = await call.engine.files.list(given.path, after=given.after, limit=MAX_FILES)
+    kinds = (*REMEMBERED, GRAPHS) if call.has_fixed_scope else ()
+    return _files(call, [each for each in page.entries if each.kind not in kinds], page.next)
+
+
+@tool()
+async def find_files(call: ToolCall, given: FindArguments) -> str:
+    """Find files below a path by name, as find does."""
+    await _require_path_inside(call, given.path)
+    page = await call.engine.files.find(
+        given.path, name=given.name, filter=Not(In("kind", REMEMBERED)), after=given.after, limit=MAX_FILES
+    )
+    return _files(call, page.entries, page.next)
+
+
+@tool()
+async def read_file(call: ToolCall, given: FileArguments) -> str:
+    """Read lines of a file, as cat and head do, as much as fits into max_tokens."""
+    await _require_path_inside(call, given.path)
+    told = min(call.room.tokens // NAMING_SHARE, MAX_NAME_TOKENS)
+    found = await call.engine.files.read(
+        **given.model_dump(exclude={"max_tokens"}), max_tokens=call.room.tokens - told
+    )
+    document = await known_document(call, found.document)
+    lines = f"lines {found.first_line} to {found.last_line} of {found.lines}"
+    place = f"document {found.document}, characters {found.start} to {found.end} of {found.characters}"
+    rest = f"\n\n[goes on: read_file with start={found.next}]" if found.next is not None else ""
+    head = f"{named(document)}{level_mark(document.trust)} ({lines}; {place})"
+    return call.room.cut(f"{head}\n\n{content(found.text)}{rest}")
+
+
+@tool()
+async def grep(call: ToolCall, given: GrepArguments) -> str:
+    """Find lines that match a pattern, as grep -rn does. A line 12: matches, a line 11- is beside one."""
+    await _require_path_inside(call, given.path)
+    found = await call.engine.files.grep(
+        **given.model_dump(exclude={"max_tokens"}),
+        filter=Not(In("kind", REMEMBERED)),
+        max_tokens=call.room.tokens * 7 // 8,
+    )
+    return call.room.cut("\n".join(filter(None, (found.text or "No line matches.", notices(found.notices)))))
+
+
+async def _require_path_inside(call: ToolCall, path: str) -> None:
+    """Raise NotFound for a path in a source outside of what the server fixes; a missing one is left."""
+    parts = parsed_path(path)
+    if not (call.has_fixed_scope and parts.source):
+        return
+    try:
+        source = await call.engine.collections.get_source(parts.source, collection=parts.collection)
+    except NotFound:
+        return
+    if not call.is_inside(source):
+        raise NotFound("file", path)
+
+
+def _files(call: ToolCall, entries: Sequence[FileEntry], after: str | None) -> str:
+    marked = [(f"{entry.path}{level_mark(entry.trust)}", short(entry.title)) for entry in entries]
+    lines = [f"{path} ({title})" if title else path for path, title in marked]
+    foot = f"[goes on: after={after}]" if after is not None else ""
+    return call.page(ResultPage(lines, "" if lines else "No files.", foot, between="\n"))

@@ -1,0 +1,231 @@
+"""Tools of graphs: graph and add_facts."""
+
+from collections.abc import Sequence
+from urllib.parse import quote
+
+from pydantic import Field
+
+from conspectus.errors import DanglingEdges, InvalidInput, NotFound
+from conspectus.graph.name_keys import key_of
+from conspectus.mcp.arguments import (
+    ISO,
+    ArgumentModel,
+    Arguments,
+    Identifier,
+    Instant,
+    MinTrustArgument,
+    Name,
+    Question,
+    ScopedArguments,
+)
+from conspectus.mcp.lines import neighbor_line, node_line, short
+from conspectus.mcp.token_budget import ResultPage
+from conspectus.mcp.tool import ToolCall, is_of_memory, tool
+from conspectus.memory.scopes import GRAPHS, MEMORIES, holds, scope_of
+from conspectus.model.graph import (
+    ENTITY,
+    Direction,
+    GraphWritten,
+    Neighbor,
+    NewEdge,
+    NewNode,
+    Traversal,
+)
+from conspectus.model.memory import (
+    MEMORY,
+)
+from conspectus.model.records import Source
+from conspectus.text.times import parse_instant
+
+MAX_NODES = 100
+MAX_FACTS = 50
+MAX_HOPS = 5
+MAX_GRAPHS = 50
+NO_NODES = "No matching node."
+
+
+class GraphPlace(ScopedArguments):
+    """A graph: one of a collection, or that of memories."""
+
+    of_memory: bool = Field(False, description="Use the graph of memories.")
+    collection: Name = Field("default", description="Collection of the graph.")
+    graph: Name = Field("default", description="Name of the graph.")
+
+    async def places(self, call: ToolCall) -> list[dict[str, str]]:
+        """The graphs and their collections. Raises NotFound, or InvalidInput for too many."""
+        if not self.of_memory:
+            if call.has_fixed_scope:
+                source = await self._source(call)
+                if not call.is_inside(source):
+                    raise NotFound("graph", self.graph)
+            return [{"graph": self.graph, "collection": self.collection}]
+        scope = self.scope(call.options.scope)
+        seen = await call.remembered(call.engine.collections.list_sources(collection=MEMORY), ())
+        graphs = [each.name for each in seen if each.kind == GRAPHS and is_of_memory(each)]
+        names = [each for each in graphs if holds(scope, scope_of(each))]
+        if len(names) > MAX_GRAPHS:
+            raise InvalidInput("conversation", f"is required: facts are in {len(names)} conversations")
+        return [{"graph": name, "collection": MEMORY} for name in names]
+
+    async def _source(self, call: ToolCall) -> Source:
+        """The source of the graph by its name or id. Raises NotFound."""
+        for name in (f"{GRAPHS}/{quote(self.graph, safe='')}", self.graph):
+            try:
+                return await call.engine.collections.get_source(name, collection=self.collection)
+            except NotFound as fault:
+                if fault.kind != "source":
+                    raise
+        raise NotFound("graph", self.graph)
+
+
+class GraphArguments(GraphPlace):
+    """The arguments of graph: a query for nodes, or a node whose neighbors are shown."""
+
+    query: Question | None = Field(None, description="Words of names to find nodes by.")
+    node: Name | None = Field(None, description="Id of a node to show the neighbors of.")
+    hops: int = Field(1, ge=1, le=MAX_HOPS, description="Maximum hops.")
+    types: list[Name] = Field(
+        default_factory=list, max_length=MAX_NODES, description="Edge types; none: all."
+    )
+    min_weight: float = Field(0.0, ge=0.0, le=1.0, description="Minimum edge weight.")
+    direction: Direction = Field("both", description="Edge direction.")
+    at: Instant | None = Field(None, description=f"Edges valid at this time ({ISO}).")
+    limit: int = Field(20, ge=1, le=MAX_NODES, description="Maximum nodes.")
+    min_trust: MinTrustArgument = None
+
+    def traversal(self) -> Traversal:
+        """The traversal from the node."""
+        at = None if self.at is None else parse_instant(self.at)
+        types = tuple(self.types)
+        return Traversal(
+            *(self.hops, types, self.min_weight, self.direction, at),
+            limit=self.limit,
+            min_trust=self.min_trust,
+        )
+
+
+class FactToAdd(ArgumentModel):
+    """An edge between two nodes."""
+
+    subject: Name = Field(description="Node id: the usual name; created if new.")
+    predicate: Name = Field(description="Edge type, such as depends_on.")
+    object: Name = Field(description="Node id; created if new.")
+    subject_type: Name = Field(ENTITY, description="Type of a new subject.")
+    object_type: Name = Field(ENTITY, description="Type of a new object.")
+    weight: float = Field(1.0, gt=0.0, le=1.0, description="Edge weight.")
+    valid_from: Instant | None = Field(None, description=f"Start ({ISO}).")
+    valid_until: Instant | None = Field(None, description="End.")
+    single: bool = Field(False, description="Ends the earlier object of the subject.")
+    evidence: Identifier | None = Field(None, description="Id of the document that states it.")
+
+    def edge(self) -> NewEdge:
+        """The edge to write."""
+        return NewEdge(
+            self.subject,
+            self.object,
+            self.predicate,
+            self.weight,
+            valid_from=self.valid_from,
+            valid_until=self.valid_until,
+            single=self.single,
+            evidence=self.evidence,
+        )
+
+
+class AddArguments(Arguments):
+    """The arguments of add_facts."""
+
+    facts: list[FactToAdd] = Field(min_length=1, max_length=MAX_FACTS, description="The facts.")
+    collection: Name = Field("default", description="Collection of the graph.")
+    graph: Name = Field("default", description="Name of the graph; created if new.")
+
+
+@tool()
+async def graph(call: ToolCall, given: GraphArguments) -> str:
+    """Find nodes of a knowledge graph by query, or show the neighbors of a node with the paths."""
+    if (given.query is None) == (given.node is None):
+        raise InvalidInput("query", "give either query or node")
+    return await (
+        _found(call, given, given.query) if given.query else _neighbors(call, given, given.node or "")
+    )
+
+
+async def _found(call: ToolCall, given: GraphArguments, query: str) -> str:
+    found = [
+        hit
+        for place in await given.places(call)
+        for hit in await call.engine.graph.search_nodes(
+            query, limit=given.limit, min_trust=given.min_trust, **place
+        )
+    ]
+    best = sorted(found, key=lambda each: -each.score)[: given.limit]
+    lines = [node_line(each.node, each.score) for each in best]
+    # Nobody knows the level of a name that passages of all levels mention.
+    if given.min_trust is None and await _may_show_names(call, given):
+        named = await call.engine.graph.list_entities(
+            collection=given.collection, prefix=query, limit=given.limit
+        )
+        lines += [
+            f"“{short(each.name)}” ({short(each.type)}) is mentioned in {each.passages} passages"
+            for each in named
+        ]
+    return call.page(ResultPage(lines, "" if lines else NO_NODES, between="\n"))
+
+
+async def _neighbors(call: ToolCall, given: GraphArguments, node: str) -> str:
+    around = [await _around(call, given, place) for place in await given.places(call)]
+    if all(each is None for each in around):
+        raise NotFound("node", node)
+    found = [each for reached in around for each in reached or ()]
+    nearest = sorted(found, key=lambda each: (each.hop, -each.decay))[: given.limit]
+    lines = list(map(neighbor_line, nearest))
+    count = "1 node" if len(lines) == 1 else f"{len(lines)} nodes"
+    return call.page(ResultPage(lines, f"{count} around {short(node)}", between="\n"))
+
+
+@tool("changes")
+async def add_facts(call: ToolCall, given: AddArguments) -> str:
+    """Write facts into a knowledge graph. For facts about the user, use remember with a fact."""
+    if "/" in given.graph.removeprefix(f"{GRAPHS}/"):
+        raise InvalidInput("graph", "must be a name without a slash; add facts of memories with remember")
+    graph = await call.engine.graph.get_or_create(given.graph, collection=given.collection)
+    if not call.is_inside(graph):
+        raise NotFound("graph", given.graph)
+    if is_of_memory(graph):
+        raise InvalidInput("graph", "is a graph of memories; add the fact with remember")
+    place = {"graph": given.graph, "collection": given.collection}
+    edges = [each.edge() for each in given.facts]
+    made: Sequence[GraphWritten] = []
+    try:
+        written = await call.engine.graph.add_edges(edges, **place)
+    except DanglingEdges as fault:
+        made = await call.engine.graph.add_nodes(_nodes(given.facts, fault.missing), **place)
+        written = await call.engine.graph.add_edges(edges, **place)
+    return call.data("facts", written, written=len(written), new_nodes=len(made))
+
+
+async def _around(call: ToolCall, given: GraphArguments, place: dict[str, str]) -> Sequence[Neighbor] | None:
+    """The neighbors of the node with that id, or with that name in a fact; None if there is none."""
+    for name in filter(None, dict.fromkeys((given.node, key_of(given.node or "")))):
+        try:
+            return await call.engine.graph.neighbors(name, given.traversal(), **place)
+        except NotFound as fault:
+            if fault.kind != "node":
+                raise
+    return None
+
+
+async def _may_show_names(call: ToolCall, given: GraphArguments) -> bool:
+    """Whether entity names, which are of the whole collection, may be shown in the fixed scope."""
+    if given.of_memory:
+        return False
+    if not call.has_fixed_scope:
+        return True
+    inside = await call.engine.collections.list_sources(collection=given.collection)
+    return all(each.kind != MEMORIES for each in inside)
+
+
+def _nodes(facts: Sequence[FactToAdd], missing: Sequence[str]) -> list[NewNode]:
+    types = {each.object: each.object_type for each in facts}
+    types |= {each.subject: each.subject_type for each in facts}
+    return [NewNode(each, types.get(each, ENTITY)) for each in missing]

@@ -1,0 +1,125 @@
+"""Tools that read memories: recall and history."""
+
+from typing import Any
+
+from pydantic import Field
+
+from conspectus.mcp.arguments import (
+    ISO,
+    Instant,
+    MinConfidence,
+    MinTrustArgument,
+    Question,
+    ScopedArguments,
+)
+from conspectus.mcp.lines import memory_lines, notices, recalled_lines
+from conspectus.mcp.token_budget import ResultPage, filled
+from conspectus.mcp.tool import ToolCall, tool
+from conspectus.model.graph import (
+    GraphExpansion,
+)
+from conspectus.model.memory import (
+    MemoryKind,
+    MemoryPage,
+    MemoryQueryOptions,
+    MemoryRetrieval,
+)
+from conspectus.model.query import Budget
+from conspectus.text.times import parse_instant
+
+MAX_MEMORIES = 50
+MAX_TURNS = 200
+MAX_CURSOR_LENGTH = 2_000
+NOTHING = "No relevant memory was found."
+FOOT_SHARE = 8
+MAX_FOOTER_TOKENS = 100
+GRAPH_WEIGHT = 0.5
+
+
+class RecallArguments(ScopedArguments):
+    """The arguments of recall."""
+
+    query: Question = Field(description="Subject.")
+    limit: int = Field(10, ge=1, le=MAX_MEMORIES, description="Maximum memories.")
+    as_of: Instant | None = Field(None, description=f"State known at this time ({ISO}).")
+    min_confidence: MinConfidence = 0.0
+    min_trust: MinTrustArgument = None
+    window: bool = Field(
+        False, description="Context for the next turn: notes, relevant memories, last turns."
+    )
+    turns: int | None = Field(None, ge=0, le=MAX_TURNS, description="Maximum last turns in the window.")
+
+    def search_options(self) -> MemoryQueryOptions:
+        """The options of the query."""
+        return {
+            "limit": self.limit,
+            "as_of": None if self.as_of is None else parse_instant(self.as_of),
+            "graph": GraphExpansion(GRAPH_WEIGHT),
+            "min_confidence": self.min_confidence,
+            "min_trust": self.min_trust,
+        }
+
+
+class HistoryArguments(ScopedArguments):
+    """The arguments of history."""
+
+    limit: int = Field(20, ge=1, le=MAX_TURNS, description="Maximum memories.")
+    kind: MemoryKind | None = Field(None, description="Only this kind.")
+    cursor: str | None = Field(
+        None,
+        min_length=1,
+        max_length=MAX_CURSOR_LENGTH,
+        description="Cursor of the previous page.",
+    )
+
+
+@tool()
+async def recall(call: ToolCall, given: RecallArguments) -> str:
+    """Find memories, best first, with id, time and speaker; or with window=true build the context for the
+    next turn.
+    """
+    if given.window:
+        return await _window(call, given)
+    nothing = MemoryRetrieval("no_match", ())
+    scope = given.scope(call.options.scope)
+    search = call.engine.memory.recall(given.query, scope=scope, **given.search_options())
+    found = await call.remembered(search, nothing)
+    head = NOTHING if found.outcome == "no_match" else ""
+    foot = "\n".join(filter(None, (notices(found.notices), _since(found))))
+    return call.page(ResultPage(list(map(recalled_lines, found.memories)), head, foot, between="\n"))
+
+
+async def _window(call: ToolCall, given: RecallArguments) -> str:
+    told = min(call.room.tokens // FOOT_SHARE, MAX_FOOTER_TOKENS)
+    budget = Budget(call.room.tokens - told, call.options.tokenizer)
+    options: MemoryQueryOptions = {**given.search_options(), "recent": given.turns}
+    window = call.engine.memory.window(given.query, budget, scope=given.scope(call.options.scope), **options)
+    made = await call.remembered(window, None)
+    if made is None or not made.text:
+        return NOTHING
+    return call.page(ResultPage((), made.text, notices(made.window.notices)))
+
+
+@tool()
+async def history(call: ToolCall, given: HistoryArguments) -> str:
+    """List memories in order of time, newest last, with their ids; the cursor leads to older ones."""
+    fields: dict[str, Any] = {"scope": given.scope(call.options.scope), "kind": given.kind}
+    limit = given.limit
+    while True:
+        asked = call.engine.memory.list(after=given.cursor, limit=limit, newest_first=True, **fields)
+        page = await call.remembered(asked, MemoryPage((), None))
+        older = f"[older: history with cursor={page.next}]" if page.next else ""
+        lines = list(map(memory_lines, page.memories))
+        head = older or ("" if lines else "No memories.")
+        text, kept = filled(ResultPage(lines, head, between="\n", upwards=True), call.room)
+        if kept >= len(lines) or kept == 0:
+            return text
+        limit = kept
+
+
+def _since(found: MemoryRetrieval) -> str:
+    """Changes after the time that was asked for."""
+    if found.since is None:
+        return ""
+    since = found.since
+    return f"Since then: {since.recorded} recorded, {since.changed} changed, {since.deleted} deleted."

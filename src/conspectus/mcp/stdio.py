@@ -1,0 +1,97 @@
+"""The protocol over stdin and stdout."""
+
+import asyncio
+import os
+import signal
+import threading
+from collections.abc import AsyncIterator, Iterator
+from contextlib import contextmanager
+from typing import cast
+
+import anyio
+from mcp.server.stdio import stdio_server
+
+from conspectus.engine.any_engine import AnyEngine
+from conspectus.mcp.server import build_server
+from conspectus.mcp.tool import ToolOptions
+
+INPUT = 0
+PIECE = 65_536
+WAITING = 64
+SIGNALS = (signal.SIGINT, signal.SIGTERM)
+
+
+async def serve_stdio(engine: AnyEngine, options: ToolOptions) -> None:
+    """Answer until the input ends or the process is asked to stop."""
+    engine.tokenizer(options.tokenizer)
+    server = build_server(lambda _context: engine, options)
+    lines = Lines(asyncio.get_running_loop(), INPUT)
+    with anyio.CancelScope() as scope, stopping(scope):
+        lines.start()
+        async with stdio_server(stdin=cast("anyio.AsyncFile[str]", lines)) as (incoming, outgoing):
+            await server.run(incoming, outgoing, server.create_initialization_options())
+
+
+@contextmanager
+def stopping(scope: anyio.CancelScope) -> Iterator[None]:
+    """Let the first signal end what is in the scope; a second one ends the process."""
+    loop = asyncio.get_running_loop()
+
+    def stop() -> None:
+        for each in SIGNALS:
+            loop.remove_signal_handler(each)
+            signal.signal(each, signal.SIG_DFL)
+        scope.cancel()
+
+    for each in SIGNALS:
+        loop.add_signal_handler(each, stop)
+    try:
+        yield
+    finally:
+        for each in SIGNALS:
+            loop.remove_signal_handler(each)
+
+
+class Lines:
+    """The lines of a file descriptor, read by a thread that nobody has to wait for.
+
+    A read that blocks cannot be cancelled: a server that reads in a thread of its own can still be stopped.
+    """
+
+    def __init__(self, loop: asyncio.AbstractEventLoop, descriptor: int) -> None:
+        self._loop = loop
+        self._descriptor = descriptor
+        self._queue: asyncio.Queue[str | None] = asyncio.Queue(WAITING)
+        self._thread = threading.Thread(target=self._read, daemon=True)
+
+    def start(self) -> None:
+        """Begin to read."""
+        self._thread.start()
+
+    async def __aiter__(self) -> AsyncIterator[str]:
+        """Each line, to the end of the input."""
+        while (line := await self._queue.get()) is not None:
+            yield line
+
+    def _read(self) -> None:
+        held = b""
+        while piece := self._piece():
+            *whole, held = (held + piece).split(b"\n")
+            for line in whole:
+                self._put(line.decode("utf-8", "replace"))
+        if held:
+            self._put(held.decode("utf-8", "replace"))
+        self._put(None)
+
+    def _piece(self) -> bytes:
+        try:
+            return os.read(self._descriptor, PIECE)
+        except OSError:
+            return b""
+
+    def _put(self, line: str | None) -> None:
+        """Hand a line over, and wait while too many wait already."""
+        try:
+            asyncio.run_coroutine_threadsafe(self._queue.put(line), self._loop).result()
+        except (RuntimeError, asyncio.CancelledError):
+            return

@@ -1,0 +1,63 @@
+"""The tool that searches streams."""
+
+from pydantic import Field
+
+from conspectus.mcp.arguments import (
+    ISO,
+    Arguments,
+    Instant,
+    MinConfidence,
+    MinTrustArgument,
+    Name,
+    Question,
+)
+from conspectus.mcp.lines import content, notices, short
+from conspectus.mcp.search_tools import MAX_FOUND, NOTHING
+from conspectus.mcp.token_budget import ResultPage
+from conspectus.mcp.tool import ToolCall, tool
+from conspectus.model.streams import CaptionRange, Moment
+from conspectus.model.trust import level_mark
+
+MAX_STREAMS = 20
+
+
+class MomentArguments(Arguments):
+    """The arguments of search_streams."""
+
+    query: Question = Field(description="May name a time.")
+    streams: list[Name] = Field(default_factory=list, max_length=MAX_STREAMS, description="None: all.")
+    collection: Name = Field("default", description="Collection of the streams.")
+    start: Instant | None = Field(None, description=f"Start of the range (0:30, or {ISO}).")
+    end: Instant | None = Field(None, description="End of the range.")
+    limit: int = Field(5, ge=1, le=MAX_FOUND, description="Maximum moments.")
+    min_confidence: MinConfidence = 0.0
+    min_trust: MinTrustArgument = None
+
+
+@tool()
+async def search_streams(call: ToolCall, given: MomentArguments) -> str:
+    """Find moments of streams and videos, with their captions."""
+    for stream in given.streams:
+        source = await call.engine.collections.get_source(stream, collection=given.collection)
+        call.require_inside(source, name=stream)
+    found = await call.engine.streams.search(
+        given.query,
+        streams=tuple(given.streams),
+        collection=given.collection,
+        range=CaptionRange(given.start, given.end),
+        limit=given.limit,
+        min_confidence=given.min_confidence,
+        min_trust=given.min_trust,
+    )
+    head = "" if found.moments else NOTHING
+    return call.page(ResultPage(list(map(_moment, found.moments)), head, notices(found.notices)))
+
+
+def _moment(moment: Moment) -> str:
+    times = f"{moment.start_text} to {moment.end_text}"
+    head = f"{short(moment.stream.name)}, {times} (score {moment.score:.3g})"
+    captions = (
+        f"{level_mark(caption.document.trust)} {content(caption.text)}".lstrip()
+        for caption in moment.captions
+    )
+    return "\n".join((head, *captions))

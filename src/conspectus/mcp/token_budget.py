@@ -1,0 +1,87 @@
+"""The token budget of a result, and pages of items that fit into it."""
+
+from collections.abc import Callable, Sequence
+
+from conspectus.deferred import dataclass
+from conspectus.ports import CountTokens
+from conspectus.text.clean import last_border
+
+MIN_TOKENS = 200
+"""The smallest token limit of a result: the size of a receipt or an error."""
+MARK = " […]"
+MAX_TOKEN_LENGTH = 16
+"""At most this number of characters for each token is examined."""
+WORTH_CUTTING = 24
+
+
+def left_out(number: int) -> str:
+    """The line that stands for items that did not fit."""
+    return f"[{number} more left out: raise max_tokens, or ask for less]"
+
+
+@dataclass(frozen=True, slots=True)
+class ToolBudget:
+    """A token limit with its tokenizer."""
+
+    tokens: int
+    count: CountTokens
+
+    def holds(self, text: str) -> bool:
+        """Whether a text is within it."""
+        return len(text) <= self.tokens * MAX_TOKEN_LENGTH and self.count(text) <= self.tokens
+
+    def cut(self, text: str) -> str:
+        """The text, or as much of its beginning as fits together with a mark."""
+        if self.holds(text):
+            return text
+        low, high = 0, min(len(text), self.tokens * MAX_TOKEN_LENGTH - len(MARK))
+        while low < high:
+            middle = (low + high + 1) // 2
+            low, high = (middle, high) if self.holds(_marked(text, middle)) else (low, middle - 1)
+        end = last_border(text, low)
+        while end > 0 and not self.holds(_marked(text, end)):
+            end = last_border(text, end - 1)
+        return _marked(text, end)
+
+
+@dataclass(frozen=True, slots=True)
+class ResultPage:
+    """Items between a head and a foot.
+
+    With `upwards` the first item stands last, as the newest of a conversation does.
+    """
+
+    items: Sequence[str]
+    head: str = ""
+    foot: str = ""
+    between: str = "\n\n"
+    rest: Callable[[int], str] = left_out
+    upwards: bool = False
+
+    def shown(self, items: Sequence[str]) -> str:
+        """The page with only these items."""
+        missing = len(self.items) - len(items)
+        told = [self.rest(missing)] if missing else []
+        inner = [*told, *reversed(items)] if self.upwards else [*items, *told]
+        return self.between.join(filter(None, (self.head, *inner, self.foot)))
+
+
+def filled(page: ResultPage, room: ToolBudget) -> tuple[str, int]:
+    """The page with as many of its first items as fit, and their number; a single item may be cut."""
+    low, high = 0, len(page.items)
+    while low < high:
+        middle = (low + high + 1) // 2
+        low, high = (middle, high) if room.holds(page.shown(page.items[:middle])) else (low, middle - 1)
+    if low or not page.items:
+        return room.cut(page.shown(page.items[:low])), low
+    spare = room.tokens - room.count(page.shown([""]))
+    while spare >= WORTH_CUTTING:
+        first = page.shown([ToolBudget(spare, room.count).cut(page.items[0])])
+        if room.holds(first):
+            return first, 1
+        spare -= WORTH_CUTTING // 2
+    return room.cut(page.shown([])), 0
+
+
+def _marked(text: str, end: int) -> str:
+    return text[:end].rstrip() + MARK

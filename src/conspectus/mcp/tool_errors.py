@@ -1,0 +1,26 @@
+"""Results of refused calls."""
+
+from mcp_types import (
+    CallToolResult,
+    TextContent,
+)
+
+from conspectus.errors import (
+    ConspectusError,
+    IndexReplaced,
+    StorageBusy,
+    StorageError,
+)
+from conspectus.mcp.token_budget import MIN_TOKENS, ToolBudget
+from conspectus.ports import CountTokens
+from conspectus.text.clean import on_one_line
+
+HIDDEN = "the store failed; see the log of the server"
+
+
+def refusal(error: ConspectusError, count: CountTokens) -> CallToolResult:
+    """The result of a refused call, of at most MIN_TOKENS tokens."""
+    hidden = isinstance(error, StorageError) and not isinstance(error, StorageBusy | IndexReplaced)
+    told = HIDDEN if hidden else on_one_line(str(error))
+    text = ToolBudget(MIN_TOKENS, count).cut(f"{error.code}: {told}")
+    return CallToolResult(content=[TextContent(text=text)], is_error=True)

@@ -1,0 +1,64 @@
+"""The tools that a server offers, with their schemas."""
+
+from collections.abc import Mapping
+from importlib.resources import files
+from typing import Any
+
+from mcp_types import (
+    Tool,
+    ToolAnnotations,
+)
+from pydantic import BaseModel
+
+from conspectus.mcp.arguments import fixed_names, schema_of
+from conspectus.mcp.graph_tools import graph
+from conspectus.mcp.memory_tools import remember
+from conspectus.mcp.operation_tools import (
+    operations,
+)
+from conspectus.mcp.recall_tools import recall
+from conspectus.mcp.search_tools import context, search
+from conspectus.mcp.token_budget import MIN_TOKENS
+from conspectus.mcp.tool import ToolOptions, ToolSpec
+
+TOOLS: Mapping[str, ToolSpec[Any]] = {
+    each.name: each for each in (search, context, remember, recall, graph, operations)
+}
+APP = "ui://conspectus/window.html"
+"""The MCP App that shows the window of `context` with its parts."""
+APP_TYPE = "text/html;profile=mcp-app"
+PAGE = files("conspectus.mcp") / "window.html"
+"""Built with the console; where it was not, the tools have no app."""
+
+
+def listed(options: ToolOptions) -> list[Tool]:
+    """The tools with their schemas."""
+    return [_tool(each, options) for each in TOOLS.values()]
+
+
+def input_schema(spec: ToolSpec[Any], options: ToolOptions) -> dict[str, Any]:
+    """The schema of a tool's arguments on a server with these options."""
+    arguments: type[BaseModel] = spec.arguments
+    schema = schema_of(arguments)
+    properties = {
+        name: each for name, each in schema["properties"].items() if name not in fixed_names(options.scope)
+    }
+    limits = {"minimum": MIN_TOKENS, "maximum": options.max_tokens}
+    properties["max_tokens"] = {**properties.pop("max_tokens"), **limits}
+    return {**schema, "properties": properties}
+
+
+def _tool(spec: ToolSpec[Any], options: ToolOptions) -> Tool:
+    reads = spec.effect == "reads"
+    hints = ToolAnnotations(
+        read_only_hint=reads,
+        destructive_hint=None if reads else spec.effect != "adds",
+        open_world_hint=False,
+    )
+    return Tool(
+        name=spec.name,
+        description=spec.description,
+        input_schema=input_schema(spec, options),
+        annotations=hints,
+        _meta={"ui": {"resourceUri": APP}} if spec is context and PAGE.is_file() else None,
+    )
