@@ -25,7 +25,7 @@ from conspectus.integrations.langchain import (
     ConspectusRetriever,
     ConspectusVectorStore,
 )
-from conspectus.integrations.texts import CODED, Values
+from conspectus.integrations.values import CODED, Values
 from conspectus.model.memory import NewMemory, Scope
 from conspectus.sync import BlockingEngine
 from conspectus.testing.embedders import HashedEmbedder

@@ -18,7 +18,6 @@ from conspectus.model.memory import MEMORY, ConversationSummary, Memory, MemoryS
 from conspectus.text.clean import clean
 
 Item: TypeAlias = dict[str, Any]
-
 TEXT_FIELDS = ("content", "text", "output")
 """Fields that may contain the text."""
 DEPTH = 8

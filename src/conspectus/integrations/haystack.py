@@ -16,7 +16,9 @@ from conspectus.bridge.engine_access import AnyEngineOrPath, access_to
 from conspectus.bridge.engine_user import EngineUser, blocking_and_async
 from conspectus.engine.any_engine import AnyEngine
 from conspectus.errors import InvalidInput, MissingExtra
-from conspectus.integrations.texts import ALL, COMPARISONS, FoundText, Selection, Text, Texts
+from conspectus.integrations.comparisons import COMPARISONS
+from conspectus.integrations.one_source import ALL, Selection
+from conspectus.integrations.texts import FoundText, Text, Texts
 from conspectus.model.filter import EVERYTHING, And, Exists, Filter, In, Not, Or
 from conspectus.model.query import QueryOptions, Retriever
 

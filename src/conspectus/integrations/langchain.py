@@ -21,7 +21,10 @@ from conspectus.engine.any_engine import AnyEngine
 from conspectus.errors import InvalidInput, MissingExtra
 from conspectus.integrations.arguments import refuse_arguments
 from conspectus.integrations.chat_messages import Conversation, Item
-from conspectus.integrations.texts import Ask, FoundText, Selection, Text, Texts, Value, Values
+from conspectus.integrations.one_source import Selection
+from conspectus.integrations.passages import Ask
+from conspectus.integrations.texts import FoundText, Text, Texts
+from conspectus.integrations.values import Value, Values
 from conspectus.model.filter import EVERYTHING, And, Eq, Filter
 from conspectus.model.graph import GraphExpansion
 from conspectus.model.query import QueryContext, QueryOptions, Retriever

@@ -15,7 +15,10 @@ from conspectus.bridge.engine_access import AnyEngineOrPath, access_to
 from conspectus.bridge.engine_user import EngineUser, blocking_and_async
 from conspectus.engine.any_engine import AnyEngine
 from conspectus.errors import InvalidInput, MissingExtra
-from conspectus.integrations.texts import COMPARISONS, Selection, Text, Texts, Value, Values
+from conspectus.integrations.comparisons import COMPARISONS
+from conspectus.integrations.one_source import Selection
+from conspectus.integrations.texts import Text, Texts
+from conspectus.integrations.values import Value, Values
 from conspectus.model.filter import EVERYTHING, And, Between, Eq, Exists, Filter, In, Not
 from conspectus.model.records import Document
 

@@ -15,15 +15,9 @@ from conspectus.model.memory import (
 from conspectus.text.times import parse_instant
 
 Instant: TypeAlias = datetime | str | float
-
-
 Entity: TypeAlias = str | Mapping[str, Any]
-
-
 RecordList: TypeAlias = list[dict[str, Any]]
 """Memories as dictionaries."""
-
-
 FactLike: TypeAlias = Fact | Sequence[str] | Mapping[str, Any]
 
 
@@ -67,8 +61,6 @@ class StoredWith(AgentScope, total=False):
 
 
 SCOPE_KEYS: Final = frozenset(AgentScope.__annotations__)
-
-
 MEMORY_KEYS: Final = frozenset(StoredWith.__annotations__)
 
 

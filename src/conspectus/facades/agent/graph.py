@@ -35,14 +35,8 @@ from conspectus.model.memory import MEMORY
 from conspectus.model.pages import pages
 
 T = TypeVar("T")
-
-
 NAME: Final = "knowledge"
-
-
 AT_ONCE: Final = 10_000
-
-
 PAGE: Final = 1_000
 
 

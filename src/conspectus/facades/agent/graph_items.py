@@ -17,16 +17,12 @@ from conspectus.model.graph import (
 from conspectus.text.times import canonical
 
 CONTENT: Final = "content"
-
-
 NODE_KEYS: Final = frozenset(
     {
         *("id", "type", "name", "aliases", "properties", "metadata", CONTENT, "weight"),
         *("valid_from", "valid_until", "origin", "trust"),
     }
 )
-
-
 EDGE_KEYS: Final = frozenset(
     {
         *("source_id", "target_id", "source", "target", "id", "type", "weight", "properties", "metadata"),

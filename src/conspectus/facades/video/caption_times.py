@@ -12,11 +12,7 @@ from conspectus.model.streams import CaptionRange
 from conspectus.text.times import StreamClock
 
 CLOCK: Final = StreamClock()
-
-
 LOG: Final = logging.getLogger("conspectus.video")
-
-
 Instant = datetime | str | float
 
 

@@ -30,16 +30,10 @@ from conspectus.model.streams import CaptionRange
 from conspectus.settings import Settings
 
 MAX_CONTEXT_TOKENS = 100_000
-
-
 MAX_CANDIDATES = 1_000
 """Maximum number of documents from which a window is selected."""
-
-
 MAX_ATTEMPTS = 3
 """Number of automatic attempts to embed a text."""
-
-
 RETRY_BATCH = 100
 """Maximum number of pending texts that one query retries."""
 

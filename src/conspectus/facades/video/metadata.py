@@ -14,25 +14,15 @@ from conspectus.text.clean import clean
 from conspectus.text.hashing import NAME_BYTES, fits, stable_id
 
 STREAM: Final = "stream_id"
-
-
 UNNAMED: Final = "unnamed"
 """The stream of documents whose metadata name none."""
-
-
 WHOLE_VALUES: Final = "whole values"
 """Metadata key for the text of lists and objects.
 
 It makes them comparable as a whole, while a filter on a list matches any element.
 """
-
-
 _LIMITS: Final = Settings(max_metadata_bytes=sys.maxsize, max_metadata_depth=100)
-
-
 _CAPTIONS: Final = Eq("kind", "caption")
-
-
 _NOTHING: Final = Not(EVERYTHING)
 
 

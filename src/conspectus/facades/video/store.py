@@ -23,7 +23,7 @@ from conspectus.facades.video.metadata import (
     to_stored,
 )
 from conspectus.facades.video.stored_captions import StoredCaptions, vector_of
-from conspectus.integrations.texts import best_of_each
+from conspectus.integrations.best_hits import best_of_each
 from conspectus.model import records
 from conspectus.model.filter import And, Eq
 from conspectus.model.pages import pages
@@ -34,11 +34,7 @@ from conspectus.model.streams import CaptionRange, NewCaption, Summary, SummaryR
 from conspectus.settings import Settings
 
 COLLECTION = "video"
-
-
 PAGE: Final = 1_000
-
-
 SIMILARITY = QueryContext(profile="multiplicative without recency, same_channel, same_thread, min_similarity")
 """Scoring by cosine similarity only: neighboring captions do not raise a score."""
 

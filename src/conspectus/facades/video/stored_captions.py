@@ -15,8 +15,6 @@ from conspectus.model.records import Collection, Source
 from conspectus.text.times import clock_of
 
 PAGE: Final = 1_000
-
-
 _OWN_KEY: Final = re.compile(r"\d{19}-\d{9}-[0-9a-f]{8}", re.ASCII)
 
 

@@ -1,0 +1,106 @@
+"""Values of keys: bytes that another program stores as documents of a source."""
+
+import base64
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import field
+from typing import Any
+
+from conspectus.bridge.engine_access import Work
+from conspectus.deferred import dataclass
+from conspectus.engine.any_engine import AnyEngine
+from conspectus.integrations.one_source import OneSource, checked_key
+from conspectus.model.filter import Eq
+from conspectus.model.records import Document, NewDocument
+from conspectus.text.clean import clean
+from conspectus.text.hashing import stable_id
+
+CODED = "base64:"
+"""The prefix of a text that encodes bytes."""
+LETTERS = str.maketrans("+/", "äö"), str.maketrans("äö", "+/")
+"""With letters alone, an encoded value is one word, so that it takes no room in an index of words."""
+BATCH = 1_000
+
+
+@dataclass(frozen=True, slots=True)
+class Value:
+    """Bytes with their key and metadata. One `below` another key, an empty value, is deleted with it."""
+
+    key: str
+    value: bytes
+    metadata: Mapping[str, Any] = field(default_factory=dict)
+    below: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Values(OneSource):
+    """The values of one source. With `searchable`, values that are texts are stored as texts."""
+
+    searchable: bool = False
+
+    async def get(self, engine: AnyEngine, keys: Sequence[str]) -> list[bytes | None]:
+        """Return the values of keys in order; None for missing ones."""
+        source = await self.id(engine)
+        if source is None:
+            return [None] * len(keys)
+        ids = [stable_id("document", source, key) for key in keys]
+        texts = await self.texts_of(engine, list(dict.fromkeys(ids)))
+        return [self.decoded(texts[each]) if each in texts else None for each in ids]
+
+    async def read(self, engine: AnyEngine, documents: Sequence[Document]) -> dict[str, bytes]:
+        """Return the values of documents by id, without those that were deleted meanwhile."""
+        texts = await self.texts_of(engine, [each.id for each in documents])
+        return {name: self.decoded(text) for name, text in texts.items()}
+
+    async def add(self, engine: AnyEngine, values: Iterable[Value]) -> None:
+        """Set values, in one transaction for up to 500. Of duplicate keys, the last one is stored."""
+        given = {each.key: each for each in values}
+        above = dict.fromkeys(each.below for each in given.values() if each.below is not None)
+        new = [*(Value(key, b"") for key in above), *given.values()]
+        if not new:
+            return
+        await engine.collections.get_or_create(self.collection, words_only=True, language="none")
+        source = await engine.collections.get_or_create_source(
+            self.source, collection=self.collection, kind="api"
+        )
+        documents = [self._document(each, source.id) for each in new]
+        await engine.documents.add(documents, source=self.source, collection=self.collection)
+
+    def page_of_keys(self, prefix: str, after: str) -> Work[tuple[list[str], str | None]]:
+        """Return a reader of a page of keys with a prefix, and the next cursor (``: the first page)."""
+
+        async def work(engine: AnyEngine) -> tuple[list[str], str | None]:
+            source = await self.id(engine)
+            if source is None:
+                return [], None
+            where = Eq("source", source)
+            page = await engine.documents.list(
+                collection=self.collection, filter=where, after=after or None, limit=BATCH
+            )
+            return [each.key for each in page.documents if each.key.startswith(prefix)], page.next
+
+        return work
+
+    def _document(self, value: Value, source: str) -> NewDocument:
+        text = self.encoded(value.value)
+        return NewDocument(
+            text,
+            key=checked_key(value.key),
+            metadata=value.metadata,
+            spans=((0, len(text)),) if text.startswith(CODED) else (),
+            parent=None if value.below is None else stable_id("document", source, value.below),
+        )
+
+    def encoded(self, value: bytes) -> str:
+        """Encode a value as text."""
+        if self.searchable:
+            text = value.decode("utf-8", "replace")
+            kept = text.encode() == value and clean(text) == text and bool(text.strip())
+            if kept and not text.startswith(CODED):
+                return text
+        return CODED + base64.b64encode(value).decode("ascii").translate(LETTERS[0])
+
+    @staticmethod
+    def decoded(text: str) -> bytes:
+        """Decode a value."""
+        coded = text.startswith(CODED)
+        return base64.b64decode(text.removeprefix(CODED).translate(LETTERS[1])) if coded else text.encode()
