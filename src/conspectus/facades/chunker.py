@@ -41,4 +41,4 @@ class Chunker:
         repeated = max(0, min(OVERLAP, chunk_size // 2)) if overlap is None else overlap
         options = SplitOptions(size=chunk_size, overlap=repeated, separators=tuple(separators))
         count = ESTIMATORS["bytes4_min1"]
-        return [TextPiece(each.text, each.position, count(each.text)) for each in split(text, options)]
+        return [TextPiece(piece.text, piece.position, count(piece.text)) for piece in split(text, options)]

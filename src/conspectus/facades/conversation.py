@@ -119,7 +119,7 @@ class Conversations:
             if "min_similarity" in options:
                 raise InvalidInput("min_similarity", "is given beside min_score; give one of the two")
             options["min_similarity"] = similarity_of(min_score)
-        found = await self._engine.channels.window(
+        window = await self._engine.channels.window(
             prompt,
             max_tokens,
             channel=channel_id,
@@ -127,29 +127,31 @@ class Conversations:
             related=include_related_channels,
             **options,
         )
-        messages = await self._messages(found)
-        return ContextWindow(messages, found.tokens, found.channels, found.window.text)
+        messages = await self._messages(window)
+        return ContextWindow(messages, window.tokens, window.channels, window.window.text)
 
-    async def _messages(self, found: ChannelWindow) -> tuple[ContextMessage, ...]:
+    async def _messages(self, window: ChannelWindow) -> tuple[ContextMessage, ...]:
         """Return the messages of a window that still exist."""
-        texts = await self._engine.documents.get_texts([each.id for each in found.messages])
-        shown: dict[str, list[str]] = {}
-        for part in found.window.citations:
-            shown.setdefault(part.document, []).append(texts.get(part.document, "")[part.start : part.end])
+        texts = await self._engine.documents.get_texts([message.id for message in window.messages])
+        passages: dict[str, list[str]] = {}
+        for part in window.window.citations:
+            passages.setdefault(part.document, []).append(texts.get(part.document, "")[part.start : part.end])
         scores: dict[str, float] = {}
-        for entry in found.window.trace:
+        for entry in window.window.trace:
             scores.setdefault(entry.document, entry.score)
-        channels = {each.source for each in found.messages}
-        names = {each: (await self._engine.collections.get_source(each)).name for each in channels}
+        channels = {message.source for message in window.messages}
+        names = {channel: (await self._engine.collections.get_source(channel)).name for channel in channels}
         return tuple(
-            _message(each, names[each.source], CUT.join(shown[each.id]), scores[each.id])
-            for each in found.messages
-            if each.id in texts
+            _message(message, names[message.source], CUT.join(passages[message.id]), scores[message.id])
+            for message in window.messages
+            if message.id in texts
         )
 
     async def _id(self, channel: str, message: str) -> str:
-        found = await self._engine.documents.get_by_key(message, source=channel, collection=self._collection)
-        return found.id
+        document = await self._engine.documents.get_by_key(
+            message, source=channel, collection=self._collection
+        )
+        return document.id
 
 
 def similarity_of(score: float) -> float:

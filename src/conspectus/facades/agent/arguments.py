@@ -76,9 +76,9 @@ def scope_of(default: Scope, scope: Mapping[str, Any]) -> Scope:
 
 def require_known(arguments: Mapping[str, Any], words: frozenset[str]) -> None:
     """Raise TypeError for an unknown argument: ignoring a misspelled filter would widen the result."""
-    for each in arguments:
-        if each not in words:
-            raise TypeError(f"{each!r} is not an argument; expected one of: {', '.join(sorted(words))}")
+    for name in arguments:
+        if name not in words:
+            raise TypeError(f"{name!r} is not an argument; expected one of: {', '.join(sorted(words))}")
 
 
 def split_arguments(arguments: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:

@@ -77,20 +77,20 @@ class ContextGraph(BlockingPart):
     """The blocking AsyncContextGraph."""
 
     _inner: AsyncContextGraph
-    _known: dict[Any, "ContextGraph"]
+    _blocking_graphs: dict[Any, "ContextGraph"]
 
     @classmethod
-    def _around(cls, inner: Any, place: AgentStorage) -> Self:
-        made = super()._around(inner, place)
-        made._known = {}
-        return made
+    def _around(cls, inner: Any, storage: AgentStorage) -> Self:
+        graph = super()._around(inner, storage)
+        graph._blocking_graphs = {}
+        return graph
 
     def __init__(
         self, vector_store: Any = None, *, name: str | None = None, collection: str = MEMORY
     ) -> None:
         self._inner = AsyncContextGraph(vector_store, name=name, collection=collection)
         self.storage, self.owns = self._inner.storage, self._inner.owns
-        self._known = {}
+        self._blocking_graphs = {}
 
     @property
     def name(self) -> str:
@@ -121,7 +121,7 @@ class ContextGraph(BlockingPart):
         self, other: "ContextGraph", source_node_id: str, target_node_id: str, link_type: str = LINK
     ) -> str:
         """Link a node of this graph to a node of another one and return the link's id. Raises KeyError."""
-        self._known[other._inner] = other
+        self._blocking_graphs[other._inner] = other
         return self.storage.wait(
             lambda: self._inner.link_graph(other._inner, source_node_id, target_node_id, link_type)
         )
@@ -129,22 +129,22 @@ class ContextGraph(BlockingPart):
     def navigate_to(self, link_id: str) -> tuple["ContextGraph", str]:
         """Return the graph and the node that a link leads to. Raises KeyError."""
         graph, node = self.storage.wait(lambda: self._inner.navigate_to(link_id))
-        if graph in self._known:
-            return self._known[graph], node
+        if graph in self._blocking_graphs:
+            return self._blocking_graphs[graph], node
         return ContextGraph._around(graph, graph.storage), node
 
     def resolve_links(self, graphs: "Mapping[str, ContextGraph] | Iterable[ContextGraph]") -> int:
         """Register graphs of other stores and return the number of links that can be followed now."""
-        named = graphs if isinstance(graphs, Mapping) else {each.name: each for each in graphs}
-        inner = {name: each._inner for name, each in named.items()}
-        self._known |= {each._inner: each for each in named.values()}
+        graphs_by_name = graphs if isinstance(graphs, Mapping) else {graph.name: graph for graph in graphs}
+        inner = {name: graph._inner for name, graph in graphs_by_name.items()}
+        self._blocking_graphs |= {graph._inner: graph for graph in graphs_by_name.values()}
         return self.storage.wait(lambda: self._inner.resolve_links(inner))
 
-    def _follow(self, place: AgentStorage) -> None:
+    def _follow(self, storage: AgentStorage) -> None:
         """Use the store of an agent's memory."""
-        if self._inner.storage is not place:
-            self._inner.move(place)
-        self.storage, self.owns = place, False
+        if self._inner.storage is not storage:
+            self._inner.move(storage)
+        self.storage, self.owns = storage, False
 
 
 class ContextRetriever(BlockingPart):
@@ -166,8 +166,8 @@ class ContextRetriever(BlockingPart):
         self.owns = has_own_storage(store)
         if knowledge_graph is not None:
             knowledge_graph._follow(self.storage)
-        known = store._inner if isinstance(store, AgentMemory | AgentContext) else self.storage
-        self._inner = AsyncContextRetriever(known, inner, **expansion)
+        memory_or_storage = store._inner if isinstance(store, AgentMemory | AgentContext) else self.storage
+        self._inner = AsyncContextRetriever(memory_or_storage, inner, **expansion)
 
     retrieve = blocking(AsyncContextRetriever.retrieve)
 

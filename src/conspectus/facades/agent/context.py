@@ -59,12 +59,12 @@ class AsyncAgentContext(AsyncAgentMemory):
         storage = storage_for(vector_store, knowledge_graph, options.get("collection", MEMORY))
         if knowledge_graph is not None and knowledge_graph.storage is not storage:
             knowledge_graph.move(storage)
-        given: dict[str, Any] = dict(options)
-        super().__init__(storage, **_subset(MemoryOptions, given))
+        all_options: dict[str, Any] = dict(options)
+        super().__init__(storage, **_subset(MemoryOptions, all_options))
         self.owns = has_own_storage(vector_store)
         self.graph = knowledge_graph or AsyncContextGraph(storage, name=graph_name(self.scope))
-        given.setdefault("use_graph_expansion", given.get("graph_expansion", True))
-        self.retriever = AsyncContextRetriever(self, self.graph, **_subset(Expansion, given))
+        all_options.setdefault("use_graph_expansion", all_options.get("graph_expansion", True))
+        self.retriever = AsyncContextRetriever(self, self.graph, **_subset(Expansion, all_options))
         self.linker = AsyncEntityLinker(self.graph)
 
     @overload
@@ -86,10 +86,10 @@ class AsyncAgentContext(AsyncAgentMemory):
             return (await self._store([parse_item(content, options)]))[0].id
         if not isinstance(content, Iterable):
             raise InvalidInput("content", "is neither a text nor a list of documents")
-        done = await self._store([parse_item(each, options) for each in content])
+        done = await self._store([parse_item(document, options) for document in content])
         return {
-            "stored": sum(each.outcome != "unchanged" for each in done),
-            "ids": [each.id for each in done],
+            "stored": sum(memory.outcome != "unchanged" for memory in done),
+            "ids": [memory.id for memory in done],
         }
 
     async def retrieve(self, query: str, max_results: int = 5, **arguments: Unpack[AgentQuery]) -> RecordList:
@@ -102,15 +102,15 @@ class AsyncAgentContext(AsyncAgentMemory):
 
     async def query_with_context(self, query: str, **arguments: Unpack[AgentQuery]) -> dict[str, Any]:
         """Return the context for a query as one text of at most `max_tokens` (default: the token limit)."""
-        found = await self.retriever.window(query, **arguments)
+        window = await self.retriever.window(query, **arguments)
         return {
-            "context": found.text,
-            "tokens": found.tokens,
-            "allowed": found.window.max_tokens,
-            "notes": [each.id for each in found.notes],
-            "recent": [each.memory.id for each in found.recent],
-            "sources": [each.document for each in found.window.citations],
-            "trace": found.window.trace,
+            "context": window.text,
+            "tokens": window.tokens,
+            "allowed": window.window.max_tokens,
+            "notes": [note.id for note in window.notes],
+            "recent": [recent.memory.id for recent in window.recent],
+            "sources": [citation.document for citation in window.window.citations],
+            "trace": window.window.trace,
         }
 
     async def get_neighbors(
@@ -137,10 +137,10 @@ class AsyncAgentContext(AsyncAgentMemory):
             nodes = await self.graph.add_nodes(entities)
             return {"nodes": nodes, "edges": await self.graph.add_edges(relationships)}
         nodes = edges = 0
-        async for each in self._walk(scope_of(self.scope, scope), And()):
-            graph = self.graph_for(each.scope)
-            found = await find_mentions(graph, each.text)
-            new = await add_entities(graph, found, each, with_edges=True)
+        async for memory in self._walk(scope_of(self.scope, scope), And()):
+            graph = self.graph_for(memory.scope)
+            mentions = await find_mentions(graph, memory.text)
+            new = await add_entities(graph, mentions, memory, with_edges=True)
             nodes, edges = nodes + new[0], edges + new[1]
         return {"nodes": nodes, "edges": edges}
 
@@ -151,27 +151,32 @@ class AsyncAgentContext(AsyncAgentMemory):
         return AsyncContextGraph(self.storage, name=graph_name(scope))
 
     async def _store(self, items: list[tuple[str, dict[str, Any]]]) -> list[MemoryWritten]:
-        named = [await self._named(*each) for each in items]
-        done = await super()._store([each[0] for each in named])
-        for stored, (item, found) in zip(done, named, strict=True):
-            scope_options, beside = split_arguments(item[1])
+        extracted = [await self._with_entities(content, options) for content, options in items]
+        done = await super()._store([(content, options) for content, options, _ in extracted])
+        for stored, (_, options, mentions) in zip(done, extracted, strict=True):
+            scope_options, beside = split_arguments(options)
             scope = scope_of(self.scope, scope_options)
-            memory = await self._find(stored.id, scope) if found and stored.outcome != "unchanged" else None
+            memory = (
+                await self._find(stored.id, scope) if mentions and stored.outcome != "unchanged" else None
+            )
             if memory is not None:
                 edges = beside.get("extract_relationships", True)
-                await add_entities(self.graph_for(scope), found, memory, with_edges=edges)
+                await add_entities(self.graph_for(scope), mentions, memory, with_edges=edges)
         return done
 
-    async def _named(
+    async def _with_entities(
         self, content: str, options: dict[str, Any]
-    ) -> tuple[tuple[str, dict[str, Any]], list[NodeMention]]:
-        """Return an item with its entities, extracted if that is requested."""
+    ) -> tuple[str, dict[str, Any], list[NodeMention]]:
+        """Return a memory with its entities, extracted if that is requested."""
         scope, beside = split_arguments(options)
         if not beside.get("extract_entities", False):
-            return (content, options), []
-        found = await find_mentions(self.graph_for(scope_of(self.scope, scope)), content)
-        options = {**options, "entities": [*(beside.get("entities") or ()), *(each.name for each in found)]}
-        return (content, options), found
+            return content, options, []
+        mentions = await find_mentions(self.graph_for(scope_of(self.scope, scope)), content)
+        options = {
+            **options,
+            "entities": [*(beside.get("entities") or ()), *(mention.name for mention in mentions)],
+        }
+        return content, options, mentions
 
     async def _forget(self, what: MemorySelection, scope: Scope, *, preview: bool = False) -> MemoryReceipt:
         """Delete memories, and from the graph the entities that only they mention."""
@@ -181,7 +186,7 @@ class AsyncAgentContext(AsyncAgentMemory):
         receipt = await super()._forget(what, scope)
         for owner, keys in named.items():
             wide = Scope(owner.user, owner.agent)
-            gone = [each for each in keys if not await self._count_where(wide, In((ENTITIES,), (each,)))]
+            gone = [key for key in keys if not await self._count_where(wide, In((ENTITIES,), (key,)))]
             graph = self.graph_for(owner)
             if gone and await graph.exists():
                 await remove_unused_entities(graph, gone)
@@ -195,8 +200,8 @@ class AsyncAgentContext(AsyncAgentMemory):
             ids = what.ids or (await super()._forget(what, scope, preview=True)).ids
             parts = [In("document", ids[start : start + BATCH]) for start in range(0, len(ids), BATCH)]
         for part in parts:
-            async for each in self._walk(scope, And((part, Exists((ENTITIES,))))):
-                named.setdefault(each.scope, set()).update(map(key_of, each.entities))
+            async for memory in self._walk(scope, And((part, Exists((ENTITIES,))))):
+                named.setdefault(memory.scope, set()).update(map(key_of, memory.entities))
         return named
 
 

@@ -49,7 +49,7 @@ class AsyncContextGraph(Graph):
         await self.source()
         if not await self._links.exists():
             return []
-        return [_read(each) for each in await self._links.get_nodes()]
+        return [_read(node) for node in await self._links.get_nodes()]
 
     async def navigate_to(self, link_id: str) -> tuple[Graph, str]:
         """Return the graph and the node that a link leads to.
@@ -68,9 +68,9 @@ class AsyncContextGraph(Graph):
 
     async def resolve_links(self, graphs: Mapping[str, Graph] | Iterable[Graph]) -> int:
         """Register graphs of other stores and return the number of links that can be followed now."""
-        named = graphs if isinstance(graphs, Mapping) else {each.name: each for each in graphs}
+        named = graphs if isinstance(graphs, Mapping) else {graph.name: graph for graph in graphs}
         self._others |= named
-        return sum([await self._other(each["target_graph"]) is not None for each in await self.links()])
+        return sum([await self._other(link["target_graph"]) is not None for link in await self.links()])
 
     async def to_dict(self) -> dict[str, Any]:
         """Return the whole graph with its links as JSON values."""
@@ -80,10 +80,10 @@ class AsyncContextGraph(Graph):
         """Import a result of `to_dict` and return the numbers of new or changed items."""
         done = await super().import_dict(data)
         links = data.get("links") or () if isinstance(data, Mapping) else ()
-        if any(not isinstance(each, Mapping) or not _LINK.issubset(each) for each in links):
+        if any(not isinstance(link, Mapping) or not _LINK.issubset(link) for link in links):
             raise InvalidInput("links", f"must have {', '.join(sorted(_LINK))}")
         words = ("id", "source_node_id", "target_graph", "target_node_id", "type")
-        nodes = [_written(*(str(each[word]) for word in words)) for each in links]
+        nodes = [_written(*(str(link[word]) for word in words)) for link in links]
         return {**done, "links": await self._links.add_nodes(nodes) if nodes else 0}
 
     async def clear(self) -> int:

@@ -72,7 +72,7 @@ class Graph(AsyncPart):
 
     async def add_nodes(self, nodes: Iterable[Mapping[str, Any]]) -> int:
         """Add nodes and return how many are new or changed. Adding a node twice has no effect."""
-        return await self._changed("nodes", [new_node(each) for each in nodes])
+        return await self._changed("nodes", [new_node(node) for node in nodes])
 
     async def add_edges(self, edges: Iterable[Mapping[str, Any]]) -> int:
         """Add edges and return how many are new or changed.
@@ -80,7 +80,7 @@ class Graph(AsyncPart):
         Raises DanglingEdges with the ids of missing nodes; then no edge of the same batch of 10,000 is
         stored.
         """
-        return await self._changed("edges", [new_edge(each) for each in edges])
+        return await self._changed("edges", [new_edge(edge) for edge in edges])
 
     async def get_neighbors(
         self, node_id: str, hops: int = 1, **options: Unpack[GraphTraversal]
@@ -96,8 +96,8 @@ class Graph(AsyncPart):
             offset=options.get("skip", 0),
             limit=options.get("limit", 100),
         )
-        found = await self.run(lambda engine: engine.graph.neighbors(node_id, walk, **self.address))
-        return [neighbor_dict(each) for each in found]
+        neighbors = await self.run(lambda engine: engine.graph.neighbors(node_id, walk, **self.address))
+        return [neighbor_dict(neighbor) for neighbor in neighbors]
 
     async def query(self, query_str: str, limit: int = 10) -> list[dict[str, Any]]:
         """Return the nodes whose names or texts contain words of a query, best first."""
@@ -117,21 +117,21 @@ class Graph(AsyncPart):
 
     async def get_nodes(self, type: str | None = None) -> list[dict[str, Any]]:
         """Return copies of all nodes, or of those of one type, by id."""
-        return [node_dict(each) for each in await self._all("nodes", type=type)]
+        return [node_dict(node) for node in await self._all("nodes", type=type)]
 
     async def get_edges(self, node_id: str | None = None) -> list[dict[str, Any]]:
         """Return copies of all edges, or of those of one node, in the order of insertion."""
-        return [edge_dict(each) for each in await self._all("edges", node=node_id)]
+        return [edge_dict(edge) for edge in await self._all("edges", node=node_id)]
 
     async def remove_nodes(self, node_ids: Sequence[str]) -> int:
         """Delete nodes with their edges and return their number."""
-        found = await self.run(lambda engine: engine.graph.delete_nodes(list(node_ids), **self.address))
-        return found.nodes
+        receipt = await self.run(lambda engine: engine.graph.delete_nodes(list(node_ids), **self.address))
+        return receipt.nodes
 
     async def remove_edges(self, edge_ids: Sequence[str]) -> int:
         """Delete edges by id and return their number."""
-        found = await self.run(lambda engine: engine.graph.delete_edges(list(edge_ids), **self.address))
-        return found.edges
+        receipt = await self.run(lambda engine: engine.graph.delete_edges(list(edge_ids), **self.address))
+        return receipt.edges
 
     async def state_at(self, time: Instant) -> dict[str, Any]:
         """Return the nodes that were valid at an instant (bounds included) and the edges between them."""
@@ -141,14 +141,14 @@ class Graph(AsyncPart):
         state = await self.run(lambda engine: engine.graph.snapshot(at, **self.address))
         return {
             "at": state.at,
-            "nodes": [node_dict(each) for each in state.nodes],
-            "edges": [edge_dict(each) for each in state.edges],
+            "nodes": [node_dict(node) for node in state.nodes],
+            "edges": [edge_dict(edge) for edge in state.edges],
         }
 
     async def stats(self) -> dict[str, Any]:
         """Return the numbers of nodes and edges, by type."""
-        found = await self.run(lambda engine: engine.graph.list(collection=self.storage.collection))
-        one = next((each for each in found if each.source.id == self._source), None)
+        graphs = await self.run(lambda engine: engine.graph.list(collection=self.storage.collection))
+        one = next((graph for graph in graphs if graph.source.id == self._source), None)
         return {
             "name": self.name,
             "node_count": one.nodes if one else 0,
@@ -184,7 +184,7 @@ class Graph(AsyncPart):
         name = data.get("name")
         if isinstance(name, str) and not self.named and await self._first() is None:
             self.name, self.named = name, True
-        edges = [{k: v for k, v in each.items() if k != "evidence"} for each in data.get("edges") or ()]
+        edges = [{k: v for k, v in edge.items() if k != "evidence"} for edge in data.get("edges") or ()]
         return {
             "nodes": await self.add_nodes(data.get("nodes") or ()),
             "edges": await self.add_edges(edges),
@@ -200,11 +200,11 @@ class Graph(AsyncPart):
 
     async def clear(self) -> int:
         """Delete all nodes and edges and return the number of nodes."""
-        found = await self.run(
+        receipt = await self.run(
             lambda engine: engine.graph.delete(self.name, collection=self.storage.collection)
         )
         self._source = None
-        return found.nodes
+        return receipt.nodes
 
     async def exists(self) -> bool:
         """Return whether a graph of this name was ever written."""
@@ -270,28 +270,28 @@ class Graph(AsyncPart):
         """Return the arguments that identify the graph in calls of the engine."""
         return {"graph": self.name, "collection": self.storage.collection}
 
-    async def _changed(self, kind: str, given: Sequence[NewNode] | Sequence[NewEdge]) -> int:
+    async def _changed(self, kind: str, parts: Sequence[NewNode] | Sequence[NewEdge]) -> int:
         """Add nodes or edges and return how many are new or changed."""
 
         async def add(engine: AnyEngine) -> int:
             changed = 0
-            for start in range(0, len(given), AT_ONCE):
-                part = given[start : start + AT_ONCE]
+            for start in range(0, len(parts), AT_ONCE):
+                part = parts[start : start + AT_ONCE]
                 written = await getattr(engine.graph, f"add_{kind}")(part, **self.address)
-                changed += sum(each.outcome != "unchanged" for each in written)
+                changed += sum(part.outcome != "unchanged" for part in written)
             return changed
 
-        return await self.run(add) if given else 0
+        return await self.run(add) if parts else 0
 
     async def _as(self, form: GraphForm) -> str:
         return await self.run(lambda engine: engine.graph.export(form, **self.address))
 
-    async def _all(self, kind: str, **chosen: str | None) -> list[Any]:
+    async def _all(self, kind: str, **selection: str | None) -> list[Any]:
         """Return all nodes or edges that are chosen."""
 
         async def read(engine: AnyEngine) -> list[Any]:
-            listing = pages(getattr(engine.graph, f"list_{kind}"), **chosen, limit=PAGE, **self.address)
-            return [each async for page in listing for each in getattr(page, kind)]
+            listing = pages(getattr(engine.graph, f"list_{kind}"), **selection, limit=PAGE, **self.address)
+            return [part async for page in listing for part in getattr(page, kind)]
 
         return await self.run(read)
 

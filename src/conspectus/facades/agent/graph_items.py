@@ -33,7 +33,7 @@ EDGE_KEYS: Final = frozenset(
 
 def new_node(values: Mapping[str, Any]) -> NewNode:
     """Return the node to store. Raises InvalidInput."""
-    _known("node", values, NODE_KEYS)
+    _require_keys("node", values, NODE_KEYS)
     properties = {**_mapping(values, "metadata"), **_mapping(values, "properties")}
     properties |= {name: values[name] for name in (CONTENT, "weight") if values.get(name) is not None}
     return NewNode(
@@ -51,7 +51,7 @@ def new_node(values: Mapping[str, Any]) -> NewNode:
 
 def new_edge(values: Mapping[str, Any]) -> NewEdge:
     """Return the edge to store. Raises InvalidInput."""
-    _known("edge", values, EDGE_KEYS)
+    _require_keys("edge", values, EDGE_KEYS)
     weight = values.get("weight", 1.0)
     if isinstance(weight, bool) or not isinstance(weight, int | float):
         raise InvalidInput("edge.weight", "must be a number")
@@ -115,23 +115,23 @@ def neighbor_dict(neighbor: Neighbor) -> dict[str, Any]:
         "decay": neighbor.decay,
         "path": list(neighbor.path),
         "steps": [
-            {"source_id": each.source, "type": each.type, "target_id": each.target, "weight": each.weight}
-            for each in neighbor.steps
+            {"source_id": step.source, "type": step.type, "target_id": step.target, "weight": step.weight}
+            for step in neighbor.steps
         ],
     }
 
 
 def content_of(node: Node) -> str:
     """Return the content or description of a node, or else its name."""
-    said = node.properties.get(CONTENT) or node.properties.get("description")
-    return said if isinstance(said, str) else node.name
+    content = node.properties.get(CONTENT) or node.properties.get("description")
+    return content if isinstance(content, str) else node.name
 
 
 def exported_graph(nodes: Iterable[Node], edges: Iterable[Edge]) -> dict[str, Any]:
     """Return a graph as JSON values."""
     return {
-        "nodes": [_timeless(node_dict(each)) for each in nodes],
-        "edges": [_timeless(edge_dict(each)) for each in edges],
+        "nodes": [_timeless(node_dict(node)) for node in nodes],
+        "edges": [_timeless(edge_dict(edge)) for edge in edges],
     }
 
 
@@ -143,19 +143,19 @@ def _timeless(values: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def _known(what: str, values: Mapping[str, Any], words: frozenset[str]) -> None:
+def _require_keys(what: str, values: Mapping[str, Any], words: frozenset[str]) -> None:
     if not isinstance(values, Mapping):
         raise InvalidInput(what, "must be a dictionary")
-    for each in values:
-        if each not in words:
+    for name in values:
+        if name not in words:
             reason = f"is not one of {', '.join(sorted(words))}; put it into the properties"
-            raise InvalidInput(f"{what}.{each}", reason)
+            raise InvalidInput(f"{what}.{name}", reason)
 
 
 def _text(values: Mapping[str, Any], *names: str) -> str:
-    for each in names:
-        if isinstance(values.get(each), str):
-            return str(values[each])
+    for name in names:
+        if isinstance(values.get(name), str):
+            return str(values[name])
     raise InvalidInput(names[0], "is missing, or is not text")
 
 

@@ -1,6 +1,7 @@
 """Entities: they are extracted from texts and linked to nodes, and nodes have URIs."""
 
 from collections.abc import Sequence
+from dataclasses import asdict
 from typing import Any, Final
 
 from conspectus.errors import require_range
@@ -29,9 +30,11 @@ class AsyncEntityLinker(AsyncPart):
         self, knowledge_graph: Any = None, *, similarity_threshold: float = THRESHOLD, base_uri: str = BASE
     ) -> None:
         require_range("similarity_threshold", similarity_threshold, 0, 1)
-        given = knowledge_graph
-        self.graph = given if isinstance(given, Graph) else AsyncContextGraph(given)
-        self.storage, self.owns = self.graph.storage, has_own_storage(given)
+        if isinstance(knowledge_graph, Graph):
+            self.graph = knowledge_graph
+        else:
+            self.graph = AsyncContextGraph(knowledge_graph)
+        self.storage, self.owns = self.graph.storage, has_own_storage(knowledge_graph)
         self.threshold = similarity_threshold
         self.base_uri = base_uri
 
@@ -47,22 +50,23 @@ class AsyncEntityLinker(AsyncPart):
         if isinstance(stored, str):
             return stored
         name = text or node["name"]
-        named = [each["node"] for each in await self.graph.query(name, MAX_SAME_NAME)]
-        taken = {each["properties"].get(URI) for each in named if each["id"] != entity_id}
+        namesakes = [hit["node"] for hit in await self.graph.query(name, MAX_SAME_NAME)]
+        used_uris = {other["properties"].get(URI) for other in namesakes if other["id"] != entity_id}
         uri = uri_of(name, node["type"], base=self.base_uri)
-        if uri in taken:
+        if uri in used_uris:
             uri = uri_of(name, node["type"], base=self.base_uri, id=entity_id)
         await self.graph.add_nodes([{**node, "properties": {**node["properties"], URI: uri}}])
         return uri
 
     async def link(self, text: str) -> list[dict[str, Any]]:
         """Return the mentions of a text with position, linked node (if any) and candidates."""
-        return [self._linked(each) for each in await self._links(text)]
+        return [self._link_dict(link) for link in await self._links(text)]
 
     async def find_similar(self, name: str, limit: int = 10) -> list[dict[str, Any]]:
         """Return the nodes that a name may refer to, best first, with the parts of their scores."""
-        found = await self._links(name, mention=(0, len(name)))
-        return [self._candidate(each) for each in (found[0].candidates if found else ())][:limit]
+        links = await self._links(name, mention=(0, len(name)))
+        candidates = links[0].candidates[:limit] if links else ()
+        return [self._candidate_dict(candidate) for candidate in candidates]
 
     async def link_entities(
         self, first: str, second: str, link_type: str = SAME, confidence: float = 1.0
@@ -76,31 +80,31 @@ class AsyncEntityLinker(AsyncPart):
 
     async def merge(self, keep: str, others: Sequence[str], reason: str = "") -> dict[str, Any]:
         """Merge nodes into one: it gets their names as aliases, and their edges."""
-        found = await self.graph.run(
+        node = await self.graph.run(
             lambda engine: engine.graph.merge_nodes(keep, list(others), **self.graph.address, reason=reason)
         )
-        return node_dict(found)
+        return node_dict(node)
 
     async def split(self, merge: int, reason: str = "") -> list[dict[str, Any]]:
         """Undo a merge by its number in `history` and return the restored nodes."""
-        found = await self.graph.run(
+        nodes = await self.graph.run(
             lambda engine: engine.graph.undo_merge(merge, **self.graph.address, reason=reason)
         )
-        return [node_dict(each) for each in found]
+        return [node_dict(node) for node in nodes]
 
     async def history(self, node_id: str | None = None) -> list[dict[str, Any]]:
         """Return merges and splits in order, all or those of one node."""
-        found = await self.graph.run(lambda engine: engine.graph.list_merges(node_id, **self.graph.address))
-        return [{name: getattr(each, name) for name in each.__dataclass_fields__} for each in found]
+        events = await self.graph.run(lambda engine: engine.graph.list_merges(node_id, **self.graph.address))
+        return [asdict(event) for event in events]
 
     async def _links(self, text: str, mention: tuple[int, int] | None = None) -> Sequence[EntityLink]:
         options = {**self.graph.address, "mention": mention, "min_score": self.threshold}
         return await self.graph.run(lambda engine: engine.graph.link_entities(text, **options))
 
-    def _linked(self, linking: EntityLink) -> dict[str, Any]:
-        mention = linking.mention
-        node = None if linking.node is None else node_dict(linking.node)
-        meant = next((each for each in linking.candidates if each.node == linking.node), None)
+    def _link_dict(self, link: EntityLink) -> dict[str, Any]:
+        mention = link.mention
+        node = None if link.node is None else node_dict(link.node)
+        meant = next((candidate for candidate in link.candidates if candidate.node == link.node), None)
         return {
             "text": mention.text,
             "start": mention.start,
@@ -109,19 +113,19 @@ class AsyncEntityLinker(AsyncPart):
             "node": node,
             "uri": uri_of(mention.text, mention.type, base=self.base_uri)
             if meant is None
-            else self._uri(meant),
-            "candidates": [self._candidate(each) for each in linking.candidates],
+            else self._uri_of(meant),
+            "candidates": [self._candidate_dict(candidate) for candidate in link.candidates],
         }
 
-    def _candidate(self, candidate: LinkCandidate) -> dict[str, Any]:
+    def _candidate_dict(self, candidate: LinkCandidate) -> dict[str, Any]:
         return {
             "node": node_dict(candidate.node),
             "score": candidate.score,
             "parts": dict(candidate.parts),
-            "uri": self._uri(candidate),
+            "uri": self._uri_of(candidate),
         }
 
-    def _uri(self, candidate: LinkCandidate) -> str:
+    def _uri_of(self, candidate: LinkCandidate) -> str:
         stored = candidate.node.properties.get(URI)
         if isinstance(stored, str):
             return stored

@@ -114,7 +114,8 @@ class AsyncAgentMemory(MemoryReads):
 
     async def batch_store(self, items: Iterable[Document], **options: Unpack[StoredWith]) -> list[str]:
         """Store texts, or dictionaries with `content`, and return their ids in order."""
-        return [each.id for each in await self._store([parse_item(each, options) for each in items])]
+        done = await self._store([parse_item(document, options) for document in items])
+        return [memory.id for memory in done]
 
     async def store_vectors(self, items: Iterable[MemoryItem], **scope: Unpack[AgentScope]) -> list[str]:
         """Store items with their vectors; items without a vector are embedded.
@@ -157,10 +158,11 @@ class AsyncAgentMemory(MemoryReads):
     async def batch_update(self, changes: Iterable[Mapping[str, Any]], **scope: Unpack[AgentScope]) -> int:
         """Apply dictionaries with `id` and arguments of `update`; return the number of existing memories."""
         done = 0
-        for each in changes:
-            if not isinstance(each.get("id"), str):
+        for change in changes:
+            if not isinstance(change.get("id"), str):
                 raise InvalidInput("id", "is missing: each change needs the id of its memory")
-            done += await self.update(each["id"], **{**scope, **{k: v for k, v in each.items() if k != "id"}})
+            fields = {name: content for name, content in change.items() if name != "id"}
+            done += await self.update(change["id"], **{**scope, **fields})
         return done
 
     async def batch_delete(self, memory_ids: Iterable[str], **scope_options: Unpack[AgentScope]) -> int:
@@ -191,7 +193,7 @@ class AsyncAgentMemory(MemoryReads):
             what = MemorySelection(older_than_days=_age(days_old), pinned=pinned)
         elif before is not ...:
             what = MemorySelection(before=instant_of(_required("before", before)), pinned=pinned)
-        elif any(each is not None for each in scope_options.values()):
+        elif any(part is not None for part in scope_options.values()):
             what = MemorySelection(everything=True, pinned=True)
         else:
             raise InvalidInput("forget", "give an id, a conversation, a user or an age; clear() deletes all")
@@ -244,22 +246,24 @@ class AsyncAgentMemory(MemoryReads):
         scope = scope_of(self.scope, scope_options)
         stored = await self._find(content, scope)
         text = content if stored is None else stored.text
-        found = await self.search_scope(text[:MAX_LIMIT], scope, query_options(limit + 1, {}))
-        return [each for each in found if stored is None or each["id"] != stored.id][:limit]
+        memories = await self.search_scope(text[:MAX_LIMIT], scope, query_options(limit + 1, {}))
+        return [memory for memory in memories if stored is None or memory["id"] != stored.id][:limit]
 
     async def search_scope(self, query: str, scope: Scope, options: MemoryQueryOptions) -> RecordList:
         """Return the memories for a query in a scope, best first."""
         if not options["limit"]:
             return []
-        given: MemoryQueryOptions = {**options, "collection": self.storage.collection}
+        recall_options: MemoryQueryOptions = {**options, "collection": self.storage.collection}
         await self.wait_until_embedded()
-        found = await self.storage.run(lambda engine: engine.memory.recall(query, scope=scope, **given))
-        answers = [hit_dict(each) for each in found.memories]
+        retrieval = await self.storage.run(
+            lambda engine: engine.memory.recall(query, scope=scope, **recall_options)
+        )
+        answers = [hit_dict(hit) for hit in retrieval.memories]
         if answers and options.get("as_of") is None:
-            last = {each.id for each in await self._short_term(scope)}
-            for each in answers:
-                if each["id"] in last:
-                    each["source"], each["sources"] = SHORT, [SHORT, *each["sources"]]
+            last = {memory.id for memory in await self._short_term(scope)}
+            for answer in answers:
+                if answer["id"] in last:
+                    answer["source"], answer["sources"] = SHORT, [SHORT, *answer["sources"]]
         return answers
 
     async def wait_until_embedded(self) -> None:
@@ -270,18 +274,18 @@ class AsyncAgentMemory(MemoryReads):
                 await self.flush()
             self.storage.embedded_writes = max(self.storage.embedded_writes, writes)
 
-    def within(self, found: RecordList, arguments: AgentQuery) -> RecordList:
+    def within(self, records: RecordList, arguments: AgentQuery) -> RecordList:
         """Return the first results that fit into the token limit together."""
         allowed = arguments.get("max_tokens", self.token_limit)
         if allowed is None:
-            return found
-        left, kept = number("max_tokens", allowed, 0), []
-        for rank, each in enumerate(found):
-            cost = self._count(each["content"])
+            return records
+        left, fitting = number("max_tokens", allowed, 0), []
+        for rank, record in enumerate(records):
+            cost = self._count(record["content"])
             if (cost <= left and left) or (rank == 0 and "max_tokens" not in arguments):
-                kept.append(each)
+                fitting.append(record)
                 left -= cost
-        return kept
+        return fitting
 
     async def apply_retention(self, *, preview: bool = False, **scope: Unpack[AgentScope]) -> dict[str, Any]:
         """Apply the retention of this context and return the receipt; with `preview`, nothing is deleted."""
@@ -321,7 +325,7 @@ class AsyncAgentMemory(MemoryReads):
 
     async def export(self, **scope: Unpack[AgentScope]) -> list[str]:
         """Return all memories as lines of JSON."""
-        return [each async for each in self._lines(scope_of(self.scope, scope))]
+        return [line async for line in self._lines(scope_of(self.scope, scope))]
 
     async def export_to(self, path: str | Path, **scope: Unpack[AgentScope]) -> int:
         """Write all memories to a file and return their number."""
@@ -341,13 +345,13 @@ class AsyncAgentMemory(MemoryReads):
         )
         self.storage.writes += 1
         done = await self.storage.run(lambda engine: engine.memory.import_lines(lines, **self._at(scope)))
-        return sum(each.outcome != "unchanged" for each in done)
+        return sum(memory.outcome != "unchanged" for memory in done)
 
     async def save(self, folder: str | Path, **scope: Unpack[AgentScope]) -> int:
         """Write all memories to a folder, which is created, and return their number."""
-        place = Path(folder)
-        await to_thread(place.mkdir, parents=True, exist_ok=True)
-        return await self.export_to(place / MEMORIES, **scope)
+        target = Path(folder)
+        await to_thread(target.mkdir, parents=True, exist_ok=True)
+        return await self.export_to(target / MEMORIES, **scope)
 
     async def load(self, folder: str | Path, **scope: Unpack[AgentScope]) -> int:
         """Import a folder written by `save` and return the number of new or changed memories."""
@@ -355,9 +359,9 @@ class AsyncAgentMemory(MemoryReads):
 
     async def backup(self, folder: str | Path, **scope: Unpack[AgentScope]) -> Path:
         """Save to a new subfolder named after the current time and return its path."""
-        place = Path(folder) / f"memory-{datetime.now(UTC):%Y%m%dT%H%M%S%f}Z"
-        await self.save(place, **scope)
-        return place
+        target = Path(folder) / f"memory-{datetime.now(UTC):%Y%m%dT%H%M%S%f}Z"
+        await self.save(target, **scope)
+        return target
 
     async def _beyond(self, scope: Scope, maximum: int, gone: frozenset[str]) -> list[str]:
         """Return the ids of the oldest turns beyond `maximum`, without those in `gone`."""
@@ -365,9 +369,9 @@ class AsyncAgentMemory(MemoryReads):
         over: list[str] = []
         if excess <= 0:
             return over
-        async for each in self._walk(scope, RETAINED):
-            if each.id not in gone:
-                over.append(each.id)
+        async for memory in self._walk(scope, RETAINED):
+            if memory.id not in gone:
+                over.append(memory.id)
             if len(over) == excess:
                 break
         return over

@@ -48,7 +48,7 @@ class MemoryItem:
 
     def keys(self) -> Iterator[str]:
         """Return the names of the fields, so that dict() accepts an item."""
-        return (each.name for each in fields(self))
+        return (field.name for field in fields(self))
 
 
 Document: TypeAlias = str | Mapping[str, Any] | MemoryItem
@@ -113,14 +113,14 @@ def names_of(entities: Sequence[Entity]) -> tuple[str, ...]:
     Entities are strings or dictionaries with a name. Raises InvalidInput.
     """
     names = []
-    for each in entities:
-        name = each
-        if isinstance(each, Mapping):
-            name = each.get("name") or each.get("text") or each.get("id") or ""
+    for entity in entities:
+        name = entity
+        if isinstance(entity, Mapping):
+            name = entity.get("name") or entity.get("text") or entity.get("id") or ""
         if not isinstance(name, str) or not name.strip():
             raise InvalidInput("entities", "must be names, or dictionaries with a name")
         names.append(name)
-    return tuple(dict.fromkeys((*names, *(key_of(each) for each in names))))
+    return tuple(dict.fromkeys((*names, *(key_of(name) for name in names))))
 
 
 def item_of(memory: Memory) -> MemoryItem:
@@ -140,9 +140,9 @@ def item_of(memory: Memory) -> MemoryItem:
 def entities_of(memory: Memory) -> list[dict[str, Any]]:
     """Return the entities of a memory, each in its first spelling."""
     first: dict[str, str] = {}
-    for each in memory.entities:
-        first.setdefault(key_of(each), each)
-    return [{"name": each} for each in first.values()]
+    for name in memory.entities:
+        first.setdefault(key_of(name), name)
+    return [{"name": name} for name in first.values()]
 
 
 def memory_dict(memory: Memory) -> dict[str, Any]:
@@ -170,19 +170,19 @@ def memory_dict(memory: Memory) -> dict[str, Any]:
     return values
 
 
-def hit_dict(found: MemoryHit) -> dict[str, Any]:
+def hit_dict(hit: MemoryHit) -> dict[str, Any]:
     """Convert a search result to a dictionary with its sources and the parts of its score."""
-    sources = [each for each in found.origins if each != "recent"]
+    sources = [origin for origin in hit.origins if origin != "recent"]
     return {
-        **memory_dict(found.memory),
-        "score": found.score,
+        **memory_dict(hit.memory),
+        "score": hit.score,
         "source": sources[0],
         "sources": sources,
-        "parts": dict(found.parts),
-        "similarity": found.similarity,
-        "through": list(found.through),
-        "why": list(found.why),
-        "related_entities": entities_of(found.memory),
+        "parts": dict(hit.parts),
+        "similarity": hit.similarity,
+        "through": list(hit.through),
+        "why": list(hit.why),
+        "related_entities": entities_of(hit.memory),
     }
 
 

@@ -39,7 +39,7 @@ class MemoryReads(AsyncPart):
         return await self._short_term(scope_of(self.scope, scope))
 
     async def _short_term(self, scope: Scope) -> Sequence[MemoryItem]:
-        found = await self.storage.run(
+        turns = await self.storage.run(
             lambda engine: engine.memory.list_recent(
                 **self._at(scope),
                 limit=self.short_term_limit,
@@ -47,12 +47,12 @@ class MemoryReads(AsyncPart):
                 tokenizer=self.tokenizer,
             )
         )
-        return [item_of(each.memory) for each in found]
+        return [item_of(turn.memory) for turn in turns]
 
     async def get(self, memory_id: str, **scope: Unpack[AgentScope]) -> dict[str, Any] | None:
         """Return a memory, or None if the scope has none with that id."""
-        found = await self._find(memory_id, scope_of(self.scope, scope))
-        return None if found is None else memory_dict(found)
+        memory = await self._find(memory_id, scope_of(self.scope, scope))
+        return None if memory is None else memory_dict(memory)
 
     async def exists(self, memory_id: str, **scope: Unpack[AgentScope]) -> bool:
         """Return whether the scope has a memory with that id."""
@@ -63,12 +63,12 @@ class MemoryReads(AsyncPart):
         scope = scope_of(self.scope, scope_options)
         if await self._find(memory_id, scope) is None:
             return []
-        found = await self.storage.run(
+        versions = await self.storage.run(
             lambda engine: engine.memory.list_versions(memory_id, **self._at(scope))
         )
         return [
-            {**memory_dict(each), "known_from": each.known_from, "known_until": each.known_until}
-            for each in found
+            {**memory_dict(version), "known_from": version.known_from, "known_until": version.known_until}
+            for version in versions
         ]
 
     async def count(self, metadata: Mapping[str, Any] | None = None, **scope: Unpack[AgentScope]) -> int:
@@ -86,7 +86,7 @@ class MemoryReads(AsyncPart):
     ) -> RecordList:
         """Return memories in the order of time, filtered by metadata. `limit` None returns all."""
         walk = self._walk(scope_of(self.scope, scope), tagged(metadata), newest_first=newest_first)
-        return [memory_dict(each) async for each in _page(walk, limit, offset)]
+        return [memory_dict(memory) async for memory in _page(walk, limit, offset)]
 
     async def get_recent(self, limit: int = 10, **scope: Unpack[AgentScope]) -> RecordList:
         """Return the latest memories, newest first."""
@@ -99,12 +99,12 @@ class MemoryReads(AsyncPart):
         between = Overlaps(instant_of(start), instant_of(end))
         if between.start is not None and between.end is not None and between.end < between.start:
             raise InvalidInput("end", "is before start")
-        return [memory_dict(each) async for each in self._walk(scope_of(self.scope, scope), between)]
+        return [memory_dict(memory) async for memory in self._walk(scope_of(self.scope, scope), between)]
 
     async def find_by_entity(self, entity: str, **scope: Unpack[AgentScope]) -> RecordList:
         """Return memories with that name among their entities, in any spelling."""
         where = In((ENTITIES,), (entity, key_of(entity)))
-        return [memory_dict(each) async for each in self._walk(scope_of(self.scope, scope), where)]
+        return [memory_dict(memory) async for memory in self._walk(scope_of(self.scope, scope), where)]
 
     async def conversation(
         self,
@@ -119,10 +119,10 @@ class MemoryReads(AsyncPart):
         """Return a conversation in chronological or reverse order; all of it without a `limit`."""
         scope = scope_of(self.scope, {**owner, "conversation_id": conversation_id})
         walk = self._walk(scope, EVERYTHING, newest_first=reverse)
-        memories = [memory_dict(each) async for each in _page(walk, limit, offset)]
+        memories = [memory_dict(memory) async for memory in _page(walk, limit, offset)]
         if not include_metadata:
-            for each in memories:
-                del each["metadata"]
+            for memory in memories:
+                del memory["metadata"]
         return memories
 
     async def get_conversation_history(
@@ -139,17 +139,19 @@ class MemoryReads(AsyncPart):
     async def list_conversations(self, **scope_options: Unpack[AgentScope]) -> RecordList:
         """Return the conversations with their numbers of memories, first and last times."""
         scope = scope_of(self.scope, scope_options)
-        found = await self.storage.run(lambda engine: engine.memory.list_conversations(**self._at(scope)))
+        conversations = await self.storage.run(
+            lambda engine: engine.memory.list_conversations(**self._at(scope))
+        )
         return [
             {
-                "conversation_id": each.scope.conversation,
-                "agent_id": each.scope.agent,
-                "user_id": each.scope.user,
-                "count": each.memories,
-                "first": each.first,
-                "last": each.last,
+                "conversation_id": conversation.scope.conversation,
+                "agent_id": conversation.scope.agent,
+                "user_id": conversation.scope.user,
+                "count": conversation.memories,
+                "first": conversation.first,
+                "last": conversation.last,
             }
-            for each in found
+            for conversation in conversations
         ]
 
     async def conversation_summary(self, conversation_id: str, **owner: Unpack[Owner]) -> dict[str, Any]:
@@ -157,8 +159,8 @@ class MemoryReads(AsyncPart):
         scope = scope_of(self.scope, {**owner, "conversation_id": conversation_id})
         numbers = await self._numbers(scope)
         speakers: dict[str, int] = {}
-        async for each in self._walk(scope, EVERYTHING):
-            name = each.document.author or each.document.role or "unknown"
+        async for memory in self._walk(scope, EVERYTHING):
+            name = memory.document.author or memory.document.role or "unknown"
             speakers[name] = speakers.get(name, 0) + 1
         return {"conversation_id": conversation_id, **numbers, "speakers": speakers}
 
@@ -176,8 +178,8 @@ class MemoryReads(AsyncPart):
         return {"scope": scope, "collection": self.storage.collection}
 
     async def _numbers(self, scope: Scope) -> dict[str, Any]:
-        found = await self.storage.run(lambda engine: engine.memory.stats(**self._at(scope)))
-        return {name: getattr(found, name) for name in found.__dataclass_fields__}
+        statistics = await self.storage.run(lambda engine: engine.memory.stats(**self._at(scope)))
+        return {name: getattr(statistics, name) for name in statistics.__dataclass_fields__}
 
     async def _count_where(self, scope: Scope, where: Filter) -> int:
         return await self.storage.run(lambda engine: engine.memory.count(**self._at(scope), filter=where))
@@ -205,8 +207,8 @@ class MemoryReads(AsyncPart):
             )
 
         async for page in pages(read):
-            for each in page.memories:
-                yield each
+            for memory in page.memories:
+                yield memory
 
 
 def tagged(metadata: Mapping[str, Any] | None) -> Filter:
@@ -225,10 +227,10 @@ async def _page(walk: AsyncIterator[Memory], limit: int | None, offset: int) -> 
     for name, number in (("limit", limit), ("offset", offset)):
         if number is not None and number < 0:
             raise InvalidInput(name, "must be 0 or more")
-    place = 0
-    async for each in walk:
-        if limit is not None and place >= offset + limit:
+    position = 0
+    async for memory in walk:
+        if limit is not None and position >= offset + limit:
             return
-        if place >= offset:
-            yield each
-        place += 1
+        if position >= offset:
+            yield memory
+        position += 1

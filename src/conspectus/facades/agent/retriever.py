@@ -60,15 +60,15 @@ class AsyncContextRetriever(AsyncPart):
     async def retrieve(self, query: str, max_results: int = 5, **arguments: Unpack[AgentQuery]) -> RecordList:
         """Return results for a query, best first, that fit into `max_tokens` (default: the token limit)."""
         scope, options = await self._options(max_results, arguments)
-        found = await self.memory.search_scope(query, scope, options)
+        records = await self.memory.search_scope(query, scope, options)
         graph = options.get("graph")
         if graph is not None and graph.alpha > 0:
             if graph.graphs:
-                found += await self._graph_results(query, graph, options.get("as_of"))
+                records += await self._graph_results(query, graph, options.get("as_of"))
             else:
-                found = [_without_graph_part(each) for each in found]
-            found.sort(key=lambda each: -float(each["score"]))
-        return self.memory.within(found[:max_results], arguments)
+                records = [_without_graph_part(record) for record in records]
+            records.sort(key=lambda record: -float(record["score"]))
+        return self.memory.within(records[:max_results], arguments)
 
     async def window(self, query: str, **arguments: Unpack[AgentQuery]) -> MemoryWindow:
         """Return notes, the last turns and the results of a query as one text within the token limit."""
@@ -109,22 +109,22 @@ class AsyncContextRetriever(AsyncPart):
         """Return the contents of nodes that the query names, and of their neighbors, each once."""
         if self.graph is None or not query.strip():
             return []
-        found: dict[str, dict[str, Any]] = {}
+        best_answers: dict[str, dict[str, Any]] = {}
         for start in await self.graph.query(query, MAX_STARTS):
             if not _exists_at(start["node"], as_of):
                 continue
             name, worth = start["node"]["id"], ask.alpha * start["score"]
             if CONTENT in start["node"]["properties"]:
-                _keep(found, _answer(start["node"], worth, [name]))
+                _keep(best_answers, _answer(start["node"], worth, [name]))
             walked = (
                 await self.graph.get_neighbors(name, ask.hops, limit=MAX_REACHED, at=as_of)
                 if ask.hops
                 else []
             )
-            for each in walked:
-                if CONTENT in each["properties"]:
-                    _keep(found, _answer(each, worth * each["decay"], each["path"]))
-        return list(found.values())
+            for neighbor in walked:
+                if CONTENT in neighbor["properties"]:
+                    _keep(best_answers, _answer(neighbor, worth * neighbor["decay"], neighbor["path"]))
+        return list(best_answers.values())
 
 
 def _without_graph_part(answer: dict[str, Any]) -> dict[str, Any]:
@@ -141,10 +141,10 @@ def _exists_at(node: Mapping[str, Any], at: datetime | None) -> bool:
     return at is None or ((begins is None or begins <= at) and (ends is None or at <= ends))
 
 
-def _keep(found: dict[str, dict[str, Any]], answer: dict[str, Any]) -> None:
-    stored = found.get(answer["id"])
+def _keep(best_answers: dict[str, dict[str, Any]], answer: dict[str, Any]) -> None:
+    stored = best_answers.get(answer["id"])
     if stored is None or stored["score"] < answer["score"]:
-        found[answer["id"]] = answer
+        best_answers[answer["id"]] = answer
 
 
 def _answer(node: dict[str, Any], score: float, path: list[str]) -> dict[str, Any]:
@@ -158,7 +158,7 @@ def _answer(node: dict[str, Any], score: float, path: list[str]) -> dict[str, An
         "similarity": None,
         "metadata": {"node_type": node["type"]},
         "entities": [{"name": node["name"]}],
-        "related_entities": [{"name": each} for each in path],
+        "related_entities": [{"name": name} for name in path],
         "through": path,
         "why": [f"found through {' → '.join(path)}"],
     }

@@ -65,25 +65,29 @@ class KnowledgeBase:
         The default dimensions are those of the configured embedder. Raises Conflict if the user has a
         collection of that name, and InvalidInput if the embedder does not support the dimensions.
         """
-        _known(attrs, {"name", "description", "embedding_dimensions"})
+        _require_keys(attrs, {"name", "description", "embedding_dimensions"})
         dimensions = attrs.get("embedding_dimensions")
         if dimensions is not None and dimensions not in DIMENSIONS:
             raise InvalidInput("embedding_dimensions", f"must be one of {', '.join(map(str, DIMENSIONS))}")
         engine = await self._as(user_id)
-        made = await engine.collections.create(
+        collection = await engine.collections.create(
             _required(attrs, "name"), dimensions=dimensions, description=str(attrs.get("description") or "")
         )
-        return to_collection(made)
+        return to_collection(collection)
 
     async def list_collections(self, user_id: str) -> list[Collection]:
         """Return the user's own collections, by name."""
-        return [each for each in await self.list_accessible_collections(user_id) if each.user_id == user_id]
+        return [
+            collection
+            for collection in await self.list_accessible_collections(user_id)
+            if collection.user_id == user_id
+        ]
 
     async def list_accessible_collections(self, user_id: str) -> list[Collection]:
         """Return the collections that the user may read at least in part, by name."""
         engine = await self._as(user_id)
-        found = [to_collection(each) for each in await engine.collections.list()]
-        return sorted(found, key=lambda each: (each.name, each.id))[:LIST_LIMIT]
+        collections = [to_collection(collection) for collection in await engine.collections.list()]
+        return sorted(collections, key=lambda collection: (collection.name, collection.id))[:LIST_LIMIT]
 
     async def get_collection(self, id: str, user_id: str) -> Collection:
         """Return a collection."""
@@ -91,7 +95,7 @@ class KnowledgeBase:
 
     async def update_collection(self, id: str, attrs: Mapping[str, Any], user_id: str) -> Collection:
         """Change `name` or `description`."""
-        _known(attrs, {"name", "description"})
+        _require_keys(attrs, {"name", "description"})
         engine = await self._as(user_id)
         changed = await engine.collections.update(
             id, name=attrs.get("name"), description=attrs.get("description")
@@ -104,19 +108,19 @@ class KnowledgeBase:
 
     async def create_source(self, collection_id: str, attrs: Mapping[str, Any], user_id: str) -> Source:
         """Create a source from `name`, `source_type` and `metadata`, or return the one of that name."""
-        _known(attrs, {"name", "source_type", "metadata"})
+        _require_keys(attrs, {"name", "source_type", "metadata"})
         engine = await self._as(user_id)
-        place = await engine.collections.get(collection_id)
+        collection = await engine.collections.get(collection_id)
         kind = attrs.get("source_type", "manual")
-        made = await engine.collections.get_or_create_source(
-            _required(attrs, "name"), collection=place.id, metadata=attrs.get("metadata"), kind=kind
+        source = await engine.collections.get_or_create_source(
+            _required(attrs, "name"), collection=collection.id, metadata=attrs.get("metadata"), kind=kind
         )
-        return to_source(made)
+        return to_source(source)
 
     async def list_sources(self, collection_id: str, user_id: str) -> list[Source]:
         """Return the readable sources of a collection, by name."""
-        found = await (await self._as(user_id)).collections.list_sources(collection=collection_id)
-        return [to_source(each) for each in found][:LIST_LIMIT]
+        sources = await (await self._as(user_id)).collections.list_sources(collection=collection_id)
+        return [to_source(source) for source in sources][:LIST_LIMIT]
 
     async def get_source(self, id: str, user_id: str) -> Source:
         """Return a source."""
@@ -124,7 +128,7 @@ class KnowledgeBase:
 
     async def update_source(self, id: str, attrs: Mapping[str, Any], user_id: str) -> Source:
         """Change `name` or `metadata`."""
-        _known(attrs, {"name", "metadata"})
+        _require_keys(attrs, {"name", "metadata"})
         engine = await self._as(user_id)
         changed = await engine.collections.update_source(
             id, name=attrs.get("name"), metadata=attrs.get("metadata")
@@ -141,7 +145,7 @@ class KnowledgeBase:
         It replaces a stored document with the same key. The content is split and found by keyword search at
         once.
         """
-        _known(attrs, {"title", "content", "metadata", "key"})
+        _require_keys(attrs, {"title", "content", "metadata", "key"})
         engine = await self._as(user_id)
         source = await engine.collections.get_source(source_id)
         new = NewDocument(
@@ -160,8 +164,8 @@ class KnowledgeBase:
         page = await engine.documents.list(
             collection=source.collection, filter=Eq("source", source.id), limit=LIST_LIMIT
         )
-        found = [to_document(each) for each in page.documents]
-        return sorted(found, key=lambda each: (each.title, each.id))
+        documents = [to_document(document) for document in page.documents]
+        return sorted(documents, key=lambda document: (document.title, document.id))
 
     async def get_document(self, id: str, user_id: str) -> Document:
         """Return a document without its content."""
@@ -188,11 +192,11 @@ class KnowledgeBase:
             ProviderError: the embedder refused a chunk. The chunks are stored, and keyword search finds them.
             ProviderUnavailable: the embedder did not answer; the chunks are embedded later.
         """
-        for each in chunks:
-            _known(each, {"content", "position", "token_count"})
+        for chunk in chunks:
+            _require_keys(chunk, {"content", "position", "token_count"})
         engine = await self._as(user_id)
-        ordered = sorted(chunks, key=lambda each: int(each["position"]))
-        text, spans = _joined([str(each["content"]) for each in ordered])
+        ordered = sorted(chunks, key=lambda chunk: int(chunk["position"]))
+        text, spans = _joined([str(chunk["content"]) for chunk in ordered])
         stored = await engine.documents.get(document_id)
         await engine.documents.update(stored.id, text=text, spans=spans)
         await engine.documents.wait_until_embedded(collection=stored.collection)
@@ -206,7 +210,9 @@ class KnowledgeBase:
 
     async def list_chunks_for_document(self, document_id: str, user_id: str) -> list[Chunk]:
         """Return the chunks of a document, by position."""
-        return [to_chunk(each) for each in await (await self._as(user_id)).documents.list_chunks(document_id)]
+        return [
+            to_chunk(chunk) for chunk in await (await self._as(user_id)).documents.list_chunks(document_id)
+        ]
 
     async def delete_document_chunks(self, document_id: str, user_id: str) -> int:
         """Delete the chunks of a document, but not the document, and return their number."""
@@ -226,34 +232,34 @@ class KnowledgeBase:
         `dimensions`, if given, must be those of the collection.
         """
         engine = await self._as(user_id)
-        place = await engine.collections.get(collection_id)
-        has = place.space.dimensions if place.space else 0
+        collection = await engine.collections.get(collection_id)
+        has = collection.space.dimensions if collection.space else 0
         if dimensions is not None and dimensions != has:
             raise InvalidInput("dimensions", f"the collection has vectors of {has}, not of {dimensions}")
-        found = await engine.retrieve(
-            query, collection=place.id, limit=limit, retrievers=("vector",), rerank=False
+        retrieval = await engine.retrieve(
+            query, collection=collection.id, limit=limit, retrievers=("vector",), rerank=False
         )
-        sources = await _sources(engine, found.hits)
-        results = [to_result(hit, sources.get(hit.document.source)) for hit in found.hits]
-        return sorted(results, key=lambda each: (each.distance, each.chunk.id))
+        sources = await _sources(engine, retrieval.hits)
+        results = [to_result(hit, sources.get(hit.document.source)) for hit in retrieval.hits]
+        return sorted(results, key=lambda result: (result.distance, result.chunk.id))
 
     async def rerank(
         self, query: str, results: Sequence[SearchResult], user_id: str, *, top_n: int = 5
     ) -> list[RankedResult]:
         """Return the most relevant results; in the given order and without scores if no reranker works."""
         engine = await self._as(user_id)
-        judged = await engine.search.rerank(query, [each.hit for each in results], limit=top_n)
-        return await _ranked(engine, judged.results, judged.notice)
+        reranked = await engine.search.rerank(query, [result.hit for result in results], limit=top_n)
+        return await _ranked(engine, reranked.results, reranked.notice)
 
     async def search_and_rerank(
         self, collection_id: str, query: str, user_id: str, *, search_limit: int = 50, top_n: int = 5
     ) -> list[RankedResult]:
         """Search a collection by keywords and vectors, and return the most relevant results."""
         engine = await self._as(user_id)
-        judged = await engine.search.search_and_rerank(
+        reranked = await engine.search.search_and_rerank(
             query, collection=collection_id, candidates=search_limit, limit=top_n
         )
-        return await _ranked(engine, judged.results, judged.notice)
+        return await _ranked(engine, reranked.results, reranked.notice)
 
     async def search_accessible(
         self, collection_id: str, query: str, user_id: str, *, search_limit: int = 50, top_n: int = 10
@@ -273,29 +279,29 @@ class KnowledgeBase:
         returned.
         """
         engine = await self._as(user_id)
-        found = await engine.retrieve(
+        retrieval = await engine.retrieve(
             query, collection=EVERYWHERE, limit=CANDIDATES, min_similarity=floor, rerank=False
         )
-        hits = list(found.hits)
+        hits = list(retrieval.hits)
         if max_tokens is not None:
             window = await engine.window(
                 query, max_tokens, collection=EVERYWHERE, limit=CANDIDATES, min_similarity=floor, rerank=False
             )
-            kept = {chunk for citation in window.citations for chunk in citation.chunks}
-            hits = [hit for hit in hits if hit.chunk.id in kept]
+            cited_chunks = {chunk for citation in window.citations for chunk in citation.chunks}
+            hits = [hit for hit in hits if hit.chunk.id in cited_chunks]
         if len(hits) < RERANK_FROM:
             few = f"not reranked: fewer than {RERANK_FROM} candidates"
             return await _ranked(engine, [RankedHit(hit, None) for hit in hits], few)
-        judged = await engine.search.rerank(query, hits, limit=RERANK_FROM)
-        return await _ranked(engine, judged.results, judged.notice)
+        reranked = await engine.search.rerank(query, hits, limit=RERANK_FROM)
+        return await _ranked(engine, reranked.results, reranked.notice)
 
     async def ingest_url(
         self, collection_id: str, url: str, user_id: str, **options: Unpack[IngestOptions]
     ) -> Job:
         """Fetch a page and add it, in a durable job."""
         engine = await self._as(user_id)
-        place = await engine.collections.get(collection_id)
-        return await engine.jobs.ingest_url(url, collection=place.id, **options)
+        collection = await engine.collections.get(collection_id)
+        return await engine.jobs.ingest_url(url, collection=collection.id, **options)
 
     async def _as(self, user_id: str) -> Engine:
         """Return the engine with the rights of that user."""
@@ -307,7 +313,7 @@ class KnowledgeBase:
         return self._engine.as_person(Person(user.name, user.owner, user.id))
 
 
-def _known(attrs: Mapping[str, Any], names: set[str]) -> None:
+def _require_keys(attrs: Mapping[str, Any], names: set[str]) -> None:
     for name in attrs:
         if name not in names:
             raise InvalidInput(name, f"is unknown; expected one of {', '.join(sorted(names))}")
@@ -330,15 +336,15 @@ def _joined(contents: Sequence[str]) -> tuple[str, tuple[tuple[int, int], ...]]:
     return "".join(contents), tuple(spans)
 
 
-async def _ranked(engine: Engine, judged: Sequence[RankedHit], notice: str | None) -> list[RankedResult]:
-    sources = await _sources(engine, [each.hit for each in judged])
-    return [to_ranked(each, notice, sources.get(each.hit.document.source)) for each in judged]
+async def _ranked(engine: Engine, reranked: Sequence[RankedHit], notice: str | None) -> list[RankedResult]:
+    sources = await _sources(engine, [ranked.hit for ranked in reranked])
+    return [to_ranked(ranked, notice, sources.get(ranked.hit.document.source)) for ranked in reranked]
 
 
 async def _sources(engine: Engine, hits: Sequence[Hit]) -> dict[str, Source]:
     """Return the existing sources of hits, by id."""
-    found: dict[str, Source] = {}
-    for each in dict.fromkeys(hit.document.source for hit in hits):
+    sources: dict[str, Source] = {}
+    for source in dict.fromkeys(hit.document.source for hit in hits):
         with suppress(NotFound):
-            found[each] = to_source(await engine.collections.get_source(each))
-    return found
+            sources[source] = to_source(await engine.collections.get_source(source))
+    return sources

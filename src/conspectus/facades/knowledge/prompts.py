@@ -21,15 +21,15 @@ def with_knowledge(prompt: str, results: Sequence[RankedResult]) -> str:
     if not results:
         return prompt
     blocks = [
-        f"<document index={quoteattr(str(place))} uuid={quoteattr(each.document.id)} "
-        f"title={quoteattr(each.document.title)}>\n{escape(each.chunk.content)}\n</document>"
-        for place, each in enumerate(results, start=1)
+        f"<document index={quoteattr(str(number))} uuid={quoteattr(passage.document.id)} "
+        f"title={quoteattr(passage.document.title)}>\n{escape(passage.chunk.content)}\n</document>"
+        for number, passage in enumerate(results, start=1)
     ]
-    whole = "\n".join(blocks)
-    return f"<knowledge_base>\n{whole}\n</knowledge_base>\n{_INSTRUCTION}\n\n{prompt}"
+    documents = "\n".join(blocks)
+    return f"<knowledge_base>\n{documents}\n</knowledge_base>\n{_INSTRUCTION}\n\n{prompt}"
 
 
 def cited(answer: str, results: Sequence[RankedResult]) -> list[RankedResult]:
     """Return the results that the answer cites, in their order; unknown citations are ignored."""
     named = set(_CITATION.findall(answer))
-    return [each for each in results if each.document.id in named]
+    return [passage for passage in results if passage.document.id in named]

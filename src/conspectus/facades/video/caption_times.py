@@ -22,15 +22,15 @@ def times_of(metadata: Mapping[str, Any]) -> tuple[Instant, Instant] | None:
     Returns None without times. Invalid or reversed times are logged: the document is stored and belongs to no
     range.
     """
-    given = [metadata.get("start_time"), metadata.get("end_time")]
-    known = [each for each in given if each is not None and each != ""]
-    if not known:
+    times = [metadata.get("start_time"), metadata.get("end_time")]
+    known_times = [time for time in times if time is not None and time != ""]
+    if not known_times:
         return None
-    start, end = known[0], known[-1]
+    start, end = known_times[0], known_times[-1]
     try:
         CLOCK.period(start, end)
     except InvalidInput as fault:
-        LOG.warning("stored without a time: start_time %r, end_time %r: %s", *given, fault)
+        LOG.warning("stored without a time: start_time %r, end_time %r: %s", *times, fault)
         return None
     return start, end
 

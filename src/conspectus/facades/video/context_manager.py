@@ -79,16 +79,16 @@ class ContextManager(Functions):
 
         The default settings are those of the environment and of the file in CONSPECTUS_CONFIG.
         """
-        chosen = Settings.from_environment() if settings is None else settings
+        options = Settings.from_environment() if settings is None else settings
         store: ContextStore | None = None
-        if chosen.index == "milvus":
-            place: MilvusOptions = {"token": chosen.milvus_token}
-            if chosen.milvus_uri:
-                place["uri"] = chosen.milvus_uri
+        if options.index == "milvus":
+            server: MilvusOptions = {"token": options.milvus_token}
+            if options.milvus_uri:
+                server["uri"] = options.milvus_uri
             store = MilvusContextStore(
-                collection_name=chosen.default_collection, embedding_dim=embedding_dim, **place
+                collection_name=options.default_collection, embedding_dim=embedding_dim, **server
             )
-        return cls(embeddings, store, chosen.max_context_tokens)
+        return cls(embeddings, store, options.max_context_tokens)
 
     async def __aenter__(self) -> "ContextManager":
         """Return the manager; the store is opened on first use."""
@@ -157,8 +157,8 @@ class ContextManager(Functions):
         The score is the cosine similarity; if the engine embeds, it is the engine's score.
         """
         return [
-            {"id": each.id, "text": each.text, "metadata": each.metadata, "score": score}
-            for each, score in await self._found(query, top_k, filter_metadata)
+            {"id": document.id, "text": document.text, "metadata": document.metadata, "score": score}
+            for document, score in await self._search(query, top_k, filter_metadata)
         ]
 
     async def get_context_window(
@@ -175,25 +175,25 @@ class ContextManager(Functions):
         A document that does not fit is skipped, and the next one is tried. 0 returns none.
         """
         allowed = self._max_context_tokens if max_tokens is None else _tokens(max_tokens)
-        chosen = stream_filter(stream_id, filter_metadata)
+        metadata = stream_filter(stream_id, filter_metadata)
         if include_all:
-            documents, more = in_order(await self._store.get_all_documents(chosen)), False
+            documents, more = in_order(await self._store.get_all_documents(metadata)), False
         else:
-            documents = [each for each, _ in await self._found(query, MAX_CANDIDATES, chosen)]
+            documents = [document for document, _ in await self._search(query, MAX_CANDIDATES, metadata)]
             more = len(documents) == MAX_CANDIDATES
         window = ContextWindow([], 0)
-        for each in documents if allowed else ():
-            cost = self._estimate_tokens(each.text)
+        for document in documents if allowed else ():
+            cost = self._estimate_tokens(document.text)
             if window.total_tokens + cost <= allowed:
-                window.documents.append(each)
+                window.documents.append(document)
                 window.total_tokens += cost
         window.truncated = more or len(window.documents) < len(documents)
         return window
 
     async def get_all_captions(self, stream_id: str | None = None) -> list[str]:
         """Return the texts of all captions, or of those of a stream, in the order of `chunk_idx`."""
-        found = await self._store.get_all_documents(stream_filter(stream_id))
-        return [each.text for each in in_order(found)]
+        documents = await self._store.get_all_documents(stream_filter(stream_id))
+        return [document.text for document in in_order(documents)]
 
     async def get_captions_by_time_range(
         self,
@@ -209,7 +209,7 @@ class ContextManager(Functions):
         Raises InvalidInput for an invalid time and for a range that ends before it starts.
         """
         within = CaptionRange(open_ended(start_time), open_ended(end_time), contains=contains)
-        return [each.text for each in await self._store.between(within, stream_id)]
+        return [document.text for document in await self._store.between(within, stream_id)]
 
     async def clear_context(self, stream_id: str | None = None) -> int:
         """Delete everything, or one stream, and return the number of documents."""
@@ -218,8 +218,9 @@ class ContextManager(Functions):
             self._pending.clear()
             return count
         count = await self._store.clear_stream(stream_id)
-        for each in [each for each in self._pending if await self._store.get_document(each) is None]:
-            del self._pending[each]
+        deleted = [name for name in self._pending if await self._store.get_document(name) is None]
+        for name in deleted:
+            del self._pending[name]
         return count
 
     async def get_document(self, doc_id: str) -> Document | None:
@@ -240,13 +241,13 @@ class ContextManager(Functions):
     def _estimate_tokens(self, text: str) -> int:
         return self._count(text)
 
-    async def _found(
-        self, query: str, top_k: int, chosen: dict[str, Any] | None
+    async def _search(
+        self, query: str, top_k: int, metadata: dict[str, Any] | None
     ) -> list[tuple[Document, float]]:
         if self._embedder is None:
             if not isinstance(self._store, EngineContextStore):
                 raise InvalidInput("embeddings", "are required for a search in this store")
-            return await self._store.ask(query, top_k, chosen)
+            return await self._store.ask(query, top_k, metadata)
         vector = await attempted(self._embedder.query(query))
         if isinstance(vector, Exception):
             self._raise_if_strict(vector)
@@ -256,7 +257,7 @@ class ContextManager(Functions):
             return []
         due = [name for name, (_, attempts) in self._pending.items() if attempts < MAX_ATTEMPTS]
         await self._embed(due[:RETRY_BATCH], quietly=True)
-        return await self._store.search(query_embedding=vector, top_k=top_k, filter_metadata=chosen)
+        return await self._store.search(query_embedding=vector, top_k=top_k, filter_metadata=metadata)
 
     async def _embed(self, names: Sequence[str], *, quietly: bool) -> int:
         """Embed documents together or, if that fails, one by one, so that one text does not block others."""
@@ -266,8 +267,8 @@ class ContextManager(Functions):
         answer = await attempted(self._embedder.documents([text for _, text, _ in due]))
         rows = [] if isinstance(answer, Exception) else answer
         came = 0
-        for place, (name, text, attempts) in enumerate(due):
-            vector = rows[place] if rows else await attempted(self._embedder.document(text))
+        for position, (name, text, attempts) in enumerate(due):
+            vector = rows[position] if rows else await attempted(self._embedder.document(text))
             if not isinstance(vector, Exception) and await self._store.set_embedding(name, vector):
                 self._pending.pop(name, None)
                 came += 1

@@ -101,14 +101,18 @@ class ContextStore(ABC):
 
     async def clear_stream(self, stream_id: str) -> int:
         """Delete the documents of a stream and return their number."""
-        found = await self.get_all_documents({"stream_id": stream_id})
-        return sum([await self.delete_document(each.id) for each in found])
+        documents = await self.get_all_documents({"stream_id": stream_id})
+        return sum([await self.delete_document(document.id) for document in documents])
 
     async def between(self, within: CaptionRange, stream_id: str | None = None) -> list[Document]:
         """Return the documents of a time range, in the order of `chunk_idx`."""
-        chosen = None if stream_id is None else {"stream_id": stream_id}
-        found = [each for each in await self.get_all_documents(chosen) if in_range(each.metadata, within)]
-        return in_order(found)
+        metadata = None if stream_id is None else {"stream_id": stream_id}
+        documents = [
+            document
+            for document in await self.get_all_documents(metadata)
+            if in_range(document.metadata, within)
+        ]
+        return in_order(documents)
 
     async def close(self) -> None:
         """Release the resources of the store; by default there are none."""
@@ -139,10 +143,10 @@ class ClosableStore(ContextStore):
 
 def in_order(documents: Sequence[Document]) -> list[Document]:
     """Sort documents by `chunk_idx`, those without one first; the sort is stable."""
-    return sorted(documents, key=lambda each: chunk_index(each.metadata))
+    return sorted(documents, key=lambda document: chunk_index(document.metadata))
 
 
 def stream_filter(stream_id: str | None, more: Mapping[str, Any] | None = None) -> dict[str, Any] | None:
     """Add a stream, if one is named, to the metadata of a filter."""
-    chosen = {**(more or {}), **({} if stream_id is None else {"stream_id": stream_id})}
-    return chosen or None
+    metadata = {**(more or {}), **({} if stream_id is None else {"stream_id": stream_id})}
+    return metadata or None

@@ -32,21 +32,21 @@ class Embeddings:
     async def document(self, text: str) -> list[float]:
         """Return the vector of one document."""
         if callable(getattr(self._inner, "embed_document", None)):
-            return _row(await _called(self._inner.embed_document, text))
+            return _row(await _call(self._inner.embed_document, text))
         return (await self.documents([text]))[0]
 
     async def documents(self, texts: Sequence[str]) -> list[list[float]]:
         """Return the vectors of documents. Raises InvalidInput if there is not one for each text."""
         if not texts:
             return []
-        rows = [_row(each) for each in await _called(self._inner.embed_documents, list(texts))]
+        rows = [_row(vector) for vector in await _call(self._inner.embed_documents, list(texts))]
         if len(rows) != len(texts):
             raise InvalidInput("embeddings", f"made {len(rows)} vectors of {len(texts)} texts")
         return rows
 
     async def query(self, text: str) -> list[float]:
         """Return the vector of a query."""
-        return _row(await _called(self._inner.embed_query, text))
+        return _row(await _call(self._inner.embed_query, text))
 
 
 class ContextEmbedder:
@@ -66,17 +66,17 @@ class ContextEmbedder:
 
         Raises ProviderError for any error of the object.
         """
-        return self._units(self._known(await attempted(self._inner.documents(texts))))
+        return self._units(self._raise_error(await attempted(self._inner.documents(texts))))
 
     async def embed_query(self, text: str) -> Vectors:
         """Return a unit vector of shape (dimensions,)."""
-        row: Vectors = self._units([self._known(await attempted(self._inner.query(text)))])[0]
+        row: Vectors = self._units([self._raise_error(await attempted(self._inner.query(text)))])[0]
         return row
 
     async def close(self) -> None:
         """Do nothing: the caller owns the object."""
 
-    def _known(self, answer: T | Exception) -> T:
+    def _raise_error(self, answer: T | Exception) -> T:
         if isinstance(answer, ConspectusError):
             raise answer
         if isinstance(answer, Exception):
@@ -99,7 +99,7 @@ async def attempted(work: Awaitable[T]) -> T | Exception:
     return answer
 
 
-async def _called(method: Callable[..., Any], argument: Any) -> Any:
+async def _call(method: Callable[..., Any], argument: Any) -> Any:
     if inspect.iscoroutinefunction(method):
         return await method(argument)
     answer = await asyncio.to_thread(method, argument)

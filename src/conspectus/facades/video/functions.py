@@ -45,8 +45,8 @@ class Functions:
         function: Any = self._functions.get(name)
         if function is None:
             raise ValueError(f"Function {name!r} not found")
-        chosen = getattr(function, "execute", function)
-        answer = chosen(*args, **kwargs)
+        implementation = getattr(function, "execute", function)
+        answer = implementation(*args, **kwargs)
         return await answer if inspect.isawaitable(answer) else answer
 
 
@@ -73,20 +73,20 @@ class SummarizationFunction:
         within = CaptionRange(start=start_time, end=end_time)
         options: SummaryRequestOptions = {**self._options, "range": within}
         try:
-            made = await self._store.summarise(stream_name(stream_id), **options)
+            summary = await self._store.summarise(stream_name(stream_id), **options)
         except NotFound:
             return _nothing("empty", NO_CAPTIONS)
         except ProviderError as fault:
             return _nothing("failed", str(fault))
-        if made.outcome == "empty":
+        if summary.outcome == "empty":
             return _nothing("empty", NO_CAPTIONS)
         return {
-            "success": made.outcome == "complete",
-            "outcome": made.outcome,
-            "summary": made.text,
-            "batch_count": len(made.batches),
-            "calls": made.calls,
-            "failures": {each.number: each.error for each in made.failures},
+            "success": summary.outcome == "complete",
+            "outcome": summary.outcome,
+            "summary": summary.text,
+            "batch_count": len(summary.batches),
+            "calls": summary.calls,
+            "failures": {failure.number: failure.error for failure in summary.failures},
         }
 
 

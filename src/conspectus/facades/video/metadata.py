@@ -28,11 +28,11 @@ _NOTHING: Final = Not(EVERYTHING)
 
 def to_stored(metadata: Mapping[str, Any]) -> dict[str, Json]:
     """Return metadata in their stored form. Raises InvalidInput for values that are not JSON."""
-    given = plain(metadata)
-    whole: dict[str, Json] = {
-        name: _canonical(each) for name, each in given.items() if isinstance(each, list | dict)
+    json_metadata = plain(metadata)
+    comparable: dict[str, Json] = {
+        name: _canonical(member) for name, member in json_metadata.items() if isinstance(member, list | dict)
     }
-    return {**given, WHOLE_VALUES: whole} if whole else given
+    return {**json_metadata, WHOLE_VALUES: comparable} if comparable else json_metadata
 
 
 def from_stored(metadata: Mapping[str, Any]) -> dict[str, Any]:
@@ -87,8 +87,8 @@ def has_values(metadata: Mapping[str, Any], expected: Mapping[str, Any]) -> bool
 def plain(metadata: Mapping[str, Any]) -> dict[str, Json]:
     """Convert metadata to JSON. Times without a time zone keep their form."""
     written = {
-        name: each.isoformat() if isinstance(each, datetime) and each.tzinfo is None else each
-        for name, each in metadata.items()
+        name: member.isoformat() if isinstance(member, datetime) and member.tzinfo is None else member
+        for name, member in metadata.items()
     }
     return dict(storable(written, _LIMITS))
 

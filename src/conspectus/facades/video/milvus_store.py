@@ -42,10 +42,10 @@ class MilvusContextStore(ClosableStore):
         embedding_dim: int = 768,
         **beside: Unpack[MilvusOptions],
     ) -> None:
-        chosen = Settings.from_environment()
+        defaults = Settings.from_environment()
         uri = beside.get("uri") or f"http://{host}:{port}"
-        token = beside.get("token", chosen.milvus_token)
-        settings = replace(chosen, milvus_uri=uri, milvus_token=token)
+        token = beside.get("token", defaults.milvus_token)
+        settings = replace(defaults, milvus_uri=uri, milvus_token=token)
         self._rows = bootstrap.milvus_captions(collection_name, embedding_dim, settings)
 
     async def add_documents(
@@ -55,14 +55,14 @@ class MilvusContextStore(ClosableStore):
         embeddings: Sequence[list[float] | None],
     ) -> list[str]:
         """Store documents and return their ids in order. Raises InvalidInput."""
-        values = [_checked(each) for each in metadatas]
-        vectors = [None if each is None else vector_of(each) for each in embeddings]
+        values = [_checked(metadata) for metadata in metadatas]
+        vectors = [None if embedding is None else vector_of(embedding) for embedding in embeddings]
         return await self._rows.add(texts, values, vectors)
 
     async def get_document(self, doc_id: str) -> Document | None:
         """Return a document by id, or None."""
-        found = await self._rows.get(doc_id)
-        return None if found is None else _document(found)
+        row = await self._rows.get(doc_id)
+        return None if row is None else _document(row)
 
     async def search(
         self,
@@ -74,24 +74,24 @@ class MilvusContextStore(ClosableStore):
         vector = vector_of(query_embedding)
         if vector is None or top_k <= 0:
             return []
-        stream, wanted = _split(filter_metadata)
+        stream, metadata = _split(filter_metadata)
         limit = top_k
         while True:
-            found = await self._rows.search(vector, limit, stream)
-            kept = [
-                (_document(each), score)
-                for each, score in found
-                if each.embedding is not None and has_values(each.metadata, wanted)
+            rows = await self._rows.search(vector, limit, stream)
+            matching = [
+                (_document(row), score)
+                for row, score in rows
+                if row.embedding is not None and has_values(row.metadata, metadata)
             ]
-            if len(kept) >= top_k or len(found) < limit:
-                return kept[:top_k]
+            if len(matching) >= top_k or len(rows) < limit:
+                return matching[:top_k]
             limit *= WIDENING
 
     async def get_all_documents(self, filter_metadata: dict[str, Any] | None = None) -> list[Document]:
         """Return all documents with these metadata, by `chunk_idx`."""
-        stream, wanted = _split(filter_metadata)
-        found = await self._rows.all(stream)
-        return in_order([_document(each) for each in found if has_values(each.metadata, wanted)])
+        stream, metadata = _split(filter_metadata)
+        rows = await self._rows.all(stream)
+        return in_order([_document(row) for row in rows if has_values(row.metadata, metadata)])
 
     async def set_embedding(self, doc_id: str, embedding: list[float]) -> bool:
         """Set the vector of a document; False if the document does not exist or the vector is zero."""
@@ -117,9 +117,9 @@ class MilvusContextStore(ClosableStore):
 
 def _split(filter_metadata: Mapping[str, Any] | None) -> tuple[str | None, Mapping[str, Any]]:
     """Return the stream that Milvus filters by, and all values, which are compared afterwards."""
-    wanted = plain(filter_metadata or {})
-    stream = wanted.get(STREAM)
-    return (stream if isinstance(stream, str) else None), wanted
+    metadata = plain(filter_metadata or {})
+    stream = metadata.get(STREAM)
+    return (stream if isinstance(stream, str) else None), metadata
 
 
 def _checked(metadata: Mapping[str, Any]) -> dict[str, Any]:
@@ -131,5 +131,5 @@ def _checked(metadata: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _document(stored: Any) -> Document:
-    made = Document(stored.id, stored.text, None, dict(stored.metadata))
-    return made if stored.created is None else replace(made, created_at=stored.created)
+    document = Document(stored.id, stored.text, None, dict(stored.metadata))
+    return document if stored.created is None else replace(document, created_at=stored.created)

@@ -71,18 +71,20 @@ class EngineContextStore(ClosableStore):
         embeddings: Sequence[list[float] | None],
     ) -> list[str]:
         """Store documents. Those of a stream are written together, at most 500 in a transaction."""
-        captions = [self._caption(*each) for each in zip(texts, metadatas, embeddings, strict=True)]
+        captions = [self._caption(*arguments) for arguments in zip(texts, metadatas, embeddings, strict=True)]
         streams: dict[str, list[int]] = {}
-        for place, metadata in enumerate(metadatas):
-            streams.setdefault(stream_name(metadata.get(STREAM)), []).append(place)
-        sizes = [len(each.vector) for each in captions if each.vector is not None]
+        for position, metadata in enumerate(metadatas):
+            streams.setdefault(stream_name(metadata.get(STREAM)), []).append(position)
+        sizes = [len(caption.vector) for caption in captions if caption.vector is not None]
         collection = await self._ensure_collection(engine, sizes[0] if sizes else None)
         ids = [""] * len(captions)
         for stream, places in streams.items():
-            chosen = [captions[place] for place in places]
-            written = await engine.streams.add_captions(chosen, stream=stream, collection=collection.id)
-            for place, each in zip(places, written, strict=True):
-                ids[place] = each.id
+            stream_captions = [captions[position] for position in places]
+            written = await engine.streams.add_captions(
+                stream_captions, stream=stream, collection=collection.id
+            )
+            for position, document in zip(places, written, strict=True):
+                ids[position] = document.id
         self._count += len(ids)
         return ids
 
@@ -123,14 +125,14 @@ class EngineContextStore(ClosableStore):
         captions = await self._open(engine)
         if captions is None:
             return []
-        found: list[tuple[str, Document]] = []
+        keyed_documents: list[tuple[str, Document]] = []
         where = metadata_filter(filter_metadata, captions.names)
         read = pages(engine.documents.list, collection=captions.collection.id, filter=where, limit=PAGE)
         async for page in read:
-            texts = await engine.documents.get_texts([each.id for each in page.documents])
-            pairs = [(each, texts[each.id]) for each in page.documents if each.id in texts]
-            found += [(each.key, captions.document(each, text)) for each, text in pairs]
-        return _by_key(found)
+            texts = await engine.documents.get_texts([document.id for document in page.documents])
+            pairs = [(document, texts[document.id]) for document in page.documents if document.id in texts]
+            keyed_documents += [(document.key, captions.document(document, text)) for document, text in pairs]
+        return _by_key(keyed_documents)
 
     @on_engine
     async def between(
@@ -143,14 +145,15 @@ class EngineContextStore(ClosableStore):
         captions = await self._open(engine)
         if captions is None:
             return []
-        found: list[tuple[str, Document]] = []
-        for stream in captions.chosen(stream_id):
-            place = {"stream": stream, "collection": captions.collection.id}
-            async for page in pages(engine.streams.list_captions, **place, range=within, limit=PAGE):
-                found += [
-                    (each.document.key, captions.document(each.document, each.text)) for each in page.captions
+        keyed_documents: list[tuple[str, Document]] = []
+        for stream in captions.stream_ids(stream_id):
+            address = {"stream": stream, "collection": captions.collection.id}
+            async for page in pages(engine.streams.list_captions, **address, range=within, limit=PAGE):
+                keyed_documents += [
+                    (caption.document.key, captions.document(caption.document, caption.text))
+                    for caption in page.captions
                 ]
-        return _by_key(found)
+        return _by_key(keyed_documents)
 
     @on_engine
     async def set_embedding(self, engine: AnyEngine, doc_id: str, embedding: list[float]) -> bool:
@@ -167,8 +170,8 @@ class EngineContextStore(ClosableStore):
         """Delete a document and return whether it existed."""
         if (captions := await self._open(engine)) is None:
             return False
-        chosen = And((Eq("document", doc_id), Eq("kind", "caption")))
-        receipt = await engine.documents.delete_by_filter(chosen, collection=captions.collection.id)
+        condition = And((Eq("document", doc_id), Eq("kind", "caption")))
+        receipt = await engine.documents.delete_by_filter(condition, collection=captions.collection.id)
         deleted = receipt.documents > 0
         self._count -= deleted
         return deleted
@@ -186,8 +189,8 @@ class EngineContextStore(ClosableStore):
         self, engine: AnyEngine, stream: str, **options: Unpack[SummaryRequestOptions]
     ) -> Summary:
         """Summarize a range of a stream with the engine."""
-        given: SummaryRequestOptions = {**options, "collection": self._collection}
-        return await engine.summaries.summarize(stream, **given)
+        all_options: SummaryRequestOptions = {**options, "collection": self._collection}
+        return await engine.summaries.summarize(stream, **all_options)
 
     async def close(self) -> None:
         """Close the engine, if this store opened it."""
@@ -195,19 +198,19 @@ class EngineContextStore(ClosableStore):
 
     @on_engine
     async def _find(
-        self, engine: AnyEngine, query: Query, top_k: int, chosen: Mapping[str, Any] | None
+        self, engine: AnyEngine, query: Query, top_k: int, metadata: Mapping[str, Any] | None
     ) -> list[tuple[Document, float]]:
         """Return the best documents for a query or a vector; none if there is nothing to compare."""
         captions = await self._open(engine)
         alone = query.retrievers == ("vector",)
         if captions is None or top_k <= 0 or (alone and captions.collection.space is None):
             return []
-        asked = replace(
-            query, collection=captions.collection.id, filter=metadata_filter(chosen, captions.names)
+        engine_query = replace(
+            query, collection=captions.collection.id, filter=metadata_filter(metadata, captions.names)
         )
 
         async def ask(limit: int) -> Retrieval:
-            return await engine.search.retrieve(replace(asked, limit=limit))
+            return await engine.search.retrieve(replace(engine_query, limit=limit))
 
         best = await best_of_each(ask, top_k)
         texts = await engine.documents.get_texts([hit.document.id for hit in best])
@@ -223,9 +226,9 @@ class EngineContextStore(ClosableStore):
         if captions is None:
             return 0
         collection = captions.collection.id
-        chosen = metadata_filter(None if stream_id is None else {STREAM: stream_id}, captions.names)
-        receipt = await engine.documents.delete_by_filter(chosen, collection=collection)
-        for stream in captions.chosen(stream_id):
+        condition = metadata_filter(None if stream_id is None else {STREAM: stream_id}, captions.names)
+        receipt = await engine.documents.delete_by_filter(condition, collection=collection)
+        for stream in captions.stream_ids(stream_id):
             if not await engine.documents.count(collection=collection, filter=Eq("source", stream)):
                 with suppress(NotFound):
                     await engine.collections.delete_source(stream, collection=collection)
@@ -248,9 +251,11 @@ class EngineContextStore(ClosableStore):
 
     async def _open(self, engine: AnyEngine) -> StoredCaptions | None:
         with suppress(NotFound):
-            found = await engine.collections.get(self._collection)
-            sources = await engine.collections.list_sources(collection=found.id)
-            return StoredCaptions(found, {each.id: each for each in sources if each.kind == "stream"})
+            collection = await engine.collections.get(self._collection)
+            sources = await engine.collections.list_sources(collection=collection.id)
+            return StoredCaptions(
+                collection, {source.id: source for source in sources if source.kind == "stream"}
+            )
         return None
 
     async def _ensure_collection(self, engine: AnyEngine, size: int | None) -> Collection:
@@ -262,13 +267,13 @@ class EngineContextStore(ClosableStore):
         size = size or self._dimensions
         if size is None:
             return await engine.collections.get_or_create(self._collection, words_only=True)
-        found = await self._sized(engine, f"vectors:{size}")
-        if found.space is None:
-            await engine.maintenance.reembed(f"vectors:{size}", collection=found.id)
-        elif found.space.dimensions != size:
-            has = f"has {size} numbers, those of {self._collection} have {found.space.dimensions}"
+        collection = await self._sized(engine, f"vectors:{size}")
+        if collection.space is None:
+            await engine.maintenance.reembed(f"vectors:{size}", collection=collection.id)
+        elif collection.space.dimensions != size:
+            has = f"has {size} numbers, those of {self._collection} have {collection.space.dimensions}"
             raise InvalidInput("embedding", has)
-        return found
+        return collection
 
     async def _sized(self, engine: AnyEngine, embedder: str) -> Collection:
         with suppress(NotFound):
@@ -281,14 +286,14 @@ class EngineContextStore(ClosableStore):
 async def _stored(engine: AnyEngine, captions: StoredCaptions | None, doc_id: str) -> records.Document | None:
     if captions is not None and doc_id:
         with suppress(NotFound):
-            found = await engine.documents.get(doc_id)
-            if found.collection == captions.collection.id and found.kind == "caption":
-                return found
+            document = await engine.documents.get(doc_id)
+            if document.collection == captions.collection.id and document.kind == "caption":
+                return document
     return None
 
 
-def _by_key(found: Sequence[tuple[str, Document]]) -> list[Document]:
-    return in_order([document for _, document in sorted(found, key=lambda each: each[0])])
+def _by_key(keyed_documents: Sequence[tuple[str, Document]]) -> list[Document]:
+    return in_order([document for _, document in sorted(keyed_documents, key=lambda keyed: keyed[0])])
 
 
 class InMemoryContextStore(EngineContextStore):

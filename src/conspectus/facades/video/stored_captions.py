@@ -28,9 +28,9 @@ class StoredCaptions:
     @property
     def names(self) -> dict[str, str]:
         """The ids of the streams by name."""
-        return {each.name: each.id for each in self.streams.values()}
+        return {stream.name: stream.id for stream in self.streams.values()}
 
-    def chosen(self, stream_id: str | None) -> Sequence[str]:
+    def stream_ids(self, stream_id: str | None) -> Sequence[str]:
         """Return the ids of a named stream, if it exists, or of all."""
         if stream_id is None:
             return list(self.streams)
