@@ -11,7 +11,7 @@ import pytest
 from conspectus import Engine, NewDocument, Settings
 from conspectus.bootstrap.components import parts_of
 from conspectus.bootstrap.models import Models
-from conspectus.bootstrap.store_address import place_of
+from conspectus.bootstrap.store_address import address_of
 from conspectus.errors import Unauthenticated
 from conspectus.model.chat import ChatRequest, Delta
 from conspectus.model.jobs import Upload
@@ -43,7 +43,7 @@ class Clock:
 @asynccontextmanager
 async def opened(path: str, cache: Path, clock: Clock) -> AsyncIterator[Engine]:
     settings = replace(SETTINGS, cache=str(cache))
-    parts = await parts_of(place_of(path, settings), settings, Models(settings, HashedEmbedder()))
+    parts = await parts_of(address_of(path, settings), settings, Models(settings, HashedEmbedder()))
     engine = Engine(replace(parts, clock=clock, chat_model=ScriptedChatModel(("at", " noon"))))
     try:
         await engine.maintenance.resume()

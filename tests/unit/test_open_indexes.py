@@ -13,7 +13,7 @@ from tests.support.poisoned_analyzer import POISON, POISONED
 from conspectus import Engine, NewDocument
 from conspectus.bootstrap.components import parts_of
 from conspectus.bootstrap.models import GIVEN, Models
-from conspectus.bootstrap.store_address import place_of
+from conspectus.bootstrap.store_address import address_of
 from conspectus.engine.components import EngineComponents
 from conspectus.errors import StorageError, UnindexableText
 from conspectus.index.segments.build import LocalBuilder
@@ -46,7 +46,7 @@ async def segments(
 
 
 async def parts(folder: Path) -> EngineComponents:
-    return await parts_of(place_of(folder, SETTINGS), SETTINGS, Models(SETTINGS, HashedEmbedder()))
+    return await parts_of(address_of(folder, SETTINGS), SETTINGS, Models(SETTINGS, HashedEmbedder()))
 
 
 @asynccontextmanager

@@ -2,7 +2,7 @@
 
 import pytest
 
-from conspectus.bootstrap.store_address import absolute, place_of
+from conspectus.bootstrap.store_address import absolute, address_of
 from conspectus.errors import InvalidInput
 from conspectus.settings import Settings
 
@@ -12,9 +12,9 @@ MISSPELT = ["postgres:/u:secret@host/x", "postgresql:u:secret@host/x", "postgres
 @pytest.mark.parametrize("address", MISSPELT)
 def test_a_misspelt_url_is_no_folder_and_shows_no_password(address: str) -> None:
     with pytest.raises(InvalidInput, match="begin with postgresql://") as refused:
-        place_of(absolute(address), Settings())
+        address_of(absolute(address), Settings())
     assert "secret" not in str(refused.value)
 
 
 def test_a_folder_may_be_called_after_the_database() -> None:
-    assert not place_of("postgres", Settings()).is_shared
+    assert not address_of("postgres", Settings()).is_shared

@@ -24,7 +24,7 @@ from conspectus.bootstrap.components import (
 )
 from conspectus.bootstrap.indexes import build, index_folder, milvus_captions
 from conspectus.bootstrap.models import (
-    GIVEN,
+    CALLER_EMBEDDER,
     Embedders,
     Models,
     Rerankers,
@@ -32,7 +32,7 @@ from conspectus.bootstrap.models import (
     embedding_model,
     extractor_of,
 )
-from conspectus.bootstrap.store_address import absolute, place_of, require_store
+from conspectus.bootstrap.store_address import absolute, address_of, require_store
 from conspectus.engine import Engine
 from conspectus.model.validation import checked_arguments
 from conspectus.ports import Embedder
@@ -90,17 +90,17 @@ async def open(
     protocol, used for its own embedding model and for new collections; `reranker` and `chat_model` likewise.
     Raises StorageTooNew, StorageError, or MissingExtra for a model whose library is not installed.
     """
-    chosen = Settings.from_environment() if settings is None else settings
+    options = Settings.from_environment() if settings is None else settings
     if embedder is not None:
-        chosen = replace(chosen, embedder=GIVEN)
-    start_telemetry(chosen)
-    place = place_of(path or chosen.path, chosen)
-    models = Models(chosen, embedder)
-    judge = reranker or models.rerankers.by_name(chosen.reranker)
+        options = replace(options, embedder=CALLER_EMBEDDER)
+    start_telemetry(options)
+    address = address_of(path or options.path, options)
+    models = Models(options, embedder)
+    judge = reranker or models.rerankers.by_name(options.reranker)
     speaker = chat_model or models.speaker()
-    checked_names(chosen)
-    parts = replace(await parts_of(place, chosen, models), reranker=judge, chat_model=speaker)
-    parts = replace(parts, names=replace(parts.names, make_extractor=partial(extractor_of, chosen, speaker)))
+    checked_names(options)
+    parts = replace(await parts_of(address, options, models), reranker=judge, chat_model=speaker)
+    parts = replace(parts, names=replace(parts.names, make_extractor=partial(extractor_of, options, speaker)))
     models.notes.write_to(parts.request_log)
     engine, process = Engine(parts), os.getpid()
     try:

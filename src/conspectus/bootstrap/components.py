@@ -15,7 +15,7 @@ from uuid import uuid4
 
 from conspectus.bootstrap.indexes import Indexes, chosen_index, indexes_of, text_analysis
 from conspectus.bootstrap.models import Models, extractor_of
-from conspectus.bootstrap.store_address import StoreAddress, place_of
+from conspectus.bootstrap.store_address import StoreAddress, address_of
 from conspectus.engine import EngineComponents
 from conspectus.engine.components import AlertParts, EmbeddingParts, NameParts, WorkParts
 from conspectus.errors import InvalidInput, StorageError, optional
@@ -43,7 +43,7 @@ UPLOADS = "uploads"
 COPIES = "wikis"
 
 
-async def parts_of(place: StoreAddress, settings: Settings, models: Models) -> EngineComponents:
+async def parts_of(address: StoreAddress, settings: Settings, models: Models) -> EngineComponents:
     """Return the adapters of the store at an address. The store is created if it is missing."""
     from conspectus.records import feedback
     from conspectus.records.accounts.store import SqlAccounts
@@ -52,10 +52,10 @@ async def parts_of(place: StoreAddress, settings: Settings, models: Models) -> E
     from conspectus.records.memories.store import SqlMemories
     from conspectus.records.streams.summaries import SqlSummaries
 
-    records, turns, indexes = await _opened(place, settings)
-    transactions, alone = records.transactions, not (place.is_shared or settings.workers > 1)
+    records, turns, indexes = await _opened(address, settings)
+    transactions, alone = records.transactions, not (address.is_shared or settings.workers > 1)
     return EngineComponents(
-        path=transactions.database.name if place.is_shared else str(place.folder),
+        path=transactions.database.name if address.is_shared else str(address.folder),
         version=partial(importlib.metadata.version, "conspectus"),
         settings=settings,
         records=records,
@@ -64,7 +64,7 @@ async def parts_of(place: StoreAddress, settings: Settings, models: Models) -> E
         make_archives=cache(partial(local_archives, settings)),
         make_captions=cache(partial(_local_captions, settings)),
         clock=now,
-        embedding=_embedding(place, turns),
+        embedding=_embedding(address, turns),
         open_index=indexes.open,
         texts=text_analysis(),
         embedder_by_name=models.embedders.by_name,
@@ -72,7 +72,7 @@ async def parts_of(place: StoreAddress, settings: Settings, models: Models) -> E
         embedder_for=models.embedders.of,
         release=partial(_release, models, indexes),
         counter=cache(local_counter),
-        size=partial(_size, place, transactions),
+        size=partial(_size, address, transactions),
         indexes=indexes,
         request_log=request_log.SqlRequestLog(transactions),
         idempotency=idempotency.SqlIdempotencyStore(
@@ -87,7 +87,7 @@ async def parts_of(place: StoreAddress, settings: Settings, models: Models) -> E
         turns=turns,
         names=_name_parts(partial(turns, NAMES), settings, transactions),
         alerts=_alert_parts(partial(turns, ALERTS), settings, transactions),
-        work=_work_parts(place, settings, transactions, turns),
+        work=_work_parts(address, settings, transactions, turns),
     )
 
 
@@ -95,30 +95,32 @@ async def prepare(path: str | Path, settings: Settings) -> None:
     """Migrate the records of a store to the newest version, or create them."""
     from conspectus.records.store import open_records
 
-    place = place_of(path, settings)
-    await asyncio.to_thread(_make, place.folder)
+    address = address_of(path, settings)
+    await asyncio.to_thread(_make, address.folder)
     await (
-        await open_records(place.records, busy_seconds=settings.lock_timeout_seconds, connections=2)
+        await open_records(address.records, busy_seconds=settings.lock_timeout_seconds, connections=2)
     ).close()
 
 
-async def _opened(place: StoreAddress, settings: Settings) -> "tuple[SqlRecords, Turns, Indexes]":
+async def _opened(address: StoreAddress, settings: Settings) -> "tuple[SqlRecords, Turns, Indexes]":
     """Open the records of a store, created if they are missing, with its locks and indexes.
 
     It is checked first that they fit the settings.
     """
     from conspectus.records.store import open_records
 
-    chosen_index(place, settings)
+    chosen_index(address, settings)
     screens(settings.sensitive)
-    await asyncio.to_thread(_make, place.folder)
+    await asyncio.to_thread(_make, address.folder)
     busy, connections = settings.lock_timeout_seconds, settings.database_connections
     if settings.row_security not in {"on", "off"}:
         raise InvalidInput("row_security", f"{settings.row_security!r} is not on or off")
     wall = settings.row_security == "on"
-    records = await open_records(place.records, busy_seconds=busy, connections=connections, row_security=wall)
-    turns = _turns(place, settings, records.transactions)
-    return records, turns, indexes_of(place, settings, records.transactions, turns)
+    records = await open_records(
+        address.records, busy_seconds=busy, connections=connections, row_security=wall
+    )
+    turns = _turns(address, settings, records.transactions)
+    return records, turns, indexes_of(address, settings, records.transactions, turns)
 
 
 async def _release(models: Models, indexes: Indexes) -> None:
@@ -128,14 +130,14 @@ async def _release(models: Models, indexes: Indexes) -> None:
         await indexes.close()
 
 
-async def _size(place: StoreAddress, transactions: "Transactions") -> int:
+async def _size(address: StoreAddress, transactions: "Transactions") -> int:
     """Return the size of the folder or database in bytes, without caches of this machine."""
     from conspectus.index.segments.store import bytes_below
     from conspectus.records.core.database import bytes_of_database
 
-    if place.is_shared:
+    if address.is_shared:
         return await transactions.read(bytes_of_database)
-    return await asyncio.to_thread(bytes_below, place.folder)
+    return await asyncio.to_thread(bytes_below, address.folder)
 
 
 def _local_captions(settings: Settings) -> CaptionReader:
@@ -179,23 +181,23 @@ def memory_files(paths: Sequence[str], settings: Settings) -> ForeignReader:
     return reader_of(paths, settings)
 
 
-def _turns(place: StoreAddress, settings: Settings, transactions: "Transactions") -> Turns:
+def _turns(address: StoreAddress, settings: Settings, transactions: "Transactions") -> Turns:
     """Return locks by name: file locks in a folder, leases in a database."""
-    if place.is_shared:
+    if address.is_shared:
         from conspectus.records.jobs.locks import Leases
 
         return Leases(transactions, seconds=float(settings.lease_seconds)).turn
     from conspectus.records.jobs.locks import turn
 
-    return lambda name: turn(place.folder / f"{name}.lock")
+    return lambda name: turn(address.folder / f"{name}.lock")
 
 
 def _work_parts(
-    place: StoreAddress, settings: Settings, transactions: "Transactions", turns: Turns
+    address: StoreAddress, settings: Settings, transactions: "Transactions", turns: Turns
 ) -> WorkParts:
     from conspectus.records.jobs.store import SqlJobStore
 
-    allow, folder, shared = _allowed(settings), place.folder, _if_shared(place, turns)
+    allow, folder, shared = _allowed(settings), address.folder, _if_shared(address, turns)
     executor = f"{JOBS} of {socket.gethostname()} {os.getpid()} {uuid4().hex}"
 
     def make_fetcher() -> Fetcher:
@@ -208,44 +210,44 @@ def _work_parts(
         from conspectus.sources.connectors.registry import Connectors
         from conspectus.sources.web.address_policy import AddressPolicy
 
-        made = Connectors(folder / COPIES, local_files(settings), AddressPolicy.from_entries(allow))
-        return made.of(connection, fetcher)
+        connectors = Connectors(folder / COPIES, local_files(settings), AddressPolicy.from_entries(allow))
+        return connectors.of(connection, fetcher)
 
     async def forget_connection(connection: Connection) -> None:
         await asyncio.to_thread(shutil.rmtree, folder / COPIES / connection.id, ignore_errors=True)
 
     return WorkParts(
         job_store=SqlJobStore(transactions),
-        files=_job_files(place, transactions),
-        turn=partial(turns, executor if place.is_shared else JOBS),
+        files=_job_files(address, transactions),
+        turn=partial(turns, executor if address.is_shared else JOBS),
         alone=lambda job: shared(f"job {job}"),
-        open_jobs=partial(_open_jobs, place, settings.job_workers, executor=executor, turns=turns),
+        open_jobs=partial(_open_jobs, address, settings.job_workers, executor=executor, turns=turns),
         make_fetcher=make_fetcher,
         connector_for=connector_for,
         forget_connection=forget_connection,
     )
 
 
-def _job_files(place: StoreAddress, transactions: "Transactions") -> JobFiles:
+def _job_files(address: StoreAddress, transactions: "Transactions") -> JobFiles:
     """Return the storage of job files: in the folder of the store, or in its database."""
-    if place.is_shared:
+    if address.is_shared:
         from conspectus.records.jobs.files import SqlJobFiles
 
-        return SqlJobFiles(transactions, place.folder / UPLOADS, now)
+        return SqlJobFiles(transactions, address.folder / UPLOADS, now)
     from conspectus.sources.files.job_files import LocalJobFiles
 
-    return LocalJobFiles(place.folder)
+    return LocalJobFiles(address.folder)
 
 
-def _embedding(place: StoreAddress, turns: Turns) -> EmbeddingParts:
+def _embedding(address: StoreAddress, turns: Turns) -> EmbeddingParts:
     """Return the lock for embedding: one process per machine, because a model uses all cores."""
-    turn = f"{EMBEDDING} {socket.gethostname()} {place.folder}" if place.is_shared else EMBEDDING
-    return EmbeddingParts(partial(turns, turn), _if_shared(place, turns))
+    turn = f"{EMBEDDING} {socket.gethostname()} {address.folder}" if address.is_shared else EMBEDDING
+    return EmbeddingParts(partial(turns, turn), _if_shared(address, turns))
 
 
-def _if_shared(place: StoreAddress, turns: Turns) -> Turns:
+def _if_shared(address: StoreAddress, turns: Turns) -> Turns:
     """Return the locks if processes share the work; otherwise each process proceeds at once."""
-    return turns if place.is_shared else _unshared
+    return turns if address.is_shared else _unshared
 
 
 @asynccontextmanager
@@ -280,16 +282,16 @@ def _allowed(settings: Settings) -> tuple[str, ...]:
     return tuple(filter(None, (entry.strip() for entry in settings.fetch_allowed_networks.split(","))))
 
 
-async def _open_jobs(place: StoreAddress, workers: int, *, executor: str, turns: Turns) -> Jobs:
+async def _open_jobs(address: StoreAddress, workers: int, *, executor: str, turns: Turns) -> Jobs:
     """Return DBOS, or a runner without it if this process already uses DBOS for another store."""
     from conspectus.ingest.job_execution import InProcessJobs
 
-    if not place.is_shared:
+    if not address.is_shared:
         return InProcessJobs(workers=workers)
     module = "conspectus.providers.dbos_jobs"
     dbos_jobs = await asyncio.to_thread(optional, module, "postgresql", "dbos")
     sharing = dbos_jobs.SharedExecutors(executor, turns)
-    claim = partial(dbos_jobs.claimed, place.records, workers=workers, sharing=sharing)
+    claim = partial(dbos_jobs.claimed, address.records, workers=workers, sharing=sharing)
     jobs: Jobs | None = await asyncio.to_thread(claim)
     return jobs or InProcessJobs(workers=workers)
 

@@ -68,12 +68,12 @@ class Indexes(IndexRegistry, Protocol):
         """Close shared resources."""
 
 
-def chosen_index(place: StoreAddress, settings: Settings) -> IndexKind:
+def chosen_index(address: StoreAddress, settings: Settings) -> IndexKind:
     """Return the chosen type of index. Raises InvalidInput for one that is unknown or unavailable."""
     match settings.index:
         case "auto":
-            return "pgvector" if place.is_shared else "segments"
-        case "pgvector" if not place.is_shared:
+            return "pgvector" if address.is_shared else "segments"
+        case "pgvector" if not address.is_shared:
             raise InvalidInput("index", "pgvector needs a path that begins with postgresql://")
         case "segments" | "pgvector" | "milvus" as known:
             return known
@@ -82,14 +82,14 @@ def chosen_index(place: StoreAddress, settings: Settings) -> IndexKind:
 
 
 def indexes_of(
-    place: StoreAddress, settings: Settings, transactions: "Transactions", turns: Turns
+    address: StoreAddress, settings: Settings, transactions: "Transactions", turns: Turns
 ) -> Indexes:
     """Return the indexes that the settings name, with the transactions and locks of the store."""
-    match chosen_index(place, settings):
+    match chosen_index(address, settings):
         case "segments":
-            return EmbeddedIndexes(place, settings, transactions)
+            return EmbeddedIndexes(address, settings, transactions)
         case "milvus":
-            return MilvusIndexes(place.folder, settings, turns)
+            return MilvusIndexes(address.folder, settings, turns)
         case "pgvector":
             from conspectus.bootstrap.pgvector import PgvectorIndexes
 
@@ -101,8 +101,8 @@ def indexes_of(
 class EmbeddedIndexes:
     """Indexes in the store's folder."""
 
-    def __init__(self, place: StoreAddress, settings: Settings, transactions: "Transactions") -> None:
-        self._place = place
+    def __init__(self, address: StoreAddress, settings: Settings, transactions: "Transactions") -> None:
+        self._address = address
         self._settings = settings
         self._read = transactions.read
         self._analyzing: PostingProcess | None = None
@@ -116,13 +116,13 @@ class EmbeddedIndexes:
             command = [*PYTHON, ANALYZING_CHILD] if (os.cpu_count() or 1) > 1 else ()
             self._analyzing = PostingProcess(command)
         postings = partial(self._analyzing.postings, collection.language)
-        return await open_segments(self._place, collection, space, reader, self._settings, postings)
+        return await open_segments(self._address, collection, space, reader, self._settings, postings)
 
     async def forget(self, collection: Collection, space: EmbeddingSpace | None) -> None:
         """Delete an index."""
         from conspectus.index.segments.manifest import remove
 
-        await asyncio.to_thread(remove, index_folder(self._place.folder, collection, space))
+        await asyncio.to_thread(remove, index_folder(self._address.folder, collection, space))
 
     async def stray(self) -> Sequence[str]:
         """None: unused files do no harm."""
@@ -134,12 +134,14 @@ class EmbeddedIndexes:
         from conspectus.records.core.collections import all_collections
 
         # Folders are listed first: a collection created meanwhile gets its folder after its row.
-        folders = await asyncio.to_thread(listed, self._place.folder / INDEXES)
-        known = await self._read(all_collections)
-        kept = {index_folder(self._place.folder, each, None).parent.name for each in known}
-        kept |= {each.id for each in known}
+        folders = await asyncio.to_thread(listed, self._address.folder / INDEXES)
+        collections = await self._read(all_collections)
+        used_names = {
+            index_folder(self._address.folder, collection, None).parent.name for collection in collections
+        }
+        used_names |= {collection.id for collection in collections}
         for folder in folders:
-            if folder.name not in kept:
+            if folder.name not in used_names:
                 await asyncio.to_thread(_remove, folder, self._settings.lock_timeout_seconds)
 
     async def stop_builds(self) -> None:
@@ -152,7 +154,7 @@ class EmbeddedIndexes:
 
 
 async def open_segments(
-    place: StoreAddress,
+    address: StoreAddress,
     collection: Collection,
     space: EmbeddingSpace | None,
     reader: Reader,
@@ -164,12 +166,12 @@ async def open_segments(
     from conspectus.index.segments.manifest import forget
     from conspectus.index.segments.store import SegmentsIndex
 
-    directory = index_folder(place.folder, collection, space)
-    await asyncio.to_thread(_adopt, place.folder / INDEXES / collection.id, directory.parent)
+    directory = index_folder(address.folder, collection, space)
+    await asyncio.to_thread(_adopt, address.folder / INDEXES / collection.id, directory.parent)
     about = (collection.id, collection.created.isoformat(), collection.language, space and asdict(space))
     command = [*PYTHON, CHILD, json.dumps(about)]
     analyse = analyzer_for(collection.language).terms
-    tail = settings.tail_chunks if can_write(place.folder) else sys.maxsize
+    tail = settings.tail_chunks if can_write(address.folder) else sys.maxsize
 
     async def attempt() -> Index:
         return await SegmentsIndex.open(
@@ -177,7 +179,7 @@ async def open_segments(
             reader,
             analyse,
             dimensions=space.dimensions if space else 0,
-            builder=SubprocessBuilder(command, first=json.dumps(place.records), postings=postings),
+            builder=SubprocessBuilder(command, first=json.dumps(address.records), postings=postings),
             options=Options(tail_chunks=tail),
         )
 
@@ -210,9 +212,9 @@ async def build(about: str) -> None:
 
 def index_folder(folder: Path, collection: Collection, space: EmbeddingSpace | None) -> Path:
     """Return the folder of an index. It differs from that of a deleted collection of the same name."""
-    made = f"{collection.created:%Y%m%dT%H%M%S%f}"
-    name = "".join(each if each.isalnum() else "-" for each in space_name(space))
-    return folder / INDEXES / f"{collection.id}-{made}" / name
+    created = f"{collection.created:%Y%m%dT%H%M%S%f}"
+    name = "".join(character if character.isalnum() else "-" for character in space_name(space))
+    return folder / INDEXES / f"{collection.id}-{created}" / name
 
 
 def _remove(folder: Path, wait_seconds: float) -> None:
@@ -249,17 +251,17 @@ class MilvusIndexes:
 
     async def open(self, collection: Collection, space: EmbeddingSpace | None, reader: Reader) -> Index:
         """Return the index of a collection for an embedding model. Raises StorageBusy or MissingExtra."""
-        place = await self._place(collection, space)
+        location = await self._location(collection, space)
         from conspectus.index.milvus.store import MilvusIndex
 
-        return await MilvusIndex.open(place, reader, analyzer_for(collection.language).terms)
+        return await MilvusIndex.open(location, reader, analyzer_for(collection.language).terms)
 
     async def forget(self, collection: Collection, space: EmbeddingSpace | None) -> None:
         """Delete an index. Raises StorageBusy."""
-        place = await self._place(collection, space)
+        location = await self._location(collection, space)
         from conspectus.index.milvus.writes import forget
 
-        await forget(place)
+        await forget(location)
 
     async def stray(self) -> Sequence[str]:
         """None: another store may use the same prefix."""
@@ -276,7 +278,7 @@ class MilvusIndexes:
         if self._server is not None:
             await self._server.close()
 
-    async def _place(self, collection: Collection, space: EmbeddingSpace | None) -> "MilvusLocation":
+    async def _location(self, collection: Collection, space: EmbeddingSpace | None) -> "MilvusLocation":
         async with self._opening:
             if self._server is None:
                 self._server = await asyncio.to_thread(_connection, self._folder, self._settings)

@@ -21,17 +21,17 @@ PACKAGED = {"all-MiniLM-L6-v2": "minilm", "multilingual-e5-small": "multilingual
 """The settings of the packaged models, by the names in their embedding spaces."""
 STATIC = "static:"
 M = TypeVar("M", Embedder, Reranker)
-GIVEN = "given"
+CALLER_EMBEDDER = "given"
 
 
 class Models:
     """All models in use, and the log of requests to model providers."""
 
-    def __init__(self, settings: Settings, given: Embedder | None = None) -> None:
+    def __init__(self, settings: Settings, embedder: Embedder | None = None) -> None:
         self.notes = RequestNotes()
         self._settings = settings
         self._speakers: list[ChatModel] = []
-        self.embedders = Embedders(settings, given, note=self.notes)
+        self.embedders = Embedders(settings, embedder, note=self.notes)
         self.rerankers = Rerankers(settings, note=self.notes)
 
     def speaker(self) -> ChatModel | None:
@@ -40,58 +40,58 @@ class Models:
             return None
         from conspectus.providers.registry import chat_model_of
 
-        made = chat_model_of(self._settings, note=self.notes)
-        self._speakers.append(made)
-        return made
+        chat_model = chat_model_of(self._settings, note=self.notes)
+        self._speakers.append(chat_model)
+        return chat_model
 
     async def close(self) -> None:
         """Close the models, then write the remaining log."""
-        for made in self._speakers:
-            await made.close()
+        for speaker in self._speakers:
+            await speaker.close()
         await self.embedders.close()
         await self.rerankers.close()
         await self.notes.close()
 
 
-class _Made(Generic[M]):
+class _ModelsByName(Generic[M]):
     """Models of one kind, created on first use."""
 
     def __init__(self, settings: Settings, *, note: Note = drop) -> None:
         self._settings = settings
         self._note = note
-        self._made: dict[str, M] = {}
+        self._models: dict[str, M] = {}
 
     def by_name(self, name: str) -> M | None:
         """Return the model of a setting; None for `none`. Raises InvalidInput for an unknown form."""
         if name == "none":
             return None
-        if name not in self._made:
-            self._made[name] = self._make(name)
-        return self._made[name]
+        if name not in self._models:
+            self._models[name] = self._make(name)
+        return self._models[name]
 
     async def close(self) -> None:
         """Close the models that were created here."""
-        for made in self._made.values():
-            await made.close()
+        for embedder in self._models.values():
+            await embedder.close()
 
     @abstractmethod
     def _make(self, name: str) -> M: ...
 
 
-def _checked(given: Embedder) -> Embedder:
+def _checked(embedder: Embedder) -> Embedder:
     """Return the embedder of a caller behind the gate, which a queue has already."""
     from conspectus.ingest.embedding_queue import EmbedQueue
     from conspectus.providers.checked_embedder import CheckedEmbedder
 
-    return given if isinstance(given, EmbedQueue) else CheckedEmbedder(given)
+    return embedder if isinstance(embedder, EmbedQueue) else CheckedEmbedder(embedder)
 
 
-class Embedders(_Made[Embedder]):
+class Embedders(_ModelsByName[Embedder]):
     """The embedders in use, created on first use."""
 
-    def __init__(self, settings: Settings, given: Embedder | None = None, *, note: Note = drop) -> None:
+    def __init__(self, settings: Settings, embedder: Embedder | None = None, *, note: Note = drop) -> None:
         super().__init__(settings, note=note)
-        self._given = None if given is None else _checked(given)
+        self._caller_embedder = None if embedder is None else _checked(embedder)
         self._loading = asyncio.Lock()
 
     def by_name(self, name: str) -> Embedder | None:
@@ -103,7 +103,7 @@ class Embedders(_Made[Embedder]):
             from conspectus.ingest.embedding_queue import GivenVectors
 
             return GivenVectors(name)
-        return self._given if name == GIVEN else super().by_name(name)
+        return self._caller_embedder if name == CALLER_EMBEDDER else super().by_name(name)
 
     async def load(self, name: str) -> Embedder | None:
         """Return the embedder of a setting as `by_name` does. A model in files is loaded in a thread.
@@ -111,19 +111,19 @@ class Embedders(_Made[Embedder]):
         Loading takes a fifth of a second, for which other requests need not wait.
         """
         is_in_files = name in PACKAGED.values() or name.startswith(STATIC)
-        if name in self._made or not is_in_files:
+        if name in self._models or not is_in_files:
             return self.by_name(name)
         async with self._loading:
             return await asyncio.to_thread(self.by_name, name)
 
     async def of(self, space: EmbeddingSpace) -> Embedder | None:
         """Return the embedder for an embedding model; None if none is available here."""
-        for made in [self._given, *self._made.values()]:
-            if made is not None and made.space == space:
-                return made
-        own = space.model if space.model.startswith(STATIC) else f"{space.model}@{space.dimensions}"
+        for embedder in [self._caller_embedder, *self._models.values()]:
+            if embedder is not None and embedder.space == space:
+                return embedder
+        full_name = space.model if space.model.startswith(STATIC) else f"{space.model}@{space.dimensions}"
         try:
-            named = await self.load(PACKAGED.get(space.model, own))
+            named = await self.load(PACKAGED.get(space.model, full_name))
         except (InvalidInput, MissingExtra, ProviderError):
             return None
         return named if named is not None and named.space == space else None
@@ -146,13 +146,13 @@ class Embedders(_Made[Embedder]):
         from conspectus.ingest.embedding_queue import BatchSharing, EmbedQueue
         from conspectus.providers.registry import embedder_of
 
-        chosen = self._settings
-        inner = embedder_of(name, timeout=float(chosen.provider_timeout_seconds), note=self._note)
-        sharing = BatchSharing(max(1, chosen.embed_batch_size), chosen.embed_batch_delay_ms / 1000)
-        return EmbedQueue(inner, sharing=sharing, patience=_patience(chosen))
+        settings = self._settings
+        inner = embedder_of(name, timeout=float(settings.provider_timeout_seconds), note=self._note)
+        sharing = BatchSharing(max(1, settings.embed_batch_size), settings.embed_batch_delay_ms / 1000)
+        return EmbedQueue(inner, sharing=sharing, patience=_patience(settings))
 
 
-class Rerankers(_Made[Reranker]):
+class Rerankers(_ModelsByName[Reranker]):
     """The rerankers in use, created on first use."""
 
     def _make(self, name: str) -> Reranker:
@@ -185,28 +185,28 @@ _GLINER = "gliner:"
 
 def checked_names(settings: Settings) -> None:
     """Validate the setting of the entity extractor. Raises InvalidInput."""
-    chosen = settings.entity_extractor
-    folder = chosen.removeprefix(_SPACY).removeprefix(_GLINER)
-    if chosen not in (_RULES, _CHAT) and (folder in (chosen, "")):
-        raise InvalidInput("names", f"{chosen!r} is not rules, spacy:PATH, gliner:PATH or chat")
+    extractor = settings.entity_extractor
+    folder = extractor.removeprefix(_SPACY).removeprefix(_GLINER)
+    if extractor not in (_RULES, _CHAT) and (folder in (extractor, "")):
+        raise InvalidInput("names", f"{extractor!r} is not rules, spacy:PATH, gliner:PATH or chat")
 
 
 def extractor_of(settings: Settings, chat_model: ChatModel | None) -> EntityExtractor:
     """Return the extractor of the settings. Raises InvalidInput, MissingExtra, or ChatNotConfigured."""
     checked_names(settings)
-    chosen = settings.entity_extractor
-    if chosen == _RULES:
+    extractor = settings.entity_extractor
+    if extractor == _RULES:
         from conspectus.graph.entity_rules import RuleExtractor
 
         return RuleExtractor()
-    if chosen.startswith(_SPACY):
+    if extractor.startswith(_SPACY):
         from conspectus.providers.entity_extractors import spacy_names
 
-        return spacy_names(expanded(chosen.removeprefix(_SPACY)), key_of)
-    if chosen.startswith(_GLINER):
+        return spacy_names(expanded(extractor.removeprefix(_SPACY)), key_of)
+    if extractor.startswith(_GLINER):
         from conspectus.providers.entity_extractors import gliner_names
 
-        return gliner_names(expanded(chosen.removeprefix(_GLINER)), key_of)
+        return gliner_names(expanded(extractor.removeprefix(_GLINER)), key_of)
     if chat_model is None:
         raise ChatNotConfigured
     from conspectus.providers.entity_extractors import ChatNames

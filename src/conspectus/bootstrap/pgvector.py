@@ -36,7 +36,9 @@ _SPACES = (
     .distinct()
     .select_from(documents.join(chunks, chunks.c.document == documents.c.number).join(vectors))
 )
-_CHOSEN = select(*COLLECTION_COLUMNS).where(collections.c.id.in_(given("ids"))).order_by(collections.c.id)
+_SELECTED_COLLECTIONS = (
+    select(*COLLECTION_COLUMNS).where(collections.c.id.in_(given("ids"))).order_by(collections.c.id)
+)
 
 
 class IndexTransactions:
@@ -127,7 +129,7 @@ class PgvectorIndexes:
         from conspectus.index.pgvector.store import PgvectorIndex
 
         analyse = analyzer_for(collection.language).terms
-        return await PgvectorIndex.open(self._place(collection, space), reader, analyse)
+        return await PgvectorIndex.open(self._options(collection, space), reader, analyse)
 
     async def forget(self, collection: Collection, space: EmbeddingSpace | None) -> None:
         """Delete an index."""
@@ -159,12 +161,12 @@ class PgvectorIndexes:
     def _transactional_index(self, collection: Collection) -> "TransactionalIndex":
         from conspectus.index.pgvector.store import TransactionalIndex
 
-        place = self._place(collection, collection.space)
-        if place.name not in self._at_once:
-            self._at_once[place.name] = TransactionalIndex(place, analyzer_for(collection.language).terms)
-        return self._at_once[place.name]
+        options = self._options(collection, collection.space)
+        if options.name not in self._at_once:
+            self._at_once[options.name] = TransactionalIndex(options, analyzer_for(collection.language).terms)
+        return self._at_once[options.name]
 
-    def _place(self, collection: Collection, space: EmbeddingSpace | None) -> "PgvectorOptions":
+    def _options(self, collection: Collection, space: EmbeddingSpace | None) -> "PgvectorOptions":
         from conspectus.index.pgvector.database import PgvectorOptions
 
         name = _name(collection, space_name(space))
@@ -175,14 +177,19 @@ def _stray(connection: Connection) -> Sequence[str]:
     from conspectus.index.pgvector.database import names_of_indexes, rows_of
 
     listed = all_collections(connection)
-    found = set(names_of_indexes(rows_of(connection), beside=collections.name))
-    found -= {_name(each, space_name(each.space)) for each in listed}
-    if found:
+    strays = set(names_of_indexes(rows_of(connection), beside=collections.name))
+    strays -= {_name(collection, space_name(collection.space)) for collection in listed}
+    if strays:
         # A collection that changes its embedding model has vectors of the new one before it drops the old
         # one.
         spaces = connection.execute(_SPACES).all()
-        found -= {_name(each, space) for each in listed for owner, space in spaces if owner == each.id}
-    return sorted(found)
+        strays -= {
+            _name(collection, space)
+            for collection in listed
+            for owner, space in spaces
+            if owner == collection.id
+        }
+    return sorted(strays)
 
 
 _name = partial(index_name, "index")
@@ -197,28 +204,33 @@ MAX_CHUNKS = 200
 class PgvectorSync:
     """Updates the index within the transaction of a write, if the index has all earlier changes."""
 
-    def __init__(self, open_place: Open) -> None:
-        self._open = open_place
+    def __init__(self, open_index: Open) -> None:
+        self._open = open_index
 
     def __call__(self, connection: Connection) -> None:
         """Update the indexes just before the transaction is committed."""
-        made = made_by(connection)
-        if not made:
+        changed_ids = made_by(connection)
+        if not changed_ids:
             return
-        known = known_updates(connection)
-        found = [to_collection(row) for row in plain_rows(connection, _CHOSEN, {"ids": as_list(made)})]
-        indexes = [self._open(each) for each in found]
+        updates_by_collection = known_updates(connection)
+        changed_collections = [
+            to_collection(row)
+            for row in plain_rows(connection, _SELECTED_COLLECTIONS, {"ids": as_list(changed_ids)})
+        ]
+        indexes = [self._open(collection) for collection in changed_collections]
         with pipelined(connection):
-            asked = [each.ask(connection) for each in indexes]
+            ask_states = [index.ask(connection) for index in indexes]
         updates: list[IndexUpdate | None] = []
         prepared: list[IndexWrite] = []
-        for collection, index, ask in zip(found, indexes, asked, strict=True):
-            state, update = ask(), known.get(collection.id)
+        for collection, index, ask_state in zip(changed_collections, indexes, ask_states, strict=True):
+            state, update = ask_state(), updates_by_collection.get(collection.id)
             if state is None:
                 continue
             draft = None if update is None else _draft(update, collection, index, state)
             known_draft = draft is not None
-            draft = draft or self._read(connection, collection, index, state, begun=made[collection.id])
+            draft = draft or self._read(
+                connection, collection, index, state, begun=changed_ids[collection.id]
+            )
             if draft is not None:
                 prepared.append(draft)
                 updates.append(update if known_draft else None)

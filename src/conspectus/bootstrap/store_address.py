@@ -45,7 +45,7 @@ def absolute(path: str | Path) -> str | Path:
     return str(path) if is_address(path) else expanded(path).absolute()
 
 
-def place_of(path: str | Path, settings: Settings) -> StoreAddress:
+def address_of(path: str | Path, settings: Settings) -> StoreAddress:
     """Return the address of a path or a `postgresql://` URL. Raises InvalidInput."""
     if not is_address(path):
         folder = expanded(path).absolute()
@@ -61,12 +61,12 @@ def place_of(path: str | Path, settings: Settings) -> StoreAddress:
 
 
 @contextmanager
-def database_of(place: StoreAddress, settings: Settings) -> Iterator["Database"]:
+def database_of(address: StoreAddress, settings: Settings) -> Iterator["Database"]:
     """Open the database of an address for the block. Raises InvalidInput or MissingExtra."""
     from conspectus.records.core.database import DatabaseAccess, database_at
 
     opened = database_at(
-        place.records, DatabaseAccess(settings.lock_timeout_seconds, settings.database_connections)
+        address.records, DatabaseAccess(settings.lock_timeout_seconds, settings.database_connections)
     )
     try:
         yield opened
@@ -76,15 +76,15 @@ def database_of(place: StoreAddress, settings: Settings) -> Iterator["Database"]
 
 def require_store(path: str | Path, *, settings: Settings) -> None:
     """Raise NotFound if there is no store; and InvalidInput, StorageBusy or StorageError."""
-    place = place_of(path, settings)
-    if not place.is_shared:
-        if not _may_be_there(Path(place.records)):
-            raise NotFound("data folder", str(place.folder))
+    address = address_of(path, settings)
+    if not address.is_shared:
+        if not _may_be_there(Path(address.records)):
+            raise NotFound("data folder", str(address.folder))
         return
     from conspectus.records.core.database import transact
     from conspectus.records.core.schema import version_of
 
-    with database_of(place, settings) as database:
+    with database_of(address, settings) as database:
         if transact(database, database.reading, version_of) is None:
             raise NotFound("data in", database.name)
 

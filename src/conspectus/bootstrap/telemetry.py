@@ -81,9 +81,11 @@ class Telemetry:
     @contextmanager
     def apart(self, name: str, attributes: Mapping[str, Any], kind: str, parent: Any = None) -> Iterator[Any]:
         """The same, but not the current one: a generator may be resumed in another context."""
-        given = {key: value for key, value in attributes.items() if value is not None}
-        start, measured = time.perf_counter(), dict(given)
-        span = self._tracer.start_span(name, context=parent, kind=self._api.SpanKind[kind], attributes=given)
+        present = {key: value for key, value in attributes.items() if value is not None}
+        start, measured = time.perf_counter(), dict(present)
+        span = self._tracer.start_span(
+            name, context=parent, kind=self._api.SpanKind[kind], attributes=present
+        )
 
         def end(_: Any, fault: BaseException | None, __: Any) -> None:
             if fault is not None:
@@ -125,8 +127,14 @@ class Telemetry:
 
 def _of_metrics(attributes: Mapping[str, Any]) -> dict[str, Any]:
     """The attributes with few values, which a metric may have."""
-    kept = ("error.type", "gen_ai.provider.name", OPERATION, "gen_ai.request.model", "conspectus.operation")
-    return {key: attributes[key] for key in kept if key in attributes}
+    dimensions = (
+        "error.type",
+        "gen_ai.provider.name",
+        OPERATION,
+        "gen_ai.request.model",
+        "conspectus.operation",
+    )
+    return {key: attributes[key] for key in dimensions if key in attributes}
 
 
 @cache
@@ -149,8 +157,8 @@ def start(*, content: bool) -> Telemetry:
         (JobQueue, "submit", _submission),
         (Runner, "_tries", _job),
     )
-    for owner, name, made in places:
-        setattr(owner, name, made(telemetry, getattr(owner, name)))
+    for owner, name, replacement in places:
+        setattr(owner, name, replacement(telemetry, getattr(owner, name)))
     return telemetry
 
 
@@ -172,22 +180,24 @@ def _set_providers() -> None:
 
 def _operation(telemetry: Telemetry, name: str, method: Callable[..., Any]) -> Callable[..., Any]:
     """An operation with a span, and one for each step that its result has measured."""
-    known, signature = GEN_AI.get(name), inspect.signature(method)
+    generation, signature = GEN_AI.get(name), inspect.signature(method)
 
     @wraps(method)
     async def traced(*arguments: Any, **options: Any) -> Any:
         bound = signature.bind_partial(*arguments, **options)
         bound.apply_defaults()
-        given = {**bound.arguments, **bound.arguments.get("options", {})}
-        collection = _collection(given)
+        call_arguments = {**bound.arguments, **bound.arguments.get("options", {})}
+        collection = _collection(call_arguments)
         attributes = {
             "conspectus.operation": name,
             "conspectus.collection": collection,
-            OPERATION: known,
-            "gen_ai.data_source.id": collection if known == "retrieval" else None,
-            "gen_ai.retrieval.query.text": _text(given) if known and telemetry.content else None,
+            OPERATION: generation,
+            "gen_ai.data_source.id": collection if generation == "retrieval" else None,
+            "gen_ai.retrieval.query.text": _text(call_arguments)
+            if generation and telemetry.content
+            else None,
         }
-        title = f"conspectus.{name}" if known is None else f"{known} {collection or ''}".rstrip()
+        title = f"conspectus.{name}" if generation is None else f"{generation} {collection or ''}".rstrip()
         begun, token = time.time_ns(), None if _steps.get() is not None else _steps.set(set())
         try:
             with telemetry.span(title, attributes, "INTERNAL") as span:
@@ -203,16 +213,16 @@ def _operation(telemetry: Telemetry, name: str, method: Callable[..., Any]) -> C
     return traced
 
 
-def _collection(given: Mapping[str, Any]) -> str | None:
+def _collection(arguments: Mapping[str, Any]) -> str | None:
     """The collection that is named by an argument, or by a query among them."""
-    query = given.get("query")
-    named = given.get("collection") or (Query(query).collection if isinstance(query, str) else None)
+    query = arguments.get("query")
+    named = arguments.get("collection") or (Query(query).collection if isinstance(query, str) else None)
     named = named or getattr(query, "collection", None)
     return named if isinstance(named, str) else None
 
 
-def _text(given: Mapping[str, Any]) -> str | None:
-    query = given.get("query")
+def _text(arguments: Mapping[str, Any]) -> str | None:
+    query = arguments.get("query")
     text = query if isinstance(query, str) else getattr(query, "query", None)
     return text if isinstance(text, str) else None
 

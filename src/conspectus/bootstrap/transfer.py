@@ -7,11 +7,12 @@ import shutil
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
+from itertools import chain
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
-from conspectus.bootstrap.store_address import StoreAddress, database_of, is_address, place_of
+from conspectus.bootstrap.store_address import StoreAddress, address_of, database_of, is_address
 from conspectus.deferred import dataclass
 from conspectus.errors import Conflict, InvalidInput, NotFound, StorageError, UnreadableFile
 from conspectus.model.files import expanded
@@ -56,27 +57,31 @@ def move(
     from conspectus.records.transfer.target import Target
     from conspectus.records.transfer.transfer import Move
 
-    here, there = place_of(source, settings), place_of(target, settings)
+    here, there = address_of(source, settings), address_of(target, settings)
     if here.folder.resolve() == there.folder.resolve():
         raise InvalidInput("to", "is the source store; choose another target")
     if not here.is_shared and not Path(here.records).is_file():
         raise NotFound("store at", str(here.folder))
     if not there.is_shared:
         _prepare_folder(there)
-    with database_of(here, settings) as given, database_of(there, settings) as taken:
-        origin = f"{given.name} [{here.folder.name}]"
+    with database_of(here, settings) as source_database, database_of(there, settings) as target_database:
+        origin = f"{source_database.name} [{here.folder.name}]"
         aside = _FILE_TABLES if here.is_shared != there.is_shared else frozenset[str]()
 
-        def carry() -> None:
+        def copy_files() -> None:
             if here.is_shared and there.is_shared:
                 return
             # The lock is held, so the data of unfinished jobs is complete and not deleted meanwhile.
             with TemporaryDirectory() as copies:
-                held = [_job_files(*each, Path(copies)) for each in ((here, given), (there, taken))]
-                asyncio.run(_carry(*held, jobs=transact(given, given.reading, unfinished_jobs)))
+                source_files = _job_files(here, source_database, Path(copies))
+                target_files = _job_files(there, target_database, Path(copies))
+                jobs = transact(source_database, source_database.reading, unfinished_jobs)
+                asyncio.run(_copy_job_files(source_files, target_files, jobs=jobs))
 
-        moved = Move(given, Target(taken), progress=progress, without=aside).run(origin=origin, at_last=carry)
-        return MoveReceipt(given.name, taken.name, moved)
+        moved = Move(source_database, Target(target_database), progress=progress, without=aside).run(
+            origin=origin, at_last=copy_files
+        )
+        return MoveReceipt(source_database.name, target_database.name, moved)
 
 
 def _prepare_folder(there: StoreAddress) -> None:
@@ -84,31 +89,31 @@ def _prepare_folder(there: StoreAddress) -> None:
     records = Path(there.records)
     try:
         make_folder(there.folder)
-        found = {each.name for each in there.folder.iterdir()}
+        names = {path.name for path in there.folder.iterdir()}
     except OSError as fault:
         raise StorageError(
             f"{there.folder} cannot be made a folder for the store: {fault.strerror}"
         ) from fault
     ours = {records.name, f"{records.name}-wal", f"{records.name}-shm", *FILES}
-    if found and (records.name not in found or not found <= ours):
-        other = (sorted(found - ours) or sorted(found))[0]
-        shown = f"a store, and {other}" if records.name in found else other
-        raise Conflict("target", str(there.folder), f"holds {shown}; move to a folder that is empty")
+    if names and (records.name not in names or not names <= ours):
+        other = (sorted(names - ours) or sorted(names))[0]
+        contents = f"a store, and {other}" if records.name in names else other
+        raise Conflict("target", str(there.folder), f"holds {contents}; move to a folder that is empty")
 
 
-def _job_files(place: StoreAddress, database: "Database", copies: Path) -> JobFiles:
+def _job_files(address: StoreAddress, database: "Database", copies: Path) -> JobFiles:
     """Open the job files: in the folder of a store, or in its database, from where `copies` are made."""
-    if not place.is_shared:
+    if not address.is_shared:
         from conspectus.sources.files.job_files import LocalJobFiles
 
-        return LocalJobFiles(place.folder)
+        return LocalJobFiles(address.folder)
     from conspectus.records.core.transactions import Transactions
     from conspectus.records.jobs.files import SqlJobFiles
 
     return SqlJobFiles(Transactions(database), copies, lambda: datetime.now(UTC))
 
 
-async def _carry(source: JobFiles, target: JobFiles, *, jobs: Sequence[JobId]) -> None:
+async def _copy_job_files(source: JobFiles, target: JobFiles, *, jobs: Sequence[JobId]) -> None:
     """Copy the files of jobs to another store, and delete what an earlier move copied."""
     for job in await target.holders():
         await target.drop(job)
@@ -142,21 +147,21 @@ def back_up(
     """
     from conspectus.records.transfer.backup import write_archive
 
-    place, file = place_of(path, settings), file.absolute()
-    if place.is_shared:
+    address, file = address_of(path, settings), file.absolute()
+    if address.is_shared:
         raise InvalidInput("data", "is a database; back it up with scripts/postgres_backup.sh")
-    if not Path(place.records).is_file():
-        raise NotFound("store at", str(place.folder))
+    if not Path(address.records).is_file():
+        raise NotFound("store at", str(address.folder))
     if file.exists():
         raise Conflict("file", str(file), "exists already; choose another name")
     with _disk(file), TemporaryDirectory(prefix=".conspectus-backup-", dir=file.parent) as work:
-        members, moment = _collected(place.folder, Path(work), settings, progress)
+        members, moment = _copy_files(address.folder, Path(work), settings, progress)
         manifest = _described(members, moment)
-        made = Path(work) / "archive"
-        write_archive(made, members, manifest)
+        archive = Path(work) / "archive"
+        write_archive(archive, members, manifest)
         members[RECORDS].unlink()
-        check_backup(made, settings=settings, beside=Path(work))
-        _give_name(made, file)
+        check_backup(archive, settings=settings, beside=Path(work))
+        _rename_new(archive, file)
         sync(file.parent)
     return BackupReceipt(str(file), file.stat().st_size, manifest.size, manifest)
 
@@ -186,7 +191,7 @@ def restore(file: Path, folder: Path, *, settings: Settings) -> BackupReceipt:
             if (work / name).is_dir():
                 (work / name).rename(folder / name)
         # The records come last: a folder without them is no store.
-        _give_name(work / RECORDS, folder / RECORDS)
+        _rename_new(work / RECORDS, folder / RECORDS)
         sync(folder, folder.parent)
     return BackupReceipt(str(file), file.stat().st_size, manifest.size, manifest)
 
@@ -197,8 +202,8 @@ def _empty_folder(folder: Path) -> Iterator[Path]:
     work = folder / _WORK
     is_new = not folder.exists()
     shutil.rmtree(work, ignore_errors=True)
-    for found in () if is_new else folder.iterdir():
-        raise Conflict("folder", str(folder), f"holds {found.name}; restore to one that is empty")
+    for path in () if is_new else folder.iterdir():
+        raise Conflict("folder", str(folder), f"holds {path.name}; restore to one that is empty")
     make_folder(work)
     try:
         yield work
@@ -208,25 +213,25 @@ def _empty_folder(folder: Path) -> Iterator[Path]:
             folder.rmdir()
 
 
-def _collected(
+def _copy_files(
     folder: Path, work: Path, settings: Settings, progress: Progress | None
 ) -> tuple[dict[str, Path], datetime]:
     """Copy all data of a store. Returns the files by path in the store, and the time of the snapshot."""
     from conspectus.records.transfer.sqlite_copies import copy_online, unfinished_jobs
 
-    found: dict[Path, Path] = {}
+    copies: dict[Path, Path] = {}
     moments = []
 
     def take_files() -> None:
         moments.append(datetime.now(UTC))
-        walked = (found for name in FILES for found in os.walk(folder / name))
-        files = sorted(Path(place) / name for place, _, names in walked for name in names)
-        for number, each in enumerate(files):
-            taken = work / f"file-{number}"
+        folders = chain.from_iterable(os.walk(folder / name) for name in FILES)
+        files = sorted(Path(parent) / name for parent, _, names in folders for name in names)
+        for number, file in enumerate(files):
+            copy = work / f"file-{number}"
             # Files that disappear meanwhile belong to finished jobs.
             with suppress(FileNotFoundError):
-                _take(each, taken)
-                found[each.relative_to(folder)] = taken
+                _link_or_copy(file, copy)
+                copies[file.relative_to(folder)] = copy
 
     copy_online(
         folder / RECORDS,
@@ -236,8 +241,8 @@ def _collected(
         progress=progress,
     )
     jobs = frozenset(unfinished_jobs(work / RECORDS))
-    held = {place.as_posix(): taken for place, taken in found.items() if place.parts[1] in jobs}
-    return {RECORDS: work / RECORDS, **held}, moments[0]
+    job_files = {path.as_posix(): copy for path, copy in copies.items() if path.parts[1] in jobs}
+    return {RECORDS: work / RECORDS, **job_files}, moments[0]
 
 
 def _described(members: Mapping[str, Path], moment: datetime) -> "Manifest":
@@ -249,7 +254,7 @@ def _described(members: Mapping[str, Path], moment: datetime) -> "Manifest":
         program=importlib.metadata.version("conspectus"),
         version=version,
         moment=moment.isoformat(),
-        tables={name: TableSum(each.rows, str(each)) for name, each in sums.items()},
+        tables={name: TableSum(table.rows, str(table)) for name, table in sums.items()},
         members={name: member_of(path) for name, path in members.items()},
     )
 
@@ -268,38 +273,38 @@ def _unpacked(file: Path, work: Path, settings: Settings) -> "Manifest":
             with written(target) as copied:
                 unpack(archive, manifest, name, copied)
     version, sums = checked(work / RECORDS)
-    found = {name: TableSum(each.rows, str(each)) for name, each in sums.items()}
-    if (version, found) != (manifest.version, manifest.tables):
+    tables = {name: TableSum(table.rows, str(table)) for name, table in sums.items()}
+    if (version, tables) != (manifest.version, manifest.tables):
         raise UnreadableFile(str(file), "its tables do not match its manifest")
     return manifest
 
 
-def _take(file: Path, taken: Path) -> None:
+def _link_or_copy(file: Path, copy: Path) -> None:
     """Link the file under another name, or copy it if that is not possible. Such files never change."""
     try:
-        os.link(file, taken)
+        os.link(file, copy)
     except OSError:
-        shutil.copyfile(file, taken)
+        shutil.copyfile(file, copy)
 
 
-def _give_name(made: Path, file: Path) -> None:
+def _rename_new(path: Path, file: Path) -> None:
     """Rename a file without replacing an existing one. Raises Conflict."""
     try:
         try:
-            os.link(made, file)
+            os.link(path, file)
         except FileExistsError:
             raise
         except OSError:
             # On file systems without hard links, the name is reserved by an empty file.
             file.touch(mode=0o600, exist_ok=False)
-            made.replace(file)
+            path.replace(file)
     except FileExistsError as fault:
         raise Conflict("file", str(file), "exists already; choose another name") from fault
 
 
 @contextmanager
-def _disk(place: Path) -> Iterator[None]:
+def _disk(path: Path) -> Iterator[None]:
     try:
         yield
     except OSError as fault:
-        raise StorageError(f"{place}: {fault.strerror or fault}; partial files were removed") from fault
+        raise StorageError(f"{path}: {fault.strerror or fault}; partial files were removed") from fault

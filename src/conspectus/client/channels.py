@@ -31,14 +31,15 @@ class RemoteChannels(RemoteService, ChannelService):
         collection: str = "default",
         **options: Unpack[MessageImportOptions],
     ) -> list[Written]:
-        given = [messages] if isinstance(messages, NewMessage) else messages
+        all_messages = [messages] if isinstance(messages, NewMessage) else messages
         progress = options.get("progress")
         target = await self._sibling(RemoteCollections).get_or_create_source(
             channel, collection=collection, kind="channel"
         )
         where = {"channel": target.id, "collection": target.collection, "link": options.get("link", True)}
         requests = (
-            request_for(ChannelService.add_messages, messages=batch, **where) for batch in batches(given)
+            request_for(ChannelService.add_messages, messages=batch, **where)
+            for batch in batches(all_messages)
         )
         written = await self._in_batches(Written, requests, "writing", progress)
         if options.get("wait", False):
@@ -55,7 +56,7 @@ class RemoteChannels(RemoteService, ChannelService):
         collection: str = "default",
         **options: Unpack[MessageImportOptions],
     ) -> ImportReport:
-        found = await self._sibling(RemoteCollections).get_or_create(collection)
+        target_collection = await self._sibling(RemoteCollections).get_or_create(collection)
         with TemporaryDirectory() as folder:
             path = handed_in(archive, Path(folder)) if isinstance(archive, Upload) else Path(archive)
             with named(archive):
@@ -63,12 +64,15 @@ class RemoteChannels(RemoteService, ChannelService):
 
         async def put(channel: ChannelArchive, messages: Iterable[NewMessage]) -> Sequence[Written]:
             target = await self._sibling(RemoteCollections).get_or_create_source(
-                channel.name, collection=found.id, metadata=channel.metadata or None, kind="channel"
+                channel.name,
+                collection=target_collection.id,
+                metadata=channel.metadata or None,
+                kind="channel",
             )
             return await self.add_messages(
                 messages,
                 channel=target.id,
-                collection=found.id,
+                collection=target_collection.id,
                 link=options.get("link", True),
                 progress=options.get("progress"),
             )
@@ -76,6 +80,6 @@ class RemoteChannels(RemoteService, ChannelService):
         report = await take_in(read, put, options.get("progress"))
         if options.get("wait", False):
             await self._sibling(RemoteDocuments).wait_until_embedded(
-                collection=found.id, progress=options.get("progress")
+                collection=target_collection.id, progress=options.get("progress")
             )
         return report

@@ -98,12 +98,12 @@ class RemoteChat(RemoteService, ChatService):
 
 def chat_json(request: ChatRequest) -> dict[str, Json]:
     """Return a chat as JSON. Raises InvalidInput for numbers that JSON does not have."""
-    names = (each.name for each in fields(request) if each.name not in ONLY_COMPLETIONS)
+    names = (field.name for field in fields(request) if field.name not in ONLY_COMPLETIONS)
     values = {name: getattr(request, name) for name in names}
-    chosen, allocation = filter_to_json(values.pop("filter")), encoded(values.pop("allocation"))
-    given = {
+    conditions, allocation = filter_to_json(values.pop("filter")), encoded(values.pop("allocation"))
+    members = {
         name: encoded(value)
         for name, value in values.items()
         if value is not None or name == "min_similarity"
     }
-    return {**given, "filter": chosen, "budget": allocation}
+    return {**members, "filter": conditions, "budget": allocation}

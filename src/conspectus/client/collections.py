@@ -70,9 +70,9 @@ class RemoteCollections(RemoteService, CollectionService):
     async def get_source(self, source: str, *, collection: str | None = None) -> Source:
         if collection is None:
             return await self._channel.one(Source, get(path_of("sources", ("source", source))))
-        for each in await self.list_sources(collection=collection):
-            if source in {each.id, each.name}:
-                return each
+        for stored in await self.list_sources(collection=collection):
+            if source in {stored.id, stored.name}:
+                return stored
         raise NotFound("source", source)
 
     async def update_source(
@@ -97,14 +97,16 @@ class RemoteCollections(RemoteService, CollectionService):
         """Return the name, or the id if the name looks like the path of something in another collection."""
         if not BELOW.intersection(name.split("/")[1:]):
             return name
-        for each in await self.list():
-            if name in {each.id, each.name}:
-                return each.id
+        for collection in await self.list():
+            if name in {collection.id, collection.name}:
+                return collection.id
         raise NotFound("collection", name)
 
     async def _source_path(self, source: str, collection: str | None) -> str:
-        found = source if collection is None else (await self.get_source(source, collection=collection)).id
-        return path_of("sources", ("source", found))
+        source_id = (
+            source if collection is None else (await self.get_source(source, collection=collection)).id
+        )
+        return path_of("sources", ("source", source_id))
 
 
 def present(**fields: object) -> dict[str, Json]:

@@ -25,16 +25,16 @@ async def open(
     Defaults come from the settings and the environment (CONSPECTUS_URL and CONSPECTUS_API_KEY). No request is
     sent yet. Raises InvalidInput for an invalid address or key.
     """
-    chosen = Settings.from_environment() if settings is None else settings
-    address = checked(url or chosen.url)
-    limits = TransportLimits(seconds=chosen.client_timeout_seconds, answer_bytes=chosen.max_response_bytes)
-    headers = authorization(chosen.api_key if api_key is None else api_key)
-    hooks = {"request": [_traced(current)] if (current := bootstrap.start_telemetry(chosen)) else []}
+    options = Settings.from_environment() if settings is None else settings
+    address = checked(url or options.url)
+    limits = TransportLimits(seconds=options.client_timeout_seconds, answer_bytes=options.max_response_bytes)
+    headers = authorization(options.api_key if api_key is None else api_key)
+    hooks = {"request": [_traced(current)] if (current := bootstrap.start_telemetry(options)) else []}
     async with httpx.AsyncClient(
-        headers=headers, timeout=chosen.client_timeout_seconds, verify=_trusted(), event_hooks=hooks
+        headers=headers, timeout=options.client_timeout_seconds, verify=_trusted(), event_hooks=hooks
     ) as http:
         channel = Transport(http, address, limits)
-        yield RemoteEngine(channel, bootstrap.local_files(chosen), bootstrap.local_archives(chosen))
+        yield RemoteEngine(channel, bootstrap.local_files(options), bootstrap.local_archives(options))
 
 
 def _traced(current: Callable[[], dict[str, str]]) -> Callable[[httpx.Request], Awaitable[None]]:

@@ -32,7 +32,9 @@ def decoded(kind: type[T], value: object) -> T:
 
 def decoded_list(kind: type[T], value: object) -> list[T]:
     """Decode each element of a JSON list. Raises Misread."""
-    return [_read(kind, each, f"answer.{place}") for place, each in enumerate(_list(value, "answer"))]
+    return [
+        _read(kind, member, f"answer.{position}") for position, member in enumerate(_list(value, "answer"))
+    ]
 
 
 def decoded_member(kind: type[T], name: str, value: object) -> T:
@@ -78,13 +80,13 @@ def _named(hint: Any, value: object, at: str) -> Any:
 
 
 def _record(hint: Any, value: object, at: str) -> object:
-    values, given = _object(value, at), {}
-    for each in fields(hint):
-        if each.name in values:
-            given[each.name] = _read(each.type, values[each.name], f"{at}.{each.name}")
-        elif each.default is MISSING and each.default_factory is MISSING:
-            raise Misread(f"{at}.{each.name} is missing")
-    return hint(**given)
+    values, decoded_fields = _object(value, at), {}
+    for field in fields(hint):
+        if field.name in values:
+            decoded_fields[field.name] = _read(field.type, values[field.name], f"{at}.{field.name}")
+        elif field.default is MISSING and field.default_factory is MISSING:
+            raise Misread(f"{at}.{field.name} is missing")
+    return hint(**decoded_fields)
 
 
 _SCALARS: Final[Mapping[Any, str]] = {str: "a string", bool: "true or false", int: "a whole number"}
@@ -119,7 +121,7 @@ def _one_of(hint: Any, value: object, at: str) -> object:
 
 
 def _optional(hint: Any, value: object, at: str) -> Any:
-    inner = [each for each in get_args(hint) if each is not NoneType]
+    inner = [member for member in get_args(hint) if member is not NoneType]
     if len(inner) != 1:
         raise TypeError(f"{at}: {hint!r} is ambiguous")
     return None if value is None else _read(inner[0], value, at)
@@ -132,7 +134,7 @@ def _tuple(hint: Any, value: object, at: str) -> tuple[Any, ...]:
     if len(kinds) != len(values):
         raise _wrong(at, f"a list of {len(kinds)}", value)
     pairs = enumerate(zip(kinds, values, strict=True))
-    return tuple(_read(kind, each, f"{at}.{place}") for place, (kind, each) in pairs)
+    return tuple(_read(kind, member, f"{at}.{position}") for position, (kind, member) in pairs)
 
 
 def _mapping(hint: Any, value: object, at: str) -> dict[Any, Any]:
@@ -140,7 +142,7 @@ def _mapping(hint: Any, value: object, at: str) -> dict[Any, Any]:
     values = _object(value, at)
     if _reader(kind) is _as_it_is and names is str:
         return dict(values)
-    return {_read(names, name, at): _read(kind, each, f"{at}.{name}") for name, each in values.items()}
+    return {_read(names, name, at): _read(kind, member, f"{at}.{name}") for name, member in values.items()}
 
 
 def _list(value: object, at: str) -> Sequence[object]:

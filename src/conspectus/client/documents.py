@@ -37,9 +37,12 @@ class RemoteDocuments(RemoteService, DocumentService):
         wait: bool = False,
         progress: Progress | None = None,
     ) -> Sequence[Written]:
-        given = [documents] if isinstance(documents, str | NewDocument) else documents
+        all_documents = [documents] if isinstance(documents, str | NewDocument) else documents
         target = await self._sibling(RemoteCollections).get_or_create_source(source, collection=collection)
-        new = (NewDocument(text=each) if isinstance(each, str) else each for each in given)
+        new = (
+            NewDocument(text=document) if isinstance(document, str) else document
+            for document in all_documents
+        )
         requests = (_writing(batch, target) for batch in batches(new))
         written = await self._in_batches(Written, requests, "writing", progress)
         if wait:
@@ -60,20 +63,20 @@ class RemoteDocuments(RemoteService, DocumentService):
         roots = []
         targets: dict[str, Source] = {}
         for path in paths:
-            whole, name, prefix = placed(path, source)
+            full_path, name, prefix = placed(path, source)
             if name not in targets:
                 targets[name] = await self._sibling(RemoteCollections).get_or_create_source(
                     name, collection=collection
                 )
-            roots.append(Root(whole, targets[name], prefix))
+            roots.append(Root(full_path, targets[name], prefix))
         intake = Intake(self._files, self._write, progress)
-        held = await self._quarantined(target.id)
+        quarantined = await self._quarantined(target.id)
 
         async def stored(where: Filter) -> AsyncIterator[Document | Quarantined]:
             async for page in pages(self.list, collection=collection, filter=where, limit=LIST_LIMIT):
-                for each in page.documents:
-                    yield each
-            for one in _matching(held, where):
+                for document in page.documents:
+                    yield document
+            for one in _matching(quarantined, where):
                 yield one
 
         report = await take_in(intake, roots, stored, self.delete, prune=prune)
@@ -85,9 +88,9 @@ class RemoteDocuments(RemoteService, DocumentService):
         """Return the quarantined documents of a collection, which only its managers may see."""
         try:
             return [
-                each
+                document
                 async for page in pages(self.list_quarantined, collection=collection, limit=LIST_LIMIT)
-                for each in page.documents
+                for document in page.documents
             ]
         except PermissionDenied:
             return ()
@@ -101,10 +104,10 @@ class RemoteDocuments(RemoteService, DocumentService):
         return await self._channel.one(Written, request)
 
     async def delete(self, ids: str | Iterable[str], *, purge: bool = False) -> Receipt:
-        asked = [ids] if isinstance(ids, str) else [*ids]
+        all_ids = [ids] if isinstance(ids, str) else [*ids]
         total = Receipt(purged=purge)
-        for start in range(0, max(1, len(asked)), LIST_LIMIT):
-            batch = asked[start : start + LIST_LIMIT]
+        for start in range(0, max(1, len(all_ids)), LIST_LIMIT):
+            batch = all_ids[start : start + LIST_LIMIT]
             request = work("/documents/delete", encoded({"ids": batch, "purge": purge}))
             one = await self._channel.one(Receipt, request)
             names = ("documents", "chunks", "vectors")
@@ -123,13 +126,19 @@ class RemoteDocuments(RemoteService, DocumentService):
         return await self._channel.several(Written, _writing(batch, source))
 
 
-def _matching(held: Sequence[Quarantined], where: Filter) -> list[Quarantined]:
+def _matching(quarantined: Sequence[Quarantined], where: Filter) -> list[Quarantined]:
     """Return the quarantined documents of a source, or also of files of it."""
-    return [each for each in held if matches(where, {"source": each.source, "metadata": each.metadata})]
+    return [
+        document
+        for document in quarantined
+        if matches(where, {"source": document.source, "metadata": document.metadata})
+    ]
 
 
 def _writing(batch: Sequence[NewDocument], source: Source) -> Request:
     """Return the request that writes documents. With keys, sending it twice has no effect."""
-    keyed = [each if each.key is not None else replace(each, key=str(uuid4())) for each in batch]
-    body: Json = {"documents": [document_json(each) for each in keyed]}
+    keyed = [
+        document if document.key is not None else replace(document, key=str(uuid4())) for document in batch
+    ]
+    body: Json = {"documents": [document_json(document) for document in keyed]}
     return replace(post(path_of("sources", ("source", source.id), "documents"), body), repeatable=True)

@@ -61,25 +61,25 @@ class RemoteEngine:
     """
 
     def __init__(self, channel: Transport, files: Files, archives: Archives) -> None:
-        given = self._given = (channel, files, archives)
-        self.collections = RemoteCollections(*given)
-        self.documents = RemoteDocuments(*given)
-        self.search = RemoteSearch(*given)
-        self.channels = RemoteChannels(*given)
-        self.chat = RemoteChat(*given)
+        parts = self._parts = (channel, files, archives)
+        self.collections = RemoteCollections(*parts)
+        self.documents = RemoteDocuments(*parts)
+        self.search = RemoteSearch(*parts)
+        self.channels = RemoteChannels(*parts)
+        self.chat = RemoteChat(*parts)
         self.tasks = TaskService(self)
-        self.streams = RemoteStreams(*given)
-        self.events = RemoteEvents(*given)
-        self.summaries = RemoteSummaries(*given)
-        self.alerts = RemoteAlerts(*given)
-        self.memory = RemoteMemory(*given)
-        self.retention = RemoteRetention(*given)
-        self.graph = RemoteGraph(*given)
-        self.people = RemotePeople(*given)
-        self.jobs = RemoteJobs(*given)
-        self.connections = RemoteConnections(*given)
-        self.files = RemoteFiles(*given)
-        self.maintenance = RemoteMaintenance(*given)
+        self.streams = RemoteStreams(*parts)
+        self.events = RemoteEvents(*parts)
+        self.summaries = RemoteSummaries(*parts)
+        self.alerts = RemoteAlerts(*parts)
+        self.memory = RemoteMemory(*parts)
+        self.retention = RemoteRetention(*parts)
+        self.graph = RemoteGraph(*parts)
+        self.people = RemotePeople(*parts)
+        self.jobs = RemoteJobs(*parts)
+        self.connections = RemoteConnections(*parts)
+        self.files = RemoteFiles(*parts)
+        self.maintenance = RemoteMaintenance(*parts)
 
     add = delegate_to("documents", DocumentService.add)
     retrieve = delegate_to("search", SearchService.retrieve)
@@ -88,7 +88,7 @@ class RemoteEngine:
 
     def with_origin(self, origin: Origin) -> "RemoteEngine":
         """Return an engine whose writes have at most the level of texts of an origin, as `agent`."""
-        channel, files, archives = self._given
+        channel, files, archives = self._parts
         return RemoteEngine(channel.with_origin(origin), files, archives)
 
     def tokenizer(self, name: str = "o200k_base") -> CountTokens:

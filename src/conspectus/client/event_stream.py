@@ -42,9 +42,9 @@ class Lines:
             self._begun = True
             self._rest = self._rest.removeprefix(BYTE_ORDER_MARK)
         end = 0
-        for found in LINE.finditer(self._rest):
-            end = found.end()
-            yield found[1]
+        for match in LINE.finditer(self._rest):
+            end = match.end()
+            yield match[1]
         self._rest = self._rest[end:]
 
 

@@ -21,9 +21,9 @@ class RemoteEvents(RemoteService, EventService):
     async def add(
         self, events: NewEvent | Iterable[NewEvent], *, stream: str, collection: str = "default"
     ) -> Sequence[Written]:
-        given = iter([events] if isinstance(events, NewEvent) else events)
+        remaining_events = iter([events] if isinstance(events, NewEvent) else events)
         requests = (
             request_for(EventService.add, events=batch, stream=stream, collection=collection)
-            for batch in iter(lambda: list(islice(given, BATCH)), [])
+            for batch in iter(lambda: list(islice(remaining_events, BATCH)), [])
         )
         return await self._in_batches(Written, requests, "writing")

@@ -37,6 +37,6 @@ class RemoteJobs(RemoteService, JobService):
         give_up = None if timeout is None else time.monotonic() + timeout
         while True:
             left = POLL_SECONDS if give_up is None else max(0.0, give_up - time.monotonic())
-            found = await self._channel.one(Job, get(path, wait=min(left, POLL_SECONDS)))
-            if found.state in FINISHED or (give_up is not None and time.monotonic() >= give_up):
-                return found
+            current = await self._channel.one(Job, get(path, wait=min(left, POLL_SECONDS)))
+            if current.state in FINISHED or (give_up is not None and time.monotonic() >= give_up):
+                return current

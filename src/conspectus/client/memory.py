@@ -34,9 +34,9 @@ class RemoteMemory(RemoteService, MemoryService):
         wait: bool = False,
         progress: Progress | None = None,
     ) -> Sequence[MemoryWritten]:
-        given = [memories] if isinstance(memories, str | NewMemory) else memories
+        all_memories = [memories] if isinstance(memories, str | NewMemory) else memories
         where = {"scope": scope, "collection": collection, "wait": False}
-        sent = batches(NewMemory(each) if isinstance(each, str) else each for each in given)
+        sent = batches(NewMemory(memory) if isinstance(memory, str) else memory for memory in all_memories)
         requests = (request_for(MemoryService.add, memories=batch, **where) for batch in sent)
         done = await self._in_batches(MemoryWritten, requests, "remembering", progress)
         if not done:
@@ -56,8 +56,8 @@ class RemoteMemory(RemoteService, MemoryService):
         where = {"collection": collection, "scope": scope}
         done: list[MemoryWritten] = []
         before = 0
-        given = lines.split("\n") if isinstance(lines, str) else lines
-        for batch in portions(given, len, most=MAX_LINES, room=MAX_CHARACTERS):
+        all_lines = lines.split("\n") if isinstance(lines, str) else lines
+        for batch in portions(all_lines, len, most=MAX_LINES, room=MAX_CHARACTERS):
             request = request_for(MemoryService.import_lines, lines=batch, **where)
             try:
                 done += await self._channel.several(MemoryWritten, request)

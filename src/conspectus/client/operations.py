@@ -29,8 +29,10 @@ _LISTS: Final = (Sequence, Iterable, list, tuple)
 
 def derived(service: type[S]) -> type[S]:
     """Return a base class with a method for each operation of a service that the class itself lacks."""
-    written = {name for each in service.__mro__ if issubclass(each, RemoteService) for name in vars(each)}
-    (base,) = (each for each in service.__mro__ if Service in each.__bases__)
+    written = {
+        name for ancestor in service.__mro__ if issubclass(ancestor, RemoteService) for name in vars(ancestor)
+    }
+    (base,) = (ancestor for ancestor in service.__mro__ if Service in ancestor.__bases__)
     for name, method in vars(base).items():
         if inspect.iscoroutinefunction(method) and not name.startswith("_") and name not in written:
             operation = OPERATIONS.get(f"{base.__name__}.{name}")
@@ -71,30 +73,32 @@ def request_of(operation: Operation, values: Mapping[str, Any]) -> Request:
     body: dict[str, Json] = {}
     query: dict[str, Any] = {}
     headers: dict[str, str] = {}
-    for each in operation.parameters:
-        value = values.get(each.name, each.default)
+    for parameter in operation.parameters:
+        value = values.get(parameter.name, parameter.default)
         if value is OMITTED:
             continue
-        if isinstance(value, str) and get_origin(each.hint) in _LISTS:
-            raise InvalidInput(each.name, "must be a list, not a string")
-        if each.is_spread and not is_dataclass(value):
-            value = record_of(each.hint)(value)
-        encoded_value = _filter(each, value) if each.hint == Filter else _json_value(each.hint, value)
-        if each.location == "header":
+        if isinstance(value, str) and get_origin(parameter.hint) in _LISTS:
+            raise InvalidInput(parameter.name, "must be a list, not a string")
+        if parameter.is_spread and not is_dataclass(value):
+            value = record_of(parameter.hint)(value)
+        encoded_value = (
+            _filter(parameter, value) if parameter.hint == Filter else _json_value(parameter.hint, value)
+        )
+        if parameter.location == "header":
             headers |= {} if value is None else {"If-Match": f'"{quote(value, errors="surrogatepass")}"'}
             continue
-        parts = _flat(each, encoded_value) if each.is_spread else {each.name: encoded_value}
-        for leaf in each.leaves:
+        parts = _flat(parameter, encoded_value) if parameter.is_spread else {parameter.name: encoded_value}
+        for leaf in parameter.leaves:
             (body if leaf.location == "body" else query)[leaf.name] = parts[leaf.name]
     words = operation.path[1:].split("/")
     path = [
-        (_kind(each, before), str(query.pop(each[1:-1]))) if each.startswith("{") else each
-        for before, each in zip(["", *words], words, strict=False)
+        (_kind(word, before), str(query.pop(word[1:-1]))) if word.startswith("{") else word
+        for before, word in zip(["", *words], words, strict=False)
     ]
     return Request(
         operation.verb,
         path_of(*path),
-        body if any(each.location == "body" for each in operation.parameters) else None,
+        body if any(parameter.location == "body" for parameter in operation.parameters) else None,
         query=query_of(query),
         headers=headers,
         writes=operation.verb != "GET" and not operation.reads,
@@ -114,11 +118,19 @@ def _with_fields(kind: Any, operation: Operation, values: Mapping[str, Any]) -> 
 
     Raises InvalidInput for values that the engine would reject.
     """
-    given = {each.name: values[each.name] for each in fields(kind) if each.name in values}
-    query = given.get("query")
-    whole = replace(query, **{**given, "query": query.query}) if isinstance(query, kind) else kind(**given)
-    own = {each.name for each in operation.parameters if each.default is OMITTED}
-    value = {each.name: getattr(whole, each.name) for each in fields(kind) if each.name not in own}
+    overrides = {field.name: values[field.name] for field in fields(kind) if field.name in values}
+    query = overrides.get("query")
+    full_query = (
+        replace(query, **{**overrides, "query": query.query})
+        if isinstance(query, kind)
+        else kind(**overrides)
+    )
+    omitted_fields = {parameter.name for parameter in operation.parameters if parameter.default is OMITTED}
+    value = {
+        field.name: getattr(full_query, field.name)
+        for field in fields(kind)
+        if field.name not in omitted_fields
+    }
     return {**values, **value}
 
 
@@ -128,7 +140,7 @@ def _flat(parameter: Parameter, encoded_value: Json) -> dict[str, Json]:
     members = {
         member_of(owner, name): value for name, value in cast(Mapping[str, Json], encoded_value).items()
     }
-    for name in members.keys() - {each.name for each in parameter.leaves}:
+    for name in members.keys() - {leaf.name for leaf in parameter.leaves}:
         members |= cast(Mapping[str, Json], members.pop(name))
     return members
 
@@ -155,20 +167,21 @@ def _json_value(hint: Any, value: Any) -> Json:
         case Mapping():
             return cast(Json, metadata_json(value))
         case _ if is_dataclass(value):
-            known = hints(type(value))
+            field_types = hints(type(value))
             if isinstance(value, Scope):
                 checked(value)
             return {
-                each.name: _json_value(known[each.name], getattr(value, each.name)) for each in fields(value)
+                field.name: _json_value(field_types[field.name], getattr(value, field.name))
+                for field in fields(value)
             }
         case Iterable():
-            return [_json_value(_member(members), each) for each in value]
+            return [_json_value(_member(members), member) for member in value]
     return encoded(value)
 
 
 def _member(members: Sequence[Any]) -> Any:
     """Return the element type of a list type."""
-    lists = [each for each in members if get_origin(each) in _LISTS]
+    lists = [member for member in members if get_origin(member) in _LISTS]
     return get_args(lists[0])[0] if lists else next(iter(members), None)
 
 

@@ -80,7 +80,7 @@ def remove(path: str, **query: object) -> Request:
 
 def path_of(*parts: tuple[str, str] | str) -> str:
     """Return a path of fixed segments and of resources as (kind, name). Raises NotFound."""
-    return "".join(f"/{each if isinstance(each, str) else _segment(*each)}" for each in parts)
+    return "".join(f"/{part if isinstance(part, str) else _segment(*part)}" for part in parts)
 
 
 def body_of(request: Request, files: ExitStack, *, boundary: str) -> dict[str, Any]:
@@ -89,7 +89,7 @@ def body_of(request: Request, files: ExitStack, *, boundary: str) -> dict[str, A
     The multipart boundary is given by the caller, so that a repeated request is identical byte for byte.
     """
     if request.uploads:
-        form = [("files", (each.name, _opened(each.data, files))) for each in request.uploads]
+        form = [("files", (upload.name, _opened(upload.data, files))) for upload in request.uploads]
         kind = f"multipart/form-data; boundary={boundary}"
         return {"files": form, "data": request.body, "headers": {"Content-Type": kind}}
     if request.body is None:
@@ -117,7 +117,7 @@ def _segment(kind: str, name: str) -> str:
 def query_of(query: Mapping[str, object]) -> dict[str, str | Sequence[str]]:
     """Return the query parameters. Parameters that are None are omitted."""
     return {
-        name: [_text(each) for each in value] if isinstance(value, list) else _text(value)
+        name: [_text(member) for member in value] if isinstance(value, list) else _text(value)
         for name, value in query.items()
         if value is not None
     }
@@ -148,11 +148,11 @@ def encoded(value: object) -> Json:
         case datetime():
             return value.isoformat()
         case Mapping():
-            return {str(name): encoded(each) for name, each in value.items()}
+            return {str(name): encoded(member) for name, member in value.items()}
         case list() | tuple():
-            return [encoded(each) for each in value]
+            return [encoded(member) for member in value]
         case _ if is_dataclass(value):
-            return {each.name: encoded(getattr(value, each.name)) for each in fields(value)}
+            return {field.name: encoded(getattr(value, field.name)) for field in fields(value)}
         case _:
             raise InvalidInput("value", f"{shown(value)} cannot be written as JSON")
 
@@ -169,11 +169,11 @@ def instant_json(moment: datetime | str | float | None) -> Json:
 def document_json(new: NewDocument) -> dict[str, Json]:
     """Return a document to be written. Raises InvalidInput for values that cannot be stored."""
     usual = {
-        each.name: each.default if each.default_factory is MISSING else each.default_factory()
-        for each in fields(new)
+        field.name: field.default if field.default_factory is MISSING else field.default_factory()
+        for field in fields(new)
     }
     return changes_json(
-        {name: given for name, default in usual.items() if (given := getattr(new, name)) != default}
+        {name: argument for name, default in usual.items() if (argument := getattr(new, name)) != default}
     )
 
 

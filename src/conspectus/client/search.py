@@ -15,10 +15,10 @@ class RemoteSearch(RemoteService, SearchService):
     """Search on a server."""
 
     async def rerank(self, query: str, hits: Sequence[Hit], *, limit: int = RERANKED) -> Reranking:
-        given = {hit.chunk.id: hit for hit in hits}
-        body = {"query": query, "chunks": list(given), "limit": limit}
+        hits_by_chunk = {hit.chunk.id: hit for hit in hits}
+        body = {"query": query, "chunks": list(hits_by_chunk), "limit": limit}
         answer = await self._channel.one(Reranking, ask("/rerank", encoded(body)))
-        judged = [replace(each, hit=given[each.hit.chunk.id]) for each in answer.results]
+        judged = [replace(ranked, hit=hits_by_chunk[ranked.hit.chunk.id]) for ranked in answer.results]
         return replace(answer, results=tuple(judged))
 
     async def feedback(

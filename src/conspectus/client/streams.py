@@ -40,10 +40,11 @@ class RemoteStreams(RemoteService, StreamService):
         wait: bool = False,
         progress: Progress | None = None,
     ) -> Sequence[Written]:
-        given = [captions] if isinstance(captions, NewCaption) else captions
+        all_captions = [captions] if isinstance(captions, NewCaption) else captions
         where = {"stream": stream, "collection": collection, "replace": replace}
         requests = (
-            request_for(StreamService.add_captions, captions=batch, **where) for batch in batches(given)
+            request_for(StreamService.add_captions, captions=batch, **where)
+            for batch in batches(all_captions)
         )
         written = await self._in_batches(Written, requests, "writing", progress)
         if wait:
@@ -58,22 +59,22 @@ class RemoteStreams(RemoteService, StreamService):
         collection: str = "default",
         **options: Unpack[CaptionImportOptions],
     ) -> CaptionImport:
-        given, inside = await asyncio.to_thread(self._uploads, files)
+        uploads, inside = await asyncio.to_thread(self._uploads, files)
         progress = options.get("progress")
         form: dict[str, Json] = {"collection": clean(collection)}
         form |= {name: str(options.get(name, True)).lower() for name in ("sentences", "replace")}
         form |= {} if stream is None else {"stream": clean(stream)}
         reports = []
-        for number, each in enumerate(given):
+        for number, upload in enumerate(uploads):
             if progress is not None:
-                progress(f"sending {each.name}", number, len(given))
+                progress(f"sending {upload.name}", number, len(uploads))
             skips = options.get("skip_unsupported", False) or number in inside
             parameters = {**form, "skip_unsupported": str(skips).lower()}
             request = Request(
-                "POST", "/streams/import", parameters, uploads=[each], writes=True, unhurried=True
+                "POST", "/streams/import", parameters, uploads=[upload], writes=True, unhurried=True
             )
             reports.append(await self._channel.one(CaptionImport, request))
-        if options.get("wait", False) and any(each.streams for each in reports):
+        if options.get("wait", False) and any(report.streams for report in reports):
             await self._sibling(RemoteDocuments).wait_until_embedded(collection=collection, progress=progress)
         return _together(reports)
 
@@ -91,19 +92,21 @@ class RemoteStreams(RemoteService, StreamService):
 
         A server knows a file by the last part of its name. Files with equal last parts get their whole path.
         """
-        found: list[Upload] = []
+        uploads: list[Upload] = []
         inside: set[int] = set()
-        for each in files:
-            if isinstance(each, Upload):
-                found.append(each)
+        for file in files:
+            if isinstance(file, Upload):
+                uploads.append(file)
                 continue
-            for one in self._files.discover([expanded(each)]):
-                inside |= set() if one.is_named else {len(found)}
-                found.append(Upload(one.name, one.path))
-        often = Counter(PurePath(each.name).name for each in found)
+            for one in self._files.discover([expanded(file)]):
+                inside |= set() if one.is_named else {len(uploads)}
+                uploads.append(Upload(one.name, one.path))
+        often = Counter(PurePath(upload.name).name for upload in uploads)
         named = [
-            replace(each, name=each.name.replace("/", " - ")) if often[PurePath(each.name).name] > 1 else each
-            for each in found
+            replace(upload, name=upload.name.replace("/", " - "))
+            if often[PurePath(upload.name).name] > 1
+            else upload
+            for upload in uploads
         ]
         return named, inside
 
@@ -112,8 +115,8 @@ def _together(reports: Iterable[CaptionImport]) -> CaptionImport:
     """Combine the reports of all files."""
     streams: Counter[str] = Counter()
     total = CaptionImport({}, 0, 0, 0)
-    for each in reports:
-        streams.update(each.streams)
+    for report in reports:
+        streams.update(report.streams)
         names = ("added", "replaced", "unchanged", "failures", "notices", "skipped")
-        total = replace(total, **{name: getattr(total, name) + getattr(each, name) for name in names})
+        total = replace(total, **{name: getattr(total, name) + getattr(report, name) for name in names})
     return replace(total, streams=dict(streams))

@@ -138,14 +138,14 @@ class Transport:
     async def _once(self, request: Request, key: str) -> Any:
         with self._faults(request):
             async with self._sent(request, key) as response:
-                return self._meaning(request, response, await self._whole(response))
+                return self._meaning(request, response, await self._read_body(response))
 
     async def _begun(self, request: Request, stack: AsyncExitStack) -> httpx.Response:
         """Send a request, and return the response when its head has arrived. The stack closes it."""
         with self._faults(request):
             response = await stack.enter_async_context(self._sent(request, uuid4().hex))
             if not response.is_success:
-                self._meaning(request, response, await self._whole(response))
+                self._meaning(request, response, await self._read_body(response))
             return response
 
     @contextmanager
@@ -184,7 +184,7 @@ class Transport:
             ) as response:
                 yield response
 
-    async def _whole(self, response: httpx.Response) -> bytes:
+    async def _read_body(self, response: httpx.Response) -> bytes:
         return b"".join([piece async for piece in self._limited(response)])
 
     async def _limited(self, response: httpx.Response) -> AsyncGenerator[bytes, None]:
@@ -285,7 +285,7 @@ def error_of(problem: Mapping[str, object]) -> ConspectusError:
     if issubclass(named, ChatError):
         facts = {"provider": MODEL, "reason": detail, **dict.fromkeys(MODEL_FACTS), **facts}
     complete = (
-        each for each in named.__mro__ if issubclass(each, ConspectusError) and _needed(each) <= facts.keys()
+        kind for kind in named.__mro__ if issubclass(kind, ConspectusError) and _needed(kind) <= facts.keys()
     )
     kind = next(complete)
     error = kind.__new__(kind)
@@ -309,4 +309,8 @@ def _needed(kind: type[ConspectusError]) -> set[str]:
     """Return the attributes that the constructor requires."""
     parameters = list(inspect.signature(kind.__init__).parameters.values())[1:]
     plain = {inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY}
-    return {each.name for each in parameters if each.kind in plain and each.default is each.empty}
+    return {
+        parameter.name
+        for parameter in parameters
+        if parameter.kind in plain and parameter.default is parameter.empty
+    }

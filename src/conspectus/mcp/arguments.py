@@ -56,33 +56,33 @@ def fixed_names(fixed: Scope) -> frozenset[str]:
 TACIT = [("minLength", 1), ("default", []), ("default", False), ("additionalProperties", True)]
 
 
-TACIT += [("maxLength", each) for each in (NAME, IDENTIFIER, INSTANT, QUESTION)]
+TACIT += [("maxLength", length) for length in (NAME, IDENTIFIER, INSTANT, QUESTION)]
 
 
 @cache
 def schema_of(model: type[BaseModel]) -> dict[str, Any]:
     """The JSON schema of a model in few tokens: no references, null alternatives, titles or usual bounds."""
-    whole = model.model_json_schema()
-    simple: dict[str, Any] = _simple(whole, whole.get("$defs", {}))
-    return {name: each for name, each in simple.items() if name != "description"}
+    schema = model.model_json_schema()
+    simple: dict[str, Any] = _simple(schema, schema.get("$defs", {}))
+    return {name: member for name, member in simple.items() if name != "description"}
 
 
-def _simple(schema: Any, known: Mapping[str, Any]) -> Any:
+def _simple(schema: Any, definitions: Mapping[str, Any]) -> Any:
     if isinstance(schema, list):
-        return [_simple(each, known) for each in schema]
+        return [_simple(member, definitions) for member in schema]
     if not isinstance(schema, dict):
         return schema
     if "$ref" in schema:
-        named = known[schema["$ref"].rsplit("/", 1)[-1]]
-        schema = {**named, **{name: each for name, each in schema.items() if name != "$ref"}}
-    options = [each for each in schema.get("anyOf", ()) if each != {"type": "null"}]
+        named = definitions[schema["$ref"].rsplit("/", 1)[-1]]
+        schema = {**named, **{name: member for name, member in schema.items() if name != "$ref"}}
+    options = [option for option in schema.get("anyOf", ()) if option != {"type": "null"}]
     if len(options) == 1:
-        rest = {name: each for name, each in schema.items() if name not in {"anyOf", "default"}}
-        return _simple({**options[0], **rest}, known)
+        rest = {name: member for name, member in schema.items() if name not in {"anyOf", "default"}}
+        return _simple({**options[0], **rest}, definitions)
     return {
-        name: {key: _simple(one, known) for key, one in each.items()}
+        name: {key: _simple(one, definitions) for key, one in member.items()}
         if name == "properties"
-        else _simple(each, known)
-        for name, each in schema.items()
-        if name not in {"$defs", "title"} and (name, each) not in TACIT
+        else _simple(member, definitions)
+        for name, member in schema.items()
+        if name not in {"$defs", "title"} and (name, member) not in TACIT
     }

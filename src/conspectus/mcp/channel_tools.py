@@ -32,23 +32,23 @@ class ChannelArguments(Arguments):
 
 
 @tool()
-async def channel_context(call: ToolCall, given: ChannelArguments) -> str:
+async def channel_context(call: ToolCall, arguments: ChannelArguments) -> str:
     """Build the context for a question in a channel: messages, reply chains, threads."""
-    source = await call.engine.collections.get_source(given.channel, collection=given.collection)
-    call.require_inside(source, name=given.channel)
-    told = min(call.room.tokens // NAMING_SHARE, MAX_NAME_TOKENS)
-    at = None if given.at is None else parse_instant(given.at)
-    found = await call.engine.channels.window(
-        given.query,
-        Budget(call.room.tokens - told, call.options.tokenizer),
-        channel=given.channel,
-        collection=given.collection,
-        thread=given.thread,
+    source = await call.engine.collections.get_source(arguments.channel, collection=arguments.collection)
+    call.require_inside(source, name=arguments.channel)
+    naming_tokens = min(call.room.tokens // NAMING_SHARE, MAX_NAME_TOKENS)
+    at = None if arguments.at is None else parse_instant(arguments.at)
+    window_result = await call.engine.channels.window(
+        arguments.query,
+        Budget(call.room.tokens - naming_tokens, call.options.tokenizer),
+        channel=arguments.channel,
+        collection=arguments.collection,
+        thread=arguments.thread,
         at=at,
-        min_confidence=given.min_confidence,
-        min_trust=given.min_trust,
+        min_confidence=arguments.min_confidence,
+        min_trust=arguments.min_trust,
     )
-    window = found.window
+    window = window_result.window
     return call.page(
         ResultPage(sources(window.citations), window.text or NOTHING, notices(window.notices), between="\n")
     )

@@ -35,13 +35,13 @@ class ListArguments(Arguments):
 
 
 @tool()
-async def read_document(call: ToolCall, given: ReadArguments) -> str:
+async def read_document(call: ToolCall, arguments: ReadArguments) -> str:
     """Read the text of a document, from start on, as much as fits into max_tokens."""
-    document = await known_document(call, given.document)
+    document = await known_document(call, arguments.document)
     text = await call.engine.documents.get_text(document.id)
-    if given.start > len(text):
+    if arguments.start > len(text):
         raise InvalidInput("start", f"the document has {len(text)} characters")
-    return piece(heading(document, text), text, given.start, call.room)
+    return piece(heading(document, text), text, arguments.start, call.room)
 
 
 async def known_document(call: ToolCall, name: str) -> Document:
@@ -55,8 +55,8 @@ async def known_document(call: ToolCall, name: str) -> Document:
 
 def heading(document: Document, text: str) -> str:
     """A document described on one line."""
-    place = f"document {document.id}, {document.kind}, {len(text)} characters"
-    return f"{named(document)}{level_mark(document.trust)} ({place})"
+    facts = f"document {document.id}, {document.kind}, {len(text)} characters"
+    return f"{named(document)}{level_mark(document.trust)} ({facts})"
 
 
 def piece(head: str, text: str, start: int, room: ToolBudget) -> str:
@@ -80,18 +80,21 @@ def _piece(head: str, text: str, start: int, end: int) -> str:
 
 
 @tool()
-async def list_collections(call: ToolCall, given: ListArguments) -> str:
+async def list_collections(call: ToolCall, arguments: ListArguments) -> str:
     """List the collections of documents, or the sources of one: channels, folders, streams, graphs."""
-    if given.collection is None:
-        found = await call.engine.collections.list()
+    if arguments.collection is None:
+        collections = await call.engine.collections.list()
         return call.data(
-            "collections", [{"name": each.name, "description": each.description} for each in found]
+            "collections",
+            [{"name": collection.name, "description": collection.description} for collection in collections],
         )
-    inside = await call.engine.collections.list_sources(collection=given.collection)
-    rows = [{"name": _called(each), "kind": each.kind} for each in inside if not is_of_memory(each)]
+    inside = await call.engine.collections.list_sources(collection=arguments.collection)
+    rows = [
+        {"name": _call_name(source), "kind": source.kind} for source in inside if not is_of_memory(source)
+    ]
     return call.data("sources", rows)
 
 
-def _called(source: Source) -> str:
+def _call_name(source: Source) -> str:
     """The name of a source in a call: of a graph, its own name."""
     return unquote(source.name.removeprefix(f"{GRAPHS}/")) if source.kind == GRAPHS else source.name

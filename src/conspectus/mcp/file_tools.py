@@ -59,50 +59,56 @@ class GrepArguments(Arguments):
 
 
 @tool()
-async def list_files(call: ToolCall, given: FolderArguments) -> str:
+async def list_files(call: ToolCall, arguments: FolderArguments) -> str:
     """List files and folders at a path, as ls does: /collection/source/key."""
-    await _require_path_inside(call, given.path)
-    page = await call.engine.files.list(given.path, after=given.after, limit=MAX_FILES)
+    await _require_path_inside(call, arguments.path)
+    page = await call.engine.files.list(arguments.path, after=arguments.after, limit=MAX_FILES)
     kinds = (*REMEMBERED, GRAPHS) if call.has_fixed_scope else ()
-    return _files(call, [each for each in page.entries if each.kind not in kinds], page.next)
+    return _files(call, [entry for entry in page.entries if entry.kind not in kinds], page.next)
 
 
 @tool()
-async def find_files(call: ToolCall, given: FindArguments) -> str:
+async def find_files(call: ToolCall, arguments: FindArguments) -> str:
     """Find files below a path by name, as find does."""
-    await _require_path_inside(call, given.path)
+    await _require_path_inside(call, arguments.path)
     page = await call.engine.files.find(
-        given.path, name=given.name, filter=Not(In("kind", REMEMBERED)), after=given.after, limit=MAX_FILES
+        arguments.path,
+        name=arguments.name,
+        filter=Not(In("kind", REMEMBERED)),
+        after=arguments.after,
+        limit=MAX_FILES,
     )
     return _files(call, page.entries, page.next)
 
 
 @tool()
-async def read_file(call: ToolCall, given: FileArguments) -> str:
+async def read_file(call: ToolCall, arguments: FileArguments) -> str:
     """Read lines of a file, as cat and head do, as much as fits into max_tokens."""
-    await _require_path_inside(call, given.path)
-    told = min(call.room.tokens // NAMING_SHARE, MAX_NAME_TOKENS)
-    found = await call.engine.files.read(
-        **given.model_dump(exclude={"max_tokens"}), max_tokens=call.room.tokens - told
+    await _require_path_inside(call, arguments.path)
+    naming_tokens = min(call.room.tokens // NAMING_SHARE, MAX_NAME_TOKENS)
+    part = await call.engine.files.read(
+        **arguments.model_dump(exclude={"max_tokens"}), max_tokens=call.room.tokens - naming_tokens
     )
-    document = await known_document(call, found.document)
-    lines = f"lines {found.first_line} to {found.last_line} of {found.lines}"
-    place = f"document {found.document}, characters {found.start} to {found.end} of {found.characters}"
-    rest = f"\n\n[goes on: read_file with start={found.next}]" if found.next is not None else ""
-    head = f"{named(document)}{level_mark(document.trust)} ({lines}; {place})"
-    return call.room.cut(f"{head}\n\n{content(found.text)}{rest}")
+    document = await known_document(call, part.document)
+    lines = f"lines {part.first_line} to {part.last_line} of {part.lines}"
+    position = f"document {part.document}, characters {part.start} to {part.end} of {part.characters}"
+    rest = f"\n\n[goes on: read_file with start={part.next}]" if part.next is not None else ""
+    head = f"{named(document)}{level_mark(document.trust)} ({lines}; {position})"
+    return call.room.cut(f"{head}\n\n{content(part.text)}{rest}")
 
 
 @tool()
-async def grep(call: ToolCall, given: GrepArguments) -> str:
+async def grep(call: ToolCall, arguments: GrepArguments) -> str:
     """Find lines that match a pattern, as grep -rn does. A line 12: matches, a line 11- is beside one."""
-    await _require_path_inside(call, given.path)
-    found = await call.engine.files.grep(
-        **given.model_dump(exclude={"max_tokens"}),
+    await _require_path_inside(call, arguments.path)
+    matches = await call.engine.files.grep(
+        **arguments.model_dump(exclude={"max_tokens"}),
         filter=Not(In("kind", REMEMBERED)),
         max_tokens=call.room.tokens * 7 // 8,
     )
-    return call.room.cut("\n".join(filter(None, (found.text or "No line matches.", notices(found.notices)))))
+    return call.room.cut(
+        "\n".join(filter(None, (matches.text or "No line matches.", notices(matches.notices))))
+    )
 
 
 async def _require_path_inside(call: ToolCall, path: str) -> None:

@@ -44,14 +44,14 @@ MAX_GRAPHS = 50
 NO_NODES = "No matching node."
 
 
-class GraphPlace(ScopedArguments):
+class GraphAddress(ScopedArguments):
     """A graph: one of a collection, or that of memories."""
 
     of_memory: bool = Field(False, description="Use the graph of memories.")
     collection: Name = Field("default", description="Collection of the graph.")
     graph: Name = Field("default", description="Name of the graph.")
 
-    async def places(self, call: ToolCall) -> list[dict[str, str]]:
+    async def addresses(self, call: ToolCall) -> list[dict[str, str]]:
         """The graphs and their collections. Raises NotFound, or InvalidInput for too many."""
         if not self.of_memory:
             if call.has_fixed_scope:
@@ -61,8 +61,8 @@ class GraphPlace(ScopedArguments):
             return [{"graph": self.graph, "collection": self.collection}]
         scope = self.scope(call.options.scope)
         seen = await call.remembered(call.engine.collections.list_sources(collection=MEMORY), ())
-        graphs = [each.name for each in seen if each.kind == GRAPHS and is_of_memory(each)]
-        names = [each for each in graphs if holds(scope, scope_of(each))]
+        graphs = [source.name for source in seen if source.kind == GRAPHS and is_of_memory(source)]
+        names = [graph for graph in graphs if holds(scope, scope_of(graph))]
         if len(names) > MAX_GRAPHS:
             raise InvalidInput("conversation", f"is required: facts are in {len(names)} conversations")
         return [{"graph": name, "collection": MEMORY} for name in names]
@@ -78,7 +78,7 @@ class GraphPlace(ScopedArguments):
         raise NotFound("graph", self.graph)
 
 
-class GraphArguments(GraphPlace):
+class GraphArguments(GraphAddress):
     """The arguments of graph: a query for nodes, or a node whose neighbors are shown."""
 
     query: Question | None = Field(None, description="Words of names to find nodes by.")
@@ -141,91 +141,95 @@ class AddArguments(Arguments):
 
 
 @tool()
-async def graph(call: ToolCall, given: GraphArguments) -> str:
+async def graph(call: ToolCall, arguments: GraphArguments) -> str:
     """Find nodes of a knowledge graph by query, or show the neighbors of a node with the paths."""
-    if (given.query is None) == (given.node is None):
+    if (arguments.query is None) == (arguments.node is None):
         raise InvalidInput("query", "give either query or node")
     return await (
-        _found(call, given, given.query) if given.query else _neighbors(call, given, given.node or "")
+        _find_nodes(call, arguments, arguments.query)
+        if arguments.query
+        else _neighbors(call, arguments, arguments.node or "")
     )
 
 
-async def _found(call: ToolCall, given: GraphArguments, query: str) -> str:
-    found = [
+async def _find_nodes(call: ToolCall, arguments: GraphArguments, query: str) -> str:
+    hits = [
         hit
-        for place in await given.places(call)
+        for address in await arguments.addresses(call)
         for hit in await call.engine.graph.search_nodes(
-            query, limit=given.limit, min_trust=given.min_trust, **place
+            query, limit=arguments.limit, min_trust=arguments.min_trust, **address
         )
     ]
-    best = sorted(found, key=lambda each: -each.score)[: given.limit]
-    lines = [node_line(each.node, each.score) for each in best]
+    best = sorted(hits, key=lambda hit: -hit.score)[: arguments.limit]
+    lines = [node_line(hit.node, hit.score) for hit in best]
     # Nobody knows the level of a name that passages of all levels mention.
-    if given.min_trust is None and await _may_show_names(call, given):
+    if arguments.min_trust is None and await _may_show_names(call, arguments):
         named = await call.engine.graph.list_entities(
-            collection=given.collection, prefix=query, limit=given.limit
+            collection=arguments.collection, prefix=query, limit=arguments.limit
         )
         lines += [
-            f"“{short(each.name)}” ({short(each.type)}) is mentioned in {each.passages} passages"
-            for each in named
+            f"“{short(entity.name)}” ({short(entity.type)}) is mentioned in {entity.passages} passages"
+            for entity in named
         ]
     return call.page(ResultPage(lines, "" if lines else NO_NODES, between="\n"))
 
 
-async def _neighbors(call: ToolCall, given: GraphArguments, node: str) -> str:
-    around = [await _around(call, given, place) for place in await given.places(call)]
-    if all(each is None for each in around):
+async def _neighbors(call: ToolCall, arguments: GraphArguments, node: str) -> str:
+    around = [await _around(call, arguments, address) for address in await arguments.addresses(call)]
+    if all(neighbors is None for neighbors in around):
         raise NotFound("node", node)
-    found = [each for reached in around for each in reached or ()]
-    nearest = sorted(found, key=lambda each: (each.hop, -each.decay))[: given.limit]
+    neighbors = [neighbor for reached in around for neighbor in reached or ()]
+    nearest = sorted(neighbors, key=lambda neighbor: (neighbor.hop, -neighbor.decay))[: arguments.limit]
     lines = list(map(neighbor_line, nearest))
     count = "1 node" if len(lines) == 1 else f"{len(lines)} nodes"
     return call.page(ResultPage(lines, f"{count} around {short(node)}", between="\n"))
 
 
 @tool("changes")
-async def add_facts(call: ToolCall, given: AddArguments) -> str:
+async def add_facts(call: ToolCall, arguments: AddArguments) -> str:
     """Write facts into a knowledge graph. For facts about the user, use remember with a fact."""
-    if "/" in given.graph.removeprefix(f"{GRAPHS}/"):
+    if "/" in arguments.graph.removeprefix(f"{GRAPHS}/"):
         raise InvalidInput("graph", "must be a name without a slash; add facts of memories with remember")
-    graph = await call.engine.graph.get_or_create(given.graph, collection=given.collection)
+    graph = await call.engine.graph.get_or_create(arguments.graph, collection=arguments.collection)
     if not call.is_inside(graph):
-        raise NotFound("graph", given.graph)
+        raise NotFound("graph", arguments.graph)
     if is_of_memory(graph):
         raise InvalidInput("graph", "is a graph of memories; add the fact with remember")
-    place = {"graph": given.graph, "collection": given.collection}
-    edges = [each.edge() for each in given.facts]
-    made: Sequence[GraphWritten] = []
+    address = {"graph": arguments.graph, "collection": arguments.collection}
+    edges = [fact.edge() for fact in arguments.facts]
+    new_nodes: Sequence[GraphWritten] = []
     try:
-        written = await call.engine.graph.add_edges(edges, **place)
+        written = await call.engine.graph.add_edges(edges, **address)
     except DanglingEdges as fault:
-        made = await call.engine.graph.add_nodes(_nodes(given.facts, fault.missing), **place)
-        written = await call.engine.graph.add_edges(edges, **place)
-    return call.data("facts", written, written=len(written), new_nodes=len(made))
+        new_nodes = await call.engine.graph.add_nodes(_nodes(arguments.facts, fault.missing), **address)
+        written = await call.engine.graph.add_edges(edges, **address)
+    return call.data("facts", written, written=len(written), new_nodes=len(new_nodes))
 
 
-async def _around(call: ToolCall, given: GraphArguments, place: dict[str, str]) -> Sequence[Neighbor] | None:
+async def _around(
+    call: ToolCall, arguments: GraphArguments, address: dict[str, str]
+) -> Sequence[Neighbor] | None:
     """The neighbors of the node with that id, or with that name in a fact; None if there is none."""
-    for name in filter(None, dict.fromkeys((given.node, key_of(given.node or "")))):
+    for name in filter(None, dict.fromkeys((arguments.node, key_of(arguments.node or "")))):
         try:
-            return await call.engine.graph.neighbors(name, given.traversal(), **place)
+            return await call.engine.graph.neighbors(name, arguments.traversal(), **address)
         except NotFound as fault:
             if fault.kind != "node":
                 raise
     return None
 
 
-async def _may_show_names(call: ToolCall, given: GraphArguments) -> bool:
+async def _may_show_names(call: ToolCall, arguments: GraphArguments) -> bool:
     """Whether entity names, which are of the whole collection, may be shown in the fixed scope."""
-    if given.of_memory:
+    if arguments.of_memory:
         return False
     if not call.has_fixed_scope:
         return True
-    inside = await call.engine.collections.list_sources(collection=given.collection)
-    return all(each.kind != MEMORIES for each in inside)
+    inside = await call.engine.collections.list_sources(collection=arguments.collection)
+    return all(source.kind != MEMORIES for source in inside)
 
 
 def _nodes(facts: Sequence[FactToAdd], missing: Sequence[str]) -> list[NewNode]:
-    types = {each.object: each.object_type for each in facts}
-    types |= {each.subject: each.subject_type for each in facts}
-    return [NewNode(each, types.get(each, ENTITY)) for each in missing]
+    types = {fact.object: fact.object_type for fact in facts}
+    types |= {fact.subject: fact.subject_type for fact in facts}
+    return [NewNode(node, types.get(node, ENTITY)) for node in missing]

@@ -32,9 +32,11 @@ def instant(at: datetime) -> str:
     return f"{at.astimezone(UTC):%Y-%m-%d %H:%M}"
 
 
-def notices(told: Iterable[str]) -> str:
+def notices(texts: Iterable[str]) -> str:
     """The notices of a result, a line each."""
-    return "\n".join(f"Note: {on_one_line(each)[:MAX_NOTICE_LENGTH]}" for each in list(told)[:MAX_NOTICES])
+    return "\n".join(
+        f"Note: {on_one_line(notice)[:MAX_NOTICE_LENGTH]}" for notice in list(texts)[:MAX_NOTICES]
+    )
 
 
 def named(document: Document) -> str:
@@ -45,28 +47,28 @@ def named(document: Document) -> str:
 def hit_lines(number: int, hit: Hit) -> str:
     """A passage with its citation and its text."""
     chunk, document = hit.chunk, hit.document
-    said = [named(document)]
-    said += [f"p. {chunk.page}"] if chunk.page is not None else []
-    said += [short(chunk.heading)] if chunk.heading else []
-    said += [instant(document.occurred.start)] if document.occurred is not None else []
-    said += [short(document.author)] if document.author else []
-    place = f"document {document.id}, characters {chunk.start} to {chunk.end} of {document.characters}"
+    facts = [named(document)]
+    facts += [f"p. {chunk.page}"] if chunk.page is not None else []
+    facts += [short(chunk.heading)] if chunk.heading else []
+    facts += [instant(document.occurred.start)] if document.occurred is not None else []
+    facts += [short(document.author)] if document.author else []
+    position = f"document {document.id}, characters {chunk.start} to {chunk.end} of {document.characters}"
     mark = level_mark(document.trust)
-    lines = [f"[{number}]{mark} {', '.join(said)} ({place}; score {hit.score:.3g})"]
+    lines = [f"[{number}]{mark} {', '.join(facts)} ({position}; score {hit.score:.3g})"]
     lines += [f"found through {way(hit.through)}"] if hit.through else []
     return "\n".join((*lines, content(chunk.text)))
 
 
 def way(names: Iterable[str]) -> str:
     """A path of entity names."""
-    return " → ".join(short(each) for each in names)
+    return " → ".join(short(name) for name in names)
 
 
 def sources(citations: Iterable[Citation]) -> list[str]:
     """For each document of a window the numbers of its passages and its id."""
     numbers: dict[str, list[str]] = {}
-    for each in citations:
-        numbers.setdefault(each.document, []).append(f"[{each.number}]")
+    for citation in citations:
+        numbers.setdefault(citation.document, []).append(f"[{citation.number}]")
     return [f"{''.join(passages)} document {document}" for document, passages in numbers.items()]
 
 
@@ -81,36 +83,36 @@ def trace_line(entry: TraceEntry) -> str:
 
 def summed(parts: Mapping[str, float]) -> str:
     """The parts of a score."""
-    told = " + ".join(f"{name} {part:.3g}" for name, part in parts.items())
-    return f" = {told}" if told else ""
+    terms = " + ".join(f"{name} {part:.3g}" for name, part in parts.items())
+    return f" = {terms}" if terms else ""
 
 
 def memory_lines(memory: Memory, about: Iterable[str] = ()) -> str:
     """A memory with its id, time and speaker, and further facts about it."""
     document = memory.document
-    said = document.occurred.start if document.occurred is not None else memory.known_from
-    who = " ".join(short(each) for each in (document.role, document.author) if each)
-    told = [*_facts(memory), *about]
-    head = " ".join(filter(None, (f"[{memory.id}]{level_mark(document.trust)}", instant(said), who)))
-    known = f" ({'; '.join(told)})" if told else ""
-    return f"{head}{known}: {content(memory.text)}"
+    at = document.occurred.start if document.occurred is not None else memory.known_from
+    who = " ".join(short(name) for name in (document.role, document.author) if name)
+    facts = [*_facts(memory), *about]
+    head = " ".join(filter(None, (f"[{memory.id}]{level_mark(document.trust)}", instant(at), who)))
+    in_brackets = f" ({'; '.join(facts)})" if facts else ""
+    return f"{head}{in_brackets}: {content(memory.text)}"
 
 
 def recalled_lines(recalled: MemoryHit) -> str:
     """A memory that was found, with the reasons."""
     through = [f"found through {way(recalled.through)}"] if recalled.through else []
-    why = [on_one_line(each)[:MAX_NOTICE_LENGTH] for each in recalled.why]
+    why = [on_one_line(reason)[:MAX_NOTICE_LENGTH] for reason in recalled.why]
     return memory_lines(recalled.memory, (f"score {recalled.score:.3g}", *through, *why))
 
 
 def node_line(node: Node, score: float | None = None) -> str:
     """A node of a graph."""
-    told = [short(node.type)]
-    told += [f"also {', '.join(short(each) for each in node.aliases[:5])}"] if node.aliases else []
-    told += _times(node.valid_from, node.valid_until)
-    told += [f"score {score:.3g}"] if score is not None else []
+    facts = [short(node.type)]
+    facts += [f"also {', '.join(short(alias) for alias in node.aliases[:5])}"] if node.aliases else []
+    facts += _times(node.valid_from, node.valid_until)
+    facts += [f"score {score:.3g}"] if score is not None else []
     name = "" if node.name == node.id else f" “{short(node.name)}”"
-    return f"{short(node.id)}{name}{level_mark(node.trust)} ({'; '.join(told)})"
+    return f"{short(node.id)}{name}{level_mark(node.trust)} ({'; '.join(facts)})"
 
 
 def neighbor_line(neighbor: Neighbor) -> str:
@@ -128,15 +130,15 @@ def _step(step: EdgeStep) -> str:
 
 
 def _facts(memory: Memory) -> list[str]:
-    told: list[str] = [] if memory.kind == "turn" else [memory.kind]
-    told += [f"from {memory.cites.memory}"] if memory.cites is not None else []
-    told += ["pinned"] if memory.pinned else []
-    told += _times(memory.valid_from, memory.valid_until)
-    told += [f"ended by {memory.closed_by}"] if memory.closed_by else []
-    told += [f"replaced {instant(memory.known_until)}"] if memory.known_until else []
-    return told
+    facts: list[str] = [] if memory.kind == "turn" else [memory.kind]
+    facts += [f"from {memory.cites.memory}"] if memory.cites is not None else []
+    facts += ["pinned"] if memory.pinned else []
+    facts += _times(memory.valid_from, memory.valid_until)
+    facts += [f"ended by {memory.closed_by}"] if memory.closed_by else []
+    facts += [f"replaced {instant(memory.known_until)}"] if memory.known_until else []
+    return facts
 
 
 def _times(start: datetime | None, end: datetime | None) -> list[str]:
-    told = [f"true from {instant(start)}"] if start else []
-    return told + ([f"true until {instant(end)}"] if end else [])
+    validity = [f"true from {instant(start)}"] if start else []
+    return validity + ([f"true until {instant(end)}"] if end else [])

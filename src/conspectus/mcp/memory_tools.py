@@ -66,9 +66,9 @@ class MemoryPart(ArgumentModel):
 
     def memory(self) -> NewMemory:
         """The memory to add."""
-        given = self.model_dump(exclude={"fact", "entities"})
+        fields = self.model_dump(exclude={"fact", "entities"})
         entities = tuple(self.entities)
-        return NewMemory(**given, fact=fact_of(self.fact), entities=entities)
+        return NewMemory(**fields, fact=fact_of(self.fact), entities=entities)
 
 
 class RememberArguments(ScopedArguments):
@@ -91,14 +91,14 @@ class UpdateArguments(ScopedArguments):
     def changes(self) -> dict[str, Any]:
         """The changed fields. Raises InvalidInput if there are none."""
         names = ("text", "kind", "pinned", "valid_from", "valid_until")
-        given: dict[str, Any] = {
+        changes: dict[str, Any] = {
             name: getattr(self, name) for name in names if getattr(self, name) is not None
         }
         if self.fact is not None:
-            given["fact"] = fact_of(self.fact)
-        if not given:
+            changes["fact"] = fact_of(self.fact)
+        if not changes:
             raise InvalidInput("text", "give at least one thing to change")
-        return given
+        return changes
 
 
 class ForgetArguments(ScopedArguments):
@@ -122,30 +122,30 @@ class ForgetArguments(ScopedArguments):
 
 
 @tool("adds")
-async def remember(call: ToolCall, given: RememberArguments) -> str:
+async def remember(call: ToolCall, arguments: RememberArguments) -> str:
     """Store memories for later conversations: turns, facts, preferences. One memory for each thing."""
-    scope = given.scope(call.options.scope)
-    stored = await call.engine.memory.add([each.memory() for each in given.memories], scope=scope)
+    scope = arguments.scope(call.options.scope)
+    stored = await call.engine.memory.add([memory.memory() for memory in arguments.memories], scope=scope)
     return call.data("memories", stored, stored=len(stored))
 
 
 @tool("changes")
-async def update_memory(call: ToolCall, given: UpdateArguments) -> str:
+async def update_memory(call: ToolCall, arguments: UpdateArguments) -> str:
     """Correct a memory; it keeps its id and its earlier versions. To record a change, remember it."""
-    scope = given.scope(call.options.scope)
-    written = await call.engine.memory.update(given.memory, scope=scope, **given.changes())
+    scope = arguments.scope(call.options.scope)
+    written = await call.engine.memory.update(arguments.memory, scope=scope, **arguments.changes())
     return json_of(written)
 
 
 @tool("deletes")
-async def forget(call: ToolCall, given: ForgetArguments) -> str:
+async def forget(call: ToolCall, arguments: ForgetArguments) -> str:
     """Delete memories permanently with confirm=true; without it, count them. Give exactly one of ids,
     before, older_than_days and everything.
     """
-    scope = given.scope(call.options.scope)
-    dry_run = not given.confirm
-    asked = call.engine.memory.forget(given.selection(), scope=scope, dry_run=dry_run)
-    receipt = await call.remembered(asked, MemoryReceipt(0, dry_run=dry_run))
+    scope = arguments.scope(call.options.scope)
+    dry_run = not arguments.confirm
+    forgetting = call.engine.memory.forget(arguments.selection(), scope=scope, dry_run=dry_run)
+    receipt = await call.remembered(forgetting, MemoryReceipt(0, dry_run=dry_run))
     counts = {name: getattr(receipt, name) for name in COUNTED}
     following = {"next": "call again with confirm=true"} if dry_run and receipt.memories else {}
     return call.data("ids", receipt.ids, dry_run=dry_run, **counts, **following)

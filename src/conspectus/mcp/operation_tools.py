@@ -37,8 +37,8 @@ _CHECKED: Final = frozenset({"stream", "document"})
 """Path parameters that are checked against the scope that the server fixes."""
 
 TEXT_OPERATIONS: Final[Mapping[str, ToolSpec[Any]]] = {
-    each.name: each
-    for each in (
+    spec.name: spec
+    for spec in (
         *(read_document, list_collections, explain, history, update_memory, forget, add_facts),
         *(search_streams, channel_context, search_tasks),
         *(list_files, read_file, find_files, grep),
@@ -67,9 +67,9 @@ class OperationArguments(Arguments):
 
 def operation_arguments(spec: ToolSpec[Any], call: ToolCall, arguments: Mapping[str, Any]) -> Any:
     """The arguments of a tool, checked. Raises InvalidInput."""
-    taken = sorted(fixed_names(call.options.scope) & arguments.keys())
-    if taken:
-        raise InvalidInput(taken[0], "is fixed by this server and cannot be given")
+    fixed = sorted(fixed_names(call.options.scope) & arguments.keys())
+    if fixed:
+        raise InvalidInput(fixed[0], "is fixed by this server and cannot be arguments")
     try:
         return spec.arguments.model_validate(arguments)
     except ValidationError as error:
@@ -78,29 +78,32 @@ def operation_arguments(spec: ToolSpec[Any], call: ToolCall, arguments: Mapping[
 
 def invalid(error: ValidationError) -> InvalidInput:
     """The mismatches with a schema, by the names of the arguments, without their values."""
-    found = error.errors(include_input=False, include_url=False, include_context=False)
-    named = [(".".join(map(str, each["loc"])) or "arguments", each["msg"]) for each in found[:MAX_NAMED]]
-    more = f"; {len(found) - MAX_NAMED} more" if len(found) > MAX_NAMED else ""
+    mismatches = error.errors(include_input=False, include_url=False, include_context=False)
+    named = [
+        (".".join(map(str, mismatch["loc"])) or "arguments", mismatch["msg"])
+        for mismatch in mismatches[:MAX_NAMED]
+    ]
+    more = f"; {len(mismatches) - MAX_NAMED} more" if len(mismatches) > MAX_NAMED else ""
     first, *others = named
     rest = "".join(f"; {field}: {reason}" for field, reason in others)
     return InvalidInput(first[0], f"{first[1]}{rest}{more}")
 
 
 @tool("deletes")
-async def operations(call: ToolCall, given: OperationArguments) -> str:
+async def operations(call: ToolCall, arguments: OperationArguments) -> str:
     """All other operations: read_document, history, update_memory, forget, add_facts, explain, and those on
     streams, channels, tasks, documents, files, collections, alerts, jobs. Without arguments it lists or
     describes them; with arguments ({} if there are none) it calls one.
     """
     offered = offered_operations(call)
-    if given.arguments is None:
-        return _described(call, offered, given.name)
-    if given.name not in offered:
+    if arguments.arguments is None:
+        return _described(call, offered, arguments.name)
+    if arguments.name not in offered:
         raise InvalidInput("name", "unknown operation; list them with a part of the name and no arguments")
-    spec = offered[given.name]
+    spec = offered[arguments.name]
     if isinstance(spec, Operation):
-        return await _called(call, spec, given.arguments)
-    return await spec.run(call, operation_arguments(spec, call, given.arguments))
+        return await _call_operation(call, spec, arguments.arguments)
+    return await spec.run(call, operation_arguments(spec, call, arguments.arguments))
 
 
 def offered_operations(call: ToolCall) -> Mapping[str, ToolSpec[Any] | Operation]:
@@ -117,8 +120,8 @@ def offered_operations(call: ToolCall) -> Mapping[str, ToolSpec[Any] | Operation
 def _described(call: ToolCall, offered: Mapping[str, ToolSpec[Any] | Operation], name: str) -> str:
     if (spec := offered.get(name)) is not None:
         return call.page(ResultPage((), _summary(spec), _signature(call, spec), between="\n"))
-    lines = [f"{known}: {_summary(each)}" for known, each in offered.items()]
-    matching = [each for each in lines if name.casefold() in each.casefold()]
+    lines = [f"{name_offered}: {_summary(spec_offered)}" for name_offered, spec_offered in offered.items()]
+    matching = [line for line in lines if name.casefold() in line.casefold()]
     return call.page(ResultPage(matching, "" if matching else "No such operation.", between="\n"))
 
 
@@ -128,18 +131,31 @@ def _summary(spec: ToolSpec[Any] | Operation) -> str:
 
 def _signature(call: ToolCall, spec: ToolSpec[Any] | Operation) -> str:
     if isinstance(spec, Operation):
-        optional = {each.name: "" if each.default is REQUIRED else " (optional)" for each in _leaves(spec)}
-        named = (f"{each.name}: {_type_name(each.hint)}{optional[each.name]}" for each in _leaves(spec))
+        optional = {
+            parameter.name: "" if parameter.default is REQUIRED else " (optional)"
+            for parameter in _leaves(spec)
+        }
+        named = (
+            f"{parameter.name}: {_type_name(parameter.hint)}{optional[parameter.name]}"
+            for parameter in _leaves(spec)
+        )
         return "\n".join(named) or "No arguments."
     hidden = {"max_tokens", *fixed_names(call.options.scope)}
     arguments: type[BaseModel] = spec.arguments
     schema = schema_of(arguments)
-    shown = {name: each for name, each in schema["properties"].items() if name not in hidden}
-    return json_of({"properties": shown, "required": schema.get("required", [])})
+    properties = {
+        name: property_schema for name, property_schema in schema["properties"].items() if name not in hidden
+    }
+    return json_of({"properties": properties, "required": schema.get("required", [])})
 
 
 def _leaves(operation: Operation) -> list[Parameter]:
-    return [leaf for each in operation.parameters if each.location != "header" for leaf in each.leaves]
+    return [
+        leaf
+        for parameter in operation.parameters
+        if parameter.location != "header"
+        for leaf in parameter.leaves
+    ]
 
 
 def _type_name(hint: Any) -> str:
@@ -148,17 +164,17 @@ def _type_name(hint: Any) -> str:
     if hint == Filter:
         return "filter (field=value, or JSON)"
     if is_dataclass(hint):
-        known = hints(hint)
-        named = (f"{each.name}{'' if default_of(each) is REQUIRED else '?'}" for each in fields(hint))
-        kinds = (_type_name(known[each.name]) for each in fields(hint))
+        field_types = hints(hint)
+        named = (f"{field.name}{'' if default_of(field) is REQUIRED else '?'}" for field in fields(hint))
+        kinds = (_type_name(field_types[field.name]) for field in fields(hint))
         return "{" + ", ".join(f"{name}: {kind}" for name, kind in zip(named, kinds, strict=True)) + "}"
     if isinstance(hint, NewType):
         return _type_name(hint.__supertype__)
     origin = get_origin(hint)
     if origin in {Union, UnionType}:
-        listed = {get_args(each)[:1] for each in members}
-        shown = (each for each in members if each is not NoneType and (each,) not in listed)
-        return " | ".join(map(_type_name, shown))
+        listed = {get_args(member)[:1] for member in members}
+        alternatives = (member for member in members if member is not NoneType and (member,) not in listed)
+        return " | ".join(map(_type_name, alternatives))
     return _container_name(hint, origin, members)
 
 
@@ -168,17 +184,19 @@ def _container_name(hint: Any, origin: Any, members: Sequence[Any]) -> str:
             getattr(hint, "__name__", ""), getattr(hint, "__name__", "any")
         )
     if not isinstance(origin, type):
-        return " | ".join(repr(each) for each in members)
+        return " | ".join(repr(literal) for literal in members)
     return "object" if issubclass(origin, Mapping) else f"[{_type_name(members[0])}]"
 
 
-async def _called(call: ToolCall, operation: Operation, given: Mapping[str, Any]) -> str:
-    known = {each.name for each in _leaves(operation)}
-    if unknown := sorted(given.keys() - known):
-        raise InvalidInput(unknown[0], f"unknown argument; expected: {', '.join(sorted(known)) or 'none'}")
-    values = {each.name: value for each in operation.parameters for value in _values(each, given)}
+async def _call_operation(call: ToolCall, operation: Operation, arguments: Mapping[str, Any]) -> str:
+    names = {leaf.name for leaf in _leaves(operation)}
+    if unknown := sorted(arguments.keys() - names):
+        raise InvalidInput(unknown[0], f"unknown argument; expected: {', '.join(sorted(names)) or 'none'}")
+    values = {
+        parameter.name: value for parameter in operation.parameters for value in _values(parameter, arguments)
+    }
     if isinstance(limit := values.get("limit"), int) and not 0 <= limit <= MAX_ROWS:
-        if "limit" in given:
+        if "limit" in arguments:
             raise InvalidInput("limit", f"must be from 0 to {MAX_ROWS}")
         values["limit"] = MAX_ROWS
     if call.has_fixed_scope:
@@ -194,38 +212,38 @@ async def _require_inside(call: ToolCall, values: Mapping[str, Any]) -> None:
     if "document" in values:
         await known_document(call, values["document"])
     if "stream" in values:
-        place = {"collection": values["collection"]} if "collection" in values else {}
+        address = {"collection": values["collection"]} if "collection" in values else {}
         call.require_inside(
-            await call.engine.collections.get_source(values["stream"], **place), name=values["stream"]
+            await call.engine.collections.get_source(values["stream"], **address), name=values["stream"]
         )
 
 
-def _values(parameter: Parameter, given: Mapping[str, Any]) -> list[Any]:
+def _values(parameter: Parameter, arguments: Mapping[str, Any]) -> list[Any]:
     """The argument of the method, or nothing where it takes its default. Raises InvalidInput."""
     if parameter.location == "header":
         return []
     if parameter.is_spread:
-        return [_record(record_of(parameter.hint), given)]
-    if parameter.name in given:
-        return [_checked(parameter.name, parameter.hint, given[parameter.name])]
+        return [_record(record_of(parameter.hint), arguments)]
+    if parameter.name in arguments:
+        return [_checked(parameter.name, parameter.hint, arguments[parameter.name])]
     if parameter.default is REQUIRED:
         raise InvalidInput(parameter.name, "is required")
     return [] if parameter.default is OMITTED else [parameter.default]
 
 
-def _record(kind: Any, given: Mapping[str, Any]) -> Any:
+def _record(kind: Any, arguments: Mapping[str, Any]) -> Any:
     """A dataclass of the arguments with the names of its fields, and of those of dataclasses in it."""
-    known = hints(kind)
-    made: dict[str, Any] = {}
-    for each in fields(kind):
-        name, hint = member_of(kind, each.name), known[each.name]
-        if name in given:
-            made[each.name] = _checked(name, hint, given[name])
-        elif is_dataclass(hint) and given.keys() & {one.name for one in fields(hint)}:
-            made[each.name] = _record(hint, given)
-        elif each.default is MISSING and each.default_factory is MISSING:
+    field_types = hints(kind)
+    checked_fields: dict[str, Any] = {}
+    for field in fields(kind):
+        name, hint = member_of(kind, field.name), field_types[field.name]
+        if name in arguments:
+            checked_fields[field.name] = _checked(name, hint, arguments[name])
+        elif is_dataclass(hint) and arguments.keys() & {one.name for one in fields(hint)}:
+            checked_fields[field.name] = _record(hint, arguments)
+        elif field.default is MISSING and field.default_factory is MISSING:
             raise InvalidInput(name, "is required")
-    return kind(**made)
+    return kind(**checked_fields)
 
 
 def _checked(name: str, hint: Any, value: Any) -> Any:
@@ -260,7 +278,7 @@ def _answer(call: ToolCall, answer: Any) -> str:
         return call.data("items", value)
     if not isinstance(value, dict):
         return call.room.cut(value if isinstance(value, str) else json_of(value))
-    lists = [name for name, each in value.items() if isinstance(each, list)]
+    lists = [name for name, member in value.items() if isinstance(member, list)]
     if not lists:
         return call.room.cut(json_of(value))
     longest = max(lists, key=lambda name: len(value[name]))

@@ -74,52 +74,54 @@ class HistoryArguments(ScopedArguments):
 
 
 @tool()
-async def recall(call: ToolCall, given: RecallArguments) -> str:
+async def recall(call: ToolCall, arguments: RecallArguments) -> str:
     """Find memories, best first, with id, time and speaker; or with window=true build the context for the
     next turn.
     """
-    if given.window:
-        return await _window(call, given)
+    if arguments.window:
+        return await _window(call, arguments)
     nothing = MemoryRetrieval("no_match", ())
-    scope = given.scope(call.options.scope)
-    search = call.engine.memory.recall(given.query, scope=scope, **given.search_options())
-    found = await call.remembered(search, nothing)
-    head = NOTHING if found.outcome == "no_match" else ""
-    foot = "\n".join(filter(None, (notices(found.notices), _since(found))))
-    return call.page(ResultPage(list(map(recalled_lines, found.memories)), head, foot, between="\n"))
+    scope = arguments.scope(call.options.scope)
+    search = call.engine.memory.recall(arguments.query, scope=scope, **arguments.search_options())
+    retrieval = await call.remembered(search, nothing)
+    head = NOTHING if retrieval.outcome == "no_match" else ""
+    foot = "\n".join(filter(None, (notices(retrieval.notices), _changes_line(retrieval))))
+    return call.page(ResultPage(list(map(recalled_lines, retrieval.memories)), head, foot, between="\n"))
 
 
-async def _window(call: ToolCall, given: RecallArguments) -> str:
-    told = min(call.room.tokens // FOOT_SHARE, MAX_FOOTER_TOKENS)
-    budget = Budget(call.room.tokens - told, call.options.tokenizer)
-    options: MemoryQueryOptions = {**given.search_options(), "recent": given.turns}
-    window = call.engine.memory.window(given.query, budget, scope=given.scope(call.options.scope), **options)
-    made = await call.remembered(window, None)
-    if made is None or not made.text:
+async def _window(call: ToolCall, arguments: RecallArguments) -> str:
+    footer_tokens = min(call.room.tokens // FOOT_SHARE, MAX_FOOTER_TOKENS)
+    budget = Budget(call.room.tokens - footer_tokens, call.options.tokenizer)
+    options: MemoryQueryOptions = {**arguments.search_options(), "recent": arguments.turns}
+    window = call.engine.memory.window(
+        arguments.query, budget, scope=arguments.scope(call.options.scope), **options
+    )
+    memory_window = await call.remembered(window, None)
+    if memory_window is None or not memory_window.text:
         return NOTHING
-    return call.page(ResultPage((), made.text, notices(made.window.notices)))
+    return call.page(ResultPage((), memory_window.text, notices(memory_window.window.notices)))
 
 
 @tool()
-async def history(call: ToolCall, given: HistoryArguments) -> str:
+async def history(call: ToolCall, arguments: HistoryArguments) -> str:
     """List memories in order of time, newest last, with their ids; the cursor leads to older ones."""
-    fields: dict[str, Any] = {"scope": given.scope(call.options.scope), "kind": given.kind}
-    limit = given.limit
+    fields: dict[str, Any] = {"scope": arguments.scope(call.options.scope), "kind": arguments.kind}
+    limit = arguments.limit
     while True:
-        asked = call.engine.memory.list(after=given.cursor, limit=limit, newest_first=True, **fields)
-        page = await call.remembered(asked, MemoryPage((), None))
+        listing = call.engine.memory.list(after=arguments.cursor, limit=limit, newest_first=True, **fields)
+        page = await call.remembered(listing, MemoryPage((), None))
         older = f"[older: history with cursor={page.next}]" if page.next else ""
         lines = list(map(memory_lines, page.memories))
         head = older or ("" if lines else "No memories.")
-        text, kept = filled(ResultPage(lines, head, between="\n", upwards=True), call.room)
-        if kept >= len(lines) or kept == 0:
+        text, shown_count = filled(ResultPage(lines, head, between="\n", upwards=True), call.room)
+        if shown_count >= len(lines) or shown_count == 0:
             return text
-        limit = kept
+        limit = shown_count
 
 
-def _since(found: MemoryRetrieval) -> str:
+def _changes_line(retrieval: MemoryRetrieval) -> str:
     """Changes after the time that was asked for."""
-    if found.since is None:
+    if retrieval.since is None:
         return ""
-    since = found.since
+    since = retrieval.since
     return f"Since then: {since.recorded} recorded, {since.changed} changed, {since.deleted} deleted."

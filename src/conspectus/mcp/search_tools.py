@@ -59,7 +59,7 @@ class QueryArguments(Arguments):
         description="Weight of entities that connect documents.",
     )
 
-    async def asked(self, call: ToolCall) -> dict[str, Any]:
+    async def query_fields(self, call: ToolCall) -> dict[str, Any]:
         """The fields of the query except its text."""
         fields: dict[str, Any] = {"collection": self.collection, "filter": await self._where(call)}
         if self.min_confidence:
@@ -79,7 +79,9 @@ class QueryArguments(Arguments):
         if self.collection == EVERYWHERE:
             return ()
         inside = await call.engine.collections.list_sources(collection=self.collection)
-        return tuple(str(each.id) for each in inside if each.kind == "graph" and not is_of_memory(each))
+        return tuple(
+            str(source.id) for source in inside if source.kind == "graph" and not is_of_memory(source)
+        )
 
     async def _where(self, call: ToolCall) -> Filter:
         parts: list[Filter] = [Not(In("kind", REMEMBERED)), parse_filters(self.filter)]
@@ -90,7 +92,7 @@ class QueryArguments(Arguments):
             call.require_inside(source, name=self.source)
             parts.append(Eq("source", str(source.id)))
         if self.since is not None or self.until is not None:
-            bounds = (None if each is None else parse_instant(each) for each in (self.since, self.until))
+            bounds = (None if bound is None else parse_instant(bound) for bound in (self.since, self.until))
             parts.append(Overlaps(*bounds))
         return And(tuple(parts))
 
@@ -120,16 +122,18 @@ class ExplainArguments(QueryArguments):
 
 
 @tool()
-async def search(call: ToolCall, given: SearchArguments) -> str:
+async def search(call: ToolCall, arguments: SearchArguments) -> str:
     """Find passages of documents, with scores and document ids."""
-    found = await call.engine.search.retrieve(given.query, limit=given.limit, **await given.asked(call))
-    lines = [hit_lines(number, hit) for number, hit in enumerate(found.hits, 1)]
-    return call.page(ResultPage(lines, head=_head(found), foot=notices(found.notices)))
+    retrieval = await call.engine.search.retrieve(
+        arguments.query, limit=arguments.limit, **await arguments.query_fields(call)
+    )
+    lines = [hit_lines(number, hit) for number, hit in enumerate(retrieval.hits, 1)]
+    return call.page(ResultPage(lines, head=_head(retrieval), foot=notices(retrieval.notices)))
 
 
 def anatomy(window: ContextWindow) -> dict[str, Any]:
     """What a window is made of: parts, citations and the candidates in it. Its text is in the result."""
-    inside = [each for each in window.trace if each.status in {"included", "truncated"}]
+    inside = [candidate for candidate in window.trace if candidate.status in {"included", "truncated"}]
     view: dict[str, Any] = to_jsonable_python(
         {
             "tokens": window.tokens,
@@ -144,12 +148,12 @@ def anatomy(window: ContextWindow) -> dict[str, Any]:
 
 
 @tool()
-async def context(call: ToolCall, given: ContextArguments) -> str:
+async def context(call: ToolCall, arguments: ContextArguments) -> str:
     """Build the context for an answer from documents: passages within max_tokens, numbered to cite as [1]."""
-    told = min(call.room.tokens // NAMING_SHARE, MAX_NAME_TOKENS)
-    budget = Budget(call.room.tokens - told, call.options.tokenizer)
+    naming_tokens = min(call.room.tokens // NAMING_SHARE, MAX_NAME_TOKENS)
+    budget = Budget(call.room.tokens - naming_tokens, call.options.tokenizer)
     window = await call.engine.search.window(
-        given.query, budget, format=given.format, parts=True, **await given.asked(call)
+        arguments.query, budget, format=arguments.format, parts=True, **await arguments.query_fields(call)
     )
     call.view.update(anatomy(window))
     head = window.text or _head(window)
@@ -162,22 +166,24 @@ async def context(call: ToolCall, given: ContextArguments) -> str:
 
 
 @tool()
-async def explain(call: ToolCall, given: ExplainArguments) -> str:
+async def explain(call: ToolCall, arguments: ExplainArguments) -> str:
     """Show the rank, score parts and status of every candidate of a context."""
-    if given.document is not None:
-        await known_document(call, given.document)
-    budget = Budget(given.context_max_tokens, call.options.tokenizer)
-    fields = await given.asked(call)
-    window = await call.engine.search.explain(given.query, budget, document=given.document, **fields)
-    ordered = sorted(window.trace, key=lambda each: each.document != given.document)
+    if arguments.document is not None:
+        await known_document(call, arguments.document)
+    budget = Budget(arguments.context_max_tokens, call.options.tokenizer)
+    fields = await arguments.query_fields(call)
+    window = await call.engine.search.explain(arguments.query, budget, document=arguments.document, **fields)
+    ordered = sorted(window.trace, key=lambda candidate: candidate.document != arguments.document)
     head = f"{window.tokens} of {window.max_tokens} tokens are used by {len(window.citations)} passages."
-    if given.document is not None and all(each.document != given.document for each in window.trace):
-        head += f"\nDocument {given.document} is no candidate."
+    if arguments.document is not None and all(
+        candidate.document != arguments.document for candidate in window.trace
+    ):
+        head += f"\nDocument {arguments.document} is no candidate."
     return call.page(ResultPage(list(map(trace_line, ordered)), head, notices(window.notices), between="\n"))
 
 
-def _head(found: Retrieval | ContextWindow) -> str:
-    return NOTHING if found.outcome == "no_match" else ""
+def _head(answer: Retrieval | ContextWindow) -> str:
+    return NOTHING if answer.outcome == "no_match" else ""
 
 
 MAX_FOUND = 20

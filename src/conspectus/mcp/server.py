@@ -135,9 +135,9 @@ class ServerState:
         engine = self._engine_of(context)
         count = engine.tokenizer(self._options.tokenizer)
         try:
-            given = operation_arguments(spec, self._call(engine), params.arguments or {})
-            call = self._call(engine, given.max_tokens)
-            text = await spec.run(call, given)
+            arguments = operation_arguments(spec, self._call(engine), params.arguments or {})
+            call = self._call(engine, arguments.max_tokens)
+            text = await spec.run(call, arguments)
         except ConspectusError as error:
             return refusal(error, count)
         except Exception as error:
@@ -161,8 +161,8 @@ class ServerState:
         job = await self._job(context, params.task_id, call, call.engine.jobs.get)
         if job.state not in {"succeeded", "failed"}:
             return task_of(job)
-        told = TextContent(text=call.room.cut(json_of(job)))
-        result = CallToolResult(content=[told], is_error=job.state == "failed")
+        text = TextContent(text=call.room.cut(json_of(job)))
+        result = CallToolResult(content=[text], is_error=job.state == "failed")
         return {**task_of(job), "result": result.model_dump(mode="json", by_alias=True, exclude_none=True)}
 
     async def update_task(self, context: Context, params: GetTaskRequestParams) -> dict[str, Any]:
@@ -200,16 +200,16 @@ class ServerState:
         self, context: Context, _params: PaginatedRequestParams | None
     ) -> ListResourcesResult:
         """The collections."""
-        found = await self._engine_of(context).collections.list()
+        collections = await self._engine_of(context).collections.list()
         return ListResourcesResult(
             resources=[
                 Resource(
-                    uri=COLLECTION.replace("{name}", quote(each.name, safe="")),
-                    name=short(each.name),
-                    description=short(each.description) or None,
+                    uri=COLLECTION.replace("{name}", quote(collection.name, safe="")),
+                    name=short(collection.name),
+                    description=short(collection.description) or None,
                     mime_type="application/json",
                 )
-                for each in found[:MAX_LISTED]
+                for collection in collections[:MAX_LISTED]
             ]
         )
 
@@ -228,48 +228,53 @@ class ServerState:
     async def get_prompt(self, context_: Context, params: GetPromptRequestParams) -> GetPromptResult:
         """A question with its context. Raises MCPError."""
         call = self._call(self._engine_of(context_))
-        given = params.arguments or {}
+        prompt_arguments = params.arguments or {}
         try:
             if params.name != ANSWER:
                 raise NotFound("prompt", params.name)
-            asked = ContextArguments.model_validate(
-                {"query": given.get("question"), "collection": given.get("collection") or EVERYWHERE}
+            context_arguments = ContextArguments.model_validate(
+                {
+                    "query": prompt_arguments.get("question"),
+                    "collection": prompt_arguments.get("collection") or EVERYWHERE,
+                }
             )
-            found = await context.run(call, asked)
+            passages = await context.run(call, context_arguments)
         except ValidationError as error:
             raise self._failed(invalid(error), call) from error
         except ConspectusError as error:
             raise self._failed(error, call) from error
-        text = f"{PREFACE}\n\n{found}\n\nQuestion: {asked.query}"
+        text = f"{PREFACE}\n\n{passages}\n\nQuestion: {context_arguments.query}"
         return GetPromptResult(messages=[PromptMessage(role="user", content=TextContent(text=text))])
 
     async def complete(self, context: Context, params: CompleteRequestParams) -> CompleteResult:
         """Names of collections for the argument `collection` of the prompt and `name` of the resource."""
         if params.argument.name not in {"collection", "name"}:
             return CompleteResult(completion=Completion(values=[], total=0, has_more=False))
-        found = [each.name for each in await self._engine_of(context).collections.list()]
+        collection_names = [
+            collection.name for collection in await self._engine_of(context).collections.list()
+        ]
         begun = params.argument.value.casefold()
-        names = [each for each in found if each.casefold().startswith(begun)]
-        shown = names[:MAX_LISTED]
-        more = len(names) > len(shown)
-        return CompleteResult(completion=Completion(values=shown, total=len(names), has_more=more))
+        names = [name for name in collection_names if name.casefold().startswith(begun)]
+        values = names[:MAX_LISTED]
+        more = len(names) > len(values)
+        return CompleteResult(completion=Completion(values=values, total=len(names), has_more=more))
 
     def _failed(self, error: ConspectusError, call: ToolCall, data: Any = None) -> MCPError:
         """The protocol error of a request that is no tool call."""
-        told = refusal(error, call.room.count).content[0]
-        return MCPError(INVALID_PARAMS, told.text if isinstance(told, TextContent) else BROKEN, data)
+        content = refusal(error, call.room.count).content[0]
+        return MCPError(INVALID_PARAMS, content.text if isinstance(content, TextContent) else BROKEN, data)
 
 
 async def _resource(call: ToolCall, uri: str) -> tuple[str, str]:
     """The text of a resource and its type. Raises NotFound."""
     if uri == APP and PAGE.is_file():
         return PAGE.read_text(encoding="utf-8"), APP_TYPE
-    before, found, name = uri.partition(COLLECTION.removesuffix("{name}"))
-    if found and not before:
-        given = ListArguments(collection=unquote(name), max_tokens=None)
-        return await list_collections.run(call, given), "application/json"
-    before, found, name = uri.partition(DOCUMENT.removesuffix("{id}"))
-    if before or not found:
+    before, scheme, name = uri.partition(COLLECTION.removesuffix("{name}"))
+    if scheme and not before:
+        arguments = ListArguments(collection=unquote(name), max_tokens=None)
+        return await list_collections.run(call, arguments), "application/json"
+    before, scheme, name = uri.partition(DOCUMENT.removesuffix("{id}"))
+    if before or not scheme:
         raise NotFound("resource", uri)
     document = await known_document(call, name)
     text = await call.engine.documents.get_text(document.id)
@@ -318,5 +323,5 @@ PROMPTS = (
 def takes(context: Context, extension: str) -> bool:
     """Whether the client says that it takes an extension. Those before 2026-07-28 take no tasks."""
     capabilities = context.session.client_capabilities
-    known = extension != TASKS or context.protocol_version in MODERN_PROTOCOL_VERSIONS
-    return known and capabilities is not None and extension in (capabilities.extensions or {})
+    is_supported = extension != TASKS or context.protocol_version in MODERN_PROTOCOL_VERSIONS
+    return is_supported and capabilities is not None and extension in (capabilities.extensions or {})

@@ -38,18 +38,18 @@ def stopping(scope: anyio.CancelScope) -> Iterator[None]:
     loop = asyncio.get_running_loop()
 
     def stop() -> None:
-        for each in SIGNALS:
-            loop.remove_signal_handler(each)
-            signal.signal(each, signal.SIG_DFL)
+        for signal_number in SIGNALS:
+            loop.remove_signal_handler(signal_number)
+            signal.signal(signal_number, signal.SIG_DFL)
         scope.cancel()
 
-    for each in SIGNALS:
-        loop.add_signal_handler(each, stop)
+    for signal_number in SIGNALS:
+        loop.add_signal_handler(signal_number, stop)
     try:
         yield
     finally:
-        for each in SIGNALS:
-            loop.remove_signal_handler(each)
+        for signal_number in SIGNALS:
+            loop.remove_signal_handler(signal_number)
 
 
 class Lines:
@@ -74,13 +74,13 @@ class Lines:
             yield line
 
     def _read(self) -> None:
-        held = b""
+        incomplete = b""
         while piece := self._piece():
-            *whole, held = (held + piece).split(b"\n")
-            for line in whole:
+            *lines, incomplete = (incomplete + piece).split(b"\n")
+            for line in lines:
                 self._put(line.decode("utf-8", "replace"))
-        if held:
-            self._put(held.decode("utf-8", "replace"))
+        if incomplete:
+            self._put(incomplete.decode("utf-8", "replace"))
         self._put(None)
 
     def _piece(self) -> bytes:

@@ -35,22 +35,22 @@ class MomentArguments(Arguments):
 
 
 @tool()
-async def search_streams(call: ToolCall, given: MomentArguments) -> str:
+async def search_streams(call: ToolCall, arguments: MomentArguments) -> str:
     """Find moments of streams and videos, with their captions."""
-    for stream in given.streams:
-        source = await call.engine.collections.get_source(stream, collection=given.collection)
+    for stream in arguments.streams:
+        source = await call.engine.collections.get_source(stream, collection=arguments.collection)
         call.require_inside(source, name=stream)
-    found = await call.engine.streams.search(
-        given.query,
-        streams=tuple(given.streams),
-        collection=given.collection,
-        range=CaptionRange(given.start, given.end),
-        limit=given.limit,
-        min_confidence=given.min_confidence,
-        min_trust=given.min_trust,
+    retrieval = await call.engine.streams.search(
+        arguments.query,
+        streams=tuple(arguments.streams),
+        collection=arguments.collection,
+        range=CaptionRange(arguments.start, arguments.end),
+        limit=arguments.limit,
+        min_confidence=arguments.min_confidence,
+        min_trust=arguments.min_trust,
     )
-    head = "" if found.moments else NOTHING
-    return call.page(ResultPage(list(map(_moment, found.moments)), head, notices(found.notices)))
+    head = "" if retrieval.moments else NOTHING
+    return call.page(ResultPage(list(map(_moment, retrieval.moments)), head, notices(retrieval.notices)))
 
 
 def _moment(moment: Moment) -> str:

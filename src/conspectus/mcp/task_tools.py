@@ -28,18 +28,22 @@ class TaskArguments(Arguments):
 
 
 @tool()
-async def search_tasks(call: ToolCall, given: TaskArguments) -> str:
+async def search_tasks(call: ToolCall, arguments: TaskArguments) -> str:
     """Find tasks and their attachments by subject, with status."""
-    tasks = call.engine.tasks.using(collection=given.collection)
-    found = await tasks.search(
-        given.query, given.limit, status=given.status, priority=given.priority, min_trust=given.min_trust
+    tasks = call.engine.tasks.using(collection=arguments.collection)
+    matches = await tasks.search(
+        arguments.query,
+        arguments.limit,
+        status=arguments.status,
+        priority=arguments.priority,
+        min_trust=arguments.min_trust,
     )
-    return call.page(ResultPage(list(map(_task, found)), "" if found else NOTHING))
+    return call.page(ResultPage(list(map(_task, matches)), "" if matches else NOTHING))
 
 
-def _task(found: TaskResult) -> str:
-    facts = [found.status, *filter(None, (found.priority,))]
-    named = f"attachment {short(found.attachment_id)} of " if found.attachment_id else ""
-    mark = level_mark(found.trust)
-    head = f"{named}task {short(found.task_id)}{mark}: {short(found.title)} ({', '.join(facts)})"
-    return f"{head}\n{content(found.document)}"
+def _task(task: TaskResult) -> str:
+    facts = [task.status, *filter(None, (task.priority,))]
+    named = f"attachment {short(task.attachment_id)} of " if task.attachment_id else ""
+    mark = level_mark(task.trust)
+    head = f"{named}task {short(task.task_id)}{mark}: {short(task.title)} ({', '.join(facts)})"
+    return f"{head}\n{content(task.document)}"

@@ -58,11 +58,11 @@ class ResultPage:
     rest: Callable[[int], str] = left_out
     upwards: bool = False
 
-    def shown(self, items: Sequence[str]) -> str:
+    def render(self, items: Sequence[str]) -> str:
         """The page with only these items."""
         missing = len(self.items) - len(items)
-        told = [self.rest(missing)] if missing else []
-        inner = [*told, *reversed(items)] if self.upwards else [*items, *told]
+        omission = [self.rest(missing)] if missing else []
+        inner = [*omission, *reversed(items)] if self.upwards else [*items, *omission]
         return self.between.join(filter(None, (self.head, *inner, self.foot)))
 
 
@@ -71,16 +71,16 @@ def filled(page: ResultPage, room: ToolBudget) -> tuple[str, int]:
     low, high = 0, len(page.items)
     while low < high:
         middle = (low + high + 1) // 2
-        low, high = (middle, high) if room.holds(page.shown(page.items[:middle])) else (low, middle - 1)
+        low, high = (middle, high) if room.holds(page.render(page.items[:middle])) else (low, middle - 1)
     if low or not page.items:
-        return room.cut(page.shown(page.items[:low])), low
-    spare = room.tokens - room.count(page.shown([""]))
+        return room.cut(page.render(page.items[:low])), low
+    spare = room.tokens - room.count(page.render([""]))
     while spare >= WORTH_CUTTING:
-        first = page.shown([ToolBudget(spare, room.count).cut(page.items[0])])
+        first = page.render([ToolBudget(spare, room.count).cut(page.items[0])])
         if room.holds(first):
             return first, 1
         spare -= WORTH_CUTTING // 2
-    return room.cut(page.shown([])), 0
+    return room.cut(page.render([])), 0
 
 
 def _marked(text: str, end: int) -> str:

@@ -69,10 +69,11 @@ class ToolCall:
 
     def data(self, name: str, items: Sequence[Any], /, **facts: Any) -> str:
         """Facts and as many items as fit, as JSON; `left_out` is the number of the others."""
-        told, rows = _filled_members(to_jsonable_python(facts)), _filled_members(to_jsonable_python(items))
+        members = _filled_members(to_jsonable_python(facts))
+        rows = _filled_members(to_jsonable_python(items))
         for number in _fewer(len(items)):
             left = {"left_out": len(items) - number} if number < len(items) else {}
-            text = _compact({**told, name: rows[:number], **left})
+            text = _compact({**members, name: rows[:number], **left})
             if number == 0 or self.room.holds(text):
                 break
         return self.room.cut(text)
@@ -118,12 +119,12 @@ def tool(
 ) -> Callable[[Callable[[ToolCall, A], Awaitable[str]]], ToolSpec[A]]:
     """Make a tool of the function that runs it, whose docstring is its description."""
 
-    def made(run: Callable[[ToolCall, A], Awaitable[str]]) -> ToolSpec[A]:
+    def make_spec(run: Callable[[ToolCall, A], Awaitable[str]]) -> ToolSpec[A]:
         description = " ".join((run.__doc__ or "").split())
-        arguments: type[A] = get_type_hints(run)["given"]
+        arguments: type[A] = get_type_hints(run)["arguments"]
         return ToolSpec(run.__name__, description, arguments, run, effect)
 
-    return made
+    return make_spec
 
 
 def is_of_memory(source: Source) -> bool:
@@ -142,10 +143,12 @@ def _compact(value: Any) -> str:
 
 def _filled_members(value: Any) -> Any:
     if isinstance(value, list):
-        return [_filled_members(each) for each in value]
+        return [_filled_members(member) for member in value]
     if not isinstance(value, dict):
         return value
-    return {name: _filled_members(each) for name, each in value.items() if each not in (None, [], {}, "")}
+    return {
+        name: _filled_members(member) for name, member in value.items() if member not in (None, [], {}, "")
+    }
 
 
 def _fits(fixed: Scope, memory_scope: Scope) -> bool:

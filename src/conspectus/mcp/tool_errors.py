@@ -21,6 +21,6 @@ HIDDEN = "the store failed; see the log of the server"
 def refusal(error: ConspectusError, count: CountTokens) -> CallToolResult:
     """The result of a refused call, of at most MIN_TOKENS tokens."""
     hidden = isinstance(error, StorageError) and not isinstance(error, StorageBusy | IndexReplaced)
-    told = HIDDEN if hidden else on_one_line(str(error))
-    text = ToolBudget(MIN_TOKENS, count).cut(f"{error.code}: {told}")
+    reason = HIDDEN if hidden else on_one_line(str(error))
+    text = ToolBudget(MIN_TOKENS, count).cut(f"{error.code}: {reason}")
     return CallToolResult(content=[TextContent(text=text)], is_error=True)

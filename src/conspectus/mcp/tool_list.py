@@ -22,7 +22,7 @@ from conspectus.mcp.token_budget import MIN_TOKENS
 from conspectus.mcp.tool import ToolOptions, ToolSpec
 
 TOOLS: Mapping[str, ToolSpec[Any]] = {
-    each.name: each for each in (search, context, remember, recall, graph, operations)
+    spec.name: spec for spec in (search, context, remember, recall, graph, operations)
 }
 APP = "ui://conspectus/window.html"
 """The MCP App that shows the window of `context` with its parts."""
@@ -33,7 +33,7 @@ PAGE = files("conspectus.mcp") / "window.html"
 
 def listed(options: ToolOptions) -> list[Tool]:
     """The tools with their schemas."""
-    return [_tool(each, options) for each in TOOLS.values()]
+    return [_tool(spec, options) for spec in TOOLS.values()]
 
 
 def input_schema(spec: ToolSpec[Any], options: ToolOptions) -> dict[str, Any]:
@@ -41,7 +41,9 @@ def input_schema(spec: ToolSpec[Any], options: ToolOptions) -> dict[str, Any]:
     arguments: type[BaseModel] = spec.arguments
     schema = schema_of(arguments)
     properties = {
-        name: each for name, each in schema["properties"].items() if name not in fixed_names(options.scope)
+        name: property_schema
+        for name, property_schema in schema["properties"].items()
+        if name not in fixed_names(options.scope)
     }
     limits = {"minimum": MIN_TOKENS, "maximum": options.max_tokens}
     properties["max_tokens"] = {**properties.pop("max_tokens"), **limits}

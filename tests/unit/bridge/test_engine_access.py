@@ -47,27 +47,27 @@ async def loop_and_thread(engine: AnyEngine) -> tuple[asyncio.AbstractEventLoop,
     return asyncio.get_running_loop(), threading.get_ident()
 
 
-def check_that_nested_work_runs_in_place(access: EngineAccess) -> None:
+def nested_work_runs_in_place(access: EngineAccess) -> bool:
     async def work(engine: AnyEngine) -> bool:
         return await access.run(loop_and_thread) == await loop_and_thread(engine)
 
-    assert access.wait(work)
+    return access.wait(work)
 
 
 def test_work_inside_work_runs_in_place_on_an_owned_engine() -> None:
     access = temporary_engine(SETTINGS)
-    check_that_nested_work_runs_in_place(access)
+    assert nested_work_runs_in_place(access)
     access.close()
 
 
 def test_work_inside_work_runs_in_place_on_a_borrowed_engine(tmp_path: Path) -> None:
     with conspectus.open(tmp_path, settings=SETTINGS) as engine:
-        check_that_nested_work_runs_in_place(access_to(engine))
+        assert nested_work_runs_in_place(access_to(engine))
 
 
 async def test_work_inside_work_runs_in_place_on_a_joined_engine(tmp_path: Path) -> None:
     async with conspectus.open(tmp_path, settings=SETTINGS) as engine:
-        await asyncio.to_thread(check_that_nested_work_runs_in_place, access_to(engine))
+        assert await asyncio.to_thread(nested_work_runs_in_place, access_to(engine))
 
 
 async def test_a_joined_engine_refuses_to_block_its_loop(tmp_path: Path) -> None:
