@@ -52,20 +52,20 @@ class Turns:
         Raises InvalidInput for values that are not JSON.
         """
         packed = [self._packed(item, role) for item, role in zip(items, roles, strict=True)]
-        new = [replace(each, metadata={**each.metadata, **(more or {})}) for each in packed]
+        new = [replace(memory, metadata={**memory.metadata, **(more or {})}) for memory in packed]
         if new:
             await engine.memory.add(new, scope=self.scope, collection=self.collection)
 
     async def newest(self, engine: AnyEngine, limit: int | None = None) -> list[Item]:
         """Return the last items in the order of time (None: all)."""
-        found = await self._read(engine, limit)
-        return [self.item(memory) for memory in reversed(found)]
+        memories = await self._read(engine, limit)
+        return [self.item(memory) for memory in reversed(memories)]
 
     async def pop(self, engine: AnyEngine) -> Item | None:
         """Remove and return the last item. Concurrent callers never get the same one."""
-        while found := await self._read(engine, 1):
-            if await self.forget(engine, found):
-                return self.item(found[0])
+        while newest := await self._read(engine, 1):
+            if await self.forget(engine, newest):
+                return self.item(newest[0])
         return None
 
     async def clear(self, engine: AnyEngine) -> None:
@@ -88,36 +88,40 @@ class Turns:
         """Return the last turns, newest first. Raises InvalidInput without a conversation."""
         if self.scope.conversation is None:
             raise InvalidInput("conversation", "needs a name")
-        found: list[Memory] = []
+        memories: list[Memory] = []
         after: str | None = None
         with nothing_yet():
-            while limit is None or len(found) < limit:
+            while limit is None or len(memories) < limit:
                 page = await engine.memory.list(
                     scope=self.scope,
                     collection=self.collection,
                     kind="turn",
                     after=after,
-                    limit=PAGE if limit is None else min(PAGE, limit - len(found)),
+                    limit=PAGE if limit is None else min(PAGE, limit - len(memories)),
                     newest_first=True,
                 )
-                found += page.memories
+                memories += page.memories
                 after = page.next
                 if after is None:
                     break
-        return found
+        return memories
 
     def _packed(self, item: Item, role: str | None) -> NewMemory:
-        whole = _json(item)
-        said = [
-            (text, way) for text, way in _texts(json.loads(whole), ()) if text.strip() and clean(text) == text
+        json_text = _json(item)
+        candidates = [
+            (text, way)
+            for text, way in _texts(json.loads(json_text), ())
+            if text.strip() and clean(text) == text
         ]
         # Of several texts the least nested is used, and of these the longest.
-        text, spot = max(said, key=lambda each: (-len(each[1]), len(each[0])), default=("", None))
+        text, spot = max(
+            candidates, key=lambda candidate: (-len(candidate[1]), len(candidate[0])), default=("", None)
+        )
         if spot is not None:
-            rest = _json(_with(json.loads(whole), spot, ""))
+            rest = _json(_with(json.loads(json_text), spot, ""))
             if len(rest.encode()) <= MAX_EXTRA_BYTES:
                 return NewMemory(text, role=role, metadata={FORM: self.form, ITEM: rest, SPOT: list(spot)})
-        return NewMemory(whole, role=role, metadata={FORM: self.form})
+        return NewMemory(json_text, role=role, metadata={FORM: self.form})
 
     def item(self, memory: Memory) -> Item:
         """Return the item of a turn. A turn of another origin becomes its role and text."""
@@ -125,8 +129,8 @@ class Turns:
         if beside.get(FORM) != self.form:
             return {"role": memory.document.role or "user", "content": memory.text}
         if ITEM not in beside:
-            whole: Item = json.loads(memory.text)
-            return whole
+            whole_item: Item = json.loads(memory.text)
+            return whole_item
         item: Item = json.loads(str(beside[ITEM]))
         spot = beside[SPOT]
         return _with(item, spot if isinstance(spot, list) else [], memory.text)
@@ -160,11 +164,11 @@ class Conversation(EngineUser):
 
 async def conversations(engine: AnyEngine, scope: Scope, collection: str) -> list[str]:
     """Return the distinct names of the conversations of a scope, in order of their first turn."""
-    found: Sequence[ConversationSummary] = ()
+    summaries: Sequence[ConversationSummary] = ()
     with nothing_yet():
-        found = await engine.memory.list_conversations(scope=scope, collection=collection)
-    began = sorted(found, key=lambda each: (each.first is None, each.first))
-    names = (each.scope.conversation for each in began)
+        summaries = await engine.memory.list_conversations(scope=scope, collection=collection)
+    began = sorted(summaries, key=lambda summary: (summary.first is None, summary.first))
+    names = (summary.scope.conversation for summary in began)
     return list(dict.fromkeys(name for name in names if name is not None))
 
 

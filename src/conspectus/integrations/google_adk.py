@@ -82,15 +82,15 @@ class ConspectusMemoryService(EngineUser, BaseMemoryService):
         """Store memories as notes. One with an id replaces the note of that id."""
         new = [
             NewMemory(
-                _text(each.content),
-                key=each.id,
-                speaker=each.author,
-                at=each.timestamp,
+                _text(memory_entry.content),
+                key=memory_entry.id,
+                speaker=memory_entry.author,
+                at=memory_entry.timestamp,
                 kind="note",
-                metadata={**(custom_metadata or {}), **each.custom_metadata},
+                metadata={**(custom_metadata or {}), **memory_entry.custom_metadata},
             )
-            for each in memories
-            if _text(each.content)
+            for memory_entry in memories
+            if _text(memory_entry.content)
         ]
         await self._add(new, Scope(user_id, app_name))
 
@@ -100,22 +100,22 @@ class ConspectusMemoryService(EngineUser, BaseMemoryService):
         async def work(engine: AnyEngine) -> list[MemoryEntry]:
             scope = Scope(user_id, app_name)
             with nothing_yet():
-                found = await engine.memory.recall(
+                retrieval = await engine.memory.recall(
                     query, scope=scope, collection=self._collection, limit=self._limit, recent=0
                 )
-                return [_entry(each.memory) for each in found.memories]
+                return [_entry(hit.memory) for hit in retrieval.memories]
             return []
 
         return SearchMemoryResponse(memories=await self._access.run(work))
 
     async def delete_memory(self, *, app_name: str, user_id: str, memory_id: str | None = None) -> None:
         """Delete a memory. Its event is stored again if its session is added again."""
-        chosen = MemorySelection(ids=(memory_id or "",))
+        selection = MemorySelection(ids=(memory_id or "",))
         scope = Scope(user_id, app_name)
 
         async def work(engine: AnyEngine) -> None:
             with nothing_yet():
-                await engine.memory.forget(chosen, scope=scope, collection=self._collection)
+                await engine.memory.forget(selection, scope=scope, collection=self._collection)
 
         if memory_id:
             await self._access.run(work)

@@ -18,7 +18,7 @@ from conspectus.engine.any_engine import AnyEngine
 from conspectus.errors import InvalidInput, MissingExtra
 from conspectus.integrations.comparisons import COMPARISONS
 from conspectus.integrations.one_source import ALL, Selection
-from conspectus.integrations.texts import FoundText, Text, Texts
+from conspectus.integrations.texts import Text, TextMatch, Texts
 from conspectus.model.filter import EVERYTHING, And, Exists, Filter, In, Not, Or
 from conspectus.model.query import QueryOptions, Retriever
 
@@ -76,7 +76,7 @@ class ConspectusDocumentStore(EngineUser):
 
     async def _filtered(self, engine: AnyEngine, filters: Filters = None) -> list[Document]:
         """Return the documents that match. Raises FilterError."""
-        return [_document(each) for each in await self._texts.get(engine, _selection(filters))]
+        return [_document(text) for text in await self._texts.get(engine, _selection(filters))]
 
     async def _write(
         self,
@@ -85,14 +85,18 @@ class ConspectusDocumentStore(EngineUser):
         policy: DuplicatePolicy = DuplicatePolicy.NONE,
     ) -> int:
         """Write documents, and return their number. Without a policy, one that is stored is an error."""
-        if not isinstance(documents, list) or not all(isinstance(each, Document) for each in documents):
+        if not isinstance(documents, list) or not all(
+            isinstance(document, Document) for document in documents
+        ):
             raise ValueError("documents must be a list of Document objects")
-        new = {each.id: _text(each) for each in documents}
+        new = {document.id: _text(document) for document in documents}
         if policy != DuplicatePolicy.OVERWRITE:
-            known = [each.key for each in await self._texts.documents(engine, Selection(list(new)))]
-            if policy != DuplicatePolicy.SKIP and (known or len(new) < len(documents)):
-                raise DuplicateDocumentError(f"documents with these ids exist: {', '.join(known)[:200]}")
-            new = {name: each for name, each in new.items() if name not in set(known)}
+            stored_ids = [
+                document.key for document in await self._texts.documents(engine, Selection(list(new)))
+            ]
+            if policy != DuplicatePolicy.SKIP and (stored_ids or len(new) < len(documents)):
+                raise DuplicateDocumentError(f"documents with these ids exist: {', '.join(stored_ids)[:200]}")
+            new = {name: text for name, text in new.items() if name not in set(stored_ids)}
         await self._texts.add(engine, list(new.values()))
         return len(documents) if policy == DuplicatePolicy.OVERWRITE else len(new)
 
@@ -110,9 +114,9 @@ class ConspectusDocumentStore(EngineUser):
 
     async def _update_by_filter(self, engine: AnyEngine, filters: Filters, meta: dict[str, Any]) -> int:
         """Add metadata to the documents that match, and return their number. Raises FilterError."""
-        found = await self._texts.get(engine, _selection(filters))
-        await self._texts.add(engine, [Text(each.id, each.text, {**each.metadata, **meta}) for each in found])
-        return len(found)
+        texts = await self._texts.get(engine, _selection(filters))
+        await self._texts.add(engine, [Text(text.id, text.text, {**text.metadata, **meta}) for text in texts])
+        return len(texts)
 
     count_documents, count_documents_async = blocking_and_async(_count)
     filter_documents, filter_documents_async = blocking_and_async(_filtered)
@@ -125,8 +129,8 @@ class ConspectusDocumentStore(EngineUser):
     async def _search(
         self, engine: AnyEngine, query: str, top_k: int, filters: Filters, options: QueryOptions
     ) -> list[Document]:
-        found = await self._texts.search(engine, query, top_k, _selection(filters), options)
-        return [_document(each.text, each) for each in found]
+        matches = await self._texts.search(engine, query, top_k, _selection(filters), options)
+        return [_document(match.text, match) for match in matches]
 
     search, search_async = blocking_and_async(_search)
 
@@ -161,8 +165,8 @@ class ConspectusRetriever:
         top_k: int | None = None,
     ) -> dict[str, list[Document]]:
         """Return the documents for a query."""
-        asked = self._asked(query_embedding, filters, top_k)
-        return {"documents": self.document_store.search(query, *asked)}
+        arguments = self._query_arguments(query_embedding, filters, top_k)
+        return {"documents": self.document_store.search(query, *arguments)}
 
     @component.output_types(documents=list[Document])
     async def run_async(
@@ -173,10 +177,10 @@ class ConspectusRetriever:
         top_k: int | None = None,
     ) -> dict[str, list[Document]]:
         """Asynchronous version of run."""
-        asked = self._asked(query_embedding, filters, top_k)
-        return {"documents": await self.document_store.search_async(query, *asked)}
+        arguments = self._query_arguments(query_embedding, filters, top_k)
+        return {"documents": await self.document_store.search_async(query, *arguments)}
 
-    def _asked(
+    def _query_arguments(
         self, embedding: list[float] | None, filters: Filters, top_k: int | None
     ) -> tuple[int, Filters, QueryOptions]:
         options: QueryOptions = {"retrievers": self.retrievers}
@@ -193,8 +197,8 @@ def _text(document: Document) -> Text:
     return Text(document.id, document.content or "", document.meta, vector)
 
 
-def _document(text: Text, found: FoundText | None = None) -> Document:
-    score = None if found is None else found.score
+def _document(text: Text, match: TextMatch | None = None) -> Document:
+    score = None if match is None else match.score
     return Document(id=text.id, content=text.text or None, meta=dict(text.metadata), score=score)
 
 

@@ -23,7 +23,7 @@ from conspectus.integrations.arguments import refuse_arguments
 from conspectus.integrations.chat_messages import Conversation, Item
 from conspectus.integrations.one_source import Selection
 from conspectus.integrations.passages import Ask
-from conspectus.integrations.texts import FoundText, Text, Texts
+from conspectus.integrations.texts import Text, TextMatch, Texts
 from conspectus.integrations.values import Value, Values
 from conspectus.model.filter import EVERYTHING, And, Eq, Filter
 from conspectus.model.graph import GraphExpansion
@@ -111,13 +111,13 @@ class ConspectusVectorStore(EngineUser, VectorStore):
     ) -> list[str]:
         """Add texts, or replace those with the same ids. Returns their ids."""
         refuse_arguments(unknown)
-        given = list(texts)
+        all_texts = list(texts)
         vectors = None
         if self._embedding is not None:
-            vectors = await asyncio.to_thread(self._embedding.embed_documents, given)
-        new = _texts(given, metadatas, ids, vectors)
+            vectors = await asyncio.to_thread(self._embedding.embed_documents, all_texts)
+        new = _texts(all_texts, metadatas, ids, vectors)
         await self._texts.add(engine, new)
-        return [each.id for each in new]
+        return [text.id for text in new]
 
     async def _delete(self, engine: AnyEngine, /, ids: list[str] | None = None, **unknown: Any) -> bool:
         """Delete texts by id (None: all of the source). Unknown ids are ignored."""
@@ -133,28 +133,30 @@ class ConspectusVectorStore(EngineUser, VectorStore):
         self, engine: AnyEngine, /, query: str, k: int = LIMIT, **options: Any
     ) -> list[Document]:
         """Return the best documents, best first."""
-        return [_document(each.text) for each in await self._search(engine, query, k, **options)]
+        return [_document(match.text) for match in await self._search(engine, query, k, **options)]
 
     async def _scored(
         self, engine: AnyEngine, /, query: str, k: int = LIMIT, **options: Unpack[SearchOptions]
     ) -> list[tuple[Document, float]]:
         """Return the best documents with their scores; higher is better."""
-        found = await self._search(engine, query, k, **options)
-        return [(_document(each.text), each.score) for each in found]
+        matches = await self._search(engine, query, k, **options)
+        return [(_document(match.text), match.score) for match in matches]
 
     async def _relevant(
         self, engine: AnyEngine, /, query: str, k: int = LIMIT, **options: Any
     ) -> list[tuple[Document, float]]:
         """Return the best documents with their cosine similarities as relevance from 0 to 1."""
-        found = await self._search(engine, query, k, **options)
-        return [(_document(each.text), min(1.0, max(0.0, each.similarity or 0.0))) for each in found]
+        matches = await self._search(engine, query, k, **options)
+        return [(_document(match.text), min(1.0, max(0.0, match.similarity or 0.0))) for match in matches]
 
     async def _near(
         self, engine: AnyEngine, /, embedding: list[float], k: int = LIMIT, **options: Any
     ) -> list[Document]:
         """Return the documents with the most similar vectors."""
-        found = await self._found(engine, "", k, embedding, **{"retrievers": ("vector",), **options})
-        return [_document(each.text) for each in found]
+        matches = await self._search_vector(
+            engine, "", k, embedding, **{"retrievers": ("vector",), **options}
+        )
+        return [_document(match.text) for match in matches]
 
     add_texts, aadd_texts = blocking_and_async(_add)
     delete, adelete = blocking_and_async(_delete)
@@ -198,27 +200,27 @@ class ConspectusVectorStore(EngineUser, VectorStore):
 
     async def _search(
         self, engine: AnyEngine, query: str, k: int, **options: Unpack[SearchOptions]
-    ) -> list[FoundText]:
+    ) -> list[TextMatch]:
         vector = None
         if self._embedding is not None:
             vector = await asyncio.to_thread(self._embedding.embed_query, query)
-        return await self._found(engine, query, k, vector, **options)
+        return await self._search_vector(engine, query, k, vector, **options)
 
-    async def _found(
+    async def _search_vector(
         self,
         engine: AnyEngine,
         query: str,
         k: int,
         vector: Vector | None,
         **options: Unpack[SearchOptions],
-    ) -> list[FoundText]:
-        if taken := options.keys() & {"collection", "limit"}:
+    ) -> list[TextMatch]:
+        if fixed := options.keys() & {"collection", "limit"}:
             raise InvalidInput(
-                min(taken), "is not an argument of a search; use k, filter, and the constructor"
+                min(fixed), "is not an argument of a search; use k, filter, and the constructor"
             )
         selection = Selection(filter=_filter(options.pop("filter", None)))
-        given = cast(QueryOptions, {**options, "vector": None if vector is None else tuple(vector)})
-        return await self._texts.search(engine, query, k, selection, given)
+        query_options = cast(QueryOptions, {**options, "vector": None if vector is None else tuple(vector)})
+        return await self._texts.search(engine, query, k, selection, query_options)
 
 
 def _texts(
@@ -227,18 +229,18 @@ def _texts(
     ids: Sequence[str | None] | None,
     vectors: Sequence[Vector] | None,
 ) -> list[Text]:
-    given = {"metadatas": metadatas, "ids": ids, "embedding": vectors}
-    for name, each in given.items():
-        if each is not None and len(each) != len(texts):
-            raise InvalidInput(name, f"has {len(each)} entries for {len(texts)} texts")
+    columns = {"metadatas": metadatas, "ids": ids, "embedding": vectors}
+    for name, column in columns.items():
+        if column is not None and len(column) != len(texts):
+            raise InvalidInput(name, f"has {len(column)} entries for {len(texts)} texts")
     return [
         Text(
-            (ids[place] if ids else None) or str(uuid4()),
+            (ids[position] if ids else None) or str(uuid4()),
             text,
-            metadatas[place] if metadatas else {},
-            tuple(vectors[place]) if vectors else None,
+            metadatas[position] if metadatas else {},
+            tuple(vectors[position]) if vectors else None,
         )
-        for place, text in enumerate(texts)
+        for position, text in enumerate(texts)
     ]
 
 
@@ -341,19 +343,18 @@ class ConspectusRetriever(EngineUser, BaseRetriever):
     def _get_relevant_documents(
         self, query: str, *, run_manager: CallbackManagerForRetrieverRun, **options: Any
     ) -> list[Document]:
-        return self._access.wait(lambda engine: self._found(engine, query, options))
+        return self._access.wait(lambda engine: self._retrieve(engine, query, options))
 
     async def _aget_relevant_documents(
         self, query: str, *, run_manager: AsyncCallbackManagerForRetrieverRun, **options: Any
     ) -> list[Document]:
-        return await self._access.run(lambda engine: self._found(engine, query, options))
+        return await self._access.run(lambda engine: self._retrieve(engine, query, options))
 
-    async def _found(self, engine: AnyEngine, query: str, arguments: dict[str, Any]) -> list[Document]:
-        chosen: Filter = self.filter
+    async def _retrieve(self, engine: AnyEngine, query: str, arguments: dict[str, Any]) -> list[Document]:
         options = cast(QueryOptions, self.options)
-        usual = Ask(self.collection, chosen, self.limit, self.max_tokens, self.tokenizer, options)
+        usual = Ask(self.collection, self.filter, self.limit, self.max_tokens, self.tokenizer, options)
         passages = await replace(usual, **arguments).passages(engine, query)
-        return [Document(each.text, id=each.id, metadata=each.metadata) for each in passages]
+        return [Document(passage.text, id=passage.id, metadata=passage.metadata) for passage in passages]
 
 
 class ConspectusChatMessageHistory(Conversation, BaseChatMessageHistory):
@@ -381,7 +382,7 @@ class ConspectusChatMessageHistory(Conversation, BaseChatMessageHistory):
 
     async def _add(self, engine: AnyEngine, messages: Sequence[BaseMessage]) -> None:
         """Append messages. Raises InvalidInput for one that is not JSON."""
-        items, roles = [_item(each) for each in messages], [_role(each) for each in messages]
+        items, roles = [_item(message) for message in messages], [_role(message) for message in messages]
         await self._turns.add(engine, items, roles=roles)
 
     add_messages, aadd_messages = blocking_and_async(_add)
@@ -403,5 +404,5 @@ def _item(message: BaseMessage) -> Item:
 def _message(item: Item) -> BaseMessage:
     if "data" in item:
         return messages_from_dict([item])[0]
-    role, said = item["role"], item["content"]
-    return CLASSES[role](content=said) if role in CLASSES else ChatMessage(content=said, role=role)
+    role, content = item["role"], item["content"]
+    return CLASSES[role](content=content) if role in CLASSES else ChatMessage(content=content, role=role)

@@ -54,7 +54,7 @@ except ImportError as missing:
     raise MissingExtra("langgraph", "langgraph-checkpoint") from missing
 
 __all__ = ["ConspectusSaver", "ConspectusStore"]
-Place = tuple[str, str, str]
+CheckpointId = tuple[str, str, str]
 """A thread, a namespace and a checkpoint."""
 Facts = Mapping[str, Any]
 
@@ -96,12 +96,12 @@ class ConspectusSaver(EngineUser, BaseCheckpointSaver[int]):
     ) -> RunnableConfig:
         """Store a checkpoint, and return its config."""
         facts: Facts = {**get_checkpoint_metadata(config, metadata)}
-        thread, namespace, before = _place(config)
-        place = (thread, namespace, checkpoint["id"])
+        thread, namespace, before = _id_in(config)
+        checkpoint_id = (thread, namespace, checkpoint["id"])
         delta = bool(facts.get("counters_since_delta_snapshot"))
         beside = {"before": before, "run": facts.get("run_id"), "delta": delta}
-        await self._values.add(engine, [self._value(place, (), [checkpoint, facts], beside)])
-        return _config(*place)
+        await self._values.add(engine, [self._value(checkpoint_id, (), [checkpoint, facts], beside)])
+        return _config(*checkpoint_id)
 
     async def _put_writes(
         self,
@@ -113,21 +113,21 @@ class ConspectusSaver(EngineUser, BaseCheckpointSaver[int]):
         task_path: str = "",
     ) -> None:
         """Store the writes of a task. Stored ones are kept, but for errors, interrupts and the like."""
-        place = _place(config)
+        checkpoint_id = _id_in(config)
         values = []
         for number, (channel, value) in enumerate(writes):
             index = WRITES_IDX_MAP.get(channel, number)
             beside = {"task": task_id, "index": index, "channel": channel, "path": task_path}
-            values.append(self._value(place, (task_id, index), value, beside))
-        stored = await self._values.documents(engine, Selection([each.key for each in values]))
-        kept = {each.key for each in stored if _fact(each, "channel") not in WRITES_IDX_MAP}
-        await self._values.add(engine, [each for each in values if each.key not in kept])
+            values.append(self._value(checkpoint_id, (task_id, index), value, beside))
+        stored = await self._values.documents(engine, Selection([value.key for value in values]))
+        final_keys = {row.key for row in stored if _fact(row, "channel") not in WRITES_IDX_MAP}
+        await self._values.add(engine, [value for value in values if value.key not in final_keys])
 
     async def _get_tuple(self, engine: AnyEngine, /, config: RunnableConfig) -> CheckpointTuple | None:
         """Return a checkpoint: the latest one of its namespace if the config names none."""
-        return next(iter(await self._found(engine, _config(*_place(config)), limit=1)), None)
+        return next(iter(await self._find(engine, _config(*_id_in(config)), limit=1)), None)
 
-    async def _found(
+    async def _find(
         self,
         engine: AnyEngine,
         config: RunnableConfig | None,
@@ -140,10 +140,10 @@ class ConspectusSaver(EngineUser, BaseCheckpointSaver[int]):
         rows = await self._rows(engine, config)
         last = get_checkpoint_id(before) if before else None
         heads = [row for row in rows if _is_head(row) and (last is None or _newness(row) < last)]
-        places = [_of(row) for row in sorted(heads, key=_newness, reverse=True)]
-        chosen = set(places if filter else places[:limit])
-        tuples = await self._tuples(engine, [row for row in rows if _of(row) in chosen])
-        return [each for each in tuples if (filter or {}).items() <= {**each.metadata}.items()][:limit]
+        ids = [_id_of(row) for row in sorted(heads, key=_newness, reverse=True)]
+        selected = set(ids if filter else ids[:limit])
+        tuples = await self._tuples(engine, [row for row in rows if _id_of(row) in selected])
+        return [head for head in tuples if (filter or {}).items() <= {**head.metadata}.items()][:limit]
 
     async def _delete_thread(self, engine: AnyEngine, thread_id: str) -> None:
         """Delete a thread with its checkpoints and writes."""
@@ -152,17 +152,17 @@ class ConspectusSaver(EngineUser, BaseCheckpointSaver[int]):
     async def _delete_for_runs(self, engine: AnyEngine, run_ids: Sequence[str]) -> None:
         """Delete the checkpoints of runs, with their writes."""
         runs = await self._values.documents(engine, Selection(filter=In(("run",), tuple(run_ids))))
-        gone = {_of(each) for each in runs}
-        for thread in {place[0] for place in gone}:
+        deleted = {_id_of(row) for row in runs}
+        for thread in {checkpoint_id[0] for checkpoint_id in deleted}:
             rows = await self._rows(engine, _config(thread))
-            await engine.documents.delete([row.id for row in rows if _of(row) in gone])
+            await engine.documents.delete([row.id for row in rows if _id_of(row) in deleted])
 
     async def _copy_thread(self, engine: AnyEngine, source_thread_id: str, target_thread_id: str) -> None:
         """Copy the checkpoints and writes of a thread to another one."""
         rows = await self._rows(engine, _config(source_thread_id))
         data = await self._values.read(engine, rows)
         copies, target = [], target_thread_id
-        for row in (each for each in rows if each.id in data):
+        for row in (stored for stored in rows if stored.id in data):
             key = _key(target, *json.loads(row.key)[1:])
             copies.append(Value(key, data[row.id], {**row.metadata, "thread": target}, _key(target)))
         await self._values.add(engine, copies)
@@ -178,8 +178,8 @@ class ConspectusSaver(EngineUser, BaseCheckpointSaver[int]):
                 await self._delete_thread(engine, thread)
                 continue
             rows = await self._rows(engine, _config(thread))
-            latest = {_of(row)[1]: row for row in sorted(filter(_is_head, rows), key=_newness)}
-            spare = [row for row in rows if _is_spare(row, latest.get(_of(row)[1]))]
+            latest = {_id_of(row)[1]: row for row in sorted(filter(_is_head, rows), key=_newness)}
+            spare = [row for row in rows if _is_spare(row, latest.get(_id_of(row)[1]))]
             await engine.documents.delete([row.id for row in spare])
 
     put, aput = blocking_and_async(_put)
@@ -189,7 +189,7 @@ class ConspectusSaver(EngineUser, BaseCheckpointSaver[int]):
     delete_for_runs, adelete_for_runs = blocking_and_async(_delete_for_runs)
     copy_thread, acopy_thread = blocking_and_async(_copy_thread)
     prune, aprune = blocking_and_async(_prune)
-    _search, _asearch = blocking_and_async(_found)
+    _search, _asearch = blocking_and_async(_find)
 
     def list(self, config: RunnableConfig | None, **options: Any) -> Iterator[CheckpointTuple]:
         """Yield checkpoints, newest first; the options are `filter`, `before` and `limit`."""
@@ -197,13 +197,17 @@ class ConspectusSaver(EngineUser, BaseCheckpointSaver[int]):
 
     async def alist(self, config: RunnableConfig | None, **options: Any) -> AsyncIterator[CheckpointTuple]:
         """Asynchronous version of list."""
-        for each in await self._asearch(config, **options):
-            yield each
+        for checkpoint in await self._asearch(config, **options):
+            yield checkpoint
 
-    def _value(self, place: Place, more: Sequence[str | int], value: object, beside: Facts) -> Value:
+    def _value(
+        self, checkpoint_id: CheckpointId, more: Sequence[str | int], value: object, beside: Facts
+    ) -> Value:
         form, data = self.serde.dumps_typed(value)
-        names = dict(zip(("thread", "namespace", "checkpoint"), place, strict=True))
-        return Value(_key(*place, *more), data, {**names, "form": form, **beside}, _key(place[0]))
+        names = dict(zip(("thread", "namespace", "checkpoint"), checkpoint_id, strict=True))
+        return Value(
+            _key(*checkpoint_id, *more), data, {**names, "form": form, **beside}, _key(checkpoint_id[0])
+        )
 
     async def _rows(self, engine: AnyEngine, config: RunnableConfig | None) -> Sequence[Document]:
         """Return the checkpoints and writes of a config, which may leave out namespace and checkpoint."""
@@ -212,7 +216,7 @@ class ConspectusSaver(EngineUser, BaseCheckpointSaver[int]):
         namespace, checkpoint = config["configurable"].get("checkpoint_ns"), get_checkpoint_id(config)
         parts = [] if namespace is None else [Eq(("namespace",), namespace)]
         parts += [Eq(("checkpoint",), checkpoint)] if checkpoint else []
-        selection = Selection(filter=And(tuple(parts)), below=_key(_place(config)[0]))
+        selection = Selection(filter=And(tuple(parts)), below=_key(_id_in(config)[0]))
         return await self._values.documents(engine, selection)
 
     async def _tuples(self, engine: AnyEngine, rows: Sequence[Document]) -> Sequence[CheckpointTuple]:
@@ -220,20 +224,20 @@ class ConspectusSaver(EngineUser, BaseCheckpointSaver[int]):
         data = await self._values.read(engine, rows)
         stored = [row for row in rows if row.id in data]
         loaded = {str(row.id): self.serde.loads_typed((_fact(row, "form"), data[row.id])) for row in stored}
-        writes: dict[Place, Sequence[Document]] = {}
+        writes: dict[CheckpointId, Sequence[Document]] = {}
         for row in sorted((row for row in stored if not _is_head(row)), key=_turn):
-            writes[_of(row)] = [*writes.get(_of(row), ()), row]
+            writes[_id_of(row)] = [*writes.get(_id_of(row), ()), row]
         heads = sorted(filter(_is_head, stored), key=_newness, reverse=True)
-        return [_tuple(head, writes.get(_of(head), ()), loaded) for head in heads]
+        return [_tuple(head, writes.get(_id_of(head), ()), loaded) for head in heads]
 
 
 def _key(*parts: str | int) -> str:
     return json.dumps(parts, ensure_ascii=False)
 
 
-def _place(config: RunnableConfig) -> Place:
-    known = config["configurable"]
-    return str(known["thread_id"]), known.get("checkpoint_ns") or "", get_checkpoint_id(config) or ""
+def _id_in(config: RunnableConfig) -> CheckpointId:
+    options = config["configurable"]
+    return str(options["thread_id"]), options.get("checkpoint_ns") or "", get_checkpoint_id(config) or ""
 
 
 def _config(thread: str, namespace: str | None = None, checkpoint: str | None = None) -> RunnableConfig:
@@ -245,7 +249,7 @@ def _fact(row: Document, name: str) -> str:
     return str(row.metadata[name])
 
 
-def _of(row: Document) -> Place:
+def _id_of(row: Document) -> CheckpointId:
     return _fact(row, "thread"), _fact(row, "namespace"), _fact(row, "checkpoint")
 
 
@@ -266,13 +270,13 @@ def _turn(row: Document) -> tuple[str, str, int]:
 
 
 def _tuple(head: Document, writes: Sequence[Document], loaded: Facts) -> CheckpointTuple:
-    place, before = _of(head), _fact(head, "before")
+    checkpoint_id, before = _id_of(head), _fact(head, "before")
     checkpoint, metadata = loaded[head.id]
     return CheckpointTuple(
-        config=_config(*place),
+        config=_config(*checkpoint_id),
         checkpoint=checkpoint,
         metadata=metadata,
-        parent_config=_config(*place[:2], before) if before else None,
+        parent_config=_config(*checkpoint_id[:2], before) if before else None,
         pending_writes=[(_fact(row, "task"), _fact(row, "channel"), loaded[row.id]) for row in writes],
     )
 
@@ -304,14 +308,14 @@ class ConspectusStore(EngineUser, BaseStore):
 
     async def _batch(self, engine: AnyEngine, ops: Iterable[Op]) -> list[Result]:
         """Run operations. Reads see what was stored before; of writes to the same key, the last one holds."""
-        asked = list(ops)
-        for op in asked:
+        operations = list(ops)
+        for op in operations:
             validate_op_namespace(op)
-        read = [None if isinstance(op, PutOp) else await self._read(engine, op) for op in asked]
-        puts = {_key(*op.namespace, op.key): op for op in asked if isinstance(op, PutOp)}
-        kept = [self._text(key, op) for key, op in puts.items() if op.value is not None]
-        await self._texts.add(engine, kept)
-        await self._texts.remove(engine, puts.keys() - {each.id for each in kept})
+        read = [None if isinstance(op, PutOp) else await self._read(engine, op) for op in operations]
+        puts = {_key(*op.namespace, op.key): op for op in operations if isinstance(op, PutOp)}
+        texts = [self._text(key, op) for key, op in puts.items() if op.value is not None]
+        await self._texts.add(engine, texts)
+        await self._texts.remove(engine, puts.keys() - {text.id for text in texts})
         return read
 
     batch, abatch = blocking_and_async(_batch)
@@ -321,8 +325,8 @@ class ConspectusStore(EngineUser, BaseStore):
             return await self._namespaces(engine, op)
         if isinstance(op, SearchOp):
             return await self._search(engine, op)
-        found = await self._texts.documents(engine, Selection([_key(*op.namespace, op.key)]))
-        return _item(Item, found[0]) if found else None
+        documents = await self._texts.documents(engine, Selection([_key(*op.namespace, op.key)]))
+        return _item(Item, documents[0]) if documents else None
 
     async def _search(self, engine: AnyEngine, op: SearchOp) -> list[SearchItem]:
         if min(op.offset, op.limit) < 0:
@@ -332,20 +336,20 @@ class ConspectusStore(EngineUser, BaseStore):
         selection = Selection(filter=And((_below(op.namespace_prefix), *parts)))
         if not op.query:
             documents = await self._texts.documents(engine, selection, last)
-            return [_item(SearchItem, each) for each in documents[op.offset :]]
-        found = await self._texts.search(engine, op.query, last, selection)
-        hits = [(each.text.document, each.score) for each in found[op.offset :]]
+            return [_item(SearchItem, document) for document in documents[op.offset :]]
+        matches = await self._texts.search(engine, op.query, last, selection)
+        hits = [(match.text.document, match.score) for match in matches[op.offset :]]
         return [_item(SearchItem, stored, score=score) for stored, score in hits if stored is not None]
 
     async def _namespaces(self, engine: AnyEngine, op: ListNamespacesOp) -> list[Namespace]:
         conditions = op.match_conditions or ()
-        fixed = [(*each.path, "*") for each in conditions if each.match_type == "prefix"]
-        first = [_below(path[: path.index("*")]) for path in fixed]
+        prefixes = [(*match.path, "*") for match in conditions if match.match_type == "prefix"]
+        first = [_below(path[: path.index("*")]) for path in prefixes]
         documents = await self._texts.documents(engine, Selection(filter=And(tuple(first))))
-        named = {tuple(str(each.metadata["namespace"]).split(".")[:-1]) for each in documents}
-        matching = [name for name in named if all(_fits(each, name) for each in conditions)]
-        found = sorted({name[: op.max_depth] for name in matching})
-        return found[op.offset : op.offset + op.limit]
+        namespaces = {tuple(str(row.metadata["namespace"]).split(".")[:-1]) for row in documents}
+        matching = [name for name in namespaces if all(_fits(match, name) for match in conditions)]
+        cut = sorted({name[: op.max_depth] for name in matching})
+        return cut[op.offset : op.offset + op.limit]
 
     def _text(self, key: str, op: PutOp) -> Text:
         paths = self._fields if op.index is None else op.index or ()
@@ -355,12 +359,12 @@ class ConspectusStore(EngineUser, BaseStore):
 
 
 def _item(kind: Callable[..., AnyItem], stored: Document, **more: float) -> AnyItem:
-    known = stored.metadata
-    namespace = tuple(str(known["namespace"]).split(".")[:-1])
+    metadata = stored.metadata
+    namespace = tuple(str(metadata["namespace"]).split(".")[:-1])
     return kind(
         namespace=namespace,
-        key=known["key"],
-        value=known["value"],
+        key=metadata["key"],
+        value=metadata["value"],
         created_at=stored.recorded,
         updated_at=stored.updated,
         **more,
@@ -381,14 +385,14 @@ def _fits(condition: MatchCondition, name: Namespace) -> bool:
     )
 
 
-def _condition(path: tuple[str, ...], wanted: object) -> Filter:
+def _condition(path: tuple[str, ...], condition: object) -> Filter:
     """Return a filter of LangGraph as one of Conspectus. Raises InvalidInput."""
-    if wanted is None:
+    if condition is None:
         return Not(Exists(path))
-    if not isinstance(wanted, Mapping):
-        return COMPARISONS["=="](path, wanted)
-    if not any(name.startswith("$") for name in wanted):
-        return And((Exists(path), *(_condition((*path, name), value) for name, value in wanted.items())))
-    for name in wanted.keys() - OPERATORS:
+    if not isinstance(condition, Mapping):
+        return COMPARISONS["=="](path, condition)
+    if not any(name.startswith("$") for name in condition):
+        return And((Exists(path), *(_condition((*path, name), value) for name, value in condition.items())))
+    for name in condition.keys() - OPERATORS:
         raise InvalidInput("filter", f"{name!r:.80} is not one of {', '.join(OPERATORS)}")
-    return And(tuple(COMPARISONS[OPERATORS[name]](path, value) for name, value in wanted.items()))
+    return And(tuple(COMPARISONS[OPERATORS[name]](path, value) for name, value in condition.items()))

@@ -34,17 +34,17 @@ class OneSource:
     ) -> list[Document]:
         """Return the first selected documents, in the order in which they were added."""
         source = await self.id(engine)
-        found: list[Document] = []
+        documents: list[Document] = []
         if source is None or limit == 0:
-            return found
+            return documents
         size = min(PAGE, limit or PAGE)
         for where in selection.conditions(source):
             listed = pages(engine.documents.list, collection=self.collection, filter=where, limit=size)
             async for page in listed:
-                found += page.documents
-                if limit is not None and len(found) >= limit:
-                    return found[:limit]
-        return found
+                documents += page.documents
+                if limit is not None and len(documents) >= limit:
+                    return documents[:limit]
+        return documents
 
     async def count(self, engine: AnyEngine, selection: "Selection") -> int:
         """Count the selected documents."""
@@ -86,7 +86,7 @@ class Selection:
         """Return the selection as a filter over the documents of a source."""
         parts = [Eq("source", source), self.filter]
         if self.ids is not None:
-            parts.append(In("document", tuple(stable_id("document", source, each) for each in self.ids)))
+            parts.append(In("document", tuple(stable_id("document", source, key) for key in self.ids)))
         if self.below is not None:
             parts.append(Eq("parent", stable_id("document", source, self.below)))
         return And(tuple(parts))

@@ -57,9 +57,9 @@ class ConspectusSession(SessionABC):
 
     async def add_items(self, items: list[TResponseInputItem]) -> None:
         """Append items. Raises InvalidInput for one that is not JSON; then none is stored."""
-        given = [cast(Item, item) for item in items]
-        roles = [_role(item) for item in given]
-        await self._run(lambda engine: self._turns.add(engine, given, roles=roles))
+        new_items = [cast(Item, item) for item in items]
+        roles = [_role(item) for item in new_items]
+        await self._run(lambda engine: self._turns.add(engine, new_items, roles=roles))
 
     async def pop_item(self) -> TResponseInputItem | None:
         """Remove and return the last item."""

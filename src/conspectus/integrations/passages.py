@@ -40,14 +40,14 @@ class Ask:
         options: QueryOptions = {"collection": self.collection, "filter": self.filter, **self.options}
         if self.max_tokens is None:
             options["limit"] = self.limit or LIMIT
-            found = await engine.search.retrieve(query, **options)
-            return await _named(engine, map(_of_hit, found.hits))
+            retrieval = await engine.search.retrieve(query, **options)
+            return await _named(engine, map(_of_hit, retrieval.hits))
         if self.limit is not None:
             options["limit"] = self.limit
         window = await engine.search.window(query, Budget(self.max_tokens, self.tokenizer), **options)
         passages = await _visible(engine, window)
         count = engine.tokenizer(self.tokenizer)
-        while passages and count(BETWEEN.join(each.text for each in passages)) > self.max_tokens:
+        while passages and count(BETWEEN.join(passage.text for passage in passages)) > self.max_tokens:
             passages = passages[:-1]
         return await _named(engine, passages)
 
@@ -75,7 +75,7 @@ class RetrievedPassage:
         document, occurred = self.document, self.document.occurred
         cited = self.citation
         where = {"page": cited.page, "heading": cited.heading}
-        known = {name: value for name, value in where.items() if value is not None}
+        location = {name: value for name, value in where.items() if value is not None}
         return {
             "id": self.id,
             "score": float(self.score),
@@ -90,7 +90,7 @@ class RetrievedPassage:
             "origin": document.origin,
             "trust": document.trust,
             "occurred": None if occurred is None else occurred.start.isoformat(),
-            "citation": {"document": str(cited.document), "start": cited.start, "end": cited.end, **known},
+            "citation": {"document": str(cited.document), "start": cited.start, "end": cited.end, **location},
             "stored": dict(document.metadata),
         }
 
@@ -133,8 +133,11 @@ async def _visible(engine: AnyEngine, window: ContextWindow) -> list[RetrievedPa
 
 async def _named(engine: AnyEngine, passages: Iterable[RetrievedPassage]) -> list[RetrievedPassage]:
     """Return the passages with the names of their sources; the id of a source that was deleted meanwhile."""
-    found, names = list(passages), dict[str, str]()
-    for source in {str(each.document.source) for each in found}:
+    all_passages, names = list(passages), dict[str, str]()
+    for source in {str(passage.document.source) for passage in all_passages}:
         with suppress(NotFound):
             names[source] = (await engine.collections.get_source(source)).name
-    return [replace(each, source=names.get(each.document.source, each.document.source)) for each in found]
+    return [
+        replace(passage, source=names.get(passage.document.source, passage.document.source))
+        for passage in all_passages
+    ]

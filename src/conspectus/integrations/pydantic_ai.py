@@ -112,12 +112,12 @@ class ConspectusHistory(Conversation):
 
     async def _messages(self, engine: AnyEngine, limit: int | None = None) -> list[ModelMessage]:
         """Return the last `limit` messages in the order of time (None: all)."""
-        return [_message(each) for each in await self._turns.newest(engine, limit)]
+        return [_message(memory) for memory in await self._turns.newest(engine, limit)]
 
     async def _add(self, engine: AnyEngine, messages: Sequence[ModelMessage]) -> None:
         """Append messages, all or none. Raises InvalidInput for one that is not JSON."""
-        given = list(messages)
-        await self._turns.add(engine, _items(given), roles=list(map(_role, given)))
+        all_messages = list(messages)
+        await self._turns.add(engine, _items(all_messages), roles=list(map(_role, all_messages)))
 
     messages_sync, messages = blocking_and_async(_messages)
     add_sync, add = blocking_and_async(_add)
@@ -144,9 +144,9 @@ def _items(messages: list[ModelMessage]) -> list[Item]:
 
 def _message(item: Item) -> ModelMessage:
     if "parts" not in item:
-        said = item["content"]
+        content = item["content"]
         is_answer = item["role"] == "assistant"
-        return ModelResponse([TextPart(said)]) if is_answer else ModelRequest([UserPromptPart(said)])
+        return ModelResponse([TextPart(content)]) if is_answer else ModelRequest([UserPromptPart(content)])
     for part in item["parts"]:
         if "instruction" in part:
             part["content"] = part.pop("instruction")

@@ -35,7 +35,7 @@ class Text:
 
 
 @dataclass(frozen=True, slots=True)
-class FoundText:
+class TextMatch:
     """A text that matches a query. `similarity` is the cosine similarity (None: it has no vector)."""
 
     text: Text
@@ -50,15 +50,15 @@ class Texts(OneSource):
     async def add(self, engine: AnyEngine, texts: Sequence[Text]) -> None:
         """Add texts, or replace those with the same ids. Returns when they can be found."""
         if texts:
-            new = [_new(each) for each in texts]
-            await self._create(engine, next((each.vector for each in texts if each.vector), None))
+            new = [_new(text) for text in texts]
+            await self._create(engine, next((text.vector for text in texts if text.vector), None))
             await engine.documents.add(new, source=self.source, collection=self.collection, wait=True)
 
     async def get(self, engine: AnyEngine, selection: Selection, limit: int | None = None) -> list[Text]:
         """Return the first selected texts, in the order in which they were added."""
         documents = await self.documents(engine, selection, limit)
-        texts = await self.texts_of(engine, [each.id for each in documents])
-        return [_text(each, texts[each.id]) for each in documents if each.id in texts]
+        texts = await self.texts_of(engine, [document.id for document in documents])
+        return [_text(document, texts[document.id]) for document in documents if document.id in texts]
 
     async def delete(self, engine: AnyEngine, selection: Selection) -> int:
         """Delete the selected texts, and return their number. Unknown ids are ignored."""
@@ -75,19 +75,19 @@ class Texts(OneSource):
         limit: int,
         selection: Selection = ALL,
         options: QueryOptions | None = None,
-    ) -> list[FoundText]:
+    ) -> list[TextMatch]:
         """Return the best texts, best first."""
         source = await self.id(engine)
         if source is None or limit == 0:
             return []
-        given: QueryOptions = {
+        all_options: QueryOptions = {
             **(options or {}),
             "collection": self.collection,
             "filter": selection.condition(source),
         }
-        chosen = await best_of_each(partial(engine.search.retrieve, query, **given), limit)
-        texts = await engine.documents.get_texts([hit.document.id for hit in chosen]) if chosen else {}
-        return [_found(hit, texts[hit.document.id]) for hit in chosen if hit.document.id in texts]
+        hits = await best_of_each(partial(engine.search.retrieve, query, **all_options), limit)
+        texts = await engine.documents.get_texts([hit.document.id for hit in hits]) if hits else {}
+        return [_match(hit, texts[hit.document.id]) for hit in hits if hit.document.id in texts]
 
     async def _create(self, engine: AnyEngine, vector: Sequence[float] | None) -> None:
         """Create the collection if it is missing; if vectors are given, for vectors of that size."""
@@ -106,8 +106,8 @@ class Texts(OneSource):
 def _new(text: Text) -> NewDocument:
     """Return a text as a document. A vector belongs to the whole text, which is then one chunk."""
     spans = ((0, len(text.text)),) if text.vector is not None and text.text else ()
-    given = json.dumps(text.metadata, ensure_ascii=False, default=str, skipkeys=True)
-    if clean(given) != given or NUL in given.replace(BACKSLASHES, ""):
+    json_metadata = json.dumps(text.metadata, ensure_ascii=False, default=str, skipkeys=True)
+    if clean(json_metadata) != json_metadata or NUL in json_metadata.replace(BACKSLASHES, ""):
         raise InvalidInput("metadata", f"of {text.id!r:.80} has characters that cannot be stored")
     return NewDocument(
         text.text, key=checked_key(text.id), metadata=text.metadata, spans=spans, vector=text.vector
@@ -118,6 +118,6 @@ def _text(document: Document, text: str) -> Text:
     return Text(document.key, text, dict(document.metadata), document=document)
 
 
-def _found(hit: Hit, text: str) -> FoundText:
+def _match(hit: Hit, text: str) -> TextMatch:
     similarity = None if hit.similarity is None else float(hit.similarity)
-    return FoundText(_text(hit.document, text), float(hit.score), similarity)
+    return TextMatch(_text(hit.document, text), float(hit.score), similarity)

@@ -44,25 +44,25 @@ class Values(OneSource):
             return [None] * len(keys)
         ids = [stable_id("document", source, key) for key in keys]
         texts = await self.texts_of(engine, list(dict.fromkeys(ids)))
-        return [self.decoded(texts[each]) if each in texts else None for each in ids]
+        return [self.decoded(texts[document]) if document in texts else None for document in ids]
 
     async def read(self, engine: AnyEngine, documents: Sequence[Document]) -> dict[str, bytes]:
         """Return the values of documents by id, without those that were deleted meanwhile."""
-        texts = await self.texts_of(engine, [each.id for each in documents])
+        texts = await self.texts_of(engine, [document.id for document in documents])
         return {name: self.decoded(text) for name, text in texts.items()}
 
     async def add(self, engine: AnyEngine, values: Iterable[Value]) -> None:
         """Set values, in one transaction for up to 500. Of duplicate keys, the last one is stored."""
-        given = {each.key: each for each in values}
-        above = dict.fromkeys(each.below for each in given.values() if each.below is not None)
-        new = [*(Value(key, b"") for key in above), *given.values()]
+        values_by_key = {value.key: value for value in values}
+        above = dict.fromkeys(value.below for value in values_by_key.values() if value.below is not None)
+        new = [*(Value(key, b"") for key in above), *values_by_key.values()]
         if not new:
             return
         await engine.collections.get_or_create(self.collection, words_only=True, language="none")
         source = await engine.collections.get_or_create_source(
             self.source, collection=self.collection, kind="api"
         )
-        documents = [self._document(each, source.id) for each in new]
+        documents = [self._document(value, source.id) for value in new]
         await engine.documents.add(documents, source=self.source, collection=self.collection)
 
     def page_of_keys(self, prefix: str, after: str) -> Work[tuple[list[str], str | None]]:
@@ -76,7 +76,7 @@ class Values(OneSource):
             page = await engine.documents.list(
                 collection=self.collection, filter=where, after=after or None, limit=BATCH
             )
-            return [each.key for each in page.documents if each.key.startswith(prefix)], page.next
+            return [document.key for document in page.documents if document.key.startswith(prefix)], page.next
 
         return work
 
@@ -94,8 +94,8 @@ class Values(OneSource):
         """Encode a value as text."""
         if self.searchable:
             text = value.decode("utf-8", "replace")
-            kept = text.encode() == value and clean(text) == text and bool(text.strip())
-            if kept and not text.startswith(CODED):
+            is_unchanged = text.encode() == value and clean(text) == text and bool(text.strip())
+            if is_unchanged and not text.startswith(CODED):
                 return text
         return CODED + base64.b64encode(value).decode("ascii").translate(LETTERS[0])
 

@@ -42,8 +42,8 @@ class ConspectusAsyncChatStore(OfPeople, AsyncDBChatStore):
             if value is not None and value < 0:
                 raise InvalidInput(name, "is negative; must be at least 0")
         start = offset or 0
-        found = await self._memories(key, status)
-        return self._messages(key, found[start : None if limit is None else start + limit])
+        memories = await self._memories(key, status)
+        return self._messages(key, memories[start : None if limit is None else start + limit])
 
     async def count_messages(self, key: str, status: MessageStatus | None = ACTIVE) -> int:
         """Count the messages with a status (None: any)."""
@@ -57,7 +57,7 @@ class ConspectusAsyncChatStore(OfPeople, AsyncDBChatStore):
         self, key: str, messages: list[ChatMessage], status: MessageStatus = ACTIVE
     ) -> None:
         """Append messages, all or none. Raises InvalidInput for one that is not JSON."""
-        items, roles = list(map(item_of, messages)), [each.role.value for each in messages]
+        items, roles = list(map(item_of, messages)), [message.role.value for message in messages]
         more = {} if status == ACTIVE else {STATUS: status.value}
         await self._access.run(partial(self._turns(key).add, items=items, roles=roles, more=more))
 
@@ -67,21 +67,21 @@ class ConspectusAsyncChatStore(OfPeople, AsyncDBChatStore):
         """Replace all messages of a conversation, whatever their status."""
         before = await self._memories(key, None)
         await self.add_messages(key, messages, status)
-        await self._taken(key, before)
+        await self._delete_memories(key, before)
 
     async def delete_message(self, key: str, idx: int) -> ChatMessage | None:
         """Delete the active message at a position, and return it; None if there is none."""
-        found = await self._memories(key, ACTIVE)
-        chosen = [found[idx]] if -len(found) <= idx < len(found) else []
-        return next(iter(await self._taken(key, chosen)), None)
+        memories = await self._memories(key, ACTIVE)
+        selected = [memories[idx]] if -len(memories) <= idx < len(memories) else []
+        return next(iter(await self._delete_memories(key, selected)), None)
 
     async def delete_messages(self, key: str, status: MessageStatus | None = None) -> None:
         """Delete the messages with a status (None: any)."""
-        await self._taken(key, await self._memories(key, status))
+        await self._delete_memories(key, await self._memories(key, status))
 
     async def delete_oldest_messages(self, key: str, n: int) -> list[ChatMessage]:
         """Delete the `n` oldest active messages, and return them."""
-        return await self._taken(key, (await self._memories(key, ACTIVE))[: max(n, 0)])
+        return await self._delete_memories(key, (await self._memories(key, ACTIVE))[: max(n, 0)])
 
     async def archive_oldest_messages(self, key: str, n: int) -> list[ChatMessage]:
         """Archive the `n` oldest active messages, and return them."""
@@ -89,9 +89,11 @@ class ConspectusAsyncChatStore(OfPeople, AsyncDBChatStore):
         scope = self._turns(key).scope
 
         async def work(engine: AnyEngine) -> None:
-            for each in oldest:
-                changed = {**each.metadata, STATUS: MessageStatus.ARCHIVED.value}
-                await engine.memory.update(each.id, scope=scope, collection=self.collection, metadata=changed)
+            for memory in oldest:
+                changed = {**memory.metadata, STATUS: MessageStatus.ARCHIVED.value}
+                await engine.memory.update(
+                    memory.id, scope=scope, collection=self.collection, metadata=changed
+                )
 
         await self._access.run(work)
         return self._messages(key, oldest)
@@ -102,16 +104,16 @@ class ConspectusAsyncChatStore(OfPeople, AsyncDBChatStore):
         return await self._access.run(lambda engine: conversations(engine, scope, self.collection))
 
     async def _memories(self, key: str, status: MessageStatus | None) -> list[Memory]:
-        found = await self._access.run(self._turns(key).memories)
+        memories = await self._access.run(self._turns(key).memories)
         return [
-            each
-            for each in found
-            if status is None or each.metadata.get(STATUS, ACTIVE.value) == status.value
+            memory
+            for memory in memories
+            if status is None or memory.metadata.get(STATUS, ACTIVE.value) == status.value
         ]
 
-    async def _taken(self, key: str, memories: Sequence[Memory]) -> list[ChatMessage]:
+    async def _delete_memories(self, key: str, memories: Sequence[Memory]) -> list[ChatMessage]:
         await self._access.run(partial(self._turns(key).forget, memories=memories))
         return self._messages(key, memories)
 
     def _messages(self, key: str, memories: Sequence[Memory]) -> list[ChatMessage]:
-        return [message_of(self._turns(key).item(each)) for each in memories]
+        return [message_of(self._turns(key).item(memory)) for memory in memories]

@@ -42,6 +42,9 @@ class ConspectusMemoryBlock(OfPeople, BaseMemoryBlock[str]):
         sessions: dict[str | None, list[ChatMessage]] = {}
         for message in messages:
             sessions.setdefault(message.additional_kwargs.get("session_id"), []).append(message)
-        for session, said in sessions.items():
-            items, roles = [item_of(each) for each in said], [each.role.value for each in said]
+        for session, session_messages in sessions.items():
+            items, roles = (
+                [item_of(message) for message in session_messages],
+                [message.role.value for message in session_messages],
+            )
             await self._access.run(partial(self._turns(session).add, items=items, roles=roles))

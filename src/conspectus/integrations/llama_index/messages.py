@@ -23,6 +23,6 @@ def message_of(item: Item) -> ChatMessage:
     """Return the message of an item."""
     if "blocks" in item:
         return ChatMessage.model_validate(item)
-    known = {role.value for role in MessageRole}
-    role = item["role"] if item["role"] in known else MessageRole.USER
+    roles = {role.value for role in MessageRole}
+    role = item["role"] if item["role"] in roles else MessageRole.USER
     return ChatMessage(role=role, content=item["content"])

@@ -24,10 +24,10 @@ class ConspectusRetriever(EngineUser, BaseRetriever):
         self._ask = ask or Ask()
 
     def _retrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
-        return [_node(each) for each in self._access.wait(self._passages(query_bundle))]
+        return [_node(passage) for passage in self._access.wait(self._passages(query_bundle))]
 
     async def _aretrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
-        return [_node(each) for each in await self._access.run(self._passages(query_bundle))]
+        return [_node(passage) for passage in await self._access.run(self._passages(query_bundle))]
 
     def _passages(self, query_bundle: QueryBundle) -> Work[list[RetrievedPassage]]:
         return lambda engine: self._ask.passages(engine, query_bundle.query_str)

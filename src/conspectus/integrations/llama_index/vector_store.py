@@ -23,7 +23,7 @@ from conspectus.integrations.arguments import refuse_arguments
 from conspectus.integrations.comparisons import COMPARISONS, Comparison
 from conspectus.integrations.llama_index.components import OnEngine
 from conspectus.integrations.one_source import ALL, Selection
-from conspectus.integrations.texts import FoundText, Text, Texts
+from conspectus.integrations.texts import Text, TextMatch, Texts
 from conspectus.model.filter import EVERYTHING, And, Eq, Exists, Filter, In, Not, Or
 from conspectus.model.query import QueryOptions, Retriever
 
@@ -38,10 +38,10 @@ UNUSED = ("alpha", "embedding_field", "mmr_threshold", "output_fields", "sparse_
 """Fields of a query that are not supported."""
 REFERENCE = "ref_doc_id"
 FILTERS: Mapping[FilterOperator, Comparison] = {
-    **{each: COMPARISONS[each.value] for each in FilterOperator if each.value in COMPARISONS},
+    **{operator: COMPARISONS[operator.value] for operator in FilterOperator if operator.value in COMPARISONS},
     FilterOperator.ANY: COMPARISONS["in"],
     FilterOperator.NIN: COMPARISONS["not in"],
-    FilterOperator.ALL: lambda path, value: And(tuple(Eq(path, each) for each in value)),
+    FilterOperator.ALL: lambda path, value: And(tuple(Eq(path, member) for member in value)),
     FilterOperator.CONTAINS: COMPARISONS["=="],
     FilterOperator.IS_EMPTY: lambda path, _: Not(Exists(path)),
 }
@@ -72,7 +72,7 @@ class ConspectusVectorStore(OnEngine, BasePydanticVectorStore):
         """Add nodes, or replace those with the same ids. Raises InvalidInput for one without a vector."""
         refuse_arguments(unknown)
         await self._texts.add(engine, list(map(_text, nodes)))
-        return [each.node_id for each in nodes]
+        return [node.node_id for node in nodes]
 
     async def _delete(self, engine: AnyEngine, /, ref_doc_id: str, **unknown: Any) -> None:
         """Delete the nodes of a document."""
@@ -106,11 +106,13 @@ class ConspectusVectorStore(OnEngine, BasePydanticVectorStore):
     ) -> VectorStoreQueryResult:
         """Return the best nodes, best first, with cosine similarities, or with scores in other modes."""
         refuse_arguments(unknown)
-        found = await self._search(engine, query)
+        matches = await self._search(engine, query)
         by_vector = query.mode == VectorStoreQueryMode.DEFAULT
-        scores = [each.similarity or 0.0 if by_vector else each.score for each in found]
-        nodes = [_text_node(each.text) for each in found]
-        return VectorStoreQueryResult(nodes=nodes, similarities=scores, ids=[each.text.id for each in found])
+        scores = [match.similarity or 0.0 if by_vector else match.score for match in matches]
+        nodes = [_text_node(match.text) for match in matches]
+        return VectorStoreQueryResult(
+            nodes=nodes, similarities=scores, ids=[match.text.id for match in matches]
+        )
 
     add, async_add = blocking_and_async(_add)
     delete, adelete = blocking_and_async(_delete)
@@ -123,7 +125,7 @@ class ConspectusVectorStore(OnEngine, BasePydanticVectorStore):
     def _texts(self) -> Texts:
         return Texts(self.source, self.collection)
 
-    async def _search(self, engine: AnyEngine, query: VectorStoreQuery) -> list[FoundText]:
+    async def _search(self, engine: AnyEngine, query: VectorStoreQuery) -> list[TextMatch]:
         refuse_arguments(name for name in UNUSED if getattr(query, name) is not None)
         used = RETRIEVERS.get(query.mode)
         if used is None:
@@ -159,9 +161,9 @@ def _filter(filters: MetadataFilters | MetadataFilter | None) -> Filter:
         if filters.condition == FilterCondition.NOT:
             return Not(Or(parts))
         return Or(parts) if filters.condition == FilterCondition.OR and parts else And(parts)
-    made = FILTERS.get(filters.operator)
-    if made is None:
+    comparison = FILTERS.get(filters.operator)
+    if comparison is None:
         raise InvalidInput(
             "filters", f"{filters.operator.value!r} is not supported; use the text of the query"
         )
-    return made((filters.key,), filters.value)
+    return comparison((filters.key,), filters.value)
