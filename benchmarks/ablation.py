@@ -9,7 +9,7 @@ from itertools import product
 from pathlib import Path
 from typing import TypeAlias
 
-from conspectus.evals.asked import Asker, profile_without, read_conversations
+from conspectus.evals.asked import QueryBuilder, profile_without, read_conversations
 from conspectus.evals.datasets import CitedQuestion
 from conspectus.evals.run import fresh_engine, percent, recall, stored
 from conspectus.model.query import Budget
@@ -58,17 +58,19 @@ async def compare(
         kinds = _by_kind(given.questions, maximum)
         found: dict[str, dict[str, Figures]] = {kind: {} for kind in kinds}
         for done, (kind, name) in enumerate(product(kinds, profiles), start=1):
-            asker = Asker(engine, given, profiles[name])
-            answers = [await _answer(asker, question, every, budget=budget) for question in kinds[kind]]
+            queries = QueryBuilder(engine, given, profiles[name])
+            answers = [await _answer(queries, question, every, budget=budget) for question in kinds[kind]]
             found[kind][name] = (percent([a for a, _ in answers]), percent([b for _, b in answers]))
             if progress is not None:
                 progress(f"{kind}: {name}", done, len(kinds) * len(profiles))
     return found
 
 
-async def _answer(asker: Asker, question: CitedQuestion, keys: Mapping[str, str], *, budget: int) -> Figures:
+async def _answer(
+    queries: QueryBuilder, question: CitedQuestion, keys: Mapping[str, str], *, budget: int
+) -> Figures:
     """Both shares from one window: its trace has the ranking, its citations what fits."""
-    window = await asker.engine.window(await asker.query(question), Budget(budget), limit=_HITS)
+    window = await queries.engine.window(await queries.query(question), Budget(budget), limit=_HITS)
     kept = [entry for entry in window.trace if entry.status != "below_min_similarity"]
     ranking = list(dict.fromkeys(keys[entry.document] for entry in kept))
     cited = [keys[citation.document] for citation in window.citations]

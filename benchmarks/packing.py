@@ -20,7 +20,7 @@ from results import Result, option_parser
 import conspectus
 from conspectus import Budget, Query, Settings
 from conspectus.engine import Engine
-from conspectus.evals.asked import Asker, read_conversations
+from conspectus.evals.asked import QueryBuilder, read_conversations
 from conspectus.evals.datasets import read_retrieval_set, spread
 from conspectus.evals.evidence import read_evidence_set
 from conspectus.evals.run import fresh_engine, stored
@@ -145,10 +145,10 @@ async def cases(engine: Engine, directory: Path, limit: int, *, talk: bool) -> A
     """The questions of a set with what answers them."""
     if talk:
         given = read_conversations(directory)
-        asker = Asker(engine, given)
+        queries = QueryBuilder(engine, given)
         for question in spread([each for each in given.questions if each.evidence], limit or None):
             evidence = tuple((key, None) for key in sorted(question.evidence))
-            yield Case(await asker.query(question), evidence)
+            yield Case(await queries.query(question), evidence)
         return
     for case in spread(facts(directory) or asked(directory), limit or None):
         yield case

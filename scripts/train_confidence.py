@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 
 from conspectus import bootstrap
 from conspectus.engine import Engine
-from conspectus.evals.asked import Asker, read_conversations
+from conspectus.evals.asked import QueryBuilder, read_conversations
 from conspectus.evals.datasets import read_retrieval_set
 from conspectus.evals.run import stored
 from conspectus.model.filter import And, In, Not
@@ -98,8 +98,8 @@ async def read(engine: Engine, folder: Path) -> tuple[Mapping[str, Sequence[NewD
         asked = [(Query(each.text, filter=each.where), frozenset(each.grades)) for each in given.queries]
         return {"corpus": given.documents}, asked
     talks = read_conversations(folder)
-    asker = Asker(engine, talks)
-    return talks.conversations, [(await asker.query(each), each.evidence) for each in talks.questions]
+    queries = QueryBuilder(engine, talks)
+    return talks.conversations, [(await queries.query(each), each.evidence) for each in talks.questions]
 
 
 def learn(sets: Sequence[Examples]) -> Model:

@@ -26,7 +26,7 @@ from conspectus.model.memory import Memory, NewMemory, Scope
 from conspectus.model.trust import MIN_TRUST_LEVELS, MinTrust
 from conspectus.settings import Settings
 from conspectus.text.clean import clean, on_one_line
-from conspectus.web.warmup import for_good
+from conspectus.web.warmup import frozen_gc
 
 IDLE: Final = 1_800.0
 """Seconds without an event after which the helper exits."""
@@ -289,7 +289,7 @@ async def serve(folder: Path, idle: float) -> None:
         stop = asyncio.Event()
         for each in (signal.SIGTERM, signal.SIGINT):
             asyncio.get_running_loop().add_signal_handler(each, stop.set)
-        with for_good():
+        with frozen_gc():
             await helper.warm()
         async with await asyncio.start_unix_server(
             helper.handle_connection, hook.SOCKET, limit=hook.MAX_BYTES

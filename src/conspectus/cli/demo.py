@@ -20,7 +20,7 @@ from conspectus.model.memory import MEMORY, MemorySelection, Scope
 from conspectus.model.records import NewDocument
 from conspectus.model.streams import NewCaption, NewEvent, NewStream
 from conspectus.private import make_folder
-from conspectus.web.warmup import for_good
+from conspectus.web.warmup import frozen_gc
 
 if TYPE_CHECKING:
     from conspectus.ports import Progress
@@ -74,7 +74,7 @@ def demo(
         mark.touch()
     keys: dict[str, str] = {}
     if mark.read_text(encoding="utf-8") != COMPLETE:
-        with for_good():
+        with frozen_gc():
             from conspectus import sync
         with sync.open(folder, settings=session.settings) as engine, progress() as bars:
             keys = fill(engine, session.note, bars)

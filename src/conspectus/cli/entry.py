@@ -6,7 +6,7 @@ import signal
 import sys
 from types import FrameType
 
-from conspectus.web.warmup import for_good
+from conspectus.web.warmup import frozen_gc
 
 INTERRUPTED = 128 + signal.SIGINT
 
@@ -16,7 +16,7 @@ def main() -> None:
     heard = signal.getsignal(signal.SIGINT) is signal.default_int_handler
     if heard:
         signal.signal(signal.SIGINT, _end)
-    with for_good():
+    with frozen_gc():
         program = importlib.import_module("conspectus.cli.main")
     try:
         if heard:

@@ -32,7 +32,7 @@ from conspectus.model.query import EVERYWHERE
 from conspectus.model.records import Written
 from conspectus.model.reports import quarantine_notice
 from conspectus.settings import Settings
-from conspectus.web.warmup import for_good
+from conspectus.web.warmup import frozen_gc
 
 if TYPE_CHECKING:
     from conspectus.sync import BlockingEngine
@@ -70,7 +70,7 @@ class Session:
     @cached_property
     def engine(self) -> "BlockingEngine":
         """The local or remote engine. Raises NotFound for a folder or database without data."""
-        with for_good():
+        with frozen_gc():
             from conspectus import bootstrap, sync
 
         if url := self.url:

@@ -49,7 +49,7 @@ def profile_without(profile: str, parts: Sequence[str]) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Asker:
+class QueryBuilder:
     """Makes queries for the questions of a set, limited to what was said before in the conversation.
 
     With a profile, a query has the channel and time of its question. The default time is the end of the

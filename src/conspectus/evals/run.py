@@ -13,7 +13,7 @@ from conspectus import bootstrap
 from conspectus.deferred import dataclass
 from conspectus.engine import Engine
 from conspectus.errors import InvalidInput
-from conspectus.evals.asked import Asker, read_conversations
+from conspectus.evals.asked import QueryBuilder, read_conversations
 from conspectus.evals.datasets import (
     CitedQuestion,
     ConversationSet,
@@ -118,10 +118,10 @@ async def conversation(
         run = _Run(engine, chosen, every, progress)
         if graph is not None:
             await _names_known(engine, progress)
-        asker = Asker(engine, data, profile)
+        queries = QueryBuilder(engine, data, profile)
         answers = []
         for done, question in enumerate(data.questions, start=1):
-            query = replace(await asker.query(question), graph=graph)
+            query = replace(await queries.query(question), graph=graph)
             answers.append(await _answer(run, data, question, query=query, max_tokens=max_tokens))
             run.report("asking", done, len(data.questions))
     return _summary(data.questions, answers)

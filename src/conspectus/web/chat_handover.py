@@ -78,14 +78,14 @@ class ChatHandover:
         self._log = log
         self._shared: dict[str, Shared] = {}
         self._forgotten: list[str] = []
-        self._telling: asyncio.Task[None] | None = None
+        self._polling: asyncio.Task[None] | None = None
 
     async def share(self, stream: ChatStream) -> None:
         """Announce an answer to other processes. Raises StorageError."""
         await self._chat_registry.begin(stream.id, stream.person)
         self._shared[stream.id] = Shared(stream)
-        if self._telling is None:
-            self._telling = asyncio.create_task(self._tell())
+        if self._polling is None:
+            self._polling = asyncio.create_task(self._poll_loop())
 
     def forget(self, stream: str) -> None:
         """Withdraw the announcement."""
@@ -96,19 +96,19 @@ class ChatHandover:
 
     async def close(self) -> None:
         """Tell how all of them ended, and forget those that were not asked for."""
-        if self._telling is not None:
-            self._telling.cancel()
-            await asyncio.wait({self._telling})
-            await self._look()
+        if self._polling is not None:
+            self._polling.cancel()
+            await asyncio.wait({self._polling})
+            await self._poll()
         for each in self._shared.values():
             each.held.close()
 
-    async def _tell(self) -> None:
+    async def _poll_loop(self) -> None:
         while True:
             await asyncio.sleep(POLL_SECONDS)
-            await self._look()
+            await self._poll()
 
-    async def _look(self) -> None:
+    async def _poll(self) -> None:
         try:
             gone, self._forgotten = self._forgotten, []
             if gone:
@@ -117,11 +117,11 @@ class ChatHandover:
                 if name in self._shared:
                     self._shared[name].count_reader(ago)
             for each in tuple(self._shared.values()):
-                await self._say(each)
+                await self._publish(each)
         except StorageError as fault:
             self._log.error("chat_handover_failed", **fault_facts(fault))
 
-    async def _say(self, shared: Shared) -> None:
+    async def _publish(self, shared: Shared) -> None:
         if shared.done or not shared.is_needed:
             return
         news = shared.news()
