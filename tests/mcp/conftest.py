@@ -60,36 +60,36 @@ def text_of(result: CallToolResult) -> str:
     return block.text
 
 
-async def called(asked: Client, name: str, arguments: dict[str, Any]) -> CallToolResult:
+async def call_tool(session: Client, name: str, arguments: dict[str, Any]) -> CallToolResult:
     """The result of a tool, or of an operation through the tool for these."""
     if name in TOOLS:
-        return await asked.call_tool(name, arguments)
+        return await session.call_tool(name, arguments)
     budget = {"max_tokens": arguments["max_tokens"]} if "max_tokens" in arguments else {}
-    rest = {each: value for each, value in arguments.items() if each != "max_tokens"}
-    return await asked.call_tool("operations", {"name": name, "arguments": rest, **budget})
+    rest = {name: value for name, value in arguments.items() if name != "max_tokens"}
+    return await session.call_tool("operations", {"name": name, "arguments": rest, **budget})
 
 
-async def said(asked: Client, tool: str, **arguments: Any) -> str:
+async def answer_text(session: Client, tool: str, **arguments: Any) -> str:
     """What a tool says, which has to be no error."""
-    result = await called(asked, tool, arguments)
+    result = await call_tool(session, tool, arguments)
     assert not result.is_error, text_of(result)
     return text_of(result)
 
 
-async def refused(asked: Client, tool: str, **arguments: Any) -> str:
+async def refused(session: Client, tool: str, **arguments: Any) -> str:
     """Why a tool refuses."""
-    result = await called(asked, tool, arguments)
+    result = await call_tool(session, tool, arguments)
     assert result.is_error, text_of(result)
     return text_of(result)
 
 
-async def told(asked: Client, tool: str, **arguments: Any) -> dict[str, Any]:
+async def answer_data(session: Client, tool: str, **arguments: Any) -> dict[str, Any]:
     """The data of a tool that gives some."""
-    data: dict[str, Any] = json.loads(await said(asked, tool, **arguments))
+    data: dict[str, Any] = json.loads(await answer_text(session, tool, **arguments))
     return data
 
 
-async def remembered(asked: Client, *texts: str, **scope: str) -> list[str]:
+async def remember_texts(session: Client, *texts: str, **scope: str) -> list[str]:
     """Memories that were stored; their ids."""
-    data = await told(asked, "remember", memories=[{"text": each} for each in texts], **scope)
-    return [each["id"] for each in data["memories"]]
+    data = await answer_data(session, "remember", memories=[{"text": text} for text in texts], **scope)
+    return [memory["id"] for memory in data["memories"]]

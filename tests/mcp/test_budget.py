@@ -12,7 +12,7 @@ from conspectus.engine import Engine
 from conspectus.mcp.document_tools import piece
 from conspectus.mcp.token_budget import MARK, MIN_TOKENS, ResultPage, ToolBudget, filled
 from conspectus.model.records import NewDocument
-from tests.mcp.conftest import called, client, text_of, told
+from tests.mcp.conftest import answer_data, call_tool, client, text_of
 from tests.repetitions import tries
 
 COUNT = local_counter("o200k_base")
@@ -35,11 +35,11 @@ HARD = [
 @example(list(reversed(HARD)), HARD[0], HARD[3], MIN_TOKENS, True)
 def test_a_page_is_never_over(items: list[str], head: str, foot: str, tokens: int, upwards: bool) -> None:
     page = ResultPage(items, head, foot, upwards=upwards)
-    shown, kept = filled(page, ToolBudget(tokens, COUNT))
-    assert COUNT(shown) <= tokens
-    assert 0 <= kept <= len(items)
-    if kept == len(items) and MARK not in shown:
-        assert shown == page.shown(items)
+    text, count = filled(page, ToolBudget(tokens, COUNT))
+    assert COUNT(text) <= tokens
+    assert 0 <= count <= len(items)
+    if count == len(items) and MARK not in text:
+        assert text == page.render(items)
 
 
 @settings(max_examples=tries(60), deadline=None)
@@ -55,11 +55,11 @@ def test_what_is_cut_is_a_beginning(text: str, tokens: int) -> None:
 def test_pieces_of_a_document_come_to_an_end(text: str, title: str, tokens: int) -> None:
     start, turns = 0, 0
     while start < len(text):
-        shown = piece(title, text, start, ToolBudget(tokens, COUNT))
-        assert COUNT(shown) <= tokens
-        if "start=" not in shown[-40:]:
+        part = piece(title, text, start, ToolBudget(tokens, COUNT))
+        assert COUNT(part) <= tokens
+        if "start=" not in part[-40:]:
             break
-        following = int(shown.rpartition("start=")[2].rstrip("]"))
+        following = int(part.rpartition("start=")[2].rstrip("]"))
         assert following > start
         start, turns = following, turns + 1
     assert turns <= len(text)
@@ -67,9 +67,9 @@ def test_pieces_of_a_document_come_to_an_end(text: str, title: str, tokens: int)
 
 def test_as_much_as_fits_is_shown() -> None:
     items = [f"Item {number} says something." for number in range(200)]
-    shown, kept = filled(ResultPage(items), ToolBudget(500, COUNT))
-    assert 430 < COUNT(shown) <= 500
-    assert shown.endswith(f"[{200 - kept} more left out: raise max_tokens, or ask for less]")
+    text, count = filled(ResultPage(items), ToolBudget(500, COUNT))
+    assert 430 < COUNT(text) <= 500
+    assert text.endswith(f"[{200 - count} more left out: raise max_tokens, or ask for less]")
 
 
 def cost(result: CallToolResult) -> int:
@@ -79,12 +79,12 @@ def cost(result: CallToolResult) -> int:
 
 
 @pytest.mark.parametrize(
-    "tokens", [MIN_TOKENS, *(pytest.param(each, marks=pytest.mark.slow) for each in (257, 1_000)), 8_000]
+    "tokens", [MIN_TOKENS, *(pytest.param(tokens, marks=pytest.mark.slow) for tokens in (257, 1_000)), 8_000]
 )
 async def test_no_tool_is_over_on_texts_that_are_hard_to_cut(engine: Engine, tokens: int) -> None:
     documents = [NewDocument(f"ferry {text}", title=f"ferry {text[:900]}") for text in HARD[:2] + HARD[4:]]
     written = await engine.add(documents, wait=True)
-    async with client(engine) as asked:
+    async with client(engine) as session:
         scope = {"user": "ann"}
         memories = [{"text": f"ferry {text}"[:90_000], "speaker": text[:90]} for text in HARD[:2] + HARD[4:]]
         facts = [{"subject": "ferry", "predicate": "p", "object": f"ferry{text[:90]}"} for text in HARD[4:]]
@@ -94,24 +94,24 @@ async def test_no_tool_is_over_on_texts_that_are_hard_to_cut(engine: Engine, tok
         calls += [("recall", {"query": "ferry", "window": window, **scope}) for window in (False, True)]
         calls += [("history", scope), ("graph", {"node": "ferry"}), ("list_collections", {})]
         calls += [("list_documents", {"collection": "default"}), ("list_nodes", {"graph": "default"})]
-        calls += [("read_document", {"document": each.id}) for each in written]
+        calls += [("read_document", {"document": document.id}) for document in written]
         calls += [("forget", {"everything": True, "confirm": True, **scope})]
         for name, arguments in calls:
-            result = await called(asked, name, {**arguments, "max_tokens": tokens})
+            result = await call_tool(session, name, {**arguments, "max_tokens": tokens})
             assert not result.is_error, (name, text_of(result))
             assert 0 < cost(result) <= tokens, name
 
 
 async def test_a_receipt_that_is_cut_says_how_much_was_done(engine: Engine) -> None:
-    async with client(engine) as asked:
+    async with client(engine) as session:
         memories = [{"text": f"Memory {number}."} for number in range(50)]
-        done = await told(asked, "remember", memories=memories, max_tokens=300)
+        done = await answer_data(session, "remember", memories=memories, max_tokens=300)
         assert done["stored"] == 50
         assert 0 < len(done["memories"]) == 50 - done["left_out"] < 50
 
 
 async def test_another_tokenizer_counts(engine: Engine) -> None:
     await engine.add([NewDocument("ferry " * 3_000)], wait=True)
-    async with client(engine, maximum=1_000) as asked:
-        result = await asked.call_tool("search", {"query": "ferry"})
+    async with client(engine, maximum=1_000) as session:
+        result = await session.call_tool("search", {"query": "ferry"})
         assert 800 < cost(result) <= 1_000

@@ -10,7 +10,7 @@ from mcp.shared.exceptions import MCPError
 from conspectus.engine import Engine
 from conspectus.mcp.operation_tools import TABLE_OPERATIONS, TEXT_OPERATIONS
 from conspectus.mcp.tool_list import TOOLS
-from tests.mcp.conftest import called, client, refused, text_of
+from tests.mcp.conftest import call_tool, client, refused, text_of
 from tests.repetitions import tries
 
 WRONG: list[tuple[str, dict[str, Any]]] = [
@@ -58,8 +58,8 @@ WRONG: list[tuple[str, dict[str, Any]]] = [
 async def test_what_is_wrong_is_refused_in_a_line(
     engine: Engine, tool: str, arguments: dict[str, Any]
 ) -> None:
-    async with client(engine) as asked:
-        why = await refused(asked, tool, **arguments)
+    async with client(engine) as session:
+        why = await refused(session, tool, **arguments)
     code, colon, reason = why.partition(": ")
     assert code in {"invalid_input", "not_found", "too_large"} and colon and reason
     assert "\n" not in why and "Traceback" not in why and ".py" not in why
@@ -67,14 +67,16 @@ async def test_what_is_wrong_is_refused_in_a_line(
 
 
 async def test_a_tool_that_does_not_exist_is_an_error_of_the_protocol(engine: Engine) -> None:
-    async with client(engine) as asked:
+    async with client(engine) as session:
         for name in ("drop_everything", "", "search\x00", "x" * 100_000):
             with pytest.raises(MCPError) as caught:
-                await asked.call_tool(name, {})
+                await session.call_tool(name, {})
             assert caught.value.error.code == -32602
             assert len(str(caught.value)) < 500
-        assert (await refused(asked, "drop_everything")).startswith("invalid_input: name: unknown operation")
-        assert not (await called(asked, "list_collections", {})).is_error
+        assert (await refused(session, "drop_everything")).startswith(
+            "invalid_input: name: unknown operation"
+        )
+        assert not (await call_tool(session, "list_collections", {})).is_error
 
 
 JSON = st.recursive(
@@ -84,22 +86,22 @@ JSON = st.recursive(
 )
 SPECS = {**TOOLS, **TEXT_OPERATIONS}
 ARGUMENTS = {
-    **{name: sorted(each.arguments.model_fields) for name, each in SPECS.items()},
+    **{name: sorted(spec.arguments.model_fields) for name, spec in SPECS.items()},
     **{
-        name: [leaf.name for one in each.parameters for leaf in one.leaves]
-        for name, each in TABLE_OPERATIONS.items()
-        if each.verb != "DELETE"
+        name: [leaf.name for one in operation.parameters for leaf in one.leaves]
+        for name, operation in TABLE_OPERATIONS.items()
+        if operation.verb != "DELETE"
     },
 }
-NAMES = sorted({name for each in ARGUMENTS.values() for name in each})
+NAMES = sorted({name for names in ARGUMENTS.values() for name in names})
 
 
 @settings(max_examples=tries(60), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.data())
 async def test_no_arguments_break_a_tool(engine: Engine, data: st.DataObject) -> None:
     tool = data.draw(st.sampled_from(sorted(ARGUMENTS)))
-    known = st.sampled_from(ARGUMENTS[tool] or NAMES)
-    arguments = data.draw(st.dictionaries(known | st.sampled_from(NAMES), JSON, max_size=5))
-    async with client(engine) as asked:
-        result = await called(asked, tool, arguments)
+    names = st.sampled_from(ARGUMENTS[tool] or NAMES)
+    arguments = data.draw(st.dictionaries(names | st.sampled_from(NAMES), JSON, max_size=5))
+    async with client(engine) as session:
+        result = await call_tool(session, tool, arguments)
         assert engine.tokenizer()(text_of(result)) <= 8_000

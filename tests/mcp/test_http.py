@@ -22,7 +22,7 @@ from conspectus.model.access import SCOPES
 from conspectus.model.records import NewDocument
 from conspectus.testing.embedders import HashedEmbedder
 from mcp import Client
-from tests.mcp.conftest import SETTINGS, refused, remembered, said, told
+from tests.mcp.conftest import SETTINGS, answer_data, answer_text, refused, remember_texts
 from tests.web.conftest import Live
 
 JSON = {"Accept": "application/json, text/event-stream", "Content-Type": "application/json"}
@@ -41,17 +41,17 @@ def keyless(tmp_path: Path) -> Iterator[Live]:
 async def keys(tmp_path: Path) -> dict[str, str]:
     """A store with accounts, each with something of its own; and their keys."""
     async with bootstrap.open(tmp_path / "data", settings=SETTINGS, embedder=HashedEmbedder()) as engine:
-        made = await engine.people.create_owner()
-        assert made is not None
-        found = {"owner": made.secret}
+        owner = await engine.people.create_owner()
+        assert owner is not None
+        secrets = {"owner": owner.secret}
         for name in ("ann", "bob"):
             await engine.people.create_user(name)
-            found[name] = (await engine.people.create_key(name, scopes=SCOPES)).secret
-            person = engine.as_person(await engine.people.authenticate(found[name]))
+            secrets[name] = (await engine.people.create_key(name, scopes=SCOPES)).secret
+            person = engine.as_person(await engine.people.authenticate(secrets[name]))
             text = f"{name} keeps the spare key in the {name} shed."
             await person.add([NewDocument(text, title=name)], collection="notes", wait=True)
-        found["reads"] = (await engine.people.create_key("ann", scopes=("read",))).secret
-        return found
+        secrets["reads"] = (await engine.people.create_key("ann", scopes=("read",))).secret
+        return secrets
 
 
 @pytest.fixture
@@ -66,8 +66,8 @@ async def client(live: Live, key: str | None = None, mode: Any = "auto") -> Asyn
     headers = {} if key is None else {"Authorization": f"Bearer {key}"}
     async with httpx2.AsyncClient(headers=headers, timeout=60) as http:
         transport = streamable_http_client(f"{live.address}/mcp", http_client=http)
-        async with Client(transport, mode=mode) as asked:
-            yield asked
+        async with Client(transport, mode=mode) as session:
+            yield session
 
 
 def post(live: Live, headers: dict[str, str] | None = None, **body: Any) -> httpx.Response:
@@ -80,34 +80,34 @@ def post(live: Live, headers: dict[str, str] | None = None, **body: Any) -> http
 
 async def test_without_accounts_the_machine_itself_is_the_owner(keyless: Live) -> None:
     for mode in ("auto", "legacy"):
-        async with client(keyless, mode=mode) as asked:
-            assert len((await asked.list_tools()).tools) == len(TOOLS)
-            await remembered(asked, "The ferry leaves at noon.", user=mode)
-            assert "noon" in await said(asked, "recall", query="ferry", user=mode)
+        async with client(keyless, mode=mode) as session:
+            assert len((await session.list_tools()).tools) == len(TOOLS)
+            await remember_texts(session, "The ferry leaves at noon.", user=mode)
+            assert "noon" in await answer_text(session, "recall", query="ferry", user=mode)
 
 
 async def test_each_key_sees_what_is_its_own(live: Live, keys: dict[str, str]) -> None:
     async with client(live, keys["ann"]) as ann, client(live, keys["bob"]) as bob:
-        for asked, own, other in ((ann, "ann", "bob"), (bob, "bob", "ann")):
-            await remembered(asked, f"{own} has a secret.", user="me")
+        for session, name, other in ((ann, "ann", "bob"), (bob, "bob", "ann")):
+            await remember_texts(session, f"{name} has a secret.", user="me")
             for tool in ("search", "context"):
-                found = await said(asked, tool, query="where is the spare key in the shed")
-                assert f"{own} shed" in found and f"{other} shed" not in found
-            collections = (await told(asked, "list_collections"))["collections"]
-            assert {each["name"].partition("/")[0] for each in collections} == {own}
-        for asked, own, other in ((ann, "ann", "bob"), (bob, "bob", "ann")):
-            found = await said(asked, "recall", query="secret", user="me")
-            assert f"{own} has" in found and f"{other} has" not in found
-        listed = await said(ann, "search", query="spare key")
+                answer = await answer_text(session, tool, query="where is the spare key in the shed")
+                assert f"{name} shed" in answer and f"{other} shed" not in answer
+            collections = (await answer_data(session, "list_collections"))["collections"]
+            assert {collection["name"].partition("/")[0] for collection in collections} == {name}
+        for session, name, other in ((ann, "ann", "bob"), (bob, "bob", "ann")):
+            answer = await answer_text(session, "recall", query="secret", user="me")
+            assert f"{name} has" in answer and f"{other} has" not in answer
+        listed = await answer_text(ann, "search", query="spare key")
         document = listed.partition("(document ")[2].partition(",")[0]
         assert (await refused(bob, "read_document", document=document)).startswith("not_found")
 
 
 async def test_a_key_that_reads_writes_nothing(live: Live, keys: dict[str, str]) -> None:
     fact = {"subject": "a", "predicate": "b", "object": "c"}
-    async with client(live, keys["ann"]) as ann, client(live, keys["reads"]) as asked:
-        (memory,) = await remembered(ann, "Red.", user="me")
-        assert "Red." in await said(asked, "recall", query="red", user="me")
+    async with client(live, keys["ann"]) as ann, client(live, keys["reads"]) as session:
+        (memory,) = await remember_texts(ann, "Red.", user="me")
+        assert "Red." in await answer_text(session, "recall", query="red", user="me")
         writes: dict[str, dict[str, Any]] = {
             "remember": {"memories": [{"text": "x"}], "user": "me"},
             "update_memory": {"memory": memory, "text": "x", "user": "me"},
@@ -117,25 +117,25 @@ async def test_a_key_that_reads_writes_nothing(live: Live, keys: dict[str, str])
             "delete_collection": {"collection": "notes"},
         }
         for tool, arguments in writes.items():
-            assert (await refused(asked, tool, **arguments)).startswith("permission_denied: "), tool
-        assert "Red." in await said(ann, "recall", query="red", user="me")
+            assert (await refused(session, tool, **arguments)).startswith("permission_denied: "), tool
+        assert "Red." in await answer_text(ann, "recall", query="red", user="me")
 
 
 def test_without_a_valid_key_nothing_is_answered(live: Live, keys: dict[str, str]) -> None:
-    for given in (None, "Bearer", "Bearer nonsense", "Basic YTpi", f"Bearer {keys['ann']}x"):
-        answer = post(live, {} if given is None else {"Authorization": given})
+    for header in (None, "Bearer", "Bearer nonsense", "Basic YTpi", f"Bearer {keys['ann']}x"):
+        answer = post(live, {} if header is None else {"Authorization": header})
         assert (answer.status_code, answer.headers["www-authenticate"]) == (401, "Bearer")
         assert answer.json()["code"] == "unauthenticated"
 
 
 async def test_a_key_that_was_revoked_stops_at_once(live: Live, keys: dict[str, str], tmp_path: Path) -> None:
-    async with client(live, keys["ann"]) as asked:
-        await said(asked, "search", query="key")
+    async with client(live, keys["ann"]) as session:
+        await answer_text(session, "search", query="key")
         async with bootstrap.open(tmp_path / "data", settings=SETTINGS, embedder=HashedEmbedder()) as engine:
-            for each in await engine.people.list_keys("ann"):
-                await engine.people.revoke_key(each.id)
+            for key in await engine.people.list_keys("ann"):
+                await engine.people.revoke_key(key.id)
         with pytest.raises(Exception, match=r"(?i)unauthori|401|error"):
-            await asked.call_tool("search", {"query": "key"})
+            await session.call_tool("search", {"query": "key"})
     assert post(live, {"Authorization": f"Bearer {keys['ann']}"}).status_code == 401
 
 
@@ -143,12 +143,12 @@ def test_a_session_is_nothing_that_another_could_use(live: Live, keys: dict[str,
     ann = post(live, {"Authorization": f"Bearer {keys['ann']}"})
     assert ann.status_code == 200 and "mcp-session-id" not in ann.headers
     for session in ("1", "f" * 32):
-        found = post(
+        response = post(
             live,
             {"Authorization": f"Bearer {keys['bob']}", "Mcp-Session-Id": session},
             json=_call("search", query="spare key in the shed"),
         ).text
-        assert "bob shed" in found and "ann shed" not in found
+        assert "bob shed" in response and "ann shed" not in response
 
 
 @pytest.mark.parametrize(
@@ -188,10 +188,10 @@ def test_what_is_no_message_is_refused(keyless: Live) -> None:
 
 async def test_many_clients_at_once_keep_apart(live: Live, keys: dict[str, str]) -> None:
     async def work(name: str, number: int) -> None:
-        async with client(live, keys[name]) as asked:
+        async with client(live, keys[name]) as session:
             user = f"u{number}"
-            await remembered(asked, *(f"{name} {number} says {each}" for each in "abc"), user=user)
-            history = await said(asked, "history", user=user)
+            await remember_texts(session, *(f"{name} {number} says {letter}" for letter in "abc"), user=user)
+            history = await answer_text(session, "history", user=user)
             assert history.count(f": {name} {number} says ") == 3 == history.count(" says ")
 
     await asyncio.gather(*(work(name, number) for name in ("ann", "bob") for number in range(6)))
@@ -232,34 +232,34 @@ def started(live: Live, extensions: dict[str, Any]) -> dict[str, Any]:
 def ended(live: Live, task: str) -> dict[str, Any]:
     """A task that has ended."""
     for _ in range(300):
-        found: dict[str, Any] = rpc(live, "tasks/get", {TASKS: {}}, taskId=task)["result"]
-        if found["status"] != "working":
-            return found
+        task_result: dict[str, Any] = rpc(live, "tasks/get", {TASKS: {}}, taskId=task)["result"]
+        if task_result["status"] != "working":
+            return task_result
         time.sleep(0.1)
-    raise AssertionError(found)
+    raise AssertionError(task_result)
 
 
 async def test_long_work_is_a_task_for_a_client_that_takes_tasks(keyless: Live) -> None:
-    async with client(keyless) as asked:
-        await remembered(asked, "The ferry leaves at noon.", user="ann")
-        await said(asked, "set_retention", user="ann", max_count=9)
-        assert json.loads(await said(asked, "start_retention"))["kind"] == "retention"
+    async with client(keyless) as session:
+        await remember_texts(session, "The ferry leaves at noon.", user="ann")
+        await answer_text(session, "set_retention", user="ann", max_count=9)
+        assert json.loads(await answer_text(session, "start_retention"))["kind"] == "retention"
     assert started(keyless, {})["resultType"] == "complete"
-    made = started(keyless, {TASKS: {}})
-    assert (made["resultType"], made["ttlMs"], "result" in made) == ("task", None, False)
-    task = ended(keyless, made["taskId"])
+    job = started(keyless, {TASKS: {}})
+    assert (job["resultType"], job["ttlMs"], "result" in job) == ("task", None, False)
+    task = ended(keyless, job["taskId"])
     assert (task["status"], task["resultType"]) == ("completed", "complete")
     assert json.loads(task["result"]["content"][0]["text"])["state"] == "succeeded"
     for method in ("tasks/cancel", "tasks/update"):
-        given = {"inputResponses": {}} if method == "tasks/update" else {}
-        answer = rpc(keyless, method, {TASKS: {}}, taskId=made["taskId"], **given)["result"]
+        inputs = {"inputResponses": {}} if method == "tasks/update" else {}
+        answer = rpc(keyless, method, {TASKS: {}}, taskId=job["taskId"], **inputs)["result"]
         assert answer.keys() == {"resultType", "_meta"}
 
 
 def test_a_task_is_refused_to_others(keyless: Live) -> None:
-    found = rpc(keyless, "tasks/get", {}, taskId="x")["error"]
-    assert found["code"] == -32021
-    assert found["data"] == {"requiredCapabilities": {"extensions": {TASKS: {}}}}
+    error = rpc(keyless, "tasks/get", {}, taskId="x")["error"]
+    assert error["code"] == -32021
+    assert error["data"] == {"requiredCapabilities": {"extensions": {TASKS: {}}}}
     assert rpc(keyless, "tasks/get", {TASKS: {}}, taskId="x", header="y")["error"]["code"] == -32020
     assert rpc(keyless, "tasks/get", {TASKS: {}}, taskId="x")["error"]["code"] == -32602
     assert rpc(keyless, "tasks/list", {TASKS: {}}, header="")["error"]["code"] == -32601

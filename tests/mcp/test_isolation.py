@@ -13,7 +13,7 @@ from conspectus.memory.scopes import graph_name, source_name
 from conspectus.model.graph import Fact
 from conspectus.model.memory import MEMORY, NewMemory, Scope
 from conspectus.model.records import NewDocument
-from tests.mcp.conftest import called, client, refused, said, told
+from tests.mcp.conftest import answer_data, answer_text, call_tool, client, refused
 
 SECRET = "Zanzibar"
 BOB = Scope("bob", "helper", "c9")
@@ -25,8 +25,8 @@ STRANGERS = [ANN, Scope("ann"), Scope(None, "other"), Scope(None, None, "c1")]
 async def secret(engine: Engine) -> str:
     """The id of what Bob has told in confidence; names are kept of all that is remembered."""
     fact = Fact("Bob", "hides_in", SECRET)
-    told = NewMemory(f"Bob hides in {SECRET}.", key=SECRET, fact=fact, entities=(SECRET,))
-    (done,) = await engine.memory.add([told], scope=BOB, wait=True)
+    memory = NewMemory(f"Bob hides in {SECRET}.", key=SECRET, fact=fact, entities=(SECRET,))
+    (done,) = await engine.memory.add([memory], scope=BOB, wait=True)
     await engine.memory.add("Ann likes tea.", scope=ANN, wait=True)
     await engine.graph.set_entity_extraction(collection=MEMORY)
     await engine.graph.wait_until_extracted(collection=MEMORY)
@@ -34,7 +34,7 @@ async def secret(engine: Engine) -> str:
 
 
 FILES: dict[str, list[dict[str, Any]]] = {
-    "list_files": [{"path": f"/{MEMORY}{each}"} for each in ("", f"/{quote(source_name(BOB), safe='')}")],
+    "list_files": [{"path": f"/{MEMORY}{path}"} for path in ("", f"/{quote(source_name(BOB), safe='')}")],
     "read_file": [{"path": f"/{MEMORY}/{quote(source_name(BOB), safe='')}/{SECRET}"}],
     "find_files": [{"path": "/"}, {"path": f"/{MEMORY}"}],
     "grep": [{"pattern": f"hides|{SECRET}"}, {"pattern": "hides", "path": f"/{MEMORY}"}],
@@ -44,13 +44,14 @@ FILES: dict[str, list[dict[str, Any]]] = {
 def attempts(secret: str) -> dict[str, list[dict[str, Any]]]:
     """How each tool that reads might be asked for it."""
     graph = {"graph": graph_name(BOB), "collection": MEMORY}
-    everywhere = [{"query": SECRET, "collection": each} for each in ("*", MEMORY)]
+    everywhere = [{"query": SECRET, "collection": collection} for collection in ("*", MEMORY)]
     return {
         "search": [*everywhere, {"query": SECRET, "filter": ["kind=memory"]}],
         "context": everywhere,
         "explain": [*everywhere, {"query": SECRET, "document": secret}],
         "search_streams": [
-            {"query": SECRET, "collection": MEMORY, **each} for each in ({}, {"streams": [source_name(BOB)]})
+            {"query": SECRET, "collection": MEMORY, **streams}
+            for streams in ({}, {"streams": [source_name(BOB)]})
         ],
         "channel_context": [{"query": SECRET, "collection": MEMORY, "channel": source_name(BOB)}],
         "search_tasks": [{"query": SECRET, "collection": MEMORY}],
@@ -76,85 +77,85 @@ def attempts(secret: str) -> dict[str, list[dict[str, Any]]]:
 
 def test_every_tool_that_reads_is_tried() -> None:
     specs = {**TOOLS, **TEXT_OPERATIONS}
-    assert attempts("").keys() >= {name for name, each in specs.items() if each.effect == "reads"}
+    assert attempts("").keys() >= {name for name, spec in specs.items() if spec.effect == "reads"}
 
 
 @pytest.mark.parametrize("fixed", STRANGERS, ids=str)
 async def test_no_tool_reaches_what_lies_outside(engine: Engine, secret: str, fixed: Scope) -> None:
-    async with client(engine, fixed) as asked:
+    async with client(engine, fixed) as session:
         for tool, ways in attempts(secret).items():
             for arguments in ways:
-                result = await called(asked, tool, arguments)
-                shown = json.dumps([each.model_dump() for each in result.content])
-                assert "hides" not in shown and f"{SECRET} (" not in shown, (tool, arguments)
-                told = "bob/helper" in shown or "bob%2Fhelper" in shown
-                assert not told or result.is_error, (tool, arguments)
+                result = await call_tool(session, tool, arguments)
+                answer = json.dumps([content.model_dump() for content in result.content])
+                assert "hides" not in answer and f"{SECRET} (" not in answer, (tool, arguments)
+                is_named = "bob/helper" in answer or "bob%2Fhelper" in answer
+                assert not is_named or result.is_error, (tool, arguments)
 
 
 async def test_names_of_memories_are_not_told_where_there_is_a_wall(engine: Engine, secret: str) -> None:
     await engine.graph.get_or_create("plain", collection=MEMORY)
-    place = {"query": SECRET, "graph": "plain", "collection": MEMORY}
-    async with client(engine, ANN) as asked:
-        assert SECRET not in await said(asked, "graph", **place)
-    async with client(engine) as asked:
-        assert SECRET.casefold() in (await said(asked, "graph", **place)).casefold()
+    arguments = {"query": SECRET, "graph": "plain", "collection": MEMORY}
+    async with client(engine, ANN) as session:
+        assert SECRET not in await answer_text(session, "graph", **arguments)
+    async with client(engine) as session:
+        assert SECRET.casefold() in (await answer_text(session, "graph", **arguments)).casefold()
 
 
 async def test_no_way_through_a_graph_of_memories_is_told(engine: Engine) -> None:
     """Where memories are kept beside documents, their graph would connect what the documents do not."""
     texts = ["Bob wrote the plan.", f"The harbour of {SECRET} is deep.", "Ann likes tea."]
-    await engine.add([NewDocument(each, title=each[:8]) for each in texts], collection=MEMORY, wait=True)
+    await engine.add([NewDocument(text, title=text[:8]) for text in texts], collection=MEMORY, wait=True)
     memory = NewMemory(f"Bob hides in {SECRET}.", fact=Fact("Bob", "hides_in", SECRET))
     await engine.memory.add([memory], scope=BOB, wait=True)
     await engine.graph.set_entity_extraction(collection=MEMORY)
     await engine.graph.wait_until_extracted(collection=MEMORY)
     asked_for = {"query": "Where is Bob?", "collection": MEMORY, "graph_weight": 0.5}
     async with client(engine) as open_to_all, client(engine, ANN) as walled:
-        assert "found through" in await said(open_to_all, "search", **asked_for)
-        assert "found through" not in await said(walled, "search", **asked_for)
+        assert "found through" in await answer_text(open_to_all, "search", **asked_for)
+        assert "found through" not in await answer_text(walled, "search", **asked_for)
 
 
 @pytest.mark.parametrize("fixed", STRANGERS, ids=str)
 async def test_nothing_outside_is_changed_or_deleted(engine: Engine, secret: str, fixed: Scope) -> None:
-    async with client(engine, fixed) as asked:
-        assert (await refused(asked, "update_memory", memory=secret, text="x")).startswith("not_found")
-        assert (await told(asked, "forget", ids=[secret], confirm=True))["memories"] == 0
-        await told(asked, "forget", everything=True, pinned=True, confirm=True)
-        own = {"subject": "bob", "predicate": "p", "object": "x"}
-        place = {"graph": graph_name(BOB), "collection": MEMORY}
-        assert (await refused(asked, "add_facts", facts=[own], **place)).startswith("invalid_input")
+    async with client(engine, fixed) as session:
+        assert (await refused(session, "update_memory", memory=secret, text="x")).startswith("not_found")
+        assert (await answer_data(session, "forget", ids=[secret], confirm=True))["memories"] == 0
+        await answer_data(session, "forget", everything=True, pinned=True, confirm=True)
+        fact = {"subject": "bob", "predicate": "p", "object": "x"}
+        address = {"graph": graph_name(BOB), "collection": MEMORY}
+        assert (await refused(session, "add_facts", facts=[fact], **address)).startswith("invalid_input")
     assert (await engine.memory.get(secret, scope=BOB)).text == f"Bob hides in {SECRET}."
 
 
 async def test_the_graph_of_another_is_not_written_by_its_id(engine: Engine, secret: str) -> None:
     graph = await engine.collections.get_source(graph_name(BOB), collection=MEMORY)
     fact = {"subject": "bob", "predicate": "p", "object": "x"}
-    async with client(engine, ANN) as asked:
-        why = await refused(asked, "add_facts", facts=[fact], graph=graph.id, collection=MEMORY)
+    async with client(engine, ANN) as session:
+        why = await refused(session, "add_facts", facts=[fact], graph=graph.id, collection=MEMORY)
         assert why.startswith(("not_found", "invalid_input"))
-        assert (await refused(asked, "graph", node="bob", graph=graph.id, collection=MEMORY)).startswith(
+        assert (await refused(session, "graph", node="bob", graph=graph.id, collection=MEMORY)).startswith(
             "not_found"
         )
 
 
 @pytest.mark.parametrize("name", ["user", "agent", "conversation"])
 async def test_what_is_fixed_cannot_be_given(engine: Engine, name: str) -> None:
-    async with client(engine, ANN) as asked:
+    async with client(engine, ANN) as session:
         for value in ("bob", getattr(ANN, name), None):
-            why = await refused(asked, "recall", query="x", **{name: value})
+            why = await refused(session, "recall", query="x", **{name: value})
             assert why == f"invalid_input: {name}: is fixed by this server and cannot be given"
 
 
 async def test_without_a_user_nobodys_memories_are_meant(engine: Engine, secret: str) -> None:
-    async with client(engine) as asked:
-        assert SECRET not in await said(asked, "recall", query=SECRET)
-        assert SECRET not in await said(asked, "recall", query=SECRET, user="ann")
-        assert SECRET in await said(asked, "recall", query=SECRET, user="bob")
+    async with client(engine) as session:
+        assert SECRET not in await answer_text(session, "recall", query=SECRET)
+        assert SECRET not in await answer_text(session, "recall", query=SECRET, user="ann")
+        assert SECRET in await answer_text(session, "recall", query=SECRET, user="bob")
 
 
 async def test_inside_of_what_is_fixed_everything_works(engine: Engine, secret: str) -> None:
-    async with client(engine, Scope("bob")) as asked:
-        assert SECRET in await said(asked, "recall", query=SECRET)
-        assert SECRET in await said(asked, "read_document", document=secret)
-        assert SECRET in await said(asked, "graph", node="Bob", of_memory=True)
-        assert "tea" not in await said(asked, "history")
+    async with client(engine, Scope("bob")) as session:
+        assert SECRET in await answer_text(session, "recall", query=SECRET)
+        assert SECRET in await answer_text(session, "read_document", document=secret)
+        assert SECRET in await answer_text(session, "graph", node="Bob", of_memory=True)
+        assert "tea" not in await answer_text(session, "history")

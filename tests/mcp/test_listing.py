@@ -15,7 +15,7 @@ from conspectus.mcp.tool import ToolOptions
 from conspectus.mcp.tool_list import TOOLS as SPECS
 from conspectus.mcp.tool_list import listed
 from conspectus.model.memory import Scope
-from tests.mcp.conftest import client, refused, said
+from tests.mcp.conftest import answer_text, client, refused
 
 TOOLS = listed(ToolOptions(8_000))
 WRITES = {"remember", "operations"}
@@ -24,13 +24,13 @@ DOCS = (Path(__file__).resolve().parents[2] / "docs" / "guides" / "mcp.md").read
 
 async def test_a_client_sees_every_tool_in_both_versions_of_the_protocol(engine: Engine) -> None:
     for mode in ("auto", "legacy"):
-        async with client(engine, mode=mode) as asked:
-            tools = (await asked.list_tools()).tools
-            assert [each.name for each in tools] == list(SPECS)
-            assert "never an instruction" in (asked.instructions or "")
+        async with client(engine, mode=mode) as session:
+            tools = (await session.list_tools()).tools
+            assert [tool.name for tool in tools] == list(SPECS)
+            assert "never an instruction" in (session.instructions or "")
 
 
-@pytest.mark.parametrize("tool", TOOLS, ids=lambda each: each.name)
+@pytest.mark.parametrize("tool", TOOLS, ids=lambda tool: tool.name)
 def test_schemas_are_schemas_without_references(tool: Tool) -> None:
     for schema in filter(None, (tool.input_schema, tool.output_schema)):
         jsonschema_rs.Draft202012Validator(schema)
@@ -38,20 +38,20 @@ def test_schemas_are_schemas_without_references(tool: Tool) -> None:
         assert "$ref" not in str(schema) and "'null'" not in str(schema)
 
 
-@pytest.mark.parametrize("tool", TOOLS, ids=lambda each: each.name)
+@pytest.mark.parametrize("tool", TOOLS, ids=lambda tool: tool.name)
 def test_every_argument_is_described_and_bounded(tool: Tool) -> None:
     assert len(tool.description or "") > 50
-    for name, each in tool.input_schema["properties"].items():
-        assert "description" in each, name
+    for name, schema in tool.input_schema["properties"].items():
+        assert "description" in schema, name
         bounds = {
             "array": {"maxItems"},
             "integer": {"minimum"},
             "number": {"minimum"},
         }
-        assert "enum" in each or bounds.get(each["type"], set()) <= each.keys(), name
+        assert "enum" in schema or bounds.get(schema["type"], set()) <= schema.keys(), name
 
 
-@pytest.mark.parametrize("tool", TOOLS, ids=lambda each: each.name)
+@pytest.mark.parametrize("tool", TOOLS, ids=lambda tool: tool.name)
 def test_tools_say_what_they_do(tool: Tool) -> None:
     assert tool.annotations is not None
     assert tool.annotations.read_only_hint == (tool.name not in WRITES)
@@ -83,9 +83,9 @@ def test_the_documents_name_every_tool_and_no_other() -> None:
 
 def test_six_tools_cost_at_most_two_thousand_tokens() -> None:
     count = local_counter("o200k_base")
-    whole = [each.model_dump_json(exclude_none=True, by_alias=True) for each in TOOLS]
-    assert len(whole) <= 6
-    assert sum(map(count, whole)) <= 2_000
+    schemas = [tool.model_dump_json(exclude_none=True, by_alias=True) for tool in TOOLS]
+    assert len(schemas) <= 6
+    assert sum(map(count, schemas)) <= 2_000
 
 
 def test_no_operation_gives_rights_or_contacts_an_address() -> None:
@@ -95,14 +95,14 @@ def test_no_operation_gives_rights_or_contacts_an_address() -> None:
 
 
 async def test_operations_are_found_by_a_word_described_and_called(engine: Engine) -> None:
-    async with client(engine) as asked:
-        found = await said(asked, "operations", name="caption")
-        assert {"add_captions", "list_captions"} <= {line.partition(":")[0] for line in found.splitlines()}
-        told = await said(asked, "operations", name="add_captions")
-        assert "stream: str\n" in told and "captions: [{text: str" in told
+    async with client(engine) as session:
+        answer = await answer_text(session, "operations", name="caption")
+        assert {"add_captions", "list_captions"} <= {line.partition(":")[0] for line in answer.splitlines()}
+        description = await answer_text(session, "operations", name="add_captions")
+        assert "stream: str\n" in description and "captions: [{text: str" in description
         captions = [{"text": "A red car stops.", "start": 5}]
-        await said(asked, "add_captions", stream="gate", captions=captions)
-        assert "A red car stops." in await said(asked, "list_captions", stream="gate")
-        why = await refused(asked, "list_captions", stream="gate", surprise=1)
+        await answer_text(session, "add_captions", stream="gate", captions=captions)
+        assert "A red car stops." in await answer_text(session, "list_captions", stream="gate")
+        why = await refused(session, "list_captions", stream="gate", surprise=1)
         assert why.startswith("invalid_input: surprise: unknown argument; expected: ")
-        assert (await refused(asked, "list_captions")).startswith("invalid_input: stream: is required")
+        assert (await refused(session, "list_captions")).startswith("invalid_input: stream: is required")

@@ -20,7 +20,7 @@ from conspectus.model.memory import MEMORY, NewMemory, Scope
 from conspectus.operations import OPERATIONS
 from conspectus.operations.people import GRANT_OPERATIONS, PEOPLE_OPERATIONS
 from mcp import Client
-from tests.mcp.conftest import called, client, refused, said
+from tests.mcp.conftest import answer_text, call_tool, client, refused
 
 SECRET = "Zanzibar"
 BOB = Scope("bob", "helper", "c9")
@@ -155,14 +155,14 @@ def offered_arguments() -> dict[str, set[str]]:
     return tools
 
 
-async def answer(asked: Client, call: tuple[str, Any], names: dict[str, str]) -> str:
+async def answer(session: Client, call: tuple[str, Any], names: dict[str, str]) -> str:
     """The answer to a call, with placeholders for the names."""
     tool, arguments = call
     if tool != "resource":
-        result = await called(asked, tool, filled_in(arguments, names))
+        result = await call_tool(session, tool, filled_in(arguments, names))
         return with_placeholders(result.model_dump_json(), names)
     with pytest.raises(MCPError) as refusal:
-        await asked.read_resource(filled_in(arguments, names))
+        await session.read_resource(filled_in(arguments, names))
     return with_placeholders(f"{refusal.value} {refusal.value.error}", names)
 
 
@@ -176,9 +176,9 @@ async def test_what_is_hidden_answers_as_what_is_missing(engine: Engine, secret:
         ("resource", "conspectus://collection/{source}"),
     ]
     assert len(calls) > 60
-    async with Client(build_server(lambda _context: engine, options)) as asked:
+    async with Client(build_server(lambda _context: engine, options)) as session:
         answers = [
-            (call, [await answer(asked, call, names) for names in (hidden, missing)]) for call in calls
+            (call, [await answer(session, call, names) for names in (hidden, missing)]) for call in calls
         ]
     different = [(call, pair) for call, pair in answers if pair[0] != pair[1]]
     assert different == []
@@ -191,20 +191,20 @@ def test_operations_that_delete_or_are_for_people_are_not_offered() -> None:
     for operation in OPERATIONS.values():
         if operation.verb == "DELETE" or operation.method.__name__.startswith("delete"):
             assert operation.name not in offered or operation.name == "stop_live_summary", operation.name
-    accounts = {each.name for each in (*PEOPLE_OPERATIONS, *GRANT_OPERATIONS)} - {"whoami"}
+    accounts = {operation.name for operation in (*PEOPLE_OPERATIONS, *GRANT_OPERATIONS)} - {"whoami"}
     assert not accounts & TABLE_OPERATIONS.keys()
 
 
 async def test_an_operation_is_offered_where_the_setting_names_it(engine: Engine) -> None:
     await engine.collections.create("old")
-    async with client(engine) as asked:
-        why = await refused(asked, "delete_collection", collection="old")
+    async with client(engine) as session:
+        why = await refused(session, "delete_collection", collection="old")
         assert why.startswith("invalid_input: name: unknown operation")
-        assert "delete_collection" not in await said(asked, "operations", name="collection")
+        assert "delete_collection" not in await answer_text(session, "operations", name="collection")
     options = ToolOptions(8_000, operations=listed_names("delete_collection, add_feedback"))
-    async with Client(build_server(lambda _context: engine, options)) as asked:
-        assert "delete_collection" in await said(asked, "operations", name="collection")
-        await said(asked, "delete_collection", collection="old")
+    async with Client(build_server(lambda _context: engine, options)) as session:
+        assert "delete_collection" in await answer_text(session, "operations", name="collection")
+        await answer_text(session, "delete_collection", collection="old")
     assert [collection.name for collection in await engine.collections.list()] == []
 
 

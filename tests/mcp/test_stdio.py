@@ -16,7 +16,7 @@ import pytest
 from conspectus import bootstrap
 from conspectus.model.memory import Scope
 from mcp import Client, StdioServerParameters
-from tests.mcp.conftest import SETTINGS, remembered, said
+from tests.mcp.conftest import SETTINGS, answer_text, remember_texts
 
 PROGRAM = ["-c", "from conspectus.cli.entry import main; main()"]
 HELLO = {
@@ -32,7 +32,7 @@ HELLO = {
 READY = {"jsonrpc": "2.0", "method": "notifications/initialized"}
 
 
-def asked(number: int, tool: str, **arguments: Any) -> dict[str, Any]:
+def tool_request(number: int, tool: str, **arguments: Any) -> dict[str, Any]:
     params = {"name": tool, "arguments": arguments}
     return {"jsonrpc": "2.0", "id": number, "method": "tools/call", "params": params}
 
@@ -67,8 +67,8 @@ class Process:
     def send(self, *messages: object) -> None:
         """Each as a line."""
         assert self.process.stdin is not None
-        for each in messages:
-            line = each if isinstance(each, bytes) else json.dumps(each).encode()
+        for message in messages:
+            line = message if isinstance(message, bytes) else json.dumps(message).encode()
             self.process.stdin.write(line + b"\n")
         self.process.stdin.flush()
 
@@ -94,18 +94,18 @@ class Process:
 @contextmanager
 def started(folder: Path, *options: str) -> Iterator[Process]:
     """The program, killed at the end of the block if it still runs."""
-    made = Process(folder, *options)
-    with made.process:
+    process = Process(folder, *options)
+    with process.process:
         try:
-            yield made
+            yield process
         finally:
-            made.process.kill()
+            process.process.kill()
 
 
 @pytest.fixture
 def process(tmp_path: Path) -> Iterator[Process]:
-    with started(tmp_path) as made:
-        yield made
+    with started(tmp_path) as process:
+        yield process
 
 
 def data_of(answer: Any) -> Any:
@@ -116,19 +116,21 @@ def data_of(answer: Any) -> Any:
 @pytest.mark.slow
 async def test_a_client_remembers_from_one_process_to_the_next_also_after_a_kill(tmp_path: Path) -> None:
     with started(tmp_path, "--user", "ann") as process:
-        process.send(HELLO, READY, asked(1_000, "remember", memories=[{"text": "The ferry leaves at noon."}]))
+        process.send(
+            HELLO, READY, tool_request(1_000, "remember", memories=[{"text": "The ferry leaves at noon."}])
+        )
         process.answer(1_000)
         for number in range(2, 12):
-            process.send(asked(number, "remember", memories=[{"text": f"Turn {number}."}]))
+            process.send(tool_request(number, "remember", memories=[{"text": f"Turn {number}."}]))
             process.answer(number)
     async with Client(server(tmp_path, "--user", "ann", "--max-tokens", "300")) as second:
-        assert "at noon" in await said(second, "recall", query="when does the ferry leave")
-        tool = next(each for each in (await second.list_tools()).tools if each.name == "recall")
+        assert "at noon" in await answer_text(second, "recall", query="when does the ferry leave")
+        tool = next(tool for tool in (await second.list_tools()).tools if tool.name == "recall")
         assert "user" not in tool.input_schema["properties"]
         assert tool.input_schema["properties"]["max_tokens"]["maximum"] == 300
     async with bootstrap.open(tmp_path / "data", settings=SETTINGS) as engine:
-        kept = str((await engine.memory.export(scope=Scope("ann"))).lines)
-    assert [f"Turn {number}." in kept for number in range(2, 12)] == [True] * 10
+        exported = str((await engine.memory.export(scope=Scope("ann"))).lines)
+    assert [f"Turn {number}." in exported for number in range(2, 12)] == [True] * 10
 
 
 async def test_two_programs_use_the_same_data_at_once_and_a_project_is_the_agent_of_its_repository(
@@ -143,16 +145,16 @@ async def test_two_programs_use_the_same_data_at_once_and_a_project_is_the_agent
     ):
         await asyncio.gather(
             *(
-                remembered(each, f"{name} {number}")
+                remember_texts(session, f"{name} {number}")
                 for number in range(5)
-                for each, name in ((ann, "A"), (bob, "B"))
+                for session, name in ((ann, "A"), (bob, "B"))
             )
         )
-        for each, own, other in ((ann, "A ", "B "), (bob, "B ", "A ")):
-            history = await said(each, "history")
-            assert history.count(f": {own}") == 5 and f": {other}" not in history
+        for session, prefix, other in ((ann, "A ", "B "), (bob, "B ", "A ")):
+            history = await answer_text(session, "history")
+            assert history.count(f": {prefix}") == 5 and f": {other}" not in history
         tools = (await ann.list_tools()).tools
-        assert all("agent" not in each.input_schema["properties"] for each in tools)
+        assert all("agent" not in session.input_schema["properties"] for session in tools)
     async with bootstrap.open(tmp_path / "data", settings=SETTINGS) as engine:
         for user in ("ann", "bob"):
             assert await engine.memory.count(scope=Scope(user, str(repository))) == 5
@@ -162,12 +164,12 @@ def test_bad_lines_do_no_harm_and_the_end_of_the_input_ends_it(process: Process)
     process.send(b"not json", b"", b"[" * 200_000, b'{"jsonrpc":"2.0"}', b"\xff\xfe\x00", HELLO, READY)
     assert process.answer(1)["result"]["serverInfo"]["name"] == "conspectus"
     process.send(
-        asked(2, "operations", name="list_collections", arguments={}),
-        asked(3, "search", query="x" * 1_000_000),
+        tool_request(2, "operations", name="list_collections", arguments={}),
+        tool_request(3, "search", query="x" * 1_000_000),
     )
     assert data_of(process.answer(2)) == {"collections": []}
     assert process.answer(3)["result"]["isError"] is True
-    process.send(asked(4, "remember", memories=[{"text": "Noon."}]))
+    process.send(tool_request(4, "remember", memories=[{"text": "Noon."}]))
     assert data_of(process.answer(4))["stored"] == 1
     assert process.process.stdin is not None
     process.process.stdin.close()
@@ -185,13 +187,13 @@ def test_a_signal_ends_it_cleanly_while_the_input_is_open(process: Process, numb
 @pytest.mark.slow
 def test_a_regular_file_may_be_the_input(tmp_path: Path) -> None:
     lines = tmp_path / "lines"
-    lines.write_text("\n".join(json.dumps(each) for each in (HELLO, READY)), encoding="utf-8")
-    with lines.open("rb") as given:
+    lines.write_text("\n".join(json.dumps(message) for message in (HELLO, READY)), encoding="utf-8")
+    with lines.open("rb") as input_file:
         done = subprocess.run(
             [sys.executable, *PROGRAM, "mcp"],
             cwd=tmp_path,
             env={**os.environ, **environment(tmp_path)},
-            stdin=given,
+            stdin=input_file,
             capture_output=True,
         )
     assert (done.returncode, done.stderr) == (0, b"")

@@ -14,13 +14,13 @@ from conspectus.model.records import NewDocument
 from conspectus.model.streams import NewCaption
 from conspectus.model.tasks import Task
 from conspectus.model.trust import UNTRUSTED
-from tests.mcp.conftest import client, said
+from tests.mcp.conftest import answer_text, client
 
 ANN = {"user": "ann"}
 WORD = "quinces"
 CALLS: dict[str, list[dict[str, Any]]] = {
     "search": [{"query": WORD}],
-    "context": [{"query": WORD}, *({"query": WORD, "format": each} for each in ("xml", "guarded"))],
+    "context": [{"query": WORD}, *({"query": WORD, "format": form} for form in ("xml", "guarded"))],
     "recall": [{"query": WORD, **ANN}, {"query": WORD, "window": True, **ANN}],
     "graph": [{"query": WORD}, {"node": "shelf"}, {"query": WORD, "of_memory": True, **ANN}],
     "read_document": [{"document": "?"}],
@@ -64,17 +64,17 @@ def test_each_tool_has_a_call() -> None:
 
 @pytest.mark.parametrize("name", CALLS)
 async def test_a_tool_marks_untrusted_texts(engine: Engine, document: str, name: str) -> None:
-    async with client(engine) as asked:
+    async with client(engine) as session:
         for arguments in CALLS[name]:
             filled = {**arguments, "document": document} if "document" in arguments else arguments
-            answer = await said(asked, name, **filled)
+            answer = await answer_text(session, name, **filled)
             if WORD in answer:
                 assert UNTRUSTED in answer or '"untrusted"' in answer, answer
 
 
 @pytest.mark.parametrize("name", DEMANDS)
 async def test_a_tool_demands_a_level(engine: Engine, document: str, name: str) -> None:
-    async with client(engine) as asked:
+    async with client(engine) as session:
         for arguments in CALLS[name]:
-            answer = await said(asked, name, **arguments, min_trust="standard")
+            answer = await answer_text(session, name, **arguments, min_trust="standard")
             assert f"Cut the {WORD}" not in answer and UNTRUSTED not in answer, answer

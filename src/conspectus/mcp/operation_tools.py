@@ -69,7 +69,7 @@ def operation_arguments(spec: ToolSpec[Any], call: ToolCall, arguments: Mapping[
     """The arguments of a tool, checked. Raises InvalidInput."""
     fixed = sorted(fixed_names(call.options.scope) & arguments.keys())
     if fixed:
-        raise InvalidInput(fixed[0], "is fixed by this server and cannot be arguments")
+        raise InvalidInput(fixed[0], "is fixed by this server and cannot be given")
     try:
         return spec.arguments.model_validate(arguments)
     except ValidationError as error:
