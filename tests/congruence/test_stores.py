@@ -17,7 +17,7 @@ from tests.support.postgres_server import PostgresProcess
 
 from conspectus import Engine, NewDocument
 from conspectus.bootstrap.components import parts_of
-from conspectus.bootstrap.models import GIVEN, Models
+from conspectus.bootstrap.models import CALLER_EMBEDDER, Models
 from conspectus.bootstrap.store_address import address_of
 from conspectus.evals.datasets import read_retrieval_set
 from conspectus.model.records import Collection, EmbeddingSpace
@@ -40,7 +40,7 @@ async def in_memory(collection: Collection, space: EmbeddingSpace | None, reader
 @asynccontextmanager
 async def exact(folder: Path, embedder: Embedder) -> AsyncIterator[Engine]:
     """An engine whose index looks at every chunk."""
-    chosen = replace(SETTINGS, embedder=GIVEN)
+    chosen = replace(SETTINGS, embedder=CALLER_EMBEDDER)
     parts = await parts_of(address_of(folder, chosen), chosen, Models(chosen, embedder))
     engine = Engine(replace(parts, open_index=in_memory))
     try:

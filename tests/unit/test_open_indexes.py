@@ -12,7 +12,7 @@ from tests.support.poisoned_analyzer import POISON, POISONED
 
 from conspectus import Engine, NewDocument
 from conspectus.bootstrap.components import parts_of
-from conspectus.bootstrap.models import GIVEN, Models
+from conspectus.bootstrap.models import CALLER_EMBEDDER, Models
 from conspectus.bootstrap.store_address import address_of
 from conspectus.engine.components import EngineComponents
 from conspectus.errors import StorageError, UnindexableText
@@ -26,7 +26,7 @@ from conspectus.testing.embedders import HashedEmbedder
 from conspectus.text.analyzer import analyzer_for
 from conspectus.web.health import Readiness
 
-SETTINGS = Settings(embedder=GIVEN, run_background_jobs="off")
+SETTINGS = Settings(embedder=CALLER_EMBEDDER, run_background_jobs="off")
 TEXTS = ("the walrus sleeps", f"the walrus eats {POISON}", "the tide comes")
 
 
