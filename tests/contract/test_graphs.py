@@ -104,11 +104,11 @@ async def test_a_step_of_a_walk_reads_an_index_and_sorts_nothing(
         "skipped": 0,
         "moment": 5,
         "types": ["a", "b"],
-        "known": 5,
+        "as_of": 5,
         "levels": ["trusted"],
     }
     back, typed, dated, known, levels = way
-    wanted = {"moment": dated, "types": typed, "known": known, "levels": levels}
+    wanted = {"moment": dated, "types": typed, "as_of": known, "levels": levels}
     given = {name: value for name, value in asked.items() if wanted.get(name, True)}
 
     def explained(connection: Connection) -> list[str]:

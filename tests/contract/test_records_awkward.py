@@ -55,7 +55,7 @@ async def test_nobody_is_found_by_a_text_that_no_database_holds(records: SqlReco
     for ask in (records.collection, SqlAccounts(records.transactions).user):
         with pytest.raises(InvalidInput):
             await ask(odd)
-    assert await records.sources(SHELF, called=[odd, NOTES]) == [notes()]
+    assert await records.sources(SHELF, names=[odd, NOTES]) == [notes()]
     assert await SqlGraphs(records.transactions).nodes_by_name([NOTES], [odd]) == []
     names = SqlNames(records.transactions)
     assert await names.passages([NOTES], SHELF, {odd: 9}, maximum=9) == {}

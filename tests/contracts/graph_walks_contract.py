@@ -74,9 +74,9 @@ class GraphWalksContract:
         nodes = [node(name, recorded=year(2030), updated=year(2030)) for name in "de"]
         await shelf.graphs.add(adding(*nodes, *late))
         asked = Traversal(hops=3)
-        then = await shelf.graphs.walk([PEOPLE.id], ["a", "e"], asked, known=year(2029))
+        then = await shelf.graphs.walk([PEOPLE.id], ["a", "e"], asked, as_of=year(2029))
         assert ways(list(then)) == ["ab", "abc"]
-        now = await shelf.graphs.walk([PEOPLE.id], ["a"], asked, known=year(2030))
+        now = await shelf.graphs.walk([PEOPLE.id], ["a"], asked, as_of=year(2030))
         assert sorted(ways(list(now))) == ["ab", "ac", "acd"]
 
     async def test_no_way_leads_over_what_is_below_a_level(self, shelf: GraphShelf) -> None:

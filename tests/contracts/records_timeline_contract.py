@@ -160,14 +160,14 @@ class TimelineContract:
         assert await records.names(NOTES, Span()) == {"Ann": 1, "Bo": 3, "ann": 1, "Ö 'x' %": 1}
         assert await records.names(NOTES, between(12, 21)) == {"ann": 1, "Bo": 1}
         assert await records.names(SourceId("nothing"), Span()) == {}
-        found = await records.mentions(NOTES, Span(), called=["Bo", "ann", "nobody"])
+        found = await records.mentions(NOTES, Span(), names=["Bo", "ann", "nobody"])
         assert sorted((each.document, each.name, each.occurred is None) for each in found) == [
             ("event", "Bo", False),
             ("one", "Bo", False),
             ("three", "Bo", True),
             ("two", "ann", False),
         ]
-        assert await records.mentions(NOTES, Span(), called=[]) == []
+        assert await records.mentions(NOTES, Span(), names=[]) == []
 
 
 def names(found: Sequence[tuple[object, str]]) -> list[str]:

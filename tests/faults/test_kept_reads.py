@@ -252,4 +252,4 @@ async def test_a_locked_file_is_waited_for_by_a_thread(records: SqlRecords, tmp_
 
     assert inline.read(version, refused) is None
     assert await records.collection(SHELF) is not None
-    assert (await records.sources(SHELF, called=[NOTES]))[0].id == NOTES
+    assert (await records.sources(SHELF, names=[NOTES]))[0].id == NOTES

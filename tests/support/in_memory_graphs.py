@@ -122,18 +122,18 @@ class MemoryGraphs(KeptGraphs):
         starts: Sequence[str],
         walk: Traversal,
         *,
-        known: datetime | None = None,
+        as_of: datetime | None = None,
         with_levels: bool = False,
     ) -> Sequence[Neighbor]:
         """What is reached from any of the starts, every layer as a whole."""
         there = await self.nodes_by_id(graphs, starts)
         levels = levels_from(walk.min_trust)
-        here = {each.id for each in there if _holds(each, walk.at, known) and each.trust in levels}
+        here = {each.id for each in there if _holds(each, walk.at, as_of) and each.trust in levels}
         self._with_levels = with_levels or walk.min_trust is not None
         best = {name: Neighbor(there[0], 0, 1.0, (name,), ()) for name in here}
         layer, order = list(best), []
         for hop in range(1, walk.hops + 1):
-            reached = self._layer(graphs, [best[name] for name in layer], walk, known=known)
+            reached = self._layer(graphs, [best[name] for name in layer], walk, as_of=as_of)
             fresh = [each for name, each in reached.items() if name not in best]
             fresh.sort(key=lambda each: (-each.decay, each.node.id))
             order += [replace(each, hop=hop) for each in fresh]
@@ -252,22 +252,22 @@ class MemoryGraphs(KeptGraphs):
         layer: Sequence[Neighbor],
         walk: Traversal,
         *,
-        known: datetime | None,
+        as_of: datetime | None,
     ) -> dict[str, Neighbor]:
         """What is one step from a layer, each by the best way."""
         found: dict[str, tuple[Rank, Neighbor]] = {}
         for before in layer:
-            for step in self._steps(graphs, before.path[-1], walk, known=known):
+            for step in self._steps(graphs, before.path[-1], walk, as_of=as_of):
                 decay = before.decay * step.weight
                 rank = (-decay, step.source, step.type, step.backwards)
                 if step.target not in found or rank < found[step.target][0]:
-                    node = self._seen(graphs, step.target, walk, known=known)
+                    node = self._seen(graphs, step.target, walk, as_of=as_of)
                     path, steps = (*before.path, step.target), (*before.steps, step)
                     found[step.target] = rank, Neighbor(node, 0, decay, path, steps)
         return {name: each for name, (_, each) in found.items()}
 
     def _steps(
-        self, graphs: Sequence[SourceId], name: str, walk: Traversal, *, known: datetime | None
+        self, graphs: Sequence[SourceId], name: str, walk: Traversal, *, as_of: datetime | None
     ) -> list[EdgeStep]:
         """The steps that can be made from a node."""
         steps = []
@@ -276,7 +276,7 @@ class MemoryGraphs(KeptGraphs):
             home = edge.graph.id
             ends = [self._nodes[home, end].node for end in (edge.source, edge.target)]
             parts: tuple[Node | Edge, ...] = (edge, *ends)
-            there = all(_holds(each, walk.at, known) for each in parts)
+            there = all(_holds(each, walk.at, as_of) for each in parts)
             there = there and {each.trust for each in parts} <= {*levels_from(walk.min_trust)}
             trust: Trust = edge.trust if self._with_levels else "trusted"
             wanted = edge.weight >= walk.min_weight and (not walk.types or edge.type in walk.types)
@@ -289,17 +289,17 @@ class MemoryGraphs(KeptGraphs):
         return steps
 
     def _seen(
-        self, graphs: Sequence[SourceId], name: str, walk: Traversal, *, known: datetime | None
+        self, graphs: Sequence[SourceId], name: str, walk: Traversal, *, as_of: datetime | None
     ) -> Node:
         """The node of the first of these graphs that has it then."""
         there = [self._nodes[graph, name].told for graph in graphs if (graph, name) in self._nodes]
         levels = levels_from(walk.min_trust)
-        return next(each for each in there if _holds(each, walk.at, known) and each.trust in levels)
+        return next(each for each in there if _holds(each, walk.at, as_of) and each.trust in levels)
 
 
-def _holds(what: Node | Edge, at: datetime | None, known: datetime | None = None) -> bool:
+def _holds(what: Node | Edge, at: datetime | None, as_of: datetime | None = None) -> bool:
     """Whether something was there at an instant, both ends included, and was recorded by another one."""
-    if known is not None and what.recorded > known:
+    if as_of is not None and what.recorded > as_of:
         return False
     begins, ends = what.valid_from, what.valid_until
     return at is None or ((begins is None or begins <= at) and (ends is None or at <= ends))

@@ -195,7 +195,7 @@ class AuthorizedReader:
 
     async def sources_by_name(self, access: CollectionAccess, names: Sequence[str]) -> list[Source]:
         """Return the readable sources with one of these ids or names, by name."""
-        return access.visible(await self._records.sources(access.collection.id, called=names))
+        return access.visible(await self._records.sources(access.collection.id, names=names))
 
     async def documents(
         self, ids: Sequence[str], *, quarantined: bool = False
@@ -324,7 +324,7 @@ class AuthorizedReader:
     ) -> Sequence[EntityOccurrence]:
         """Return the occurrences of these names in a readable source."""
         self._require_visible(access, source)
-        return await self._records.mentions(source.id, span, called=called)
+        return await self._records.mentions(source.id, span, names=called)
 
     async def stretches(
         self,

@@ -18,9 +18,9 @@ from conspectus.records.core.changes import changes_since, known_updates, made_b
 from conspectus.records.core.chunk_reads import chunks_between
 from conspectus.records.core.collections import all_collections
 from conspectus.records.core.database import guarded, transact
-from conspectus.records.core.dialects import as_list, given
+from conspectus.records.core.dialects import json_list, json_list_param
 from conspectus.records.core.rows import COLLECTION_COLUMNS, to_collection
-from conspectus.records.core.statements import pipelined, plain_rows
+from conspectus.records.core.statements import fetch_rows
 from conspectus.records.core.transactions import Transactions
 from conspectus.records.tables.core import chunks, collections, documents, vectors
 from conspectus.settings import Settings
@@ -37,7 +37,7 @@ _SPACES = (
     .select_from(documents.join(chunks, chunks.c.document == documents.c.number).join(vectors))
 )
 _SELECTED_COLLECTIONS = (
-    select(*COLLECTION_COLUMNS).where(collections.c.id.in_(given("ids"))).order_by(collections.c.id)
+    select(*COLLECTION_COLUMNS).where(collections.c.id.in_(json_list_param("ids"))).order_by(collections.c.id)
 )
 
 
@@ -215,10 +215,11 @@ class PgvectorSync:
         updates_by_collection = known_updates(connection)
         changed_collections = [
             to_collection(row)
-            for row in plain_rows(connection, _SELECTED_COLLECTIONS, {"ids": as_list(changed_ids)})
+            for row in fetch_rows(connection, _SELECTED_COLLECTIONS, {"ids": json_list(changed_ids)})
         ]
         indexes = [self._open(collection) for collection in changed_collections]
-        with pipelined(connection):
+        driver: Any = connection.connection.driver_connection
+        with driver.pipeline():
             ask_states = [index.ask(connection) for index in indexes]
         updates: list[IndexUpdate | None] = []
         prepared: list[IndexWrite] = []

@@ -367,7 +367,7 @@ async def connections(
         ]
 
     async def walk(starts: Sequence[str], how: Traversal) -> Sequence[Neighbor]:
-        found = await parts.graphs.walk(graphs, starts, replace(how, min_trust=min_trust), known=as_of)
+        found = await parts.graphs.walk(graphs, starts, replace(how, min_trust=min_trust), as_of=as_of)
         return [each for each in found if as_of is None or each.node.updated <= as_of]
 
     return GraphCandidates(

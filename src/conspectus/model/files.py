@@ -35,7 +35,7 @@ class PathParts(NamedTuple):
 
 def path_of(collection: str, source: str = "", key: str = "") -> str:
     """Return the path of a collection, source or key."""
-    names = [_ESCAPED_NAME.sub(_escape, each) for each in (collection, source) if each]
+    names = [_ESCAPED_NAME.sub(_escape, part) for part in (collection, source) if part]
     return "/" + "/".join([*names, _ESCAPED.sub(_escape, key)] if key else names)
 
 
@@ -49,7 +49,7 @@ def parsed_path(path: str) -> PathParts:
         raise InvalidInput(
             "path", "must be /COLLECTION/SOURCE/KEY; the name of a collection or source is empty"
         )
-    return PathParts(*(unquote(each, errors="surrogateescape") for each in (collection, source, key)))
+    return PathParts(*(unquote(part, errors="surrogateescape") for part in (collection, source, key)))
 
 
 def expanded(path: str | Path) -> Path:
@@ -60,8 +60,8 @@ def expanded(path: str | Path) -> Path:
         raise InvalidInput("path", f"{str(path)!r} names no home folder; begin with ./ for a file") from None
 
 
-def _escape(found: re.Match[str]) -> str:
-    return "".join(f"%{byte:02X}" for byte in found[0].encode())
+def _escape(match: re.Match[str]) -> str:
+    return "".join(f"%{byte:02X}" for byte in match[0].encode())
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,19 +156,19 @@ class GrepResult:
     @property
     def text(self) -> str:
         """The lines under the path of their file: `12:` is a match, `11-` a line beside it."""
-        return "\n".join(line for each in self.files for line in _shown(each))
+        return "\n".join(line for file in self.files for line in _lines_shown(file))
 
 
-def _shown(found: FileMatches) -> Iterator[str]:
-    title = " ".join(found.title.split())[:MAX_TITLE]
-    path = f"{found.path}{level_mark(found.trust)}"
+def _lines_shown(file: FileMatches) -> Iterator[str]:
+    title = " ".join(file.title.split())[:MAX_TITLE]
+    path = f"{file.path}{level_mark(file.trust)}"
     yield f"{path} ({title})" if title else path
-    gaps = {after.number for before, after in pairwise(found.lines) if after.number > before.number + 1}
-    beside = any(not each.matched for each in found.lines)
-    for each in found.lines:
-        if beside and each.number in gaps:
+    gaps = {after.number for before, after in pairwise(file.lines) if after.number > before.number + 1}
+    beside = any(not line.matched for line in file.lines)
+    for line in file.lines:
+        if beside and line.number in gaps:
             yield "--"
-        yield f"{each.number}{':' if each.matched else '-'}{each.text}"
+        yield f"{line.number}{':' if line.matched else '-'}{line.text}"
 
 
 class GrepOptions(TypedDict, total=False):

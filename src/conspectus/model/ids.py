@@ -31,5 +31,5 @@ def is_stable_id(name: str) -> bool:
 
     Other UUIDs are names: programs name channels and streams by their own UUIDs.
     """
-    found = _UUID.fullmatch(name)
-    return found is not None and found[1] == "5"
+    match = _UUID.fullmatch(name)
+    return match is not None and match[1] == "5"

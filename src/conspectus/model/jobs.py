@@ -112,9 +112,9 @@ class IngestReport:
     sources: Mapping[SourceId, JobRates]
 
 
-def safe_rate(part: int, whole: int) -> float:
+def safe_rate(part: int, total: int) -> float:
     """The share in percent, rounded to one decimal; 0.0 of nothing."""
-    return round(100.0 * part / whole, 1) if whole else 0.0
+    return round(100.0 * part / total, 1) if total else 0.0
 
 
 RequestKind = Literal["embed", "rerank", "chat"]

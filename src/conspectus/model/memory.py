@@ -406,10 +406,10 @@ def fact_ends(metadata: Metadata) -> tuple[str, ...]:
     """Return the names that the fact in a memory's metadata connects."""
     fact = metadata.get(FACT)
     ends = (fact.get("subject"), fact.get("object")) if isinstance(fact, Mapping) else ()
-    return tuple(each for each in ends if isinstance(each, str))
+    return tuple(end for end in ends if isinstance(end, str))
 
 
 def stored_entities(metadata: Metadata) -> tuple[str, ...]:
     """Return the entities that a memory was stored with."""
     names = metadata.get(ENTITIES)
-    return tuple(each for each in names if isinstance(each, str)) if isinstance(names, list) else ()
+    return tuple(name for name in names if isinstance(name, str)) if isinstance(names, list) else ()

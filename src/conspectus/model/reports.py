@@ -53,16 +53,16 @@ def quarantine_notice(pattern: str) -> str:
 
 def quarantine_pattern(document: Document) -> str | None:
     """Return the pattern of a quarantined document."""
-    held: Any = document.metadata.get(QUARANTINE)
-    return str(held["pattern"]) if document.kind == "quarantined" else None
+    quarantine: Any = document.metadata.get(QUARANTINE)
+    return str(quarantine["pattern"]) if document.kind == "quarantined" else None
 
 
 def as_given(document: Document) -> Document:
     """Return a quarantined document with the fields that it has once it is released; another one as it is."""
     if document.kind != "quarantined":
         return document
-    held: Any = document.metadata[QUARANTINE]
-    return replace(document, **{name: held["given"][name] for name in ("kind", "metadata", "trust")})
+    quarantine: Any = document.metadata[QUARANTINE]
+    return replace(document, **{name: quarantine["given"][name] for name in ("kind", "metadata", "trust")})
 
 
 @dataclass(frozen=True, slots=True)

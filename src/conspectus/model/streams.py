@@ -402,7 +402,7 @@ class Summary:
     @property
     def failures(self) -> tuple[BatchSummary, ...]:
         """The batches that could not be summarized."""
-        return tuple(each for each in self.batches if each.state == "failed")
+        return tuple(batch for batch in self.batches if batch.state == "failed")
 
 
 @dataclass(frozen=True, slots=True)

@@ -49,13 +49,13 @@ def level_mark(trust: Trust) -> str:
 
 def least(*levels: Trust | None) -> Trust:
     """Return the lowest of these levels: that of a text made from texts of these levels (None: no limit)."""
-    return max((each for each in levels if each is not None), key=TRUST.index, default="trusted")
+    return max((level for level in levels if level is not None), key=TRUST.index, default="trusted")
 
 
 def least_trusted(*origins: Origin | None) -> Origin:
     """Return the first of the origins with the lowest level (None: no limit)."""
-    known = (each for each in origins if each is not None)
-    return max(known, key=lambda origin: TRUST.index(HIGHEST[origin]), default="user")
+    present_origins = (origin for origin in origins if origin is not None)
+    return max(present_origins, key=lambda origin: TRUST.index(HIGHEST[origin]), default="user")
 
 
 def origin_in(source_kind: str, role: str | None) -> Origin:

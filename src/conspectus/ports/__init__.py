@@ -223,14 +223,14 @@ class Records(Timelines, Protocol):
         """Delete it with its documents, chunks, vectors and grants in one transaction. Raises NotFound."""
 
     async def sources(
-        self, collection: CollectionId, *, called: Sequence[str] | None = None
+        self, collection: CollectionId, *, names: Sequence[str] | None = None
     ) -> Sequence[Source]:
-        """All sources of a collection by name; with `called` those that have one of these ids or names."""
+        """All sources of a collection by name; with `names` those that have one of these ids or names."""
 
     async def find_with_sources(
-        self, names: Sequence[str], called: str
+        self, names: Sequence[str], source: str
     ) -> Sequence[tuple[Collection, Sequence[Source]]]:
-        """The collections that have one of these names or ids, each with its sources that are called so."""
+        """The collections that have one of these names or ids, each with its sources of that name or id."""
 
     async def write(self, documents: Sequence[PreparedDocument]) -> WriteResult:
         """Add or replace documents with their chunks, all in one transaction, in the order given.
@@ -494,7 +494,7 @@ class Files(Protocol):
     def discover(self, paths: Sequence[Path]) -> Iterator[FoundFile]:
         """Every file below the paths that can be added, by name; link loops are entered once."""
 
-    def parse(self, found: FoundFile) -> ParsedFile:
+    def parse(self, file: FoundFile) -> ParsedFile:
         """The file's documents. Raises UnreadableFile or TooLarge."""
 
     def parse_bytes(self, data: bytes, name: str, *, charset: str | None = None) -> ParsedFile:

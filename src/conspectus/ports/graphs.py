@@ -113,12 +113,12 @@ class Graphs(Protocol):
         starts: Sequence[str],
         walk: Traversal,
         *,
-        known: datetime | None = None,
+        as_of: datetime | None = None,
         with_levels: bool = False,
     ) -> Sequence[Neighbor]:
         """The nodes reachable from any of the starts, nearest first and then by decay, without the starts.
 
-        Each node occurs once, with the path of the fewest hops and of these the highest decay. With `known`,
+        Each node occurs once, with the path of the fewest hops and of these the highest decay. With `as_of`,
         only nodes and edges that were recorded by then. With `with_levels`, steps have the levels of their
         edges.
         """
@@ -219,7 +219,7 @@ class MentionStore(Protocol):
     ) -> Sequence[EntityCount]:
         """The names that most passages mention, those whose key begins so."""
 
-    async def put(self, collection: CollectionId, found: Mapping[ChunkId, Sequence[Mention]]) -> int:
+    async def put(self, collection: CollectionId, mentions: Mapping[ChunkId, Sequence[Mention]]) -> int:
         """Replace the mentions of passages, and return their number.
 
         The first mention of a name in a passage is stored; mentions of the type `subject` are what it is

@@ -113,7 +113,7 @@ class Memories(Protocol):
     async def names(self, sources: Sequence[SourceId]) -> int:
         """How many different names the memories of these sources mention, as far as they were looked for."""
 
-    async def put_retention(self, kept: StoredRetention) -> None:
+    async def put_retention(self, rule: StoredRetention) -> None:
         """Keep it in the place of the one of that id."""
 
     async def drop_retention(self, id: str) -> bool:

@@ -85,7 +85,7 @@ class Timelines(Protocol):
         """In how many captions and events of a source each name is given, as it is spelt."""
 
     async def mentions(
-        self, source: SourceId, span: Span, *, called: Sequence[str]
+        self, source: SourceId, span: Span, *, names: Sequence[str]
     ) -> Sequence[EntityOccurrence]:
         """The documents that have any of these entities, in no particular order."""
 

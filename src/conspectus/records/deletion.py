@@ -12,7 +12,7 @@ from conspectus.model.records import Receipt
 from conspectus.records.core.changes import ChangeRange, append
 from conspectus.records.core.collections import state
 from conspectus.records.core.outdated_summaries import forget_summaries
-from conspectus.records.core.statements import IDS, blocks, rows_in, run_in
+from conspectus.records.core.statements import IDS, blocks, execute_in_blocks, fetch_in_blocks
 from conspectus.records.graph.deletion import forget_edges
 from conspectus.records.tables.core import (
     QUARANTINED,
@@ -67,8 +67,8 @@ def delete_documents(
 
 def delete_extracted(connection: Connection, memories: Sequence[DocumentId]) -> list[ChangeRange]:
     """Delete the facts that were extracted from memories. Returns the changes, which the caller appends."""
-    found = [DocumentId(row.id) for row in rows_in(connection, _EXTRACTED, memories)]
-    return _deleted(connection, found)[1] if found else []
+    facts = [DocumentId(row.id) for row in fetch_in_blocks(connection, _EXTRACTED, memories)]
+    return _deleted(connection, facts)[1] if facts else []
 
 
 def _deleted(
@@ -96,8 +96,8 @@ def _deleted(
 
 
 def delete_source(connection: Connection, source: SourceId) -> Receipt:
-    found = connection.execute(select(documents.c.id).where(documents.c.source == source)).scalars()
-    receipt = delete_documents(connection, list(found))
+    document_ids = connection.execute(select(documents.c.id).where(documents.c.source == source)).scalars()
+    receipt = delete_documents(connection, list(document_ids))
     if not connection.execute(delete(sources).where(sources.c.id == source)).rowcount:
         raise NotFound("source", source)
     return receipt
@@ -106,12 +106,12 @@ def delete_source(connection: Connection, source: SourceId) -> Receipt:
 def delete_collection(connection: Connection, collection: CollectionId) -> Receipt:
     """Delete a collection with everything in it, including its history. Raises NotFound."""
     state(connection, collection)
-    own = documents.c.collection == collection
-    totals = select(func.count(), func.coalesce(func.sum(documents.c.chunks), 0)).where(own)
+    in_collection = documents.c.collection == collection
+    totals = select(func.count(), func.coalesce(func.sum(documents.c.chunks), 0)).where(in_collection)
     number_of_documents, number_of_chunks = connection.execute(totals).one()
     joined = documents.join(chunks, chunks.c.document == documents.c.number)
     joined = joined.join(vectors, vectors.c.chunk == chunks.c.id)
-    counted = select(func.count()).select_from(joined).where(own)
+    counted = select(func.count()).select_from(joined).where(in_collection)
     number_of_vectors = connection.execute(counted).scalar_one()
     connection.execute(delete(collections).where(collections.c.id == collection))
     connection.execute(delete(counters).where(counters.c.collection == collection))
@@ -121,8 +121,8 @@ def delete_collection(connection: Connection, collection: CollectionId) -> Recei
 def _remove(connection: Connection, numbers: Sequence[int]) -> int:
     forget_summaries(connection, numbers)
     forget_edges(connection, numbers)
-    gone: int = sum(row[0] for row in rows_in(connection, _VECTORS, numbers))
-    run_in(connection, _DELETE, numbers)
+    gone: int = sum(row[0] for row in fetch_in_blocks(connection, _VECTORS, numbers))
+    execute_in_blocks(connection, _DELETE, numbers)
     return gone
 
 
@@ -131,9 +131,9 @@ def begin_purge(connection: Connection, collection: CollectionId) -> None:
 
 
 def unfinished_purges(connection: Connection) -> dict[str, CollectionId]:
-    return {each: CollectionId(collection) for each, collection in connection.execute(select(purges))}
+    return {purge: CollectionId(collection) for purge, collection in connection.execute(select(purges))}
 
 
 def end_purges(connection: Connection, done: Sequence[str]) -> None:
     """Delete the records of finished purges."""
-    run_in(connection, delete(purges).where(purges.c.id.in_(IDS)), done)
+    execute_in_blocks(connection, delete(purges).where(purges.c.id.in_(IDS)), done)

@@ -8,7 +8,7 @@ from sqlalchemy import Connection, bindparam, delete, select, update
 
 from conspectus.model.ids import CollectionId
 from conspectus.model.jobs import FINISHED
-from conspectus.records.core.statements import IDS, rows_in, run_in
+from conspectus.records.core.statements import IDS, execute_in_blocks, fetch_in_blocks
 from conspectus.records.jobs.idempotency import ERASED, LOST, PLAIN
 from conspectus.records.tables.core import audit, sources
 from conspectus.records.tables.graph import events, nodes
@@ -60,13 +60,13 @@ def _erase_chats(connection: Connection, purged: Sequence[CollectionId]) -> None
 
 def _erase_audit(connection: Connection, purged: Sequence[CollectionId]) -> None:
     """Erase queries asked as another user. Who asked as whom, where and when stays."""
-    asked = update(audit).where(audit.c.collection.in_(IDS), audit.c.action == SEE_AS)
-    run_in(connection, asked.values(query=""), purged)
+    queries = update(audit).where(audit.c.collection.in_(IDS), audit.c.action == SEE_AS)
+    execute_in_blocks(connection, queries.values(query=""), purged)
 
 
 def _erase_connections(connection: Connection, purged: Sequence[CollectionId]) -> None:
     failed = update(connections).where(connections.c.collection.in_(IDS))
-    run_in(connection, failed.values(error=None), purged)
+    execute_in_blocks(connection, failed.values(error=None), purged)
 
 
 def _erase_jobs(connection: Connection, purged: Sequence[CollectionId]) -> None:
@@ -74,7 +74,7 @@ def _erase_jobs(connection: Connection, purged: Sequence[CollectionId]) -> None:
 
     A sync only names its connection, and can be repeated.
     """
-    for job in list(rows_in(connection, _ENDED_JOBS, purged)):
+    for job in list(fetch_in_blocks(connection, _ENDED_JOBS, purged)):
         counts = None if job.result is None else json.dumps(_numbers_in(json.loads(job.result)))
         texts: dict[str, str | None] = {"result": counts, "error": None}
         if job.kind != "sync":
@@ -84,9 +84,9 @@ def _erase_jobs(connection: Connection, purged: Sequence[CollectionId]) -> None:
 
 def _erase_merges(connection: Connection, purged: Sequence[CollectionId]) -> None:
     """Delete what names merged nodes of which none is left."""
-    for merge in list(rows_in(connection, _MERGES, purged)):
+    for merge in list(fetch_in_blocks(connection, _MERGES, purged)):
         ids = {*json.loads(merge.before), *json.loads(merge.after)}
-        if not list(rows_in(connection, _NODES_LEFT, ids, of=merge.graph)):
+        if not list(fetch_in_blocks(connection, _NODES_LEFT, ids, of=merge.graph)):
             connection.execute(delete(events).where(events.c.number == merge.number))
 
 

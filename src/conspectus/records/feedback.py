@@ -13,7 +13,13 @@ from conspectus.records.core.changes import ChangeRange, append
 from conspectus.records.core.lock_names import Locks, row_of
 from conspectus.records.core.pages import newest_page
 from conspectus.records.core.rows import NO_CHUNK, columns_of
-from conspectus.records.core.statements import IDS, insert_rows, plain_rows, rows_in, run_in
+from conspectus.records.core.statements import (
+    IDS,
+    execute_in_blocks,
+    fetch_in_blocks,
+    fetch_rows,
+    insert_rows,
+)
 from conspectus.records.core.store_methods import SqlStore, cached, reading, writing
 from conspectus.records.tables.core import chunks, documents, feedback, users
 from conspectus.text.times import from_microseconds
@@ -46,61 +52,63 @@ def forget_feedback(connection: Connection, user: UserId) -> None:
 
 def _changed(connection: Connection, collections: set[CollectionId]) -> None:
     """Append a change of no chunk, so that processes read the feedback again."""
-    steps = [ChangeRange(each, "put", NO_CHUNK, NO_CHUNK) for each in sorted(collections)]
+    steps = [ChangeRange(collection, "put", NO_CHUNK, NO_CHUNK) for collection in sorted(collections)]
     append(connection, steps)
 
 
 def _add(
     connection: Connection,
-    given: Sequence[Feedback],
+    judgments: Sequence[Feedback],
     *,
     space: str | None = None,
     vector: bytes | None = None,
 ) -> None:
-    collections = {each.chunk: each.collection for each in given}
-    found = select(chunks.c.id, documents.c.collection).where(chunks.c.id.in_(IDS))
-    joined = found.join(documents, documents.c.number == chunks.c.document)
-    there = {row.id: row.collection for row in rows_in(connection, joined, collections)}
+    collections = {judgment.chunk: judgment.collection for judgment in judgments}
+    owners = select(chunks.c.id, documents.c.collection).where(chunks.c.id.in_(IDS))
+    joined = owners.join(documents, documents.c.number == chunks.c.document)
+    there = {row.id: row.collection for row in fetch_in_blocks(connection, joined, collections)}
     for chunk, collection in collections.items():
         if there.get(chunk) != collection:
             raise NotFound("chunk", str(chunk))
-    run_in(connection, delete(feedback).where(feedback.c.id.in_(IDS)), [each.id for each in given])
+    execute_in_blocks(
+        connection, delete(feedback).where(feedback.c.id.in_(IDS)), [judgment.id for judgment in judgments]
+    )
     rows = [
-        {name: value for name, value in columns_of(each).items() if name in feedback.c}
+        {name: value for name, value in columns_of(judgment).items() if name in feedback.c}
         | {"space": space, "vector": vector}
-        for each in given
+        for judgment in judgments
     ]
     insert_rows(connection, feedback, rows)
     _changed(connection, set(collections.values()))
 
 
-def _locks(given: Sequence[Feedback]) -> Locks:
+def _locks(judgments: Sequence[Feedback]) -> Locks:
     """Return the locks of the collections, and of the users: a deleted one loses its feedback."""
-    return {lock for each in given for lock in (each.collection, row_of(users, each.user))}
+    return {lock for judgment in judgments for lock in (judgment.collection, row_of(users, judgment.user))}
 
 
-def _get(connection: Connection, wanted: str) -> Feedback | None:
-    row = connection.execute(_WHOLE.where(feedback.c.id == wanted)).first()
+def _get(connection: Connection, feedback_id: str) -> Feedback | None:
+    row = connection.execute(_WHOLE.where(feedback.c.id == feedback_id)).first()
     return None if row is None else _to_feedback(row)
 
 
-def _delete(connection: Connection, wanted: str) -> bool:
-    gone = delete(feedback).where(feedback.c.id == wanted).returning(feedback.c.collection)
+def _delete(connection: Connection, feedback_id: str) -> bool:
+    gone = delete(feedback).where(feedback.c.id == feedback_id).returning(feedback.c.collection)
     collections = set(connection.execute(gone).scalars())
     _changed(connection, collections)
     return bool(collections)
 
 
 def _has_any(connection: Connection, collection: CollectionId) -> bool:
-    return bool(plain_rows(connection, _ANY, {"of": collection}))
+    return bool(fetch_rows(connection, _ANY, {"of": collection}))
 
 
 def _judgments(connection: Connection, collection: CollectionId, *, limit: int) -> Sequence[Judgment]:
-    chosen = select(*_JUDGED, feedback.c.space, feedback.c.vector)
-    chosen = chosen.where(feedback.c.collection == collection).order_by(*_NEWEST).limit(limit)
+    query = select(*_JUDGED, feedback.c.space, feedback.c.vector)
+    query = query.where(feedback.c.collection == collection).order_by(*_NEWEST).limit(limit)
     return [
         Judgment(row.chunk, row.user, row.query, bool(row.used), row.space, row.vector)
-        for row in connection.execute(chosen)
+        for row in connection.execute(query)
     ]
 
 
@@ -113,12 +121,12 @@ def _page(
     after: str | None,
     limit: int,
 ) -> FeedbackPage:
-    chosen = _WHOLE.where(feedback.c.collection == collection)
+    query = _WHOLE.where(feedback.c.collection == collection)
     if user is not None:
-        chosen = chosen.where(feedback.c.user == user)
+        query = query.where(feedback.c.user == user)
     if sources is not None:
-        chosen = chosen.where(documents.c.source.in_(sources))
-    rows, following = newest_page(connection, chosen, feedback, after=after, limit=limit)
+        query = query.where(documents.c.source.in_(sources))
+    rows, following = newest_page(connection, query, feedback, after=after, limit=limit)
     return FeedbackPage(tuple(map(_to_feedback, rows)), following)
 
 
@@ -130,13 +138,13 @@ def _to_feedback(row: Row[*tuple[Any, ...]]) -> Feedback:
 
 def _count(connection: Connection, sources: Sequence[SourceId]) -> int:
     counted = select(func.count()).select_from(_JOINED).where(documents.c.source.in_(IDS))
-    return sum(row[0] for row in rows_in(connection, counted, sources))
+    return sum(row[0] for row in fetch_in_blocks(connection, counted, sources))
 
 
 class SqlFeedback(SqlStore):
     """The methods of the port `FeedbackStore`, each as one transaction; see the port for their docs."""
 
-    add = writing(_add, locks=lambda given, **_: _locks(given))
+    add = writing(_add, locks=lambda judgments, **_: _locks(judgments))
     get = reading(_get)
     count = reading(_count)
     delete = writing(_delete, rows=feedback)

@@ -14,7 +14,7 @@ BATCH = 1_000
 def problems(connection: Connection) -> list[str]:
     """Yield every violated invariant, one line each."""
     broken = (_documents, _gaps, _texts, _history, _counters)
-    return [line for each in broken for line in each(connection)]
+    return [line for check in broken for line in check(connection)]
 
 
 def _documents(connection: Connection) -> Iterator[str]:
@@ -47,14 +47,14 @@ def _gaps(connection: Connection) -> Iterator[str]:
         before, and_(before.c.document == chunks.c.document, before.c.position == chunks.c.position - 1)
     )
     broken = or_(before.c.id.is_(None), before.c.id != chunks.c.id - 1, before.c.end < chunks.c.start)
-    chosen = select(chunks.c.id).select_from(joined).where(chunks.c.position > 0, broken)
-    for row in connection.execute(chosen):
+    query = select(chunks.c.id).select_from(joined).where(chunks.c.position > 0, broken)
+    for row in connection.execute(query):
         yield f"chunk {row.id}: does not continue the chunk before it"
 
 
 def _texts(connection: Connection) -> Iterator[str]:
-    chosen = select(chunks.c.id, chunks.c.text, chunks.c.content_hash)
-    for row in connection.execute(chosen, execution_options={"yield_per": BATCH}):
+    query = select(chunks.c.id, chunks.c.text, chunks.c.content_hash)
+    for row in connection.execute(query, execution_options={"yield_per": BATCH}):
         if content_hash(row.text) != row.content_hash:
             yield f"chunk {row.id}: its text does not match its checksum; add its document again"
 
@@ -90,10 +90,10 @@ def _counters(connection: Connection) -> Iterator[str]:
         "chunk": select(of, func.max(documents.c.last_chunk)).group_by(of),
         "document": select(of, func.max(documents.c.number)).group_by(of),
     }
-    given = {(row.name, row.collection): row for row in connection.execute(select(counters))}
-    for name, chosen in newest.items():
-        ranges = given.get((name, SHARED))
-        for collection, last in connection.execute(chosen):
-            own = given.get((name, collection))
-            if own is None or ranges is None or own.value < (last or 0) or own.end > ranges.value:
+    counter_rows = {(row.name, row.collection): row for row in connection.execute(select(counters))}
+    for name, query in newest.items():
+        ranges = counter_rows.get((name, SHARED))
+        for collection, last in connection.execute(query):
+            counter = counter_rows.get((name, collection))
+            if counter is None or ranges is None or counter.value < (last or 0) or counter.end > ranges.value:
                 yield f"counter {name} of {collection}: would give out numbers that are in use"

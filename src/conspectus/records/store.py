@@ -38,9 +38,11 @@ from conspectus.records.tables.core import (
 def counts(connection: Connection, collection: CollectionId) -> dict[str, int]:
     """Count sources, documents, chunks, active vectors, chunks without one, and failed documents."""
     space = state(connection, collection)[1]
-    own = documents.c.collection == collection
+    in_collection = documents.c.collection == collection
     in_error = func.count().filter(documents.c.status == "error")
-    totals = select(func.count(), func.coalesce(func.sum(documents.c.chunks), 0), in_error).where(own)
+    totals = select(func.count(), func.coalesce(func.sum(documents.c.chunks), 0), in_error).where(
+        in_collection
+    )
     of_documents, of_chunks, errors = connection.execute(totals).one()
     of_sources = select(func.count()).select_from(sources).where(sources.c.collection == collection)
     numbers = {
@@ -55,7 +57,9 @@ def counts(connection: Connection, collection: CollectionId) -> dict[str, int]:
     if space is not None:
         joined = documents.join(chunks, chunks.c.document == documents.c.number)
         joined = joined.join(vectors, vectors.c.chunk == chunks.c.id)
-        answering = select(func.count()).select_from(joined).where(own, vectors.c.space == space.name)
+        answering = (
+            select(func.count()).select_from(joined).where(in_collection, vectors.c.space == space.name)
+        )
         numbers["vectors"] = connection.execute(answering).scalar_one()
         numbers["pending"] = embeddings.count_unembedded(connection, collection, space=space)
     return numbers
@@ -118,7 +122,7 @@ class SqlRecords(SqlStore):
     find_with_sources = cached(collection_rows.find_with_sources, single=True)
     write = joining(
         partial(write, deletion.delete_extracted),
-        locks=lambda batch: {each.document.collection for each in batch},
+        locks=lambda batch: {prepared.document.collection for prepared in batch},
     )
     delete = writing(deletion.delete_documents, rows=documents)
     fail = writing(embeddings.fail, rows=documents)
@@ -162,8 +166,10 @@ class SqlRecords(SqlStore):
 
     async def check(self) -> Sequence[str]:
         """Return violations of the file's integrity, of references, and of invariants."""
-        own = self.transactions.database.problems
-        return await self.transactions.read(lambda connection: own(connection) + problems(connection))
+        find_problems = self.transactions.database.problems
+        return await self.transactions.read(
+            lambda connection: find_problems(connection) + problems(connection)
+        )
 
     begin_purge = writing(deletion.begin_purge, locks=lambda collection: {collection})
     unfinished_purges = reading(deletion.unfinished_purges)

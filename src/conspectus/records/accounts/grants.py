@@ -53,14 +53,14 @@ def revoke(
 
 
 def grants_on(connection: Connection, collection: CollectionId) -> Sequence[Grant]:
-    chosen = select(grants).where(grants.c.collection == collection)
-    return [_to_grant(row) for row in connection.execute(chosen.order_by(grants.c.created, grants.c.id))]
+    query = select(grants).where(grants.c.collection == collection)
+    return [_to_grant(row) for row in connection.execute(query.order_by(grants.c.created, grants.c.id))]
 
 
 def grants_of(connection: Connection, user: UserId) -> Sequence[Grant]:
-    own = select(members.c.group).where(members.c.user == user)
-    chosen = select(grants).where(or_(grants.c.user == user, grants.c.group.in_(own)))
-    return [_to_grant(row) for row in connection.execute(chosen.order_by(grants.c.created, grants.c.id))]
+    own_groups = select(members.c.group).where(members.c.user == user)
+    query = select(grants).where(or_(grants.c.user == user, grants.c.group.in_(own_groups)))
+    return [_to_grant(row) for row in connection.execute(query.order_by(grants.c.created, grants.c.id))]
 
 
 def hidden_sources(connection: Connection, collection: CollectionId) -> Mapping[SourceId, datetime]:
@@ -87,5 +87,5 @@ def grant_id(collection: CollectionId, source: SourceId | None, grantee: Princip
 def locks_of_grant(grant: Grant) -> Locks:
     """Return the locks of all rows that a grant refers to."""
     grantee = row_of(users if grant.grantee.kind == "user" else groups, grant.grantee.id)
-    place = {row_of(collections, grant.collection), grantee}
-    return place if grant.source is None else {*place, row_of(sources, grant.source)}
+    locks = {row_of(collections, grant.collection), grantee}
+    return locks if grant.source is None else {*locks, row_of(sources, grant.source)}

@@ -12,13 +12,14 @@ from conspectus.model.ids import KeyId, UserId
 from conspectus.records.accounts.audit import Change, note
 from conspectus.records.accounts.users import user_by_id
 from conspectus.records.core.rows import columns_of, to_moment
+from conspectus.records.core.statements import fetch_rows
 from conspectus.records.tables.core import keys, users
 from conspectus.text.times import from_microseconds, to_microseconds
 
 _KEY = (
     select(keys, users.c.name, users.c.created, users.c.owner, users.c.disabled)
     .join(users, users.c.id == keys.c.user)
-    .where(keys.c.id == bindparam("wanted"))
+    .where(keys.c.id == bindparam("of"))
 )
 _KEY_WIDTH = len(keys.c)
 
@@ -31,17 +32,18 @@ def add_key(connection: Connection, key: Key, secret_hash: str, change: Change =
 
 
 def find_key(connection: Connection, key: KeyId) -> tuple[Key, str, User] | None:
-    row = connection.execute(_KEY, {"wanted": key}).one_or_none()
-    if row is None:
+    rows = fetch_rows(connection, _KEY, {"of": key})
+    if not rows:
         return None
+    row = rows[0]
     name, created, owner, disabled = row[_KEY_WIDTH:]
     user = User(row[1], name, from_microseconds(created), bool(owner), bool(disabled))
     return _to_key(row[:_KEY_WIDTH]), row[3], user
 
 
 def keys_of(connection: Connection, user: UserId | None = None) -> Sequence[Key]:
-    chosen = select(keys) if user is None else select(keys).where(keys.c.user == user)
-    return [_to_key(row) for row in connection.execute(chosen.order_by(keys.c.created, keys.c.id))]
+    query = select(keys) if user is None else select(keys).where(keys.c.user == user)
+    return [_to_key(row) for row in connection.execute(query.order_by(keys.c.created, keys.c.id))]
 
 
 def revoke_key(connection: Connection, key: KeyId, at: datetime, change: Change = None) -> Key:

@@ -10,7 +10,7 @@ from conspectus.records.core.rows import columns_of
 from conspectus.records.tables.core import sessions
 from conspectus.text.times import from_microseconds, to_microseconds
 
-_SESSION = select(sessions).where(sessions.c.id == bindparam("wanted"))
+_SESSION = select(sessions).where(sessions.c.id == bindparam("of"))
 
 
 def add_session(connection: Connection, session: Session, secret_hash: str) -> None:
@@ -21,7 +21,7 @@ def add_session(connection: Connection, session: Session, secret_hash: str) -> N
 
 def find_session(connection: Connection, session: str) -> tuple[Session, str] | None:
     """Return a session and the hash of its token."""
-    row = connection.execute(_SESSION, {"wanted": session}).one_or_none()
+    row = connection.execute(_SESSION, {"of": session}).one_or_none()
     if row is None:
         return None
     times = (from_microseconds(row.created), from_microseconds(row.expires), from_microseconds(row.last_used))

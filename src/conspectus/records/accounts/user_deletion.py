@@ -33,7 +33,9 @@ def find_for_deletion(
     """
     leaving = user_by_id(connection, user)
     follower = None if transfer_to is None else user_by_id(connection, transfer_to)
-    locks: set[str | None] = {row_of(users, each.id) for each in (leaving, follower) if each is not None}
+    locks: set[str | None] = {
+        row_of(users, account.id) for account in (leaving, follower) if account is not None
+    }
     for table, owner in ((alerts, alerts.c.owner), (feedback, feedback.c.user)):
         locks |= set(connection.execute(select(table.c.collection).where(owner == user)).scalars())
     owned = connection.execute(
@@ -85,13 +87,13 @@ def _erase_name(connection: Connection, user: UserId) -> None:
 
 def _hand_over(connection: Connection, row: Row[*tuple[Any, ...]], leaving: User, follower: User) -> None:
     name = _new_name(row.name, leaving, follower)
-    taken = select(collections.c.id).where(collections.c.name == name, collections.c.id != row.id)
+    same_name = select(collections.c.id).where(collections.c.name == name, collections.c.id != row.id)
     anothers = select(users.c.id).where(users.c.name == name.partition("/")[0], users.c.id != follower.id)
     prefixed = "/" in name and connection.execute(anothers).first() is not None
-    if prefixed or connection.execute(taken).first() is not None:
+    if prefixed or connection.execute(same_name).first() is not None:
         raise Conflict("collection", name, "is taken; rename one of the two")
-    chosen = update(collections).where(collections.c.id == row.id)
-    connection.execute(chosen.values(owner=follower.id, name=name))
+    row_update = update(collections).where(collections.c.id == row.id)
+    connection.execute(row_update.values(owner=follower.id, name=name))
 
 
 def _new_name(name: str, leaving: User, follower: User) -> str:

@@ -21,9 +21,12 @@ def require_principal(connection: Connection, who: Principal) -> None:
         raise NotFound(who.kind, who.id)
 
 
-_HAS_ID = users.c.id == bindparam("called")
+_HAS_ID = users.c.id == bindparam("name_or_id")
 _USER = (
-    select(users).where(or_(_HAS_ID, users.c.name == bindparam("called"))).order_by(_HAS_ID.desc()).limit(1)
+    select(users)
+    .where(or_(_HAS_ID, users.c.name == bindparam("name_or_id")))
+    .order_by(_HAS_ID.desc())
+    .limit(1)
 )
 
 
@@ -44,7 +47,7 @@ def all_users(connection: Connection) -> Sequence[User]:
 
 
 def find_user(connection: Connection, name_or_id: str) -> User | None:
-    row = connection.execute(_USER, {"called": name_or_id}).one_or_none()
+    row = connection.execute(_USER, {"name_or_id": name_or_id}).one_or_none()
     return None if row is None else _to_user(row)
 
 
@@ -67,8 +70,8 @@ def all_groups(connection: Connection) -> Sequence[Group]:
 
 def members_of(connection: Connection, group: GroupId) -> Sequence[User]:
     require_principal(connection, Principal("group", group))
-    chosen = select(users).join(members, members.c.user == users.c.id).where(members.c.group == group)
-    return [_to_user(row) for row in connection.execute(chosen.order_by(users.c.name))]
+    query = select(users).join(members, members.c.user == users.c.id).where(members.c.group == group)
+    return [_to_user(row) for row in connection.execute(query.order_by(users.c.name))]
 
 
 def join(connection: Connection, group: GroupId, user: UserId, change: Change = None) -> None:

@@ -19,7 +19,13 @@ from conspectus.model.index import IndexUpdate
 from conspectus.model.records import Change
 from conspectus.records.core.counters import allocate
 from conspectus.records.core.rows import to_change
-from conspectus.records.core.statements import Ready, inserts, ready, run_all
+from conspectus.records.core.statements import (
+    PreparedStatement,
+    execute_batch,
+    fetch_rows,
+    prepare,
+    prepare_inserts,
+)
 from conspectus.records.tables.core import Number, changes, collections
 
 CHANGES: Final = "conspectus_changes"
@@ -92,7 +98,7 @@ def append(
     *,
     numbers: Mapping[CollectionId, int] = MappingProxyType({}),
     mentioned: Mapping[CollectionId, int] = MappingProxyType({}),
-    after: Sequence[Ready] = (),
+    after: Sequence[PreparedStatement] = (),
 ) -> Mapping[CollectionId, Sequence[Change]]:
     """Append the steps of a unit of work to the log; return those of each collection. Call it once per unit.
 
@@ -102,50 +108,55 @@ def append(
     """
     merged = _merged(steps)
     if not merged:
-        run_all(connection, after)
+        execute_batch(connection, after)
         return {}
     rows: list[dict[str, Any]] = []
     begun: dict[CollectionId, int] = {}
-    moved: list[Ready] = []
-    made: dict[CollectionId, list[Change]] = {}
+    moved: list[PreparedStatement] = []
+    changes_by_collection: dict[CollectionId, list[Change]] = {}
     for collection in dict.fromkeys(step.collection for step in merged):
-        own = [step for step in merged if step.collection == collection]
+        collection_steps = [step for step in merged if step.collection == collection]
         first = begun[collection] = numbers.get(collection) or allocate(
-            connection, "change", len(own), collection
+            connection, "change", len(collection_steps), collection
         )
-        rows += [step.row(number, transaction=first) for number, step in enumerate(own, start=first)]
-        made[collection] = [
-            Change(number, step.operation, ChunkId(step.first), ChunkId(step.last))
-            for number, step in enumerate(own, start=first)
+        rows += [
+            step.row(number, transaction=first) for number, step in enumerate(collection_steps, start=first)
         ]
-        newest = {"newest": first + len(own) - 1, "mentioned": mentioned.get(collection)}
-        moved.append(ready(connection, _MOVE, {"of": collection, **newest}))
-    run_all(connection, [*after, *moved, *inserts(connection, changes, rows)])
-    known = dict.fromkeys(begun)
+        changes_by_collection[collection] = [
+            Change(number, step.operation, ChunkId(step.first), ChunkId(step.last))
+            for number, step in enumerate(collection_steps, start=first)
+        ]
+        newest = {"newest": first + len(collection_steps) - 1, "mentioned": mentioned.get(collection)}
+        moved.append(prepare(connection, _MOVE, {"of": collection, **newest}))
+    execute_batch(connection, [*after, *moved, *prepare_inserts(connection, changes, rows)])
+    unknown_updates = dict.fromkeys(begun)
     connection.execution_options(
-        **{CHANGES: {**begun, **made_by(connection)}, INDEX_UPDATES: {**known_updates(connection), **known}}
+        **{
+            CHANGES: {**begun, **made_by(connection)},
+            INDEX_UPDATES: {**known_updates(connection), **unknown_updates},
+        }
     )
-    return made
+    return changes_by_collection
 
 
 def made_by(connection: Connection) -> Mapping[CollectionId, int]:
     """Return the collections that a transaction has appended to, each with a lower bound of its changes."""
-    made: Mapping[CollectionId, int] = connection.get_execution_options().get(CHANGES, {})
-    return made
+    first_changes: Mapping[CollectionId, int] = connection.get_execution_options().get(CHANGES, {})
+    return first_changes
 
 
 def known_updates(connection: Connection) -> Mapping[CollectionId, IndexUpdate | None]:
     """Return the updates of collections by units of a transaction. A unit may have been rolled back."""
-    known: Mapping[CollectionId, IndexUpdate | None] = connection.get_execution_options().get(
+    updates: Mapping[CollectionId, IndexUpdate | None] = connection.get_execution_options().get(
         INDEX_UPDATES, {}
     )
-    return known
+    return updates
 
 
 def note_update(connection: Connection, update: IndexUpdate, *, first: bool) -> None:
     """Keep an update for the end of the transaction, if it is the `first` one of its collection."""
-    known = {update.collection.id: update if first else None}
-    connection.execution_options(**{INDEX_UPDATES: {**known_updates(connection), **known}})
+    latest = {update.collection.id: update if first else None}
+    connection.execution_options(**{INDEX_UPDATES: {**known_updates(connection), **latest}})
 
 
 def changes_since(
@@ -155,13 +166,13 @@ def changes_since(
 
     A change that only affects another embedding model is returned as a change of no chunk.
     """
-    rows = connection.execute(_SINCE, {"of": collection, "after": sequence, "maximum": limit}).all()
-    found = [to_change(row[:5], space) for row in rows]
+    rows = fetch_rows(connection, _SINCE, {"of": collection, "after": sequence, "maximum": limit})
+    new_changes = [to_change(row[:5], space) for row in rows]
     if len(rows) == limit:
-        last = rows[-1]
-        rest = {"of": collection, "after": last.sequence, "begun": last.transaction}
-        found += [to_change(row, space) for row in connection.execute(_REST, rest)]
-    return found
+        last_sequence, *_, transaction = rows[-1]
+        rest = {"of": collection, "after": last_sequence, "begun": transaction}
+        new_changes += [to_change(row, space) for row in fetch_rows(connection, _REST, rest)]
+    return new_changes
 
 
 def _merged(steps: Sequence[ChangeRange]) -> list[ChangeRange]:

@@ -33,7 +33,7 @@ from conspectus.records.core.rows import (
     to_document,
     to_indexed,
 )
-from conspectus.records.core.statements import IDS, blocks, plain_rows
+from conspectus.records.core.statements import IDS, blocks, fetch_rows
 from conspectus.records.tables.core import chunks, documents, vectors
 from conspectus.text.hashing import content_hash
 
@@ -49,25 +49,25 @@ _OTHER_POSITION = tuple_(_OTHER.c.order_sequence, _OTHER.c.order_start, _OTHER.c
 def _indexed(*, with_vectors: bool) -> Select[*tuple[Any, ...]]:
     """Return a query of chunks of a collection with their vectors of a model."""
     joined = documents.join(chunks, chunks.c.document == documents.c.number)
-    chosen = select(*CHUNK_COLUMNS, null()).select_from(joined)
+    query = select(*CHUNK_COLUMNS, null()).select_from(joined)
     if with_vectors:
         here = and_(vectors.c.chunk == chunks.c.id, vectors.c.space == bindparam("space"))
-        chosen = select(*CHUNK_COLUMNS, vectors.c.vector).select_from(joined.outerjoin(vectors, here))
-    return chosen.where(documents.c.collection == bindparam("of"))
+        query = select(*CHUNK_COLUMNS, vectors.c.vector).select_from(joined.outerjoin(vectors, here))
+    return query.where(documents.c.collection == bindparam("of"))
 
 
 def _in_thread(
     condition: ColumnElement[Any], beyond: ColumnElement[bool], *, back: bool
 ) -> ScalarSelect[Any]:
     """Return the end of the next document of the same thread in one direction, by one index lookup."""
-    place = (_OTHER.c.order_sequence, _OTHER.c.order_start, _OTHER.c.number)
-    chosen = select(condition).where(
+    position = (_OTHER.c.order_sequence, _OTHER.c.order_start, _OTHER.c.number)
+    neighbor = select(condition).where(
         _OTHER.c.source == documents.c.source,
         _OTHER.c.thread == documents.c.thread,
         _OTHER.c.chunks > literal_column("0"),
         beyond,
     )
-    ordered = chosen.order_by(*(column.desc() if back else column for column in place))
+    ordered = neighbor.order_by(*(column.desc() if back else column for column in position))
     return ordered.limit(1).correlate(documents).scalar_subquery()
 
 
@@ -81,17 +81,17 @@ _VECTOR = (
     .scalar_subquery()
 )
 _BETWEEN = {
-    told: select(*CHUNK_COLUMNS, _VECTOR if told else null())
+    with_vectors: select(*CHUNK_COLUMNS, _VECTOR if with_vectors else null())
     .where(chunks.c.id >= bindparam("first"), chunks.c.id <= bindparam("last"), _OF)
     .order_by(chunks.c.id)
-    for told in (False, True)
+    for with_vectors in (False, True)
 }
 _SCANS = {
-    told: _indexed(with_vectors=told)
+    with_vectors: _indexed(with_vectors=with_vectors)
     .where(documents.c.last_chunk > bindparam("after"), chunks.c.id > bindparam("after"))
     .order_by(documents.c.last_chunk, chunks.c.position)
     .limit(SCAN)
-    for told in (False, True)
+    for with_vectors in (False, True)
 }
 
 
@@ -108,29 +108,29 @@ WITH_NEIGHBOURS = select(
 ).join(documents, documents.c.number == chunks.c.document)
 _BY_CHUNK = WITH_NEIGHBOURS.where(chunks.c.id.in_(IDS))
 _BY_LISTED_CHUNK = WITH_NEIGHBOURS.where(chunks.c.id.in_(select(listed("ids").c.value)))
-_OF_DOCUMENT = WITH_NEIGHBOURS.where(documents.c.id == bindparam("wanted")).order_by(chunks.c.position)
+_OF_DOCUMENT = WITH_NEIGHBOURS.where(documents.c.id == bindparam("of")).order_by(chunks.c.position)
 
 
 def document_chunks(connection: Connection, document: DocumentId) -> list[StoredChunk]:
     """Return a document's chunks by position. Raises NotFound."""
-    rows = connection.execute(_OF_DOCUMENT, {"wanted": document}).all()
+    rows = fetch_rows(connection, _OF_DOCUMENT, {"of": document})
     if not rows and not documents_by_id(connection, [document]):
         raise NotFound("document", document)
     return stored_chunks(rows)
 
 
 def chunks_by_id(connection: Connection, ids: Sequence[int]) -> dict[int, StoredChunk]:
-    found: dict[int, StoredChunk] = {}
+    stored_by_id: dict[int, StoredChunk] = {}
     for block in blocks(ids):
         rows: Sequence[Sequence[Any]]
         if connection.dialect.name == "sqlite":
             if max(block) > MAX_INT64:
                 raise InvalidInput("number", "does not fit into 64 bits")
-            rows = plain_rows(connection, _BY_LISTED_CHUNK, {"ids": json.dumps(block)})
+            rows = fetch_rows(connection, _BY_LISTED_CHUNK, {"ids": json.dumps(block)})
         else:
             rows = connection.execute(_BY_CHUNK, {"ids": block}).all()
-        found.update((stored.chunk.id, stored) for stored in stored_chunks(rows))
-    return found
+        stored_by_id.update((stored.chunk.id, stored) for stored in stored_chunks(rows))
+    return stored_by_id
 
 
 def chunks_between(
@@ -171,11 +171,11 @@ def stored_chunks(rows: Sequence[Sequence[Any]]) -> list[StoredChunk]:
 
 def _indexed_chunks(
     connection: Connection,
-    chosen: Select[*tuple[Any, ...]],
+    query: Select[*tuple[Any, ...]],
     space: EmbeddingSpace | None,
     parameters: Mapping[str, Any],
 ) -> list[IndexedChunk]:
     rows = connection.execute(
-        chosen, parameters if space is None else {**parameters, "space": space.name}
+        query, parameters if space is None else {**parameters, "space": space.name}
     ).all()
     return to_indexed(rows, documents_by_number(connection, {row[1] for row in rows}))

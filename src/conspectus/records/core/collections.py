@@ -9,7 +9,7 @@ from sqlalchemy import BindParameter, Connection, Table, bindparam, insert, or_,
 from conspectus.errors import Conflict, NotFound
 from conspectus.model.ids import CollectionId, SourceId
 from conspectus.model.records import Collection, EmbeddingSpace, Metadata, Source
-from conspectus.records.core.dialects import as_list, given
+from conspectus.records.core.dialects import json_list, json_list_param
 from conspectus.records.core.rows import (
     COLLECTION_COLUMNS,
     SOURCE_COLUMNS,
@@ -19,14 +19,14 @@ from conspectus.records.core.rows import (
     to_source,
     to_space,
 )
-from conspectus.records.core.statements import plain_rows
+from conspectus.records.core.statements import fetch_rows
 from conspectus.records.tables.core import collections, sources
 from conspectus.text.times import to_microseconds
 
-_IS_NAMED = collections.c.name == bindparam("called")
+_IS_NAMED = collections.c.name == bindparam("name")
 _BY_NAME = (
     select(*COLLECTION_COLUMNS)
-    .where(or_(_IS_NAMED, collections.c.id == bindparam("called")))
+    .where(or_(_IS_NAMED, collections.c.id == bindparam("name")))
     .order_by(_IS_NAMED.desc())
     .limit(1)
 )
@@ -36,13 +36,15 @@ _STATE = select(
     collections.c.model,
     collections.c.dimensions,
     collections.c.version,
-).where(collections.c.id == bindparam("wanted"))
+).where(collections.c.id == bindparam("of"))
 _SOURCES = select(*SOURCE_COLUMNS)
 _ALL_SOURCES = _SOURCES.where(sources.c.collection == bindparam("of")).order_by(sources.c.name)
 _CALLED = _SOURCES.where(
-    sources.c.collection == bindparam("of"), sources.c.name.in_(given("called"))
+    sources.c.collection == bindparam("of"), sources.c.name.in_(json_list_param("names"))
 ).union_all(
-    _SOURCES.where(sources.c.collection.concat("") == bindparam("of"), sources.c.id.in_(given("called")))
+    _SOURCES.where(
+        sources.c.collection.concat("") == bindparam("of"), sources.c.id.in_(json_list_param("names"))
+    )
 )
 """With many collections, the latter form avoids an index lookup per collection."""
 
@@ -50,22 +52,22 @@ _NAMES: tuple[BindParameter[str], ...] = (bindparam("first"), bindparam("last"))
 _BY_ID = sources.alias("by_id")
 _WITH_SOURCES = (
     select(*COLLECTION_COLUMNS, *SOURCE_COLUMNS, *(_BY_ID.c[column.name] for column in SOURCE_COLUMNS))
-    .outerjoin(sources, (sources.c.collection == collections.c.id) & (sources.c.name == bindparam("called")))
-    .outerjoin(_BY_ID, (_BY_ID.c.collection == collections.c.id) & (_BY_ID.c.id == bindparam("called")))
+    .outerjoin(sources, (sources.c.collection == collections.c.id) & (sources.c.name == bindparam("name")))
+    .outerjoin(_BY_ID, (_BY_ID.c.collection == collections.c.id) & (_BY_ID.c.id == bindparam("name")))
     .where(or_(collections.c.name.in_(_NAMES), collections.c.id.in_(_NAMES)))
 )
 
 
 def create_collection(connection: Connection, collection: Collection) -> Collection:
-    row = connection.execute(_BY_NAME, {"called": collection.name}).one_or_none()
-    if row is not None:
-        return to_collection(row)
+    stored = find_collection(connection, collection.name)
+    if stored is not None:
+        return stored
     connection.execute(insert(collections), collection_values(collection))
     return collection
 
 
 def find_collection(connection: Connection, name: str) -> Collection | None:
-    rows = plain_rows(connection, _BY_NAME, {"called": name})
+    rows = fetch_rows(connection, _BY_NAME, {"name": name})
     return to_collection(rows[0]) if rows else None
 
 
@@ -105,11 +107,11 @@ def _require_free(connection: Connection, table: Table, row: str, name: str | No
     """Raise Conflict if another collection, or another source of the same one, has the name."""
     if name is None:
         return
-    taken = select(table.c.id).where(table.c.name == name, table.c.id != row)
+    same_name = select(table.c.id).where(table.c.name == name, table.c.id != row)
     if table is sources:
         own_collection = select(sources.c.collection).where(sources.c.id == row).scalar_subquery()
-        taken = taken.where(sources.c.collection == own_collection)
-    if connection.execute(taken).first() is not None:
+        same_name = same_name.where(sources.c.collection == own_collection)
+    if connection.execute(same_name).first() is not None:
         raise Conflict(table.name.removesuffix("s"), name, "exists already")
 
 
@@ -125,10 +127,10 @@ def state(
 
     Raises NotFound, also for a collection of the name that was created at another time.
     """
-    row = connection.execute(_STATE, {"wanted": collection}).one_or_none()
-    if row is None or (created is not None and row.created != to_microseconds(created)):
-        raise NotFound("collection", collection)
-    return row.sequence, to_space(row.model, row.dimensions, row.version)
+    for sequence, stored_at, *space in fetch_rows(connection, _STATE, {"of": collection}):
+        if created is None or stored_at == to_microseconds(created):
+            return sequence, to_space(*space)
+    raise NotFound("collection", collection)
 
 
 def put_source(connection: Connection, source: Source) -> Source:
@@ -145,27 +147,31 @@ def put_source(connection: Connection, source: Source) -> Source:
 
 
 def sources_of(
-    connection: Connection, collection: CollectionId, *, called: Sequence[str] | None = None
+    connection: Connection, collection: CollectionId, *, names: Sequence[str] | None = None
 ) -> Sequence[Source]:
     """Return the sources of a collection by name: all, or those of some ids or names. Raises NotFound."""
-    if called is None:
-        rows = plain_rows(connection, _ALL_SOURCES, {"of": collection})
+    if names is None:
+        rows = fetch_rows(connection, _ALL_SOURCES, {"of": collection})
     else:
-        rows = plain_rows(connection, _CALLED, {"of": collection, "called": as_list(called)})
+        rows = fetch_rows(connection, _CALLED, {"of": collection, "names": json_list(names)})
     if not rows:
         state(connection, collection)
-    found = {each.id: each for each in map(to_source, rows)}
-    return sorted(found.values(), key=lambda each: each.name)
+    by_id = {source.id: source for source in map(to_source, rows)}
+    return sorted(by_id.values(), key=lambda source: source.name)
 
 
 def find_with_sources(
-    connection: Connection, names: Sequence[str], called: str
+    connection: Connection, names: Sequence[str], source: str
 ) -> list[tuple[Collection, list[Source]]]:
     """Return the collections of one or two names or ids, each with its sources of one name or id."""
-    rows = plain_rows(connection, _WITH_SOURCES, {"first": names[0], "last": names[-1], "called": called})
+    rows = fetch_rows(connection, _WITH_SOURCES, {"first": names[0], "last": names[-1], "name": source})
     first, second = len(COLLECTION_COLUMNS), len(COLLECTION_COLUMNS) + len(SOURCE_COLUMNS)
-    found = []
+    matches = []
     for row in rows:
-        own = {each[0]: to_source(each) for each in (row[first:second], row[second:]) if each[0] is not None}
-        found.append((to_collection(row[:first]), list(own.values())))
-    return found
+        matching_sources = {
+            columns[0]: to_source(columns)
+            for columns in (row[first:second], row[second:])
+            if columns[0] is not None
+        }
+        matches.append((to_collection(row[:first]), list(matching_sources.values())))
+    return matches

@@ -7,7 +7,7 @@ from sqlalchemy import Connection, bindparam, case, insert, literal_column, upda
 
 from conspectus.errors import RecordsDamaged
 from conspectus.model.ids import CollectionId
-from conspectus.records.core.statements import plain_rows, ready, run_all
+from conspectus.records.core.statements import execute_batch, fetch_rows, prepare
 from conspectus.records.tables.core import Number, counters
 
 SHARED: Final = ""
@@ -44,10 +44,10 @@ def allocate(connection: Connection, counter: str, amount: int, collection: str 
     It blocks other writers of the collection, and those of all collections only when it needs another range.
     """
     here = {"counter": counter, "of": collection}
-    taken = plain_rows(connection, _TAKE, {**here, "amount": amount})
+    rows = fetch_rows(connection, _TAKE, {**here, "amount": amount})
     last: int
-    if taken:
-        ((last,),) = taken
+    if rows:
+        ((last,),) = rows
         return last - amount + 1
     if collection == SHARED:
         raise RecordsDamaged(f"the counter {counter} is missing; run `conspectus check`")
@@ -60,21 +60,23 @@ def allocate(connection: Connection, counter: str, amount: int, collection: str 
 
 
 def allocate_written(
-    connection: Connection, wanted: Mapping[CollectionId, Mapping[str, int]]
+    connection: Connection, amounts_by_collection: Mapping[CollectionId, Mapping[str, int]]
 ) -> dict[CollectionId, dict[str, int]]:
     """Allocate numbers of all counters in `WRITTEN`, with one statement a collection if ranges suffice."""
-    asked = [ready(connection, _TAKE_ALL, {**amounts, "of": of}) for of, amounts in wanted.items()]
-    taken = {
+    statements = [
+        prepare(connection, _TAKE_ALL, {**amounts, "of": of}) for of, amounts in amounts_by_collection.items()
+    ]
+    last_numbers = {
         (of, name): last
-        for of, rows in zip(wanted, run_all(connection, asked), strict=True)
+        for of, rows in zip(amounts_by_collection, execute_batch(connection, statements), strict=True)
         for name, last in rows
     }
     return {
         of: {
-            name: taken[of, name] - amount + 1
-            if (of, name) in taken
+            name: last_numbers[of, name] - amount + 1
+            if (of, name) in last_numbers
             else allocate(connection, name, amount, of)
             for name, amount in amounts.items()
         }
-        for of, amounts in wanted.items()
+        for of, amounts in amounts_by_collection.items()
     }

@@ -173,8 +173,8 @@ def _migrate(database: Database) -> None:
         if stored is not None and stored > VERSION:
             raise StorageTooNew(database.name, stored)
         if stored is None:
-            if taken := sorted(set(inspect(connection).get_table_names()) & set(metadata.tables)):
-                name, table = database.name, taken[0]
+            if foreign_tables := sorted(set(inspect(connection).get_table_names()) & set(metadata.tables)):
+                name, table = database.name, foreign_tables[0]
                 raise StorageError(f"{name} has a table {table} of another program; use a separate database")
             make_tables(connection)
             return

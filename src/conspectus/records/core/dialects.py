@@ -27,17 +27,19 @@ NUL = "\x00"
 
 def is_storable(text: str) -> bool:
     """Return whether a database can store a text: not one with a NUL or a lone surrogate."""
-    return NUL not in text and (text.isascii() or not any("\ud800" <= each <= "\udfff" for each in text))
+    return NUL not in text and (
+        text.isascii() or not any("\ud800" <= character <= "\udfff" for character in text)
+    )
 
 
-def as_list(values: Iterable[str]) -> str:
+def json_list(values: Iterable[str]) -> str:
     """Return texts as a parameter for `listed`. Texts that cannot be stored equal nothing stored."""
-    return json.dumps([each for each in values if is_storable(each)])
+    return json.dumps([text for text in values if is_storable(text)])
 
 
-def as_pairs(values: Mapping[str, int]) -> str:
+def json_pairs(values: Mapping[str, int]) -> str:
     """Return texts with a number each as a parameter for `listed_with_numbers`."""
-    return json.dumps([each for each in values.items() if is_storable(each[0])])
+    return json.dumps([pair for pair in values.items() if is_storable(pair[0])])
 
 
 def total(column: ColumnElement[int]) -> ColumnElement[int]:
@@ -46,12 +48,12 @@ def total(column: ColumnElement[int]) -> ColumnElement[int]:
 
 
 def listed(name: str) -> TableValuedAlias:
-    """Return the texts of a parameter of `as_list` as rows with a `value`, in any number."""
+    """Return the texts of a parameter of `json_list` as rows with a `value`, in any number."""
     return _Listed(bindparam(name)).table_valued(column("value", String))
 
 
 def listed_with_numbers(name: str) -> Subquery:
-    """Return the items of a parameter of `as_pairs` as rows with a `value` and its `number`."""
+    """Return the items of a parameter of `json_pairs` as rows with a `value` and its `number`."""
     pair = _Pairs(bindparam(name)).table_valued(column("value", String)).c.value
     return select(_First(pair).label("value"), _Second(pair).label("number")).subquery("pairs")
 
@@ -83,7 +85,7 @@ class _Construct(FunctionElement[Any]):
 @compiles(_Construct)
 def _written(element: _Construct, compiler: SQLCompiler, **more: Any) -> str:
     words = element.sqlite if compiler.dialect.name == "sqlite" else element.postgresql
-    return words.format(*(compiler.process(each, **more) for each in element.clauses))
+    return words.format(*(compiler.process(clause, **more) for clause in element.clauses))
 
 
 # PostgreSQL rejects JSON with an escaped NUL, which metadata may contain: it is stored as text.
@@ -143,6 +145,6 @@ class _TextOf(_Construct):
     postgresql = "CASE json_typeof({0}) WHEN 'string' THEN {0} #>> '{{}}' END"
 
 
-def given(name: str) -> Select[Any]:
+def json_list_param(name: str) -> Select[Any]:
     """Return the texts of a parameter that is a JSON list: one parameter for any number of texts."""
     return select(listed(name).c.value)

@@ -36,7 +36,7 @@ from conspectus.records.core.rows import (
     to_document,
     to_indexed,
 )
-from conspectus.records.core.statements import IDS, insert_rows, rows_in, run_in
+from conspectus.records.core.statements import IDS, execute_in_blocks, fetch_in_blocks, insert_rows
 from conspectus.records.tables.core import PENDING, chunks, collections, documents, vectors
 
 BYTES_PER_NUMBER = 2
@@ -62,10 +62,10 @@ def unembedded(
     limit: int,
     among: range | None = None,
 ) -> list[IndexedChunk]:
-    chosen = _lacking(connection, collection, space=space).add_columns(*CHUNK_COLUMNS, null())
+    query = _lacking(connection, collection, space=space).add_columns(*CHUNK_COLUMNS, null())
     if among is not None:
-        chosen = chosen.where(documents.c.last_chunk >= among.start, documents.c.last_chunk < among.stop)
-    ordered = chosen.order_by(documents.c.last_chunk, chunks.c.position).limit(limit)
+        query = query.where(documents.c.last_chunk >= among.start, documents.c.last_chunk < among.stop)
+    ordered = query.order_by(documents.c.last_chunk, chunks.c.position).limit(limit)
     rows = connection.execute(ordered).all()
     return to_indexed(rows, documents_by_number(connection, {row[1] for row in rows}))
 
@@ -74,10 +74,10 @@ def oldest_unembedded(
     connection: Connection, collection: CollectionId, space: EmbeddingSpace, *, start: int
 ) -> ChunkId | None:
     """Return the last chunk of the oldest document that `unembedded` returns, from `start` on."""
-    chosen = _lacking(connection, collection, space=space).add_columns(documents.c.last_chunk)
-    ordered = chosen.where(documents.c.last_chunk >= start).order_by(documents.c.last_chunk).limit(1)
-    found: ChunkId | None = connection.execute(ordered).scalar()
-    return found
+    query = _lacking(connection, collection, space=space).add_columns(documents.c.last_chunk)
+    ordered = query.where(documents.c.last_chunk >= start).order_by(documents.c.last_chunk).limit(1)
+    chunk: ChunkId | None = connection.execute(ordered).scalar()
+    return chunk
 
 
 def count_unembedded(connection: Connection, collection: CollectionId, space: EmbeddingSpace) -> int:
@@ -97,15 +97,18 @@ def put_vectors(
 
     A stored vector is kept: it may have been given while another was computed.
     """
-    given = dict(vectors)
-    if any(len(vector) != BYTES_PER_NUMBER * space.dimensions for vector in given.values()):
+    vectors_by_chunk = dict(vectors)
+    if any(len(vector) != BYTES_PER_NUMBER * space.dimensions for vector in vectors_by_chunk.values()):
         raise InvalidInput("vectors", f"must have {space.dimensions} float16 numbers each")
-    owners = list(rows_in(connection, _OWNERS, sorted(given)))
+    owners = list(fetch_in_blocks(connection, _OWNERS, sorted(vectors_by_chunk)))
     stored = select(_TABLE.c.chunk).where(*_IN_SPACE)
-    there = {row.chunk for row in rows_in(connection, stored, [row.id for row in owners], called=space.name)}
+    there = {
+        row.chunk
+        for row in fetch_in_blocks(connection, stored, [row.id for row in owners], called=space.name)
+    }
     owners = [row for row in owners if row.id not in there and row.collection == collection]
     if owners:
-        rows = [{"chunk": row.id, "space": space.name, "vector": given[row.id]} for row in owners]
+        rows = [{"chunk": row.id, "space": space.name, "vector": vectors_by_chunk[row.id]} for row in owners]
         insert_rows(connection, _TABLE, rows)
     _mark_complete(connection, space=space, numbers={row.document for row in owners})
     append(connection, [ChangeRange(row.collection, "put", row.id, row.id, space.name) for row in owners])
@@ -122,16 +125,16 @@ class ClientVector:
     vector: bytes
 
 
-def store_vectors_with_chunks(connection: Connection, given: Sequence[ClientVector]) -> None:
+def store_vectors_with_chunks(connection: Connection, client_vectors: Sequence[ClientVector]) -> None:
     """Store given vectors of chunks written in the same transaction, replacing stored ones."""
     rows = [
-        {"chunk": chunk, "space": each.space, "vector": each.vector}
-        for each in given
-        for chunk in range(each.first, each.last + 1)
+        {"chunk": chunk, "space": client_vector.space, "vector": client_vector.vector}
+        for client_vector in client_vectors
+        for chunk in range(client_vector.first, client_vector.last + 1)
     ]
-    for space in sorted({each.space for each in given}):
+    for space in sorted({client_vector.space for client_vector in client_vectors}):
         written = [row["chunk"] for row in rows if row["space"] == space]
-        run_in(connection, delete(vectors).where(*_IN_SPACE), written, called=space)
+        execute_in_blocks(connection, delete(vectors).where(*_IN_SPACE), written, called=space)
     insert_rows(connection, vectors, rows)
 
 
@@ -204,16 +207,20 @@ def switch_space(connection: Connection, collection: CollectionId, space: Embedd
     This changes no chunk: an index of the new model has followed the new vectors as they were stored.
     """
     state(connection, collection)
-    own = documents.c.collection == collection
+    in_collection = documents.c.collection == collection
     row = update(collections).where(collections.c.id == collection)
     connection.execute(row.values(**space_values(space)))
-    of_collection = select(chunks.c.id).join(documents, documents.c.number == chunks.c.document).where(own)
+    of_collection = (
+        select(chunks.c.id).join(documents, documents.c.number == chunks.c.document).where(in_collection)
+    )
     foreign = and_(vectors.c.space != space.name, vectors.c.chunk.in_(of_collection))
     gone = connection.execute(delete(vectors).where(foreign)).rowcount
     complete = ~_misses_vectors(space)
-    connection.execute(update(documents).where(own).values(embedded_in=case((complete, space.name))))
+    connection.execute(
+        update(documents).where(in_collection).values(embedded_in=case((complete, space.name)))
+    )
     status = case((complete, "embedded"), else_="pending")
-    connection.execute(update(documents).where(own, ~_ERROR).values(status=status))
+    connection.execute(update(documents).where(in_collection, ~_ERROR).values(status=status))
     return gone
 
 
@@ -254,4 +261,4 @@ def _mark_complete(connection: Connection, *, space: EmbeddingSpace, numbers: It
         status=case((answers, "embedded"), else_=documents.c.status),
         error=case((answers, None), else_=documents.c.error),
     )
-    run_in(connection, marked, sorted(numbers))
+    execute_in_blocks(connection, marked, sorted(numbers))

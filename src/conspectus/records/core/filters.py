@@ -193,8 +193,8 @@ def _in_metadata(strings: Sequence[str]) -> Condition:
     """Require that each string occurs in the JSON text of the metadata, as a key or a value."""
     written = [json.dumps(string, ensure_ascii=False) for string in strings if is_storable(string)]
     short = [string for string in written if len(string) <= MAX_STRING_LENGTH]
-    held = [documents.c.metadata.contains(string, autoescape=True) for string in short]
-    return Condition(and_(true(), *held), exact=False)
+    conditions = [documents.c.metadata.contains(string, autoescape=True) for string in short]
+    return Condition(and_(true(), *conditions), exact=False)
 
 
 def _compared_text(column: Column[Any], bound: Scalar, compare: Compare) -> Condition:
@@ -215,10 +215,10 @@ def _compared_number(column: Column[Any], bound: Scalar, compare: Compare) -> Co
         return _NONE
     if not -_LIMIT <= bound < _LIMIT:
         return Condition(column.is_not(None), exact=False)
-    whole = math.ceil(bound)
-    if compare is eq and whole != bound:
+    integer = math.ceil(bound)
+    if compare is eq and integer != bound:
         return _NONE
-    return Condition(and_(column.is_not(None), compare(column, whole)), exact=True)
+    return Condition(and_(column.is_not(None), compare(column, integer)), exact=True)
 
 
 def _are_texts(values: Sequence[Scalar]) -> TypeGuard[Sequence[str]]:

@@ -17,7 +17,7 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from conspectus.errors import ConspectusError
 from conspectus.model.records import StoredChunk
-from conspectus.records.core.statements import sqlite_driver
+from conspectus.records.core.sqlite_driver import sqlite_driver
 
 Version: TypeAlias = int
 Key = TypeVar("Key", bound=Hashable)
@@ -64,7 +64,7 @@ class InlineReads:
 
     def cached(self, version: Version, keys: Iterable[Key]) -> dict[Key, Any]:
         """Return the cached values of the keys at a version that was just read."""
-        found: dict[Key, Any] = {}
+        hits: dict[Key, Any] = {}
         with self._lock:
             if version != self._version:
                 self._version, self._bytes = version, 0
@@ -72,15 +72,15 @@ class InlineReads:
             for key in keys:
                 if key in self._kept:
                     self._kept.move_to_end(key)
-                    found[key] = self._kept[key][0]
-        return found
+                    hits[key] = self._kept[key][0]
+        return hits
 
-    def keep(self, version: Version, found: Mapping[Any, object]) -> None:
+    def keep(self, version: Version, values_by_key: Mapping[Any, object]) -> None:
         """Cache values that were read at a version, until the version changes."""
         with self._lock:
             if version != self._version:
                 return
-            for key, value in found.items():
+            for key, value in values_by_key.items():
                 size = _size(value)
                 self._bytes += size - self._kept.pop(key, (None, 0))[1]
                 self._kept[key] = (value, size)
@@ -116,12 +116,12 @@ class InlineReads:
 
     def _current(self) -> Version | None:
         with suppress(OSError, *FAILURES):
-            found = self._path.stat()
+            status = self._path.stat()
             if self._driver is None and not self._closed:
                 self._connection = self._make_engine().execution_options(**{INLINE: True}).connect()
                 self._driver = sqlite_driver(self._connection)
-                self._file = (found.st_dev, found.st_ino)
-            if self._driver is not None and (found.st_dev, found.st_ino) == self._file:
+                self._file = (status.st_dev, status.st_ino)
+            if self._driver is not None and (status.st_dev, status.st_ino) == self._file:
                 version: Version = self._driver.execute("PRAGMA data_version").fetchone()[0]
                 return version
         return None

@@ -61,8 +61,8 @@ def at_most(prepared: PreparedDocument, stored: tuple[Origin, Trust]) -> Prepare
 
 def level_of_quarantined(metadata: str) -> Trust:
     """Return the level that a quarantined document has once it is released, from its stored metadata."""
-    held: Any = json.loads(metadata)[QUARANTINE]
-    level: Trust = held["given"]["trust"]
+    quarantine: Any = json.loads(metadata)[QUARANTINE]
+    level: Trust = quarantine["given"]["trust"]
     return level
 
 

@@ -12,7 +12,7 @@ from conspectus.errors import InvalidInput
 
 
 def newest_page(
-    connection: Connection, chosen: Select[Any], table: FromClause, *, after: str | None, limit: int
+    connection: Connection, query: Select[Any], table: FromClause, *, after: str | None, limit: int
 ) -> tuple[Sequence[Any], str | None]:
     """Return a page of rows by `created` and `id` of a table, newest first, and the cursor of the next page.
 
@@ -20,24 +20,24 @@ def newest_page(
     """
     key = (table.c.created, table.c.id)
     if after is not None:
-        chosen = chosen.where(tuple_(*key) < tuple(from_cursor(after, (int, str))))
-    rows = connection.execute(chosen.order_by(*(column.desc() for column in key)).limit(limit + 1)).all()
+        query = query.where(tuple_(*key) < tuple(from_cursor(after, (int, str))))
+    rows = connection.execute(query.order_by(*(column.desc() for column in key)).limit(limit + 1)).all()
     more = len(rows) > limit
     return rows[:limit], to_cursor(rows[limit - 1].created, rows[limit - 1].id) if more else None
 
 
-def to_cursor(*place: int | str) -> str:
+def to_cursor(*position: int | str) -> str:
     """Return the end of a page as the cursor of the next page."""
-    return base64.urlsafe_b64encode(json.dumps(place).encode()).decode()
+    return base64.urlsafe_b64encode(json.dumps(position).encode()).decode()
 
 
 def from_cursor(cursor: str, *forms: tuple[type, ...]) -> list[Any]:
     """Decode a cursor of one of these types. Raises InvalidInput."""
     try:
-        place = json.loads(base64.b64decode(cursor, altchars=b"-_", validate=True))
+        position = json.loads(base64.b64decode(cursor, altchars=b"-_", validate=True))
     except (ValueError, binascii.Error, RecursionError) as error:
         raise InvalidInput("after", "is not a cursor of a page") from error
-    known = isinstance(place, list) and tuple(map(type, place)) in forms
-    if not known or any(type(each) is int and each >> 63 not in {0, -1} for each in place):
+    has_known_form = isinstance(position, list) and tuple(map(type, position)) in forms
+    if not has_known_form or any(type(part) is int and part >> 63 not in {0, -1} for part in position):
         raise InvalidInput("after", "is not a cursor of a page")
-    return list(place)
+    return list(position)

@@ -85,8 +85,8 @@ class PostgresDatabase:
             return self.writing
         # Locks are taken in one order, to prevent deadlocks.
         numbers = sorted(lock_number(lock) for lock in locks if lock is not None)
-        taken = (_PART, *(f"pg_advisory_xact_lock({number})" for number in numbers))
-        return self._engine.execution_options(**{WRITES: taken})
+        lock_calls = (_PART, *(f"pg_advisory_xact_lock({number})" for number in numbers))
+        return self._engine.execution_options(**{WRITES: lock_calls})
 
     def close(self) -> None:
         """Close every connection."""
@@ -214,8 +214,8 @@ def _begin(settings: str, connection: Connection) -> None:
         return
     # The timeouts come first, because they apply to the locks.
     first = () if DIRECT in connection.info else (settings,)
-    wanted = (*first, *options.get(WRITES, ()))
-    statements = [begins, *([f"SELECT {', '.join(wanted)}"] if wanted else [])]
+    calls = (*first, *options.get(WRITES, ()))
+    statements = [begins, *([f"SELECT {', '.join(calls)}"] if calls else [])]
     driver: Any = connection.connection.driver_connection
     try:
         driver.execute("; ".join(statements), prepare=False)

@@ -95,13 +95,13 @@ def _erase_statistics(connection: Connection, *, busy_seconds: float) -> None:
 
 def _rewritten(connection: Connection, table: str, file: str, *, before: Any, analyze: bool = True) -> bool:
     """Return whether the table was rewritten without what was deleted, or is gone; not while it is in use."""
-    kept: list[int] = []
+    dead_rows: list[int] = []
 
     def note(notice: psycopg.errors.Diagnostic) -> None:
         # The server tells how many deleted rows it kept, in any language first.
         number = _KEPT.search(notice.message_detail or "")
         if notice.severity_nonlocalized == "INFO" and number is not None:
-            kept.append(int(number[0]))
+            dead_rows.append(int(number[0]))
 
     driver: Any = connection.connection.driver_connection
     driver.add_notice_handler(note)
@@ -117,7 +117,7 @@ def _rewritten(connection: Connection, table: str, file: str, *, before: Any, an
         return False
     if analyze:
         connection.exec_driver_sql(f"ANALYZE (SKIP_LOCKED) {table}")
-    return kept[-1:] == [0] or not connection.exec_driver_sql(_UNKNOWN).scalar_one()
+    return dead_rows[-1:] == [0] or not connection.exec_driver_sql(_UNKNOWN).scalar_one()
 
 
 def _wait(give_up: float) -> None:

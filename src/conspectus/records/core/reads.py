@@ -27,7 +27,7 @@ from conspectus.records.core.rows import (
     DOCUMENT_COLUMNS,
     to_document,
 )
-from conspectus.records.core.statements import IDS, plain_rows, rows_in
+from conspectus.records.core.statements import IDS, fetch_in_blocks, fetch_rows
 from conspectus.records.tables.core import chunks, documents
 from conspectus.text.hashing import content_hash
 
@@ -35,7 +35,7 @@ PAGE = 500
 
 
 _BY_ID = select(*DOCUMENT_COLUMNS).where(documents.c.id.in_(IDS))
-_WITH_ID = select(*DOCUMENT_COLUMNS).where(documents.c.id == bindparam("wanted"))
+_WITH_ID = select(*DOCUMENT_COLUMNS).where(documents.c.id == bindparam("id"))
 _BY_NUMBER = select(*DOCUMENT_COLUMNS).where(documents.c.number.in_(IDS))
 _TEXTS = (
     select(documents.c.id, documents.c.content_hash, chunks.c.start, chunks.c.end, chunks.c.text)
@@ -48,13 +48,13 @@ _TEXTS = (
 def documents_by_id(connection: Connection, ids: Sequence[DocumentId]) -> dict[DocumentId, Document]:
     """Return the documents that exist."""
     if len(ids) == 1:
-        return {row[1]: to_document(row) for row in plain_rows(connection, _WITH_ID, {"wanted": ids[0]})}
-    return {row[1]: to_document(row) for row in rows_in(connection, _BY_ID, ids)}
+        return {row[1]: to_document(row) for row in fetch_rows(connection, _WITH_ID, {"id": ids[0]})}
+    return {row[1]: to_document(row) for row in fetch_in_blocks(connection, _BY_ID, ids)}
 
 
 def documents_by_number(connection: Connection, numbers: Iterable[int]) -> dict[int, Document]:
     """Return documents by the number that chunks refer to."""
-    return {row[0]: to_document(row) for row in rows_in(connection, _BY_NUMBER, numbers)}
+    return {row[0]: to_document(row) for row in fetch_in_blocks(connection, _BY_NUMBER, numbers)}
 
 
 def list_documents(
@@ -69,23 +69,25 @@ def list_documents(
     if limit < 1:
         raise InvalidInput("limit", "must be at least 1")
     state(connection, collection)
-    found: list[tuple[Any, Document]] = []
+    rows_with_documents: list[tuple[Any, Document]] = []
     for row, document in _matching(
         connection, collection, where=where, after=after, page=min(limit + 1, PAGE), status=status
     ):
-        if len(found) == limit:
-            return [each for _, each in found], to_cursor(found[-1][0].recorded, found[-1][0].id)
-        found.append((row, document))
-    return [each for _, each in found], None
+        if len(rows_with_documents) == limit:
+            return [document for _, document in rows_with_documents], to_cursor(
+                rows_with_documents[-1][0].recorded, rows_with_documents[-1][0].id
+            )
+        rows_with_documents.append((row, document))
+    return [document for _, document in rows_with_documents], None
 
 
 def list_by_key(
     connection: Connection, source: SourceId, *, start: str = "", end: str | None = None, limit: int
 ) -> list[Document]:
-    chosen = select(*DOCUMENT_COLUMNS).where(documents.c.source == source, documents.c.key >= start)
+    query = select(*DOCUMENT_COLUMNS).where(documents.c.source == source, documents.c.key >= start)
     if end is not None:
-        chosen = chosen.where(documents.c.key < end)
-    return [to_document(row) for row in connection.execute(chosen.order_by(documents.c.key).limit(limit))]
+        query = query.where(documents.c.key < end)
+    return [to_document(row) for row in connection.execute(query.order_by(documents.c.key).limit(limit))]
 
 
 def count_documents(
@@ -94,34 +96,34 @@ def count_documents(
     state(connection, collection)
     condition = compile_filter(where)
     if not condition.exact:
-        found = _matching(connection, collection, where=where, after=None, page=PAGE, status=status)
-        return sum(1 for _ in found)
+        matching_rows = _matching(connection, collection, where=where, after=None, page=PAGE, status=status)
+        return sum(1 for _ in matching_rows)
     counted = select(func.count()).select_from(documents)
-    chosen = counted.where(documents.c.collection == collection, condition.sql, _of_status(status))
-    total: int = connection.execute(chosen).scalar_one()
+    query = counted.where(documents.c.collection == collection, condition.sql, _of_status(status))
+    total: int = connection.execute(query).scalar_one()
     return total
 
 
 def text_of(connection: Connection, document: DocumentId) -> str:
-    found = texts_of(connection, [document])
-    if document not in found:
+    texts = texts_of(connection, [document])
+    if document not in texts:
         raise NotFound("document", document)
-    return found[document]
+    return texts[document]
 
 
 def texts_of(connection: Connection, documents: Sequence[DocumentId]) -> dict[DocumentId, str]:
     """Return the full texts of documents that exist. Raises RecordsDamaged for a wrong checksum."""
-    rows = rows_in(connection, _TEXTS, documents)
+    rows = fetch_in_blocks(connection, _TEXTS, documents)
     return {
         DocumentId(name): _joined(name, written, pieces)
         for (name, written), pieces in groupby(rows, key=itemgetter(0, 1))
     }
 
 
-def with_texts(connection: Connection, found: Sequence[Document]) -> list[tuple[Document, str]]:
+def with_texts(connection: Connection, documents: Sequence[Document]) -> list[tuple[Document, str]]:
     """Return documents with their full texts."""
-    texts = texts_of(connection, [each.id for each in found])
-    return [(each, texts.get(each.id, "")) for each in found]
+    texts = texts_of(connection, [document.id for document in documents])
+    return [(document, texts.get(document.id, "")) for document in documents]
 
 
 def _joined(document: str, written: str, rows: Iterable[Any]) -> str:
@@ -156,13 +158,13 @@ def _matching(
 ) -> Iterator[tuple[Sequence[Any], Document]]:
     """Yield every matching document in recording order, reading `page` rows at first and then more."""
     condition = compile_filter(where)
-    place = None if after is None else tuple(from_cursor(after, (int, str)))
-    chosen = select(*DOCUMENT_COLUMNS).where(
+    position = None if after is None else tuple(from_cursor(after, (int, str)))
+    query = select(*DOCUMENT_COLUMNS).where(
         documents.c.collection == collection, condition.sql, _of_status(status)
     )
     key = (documents.c.recorded, documents.c.id)
     while True:
-        following = chosen if place is None else chosen.where(tuple_(*key) > place)
+        following = query if position is None else query.where(tuple_(*key) > position)
         rows = connection.execute(following.order_by(*key).limit(page)).all()
         for row in rows:
             document = to_document(row)
@@ -171,4 +173,4 @@ def _matching(
         if len(rows) < page:
             return
         page = PAGE
-        place = (rows[-1].recorded, rows[-1].id)
+        position = (rows[-1].recorded, rows[-1].id)

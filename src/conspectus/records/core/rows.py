@@ -213,15 +213,15 @@ def chunk_values(chunk: PreparedChunk, number: int, document: int) -> dict[str, 
     }
 
 
-def mention_values(found: Mention, chunk: int, collection: str, source: str) -> dict[str, object]:
+def mention_values(mention: Mention, chunk: int, collection: str, source: str) -> dict[str, object]:
     """Return a mention in a chunk as columns."""
     return {
         "chunk": chunk,
-        "key": found.key,
-        "surface": found.text,
-        "type": found.type,
-        "start": found.start,
-        "end": found.end,
+        "key": mention.key,
+        "surface": mention.text,
+        "type": mention.type,
+        "start": mention.start,
+        "end": mention.end,
         "collection": collection,
         "source": source,
     }
@@ -259,12 +259,12 @@ def _conversions(kind: Any) -> Mapping[str, tuple[Callable[[Any], Any], Callable
         tuple: (partial(json.dumps, ensure_ascii=False), lambda stored: tuple(json.loads(stored))),
         Mapping: (to_json, to_metadata),
     }
-    found = {}
+    conversions = {}
     for name, hint in hints(kind).items():
         options = get_args(hint) if get_origin(hint) in {Union, UnionType} else (hint,)
         for kind_of_value in {get_origin(option) or option for option in options} & ways.keys():
-            found[name] = ways[kind_of_value]
-    return found
+            conversions[name] = ways[kind_of_value]
+    return conversions
 
 
 def to_columns(kind: Any, fields: Mapping[str, Any]) -> dict[str, Any]:

@@ -56,10 +56,10 @@ def make_tables(connection: Connection) -> None:
 def creation_statements(dialect: str) -> tuple[str, ...]:
     """Return the statements that create tables and indexes, in a fixed order, cached: compiling is slow."""
     database = create_mock_engine(f"{dialect}://", lambda *_: None).dialect
-    made: list[ExecutableDDLElement] = []
+    definitions: list[ExecutableDDLElement] = []
     for table in (*metadata.sorted_tables, history):
-        made += [CreateTable(table), *map(_index_made, sorted(table.indexes, key=attrgetter("name")))]
-    return tuple(str(statement.compile(dialect=database)).strip() for statement in made)
+        definitions += [CreateTable(table), *map(_index_made, sorted(table.indexes, key=attrgetter("name")))]
+    return tuple(str(statement.compile(dialect=database)).strip() for statement in definitions)
 
 
 def _index_made(index: Index) -> CreateIndex:

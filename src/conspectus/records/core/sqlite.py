@@ -26,7 +26,7 @@ from conspectus.errors import (
 from conspectus.private import make_file
 from conspectus.records.core.dialects import NUL
 from conspectus.records.core.inline import INLINE, InlineReads
-from conspectus.records.core.statements import sqlite_driver
+from conspectus.records.core.sqlite_driver import sqlite_driver
 
 WRITES = "conspectus_writes"
 """The execution option of connections that take the write lock at the start."""
@@ -145,7 +145,7 @@ def sqlite_engine(path: Path, *, busy_seconds: float, connections: int) -> Engin
 
 def is_read_only(path: Path) -> bool:
     """Return whether the database exists and this process cannot write to it."""
-    return path.exists() and not all(os.access(each, os.W_OK) for each in (path, path.parent))
+    return path.exists() and not all(os.access(location, os.W_OK) for location in (path, path.parent))
 
 
 @contextmanager

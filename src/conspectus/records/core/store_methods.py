@@ -6,7 +6,7 @@ from typing import Any, Concatenate, Final, ParamSpec, TypeAlias, TypeVar
 
 from sqlalchemy import Connection, Table, select
 
-from conspectus.records.core.dialects import as_list, given
+from conspectus.records.core.dialects import json_list, json_list_param
 from conspectus.records.core.lock_names import WHOLE, Locks
 from conspectus.records.core.transactions import Transactions
 
@@ -17,7 +17,7 @@ Item = TypeVar("Item")
 _Function: TypeAlias = Callable[Concatenate[Connection, P], Result]
 _Method: TypeAlias = Callable[Concatenate[Any, P], Coroutine[Any, Any, Result]]
 
-FEW: Final = 50
+MAX_SHORT_WRITE_ROWS: Final = 50
 """A unit with more rows than this is long."""
 
 
@@ -44,10 +44,10 @@ def cached(work: _Function[P, Result], *, single: bool = False) -> _Method[P, Re
     @wraps(work)
     async def method(self: SqlStore, /, *args: P.args, **kwargs: P.kwargs) -> Result:
         key = (work, args, *kwargs.items())
-        found = await self.transactions.lookup(
+        values_by_key = await self.transactions.lookup(
             [key], lambda connection, _: {key: work(connection, *args, **kwargs)}, single=single
         )
-        return found[key]
+        return values_by_key[key]
 
     return method
 
@@ -62,8 +62,8 @@ def cached_rows(
 
     @wraps(find)
     async def method(self: SqlStore, keys: Sequence[Key], /) -> Sequence[Result]:
-        found = await self.transactions.lookup(keys, find, single=True)
-        return [found[each] for each in keys if each in found]
+        rows_by_key = await self.transactions.lookup(keys, find, single=True)
+        return [rows_by_key[key] for key in keys if key in rows_by_key]
 
     return method
 
@@ -83,12 +83,16 @@ def writing(
 
     @wraps(work)
     async def method(self: SqlStore, /, *args: P.args, **kwargs: P.kwargs) -> Result:
-        many = long or any(_is_many(each) for each in (*args, *kwargs.values()))
+        many = long or any(_is_many(argument) for argument in (*args, *kwargs.values()))
         named = frozenset() if locks is None else locks(*args, **kwargs)
         if rows is not None and self.transactions.database.locks_parts:
             call: Callable[..., Result] = work
             find = partial(
-                _at_rows, rows, named, lambda ids, each: call(each, ids, *args[1:], **kwargs), args[0]
+                _at_rows,
+                rows,
+                named,
+                lambda ids, connection: call(connection, ids, *args[1:], **kwargs),
+                args[0],
             )
             return await self.transactions.write_found(find, long=many)
         return await self.transactions.write(
@@ -99,20 +103,26 @@ def writing(
 
 
 def _at_rows(
-    table: Table, named: Locks, work: Callable[[Any, Connection], Result], asked: Any, connection: Connection
+    table: Table,
+    named: Locks,
+    work: Callable[[Any, Connection], Result],
+    id_or_ids: Any,
+    connection: Connection,
 ) -> tuple[Locks, Callable[[Connection], Result]]:
     """Return the locks of the rows' collections, and the work on those rows that exist.
 
     Rows never move to another collection, but one that does not exist may be added to any. So it is left out
     of several; a single one needs the whole database.
     """
-    ids = [asked] if isinstance(asked, str) else asked
-    chosen = select(table.c.id, table.c.collection).where(table.c.id.in_(given("ids")))
-    rows = connection.execute(chosen, {"ids": as_list(list(dict.fromkeys(ids)))})
-    found = {row.id: row.collection for row in rows}
-    if isinstance(asked, str):
-        return named | (set(found.values()) or WHOLE), partial(work, asked)
-    return named | set(found.values()), partial(work, [each for each in asked if each in found])
+    ids = [id_or_ids] if isinstance(id_or_ids, str) else id_or_ids
+    query = select(table.c.id, table.c.collection).where(table.c.id.in_(json_list_param("ids")))
+    rows = connection.execute(query, {"ids": json_list(list(dict.fromkeys(ids)))})
+    collections_by_id = {row.id: row.collection for row in rows}
+    if isinstance(id_or_ids, str):
+        return named | (set(collections_by_id.values()) or WHOLE), partial(work, id_or_ids)
+    return named | set(collections_by_id.values()), partial(
+        work, [row_id for row_id in id_or_ids if row_id in collections_by_id]
+    )
 
 
 def joining(
@@ -143,4 +153,8 @@ def autocommitted(work: _Function[P, Result]) -> _Method[P, Result]:
 
 
 def _is_many(value: object) -> bool:
-    return isinstance(value, Sequence | Mapping) and not isinstance(value, str) and len(value) > FEW
+    return (
+        isinstance(value, Sequence | Mapping)
+        and not isinstance(value, str)
+        and len(value) > MAX_SHORT_WRITE_ROWS
+    )

@@ -11,7 +11,7 @@ from conspectus.model.ids import DocumentId, SourceId
 from conspectus.model.records import Document, StoredChunk, StoredThread
 from conspectus.records.core.chunk_reads import WITH_NEIGHBOURS, stored_chunks
 from conspectus.records.core.rows import CHUNK_COLUMNS, DOCUMENT_COLUMNS, MAX_INT64, MIN_INT64
-from conspectus.records.core.statements import IDS, rows_in
+from conspectus.records.core.statements import IDS, fetch_in_blocks, fetch_rows
 from conspectus.records.tables.core import DATED, THREADED, chunks, documents
 from conspectus.text.times import to_microseconds
 
@@ -59,15 +59,15 @@ def read_thread(
     """Return a thread; of a long one both ends and the surroundings of some of its documents."""
     _require_positive(limit)
     condition = {"source": source, "thread": thread}
-    begun = connection.execute(_FROM_THE_FIRST, {**condition, "maximum": limit + 1}).all()
+    begun = fetch_rows(connection, _FROM_THE_FIRST, {**condition, "maximum": limit + 1})
     if len(begun) <= limit:
         rows = stored_chunks(_linked(begun))
         return StoredThread(tuple(rows), {row.document.id: at for at, row in enumerate(rows)}, len(rows))
-    total: int = connection.execute(_SIZE, condition).scalar_one()
+    ((total,),) = fetch_rows(connection, _SIZE, condition)
     anchors = connection.execute(_PLACES, {**condition, "ids": list(around)}).scalars().all()
-    chosen = _worth_reading(anchors, limit, total)
-    found = connection.execute(_AT_PLACES, {**condition, "ids": chosen}).all()
-    places: dict[DocumentId, int] = {DocumentId(document): place for document, place in found}
+    positions = _positions_to_read(anchors, limit, total)
+    position_rows = connection.execute(_AT_PLACES, {**condition, "ids": positions}).all()
+    places: dict[DocumentId, int] = {DocumentId(document): position for document, position in position_rows}
     rows = stored_chunks(connection.execute(_SOME, {"ids": list(places)}).all())
     return StoredThread(tuple(sorted(rows, key=lambda row: places[row.document.id])), places, total)
 
@@ -95,31 +95,31 @@ def latest(
             "sequence": MIN_INT64 if before.sequence is None else before.sequence,
         }
         if before.occurred is None:
-            return stored_chunks(connection.execute(_EARLIER_BY_SEQUENCE, condition).all())
+            return stored_chunks(fetch_rows(connection, _EARLIER_BY_SEQUENCE, condition))
         condition["until"] = to_microseconds(before.occurred.start)
-        return stored_chunks(connection.execute(_EARLIER, condition).all())
+        return stored_chunks(fetch_rows(connection, _EARLIER, condition))
     bound = MAX_INT64 if until is None else to_microseconds(until)
-    found = connection.execute(_LATEST, {**condition, "until": bound}).all()
-    if not found and until is None:
-        found = connection.execute(_LAST, condition).all()
-    return stored_chunks(found)
+    rows = fetch_rows(connection, _LATEST, {**condition, "until": bound})
+    if not rows and until is None:
+        rows = fetch_rows(connection, _LAST, condition)
+    return stored_chunks(rows)
 
 
 def beginnings(connection: Connection, documents: Sequence[DocumentId]) -> Sequence[StoredChunk]:
-    rows = list(rows_in(connection, _SOME, documents))
-    found = {each.document.id: each for each in stored_chunks(rows)}
-    return [found[each] for each in documents if each in found]
+    rows = list(fetch_in_blocks(connection, _SOME, documents))
+    by_document = {stored.document.id: stored for stored in stored_chunks(rows)}
+    return [by_document[document] for document in documents if document in by_document]
 
 
-def _worth_reading(anchors: Sequence[int], limit: int, total: int) -> list[int]:
+def _positions_to_read(anchors: Sequence[int], limit: int, total: int) -> list[int]:
     """Return positions in a thread: equal parts for its beginning, its end, and around each anchor."""
     share = limit // (2 + len(anchors))
     last = max(share, 1)
-    chosen = {*range(limit - last - share * len(anchors)), *range(total - last, total), *anchors}
+    positions = {*range(limit - last - share * len(anchors)), *range(total - last, total), *anchors}
     for anchor in anchors:
         first = max(anchor - share // 2, 0)
-        chosen.update(range(first, min(first + share, total)))
-    return sorted(place for place in chosen if place < total)
+        positions.update(range(first, min(first + share, total)))
+    return sorted(position for position in positions if position < total)
 
 
 def _require_positive(limit: int) -> None:

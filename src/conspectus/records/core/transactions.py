@@ -23,7 +23,7 @@ from conspectus.records.core.inline import AT_ONCE
 from conspectus.records.core.lock_names import WHOLE, Locks
 from conspectus.records.core.row_security import install_row_security, read_as
 from conspectus.records.core.snapshots import Snapshots
-from conspectus.records.core.statements import BLOCK
+from conspectus.records.core.statements import MAX_BLOCK_VALUES
 from conspectus.records.core.write_queue import Finish, Joined, Waiting, WriteQueue
 
 Key = TypeVar("Key", bound=Hashable)
@@ -96,22 +96,24 @@ class Transactions:
         inline = self.database.inline
         version = None if inline is None else inline.version()
         if inline is None or version is None:
-            is_single = single and len(keys) <= BLOCK
+            is_single = single and len(keys) <= MAX_BLOCK_VALUES
             return await self.read(lambda connection: find(connection, keys), single=is_single)
-        held: dict[Key, Result] = inline.cached(version, keys)
-        missing = [key for key in keys if key not in held]
+        cached_values: dict[Key, Result] = inline.cached(version, keys)
+        missing = [key for key in keys if key not in cached_values]
         if not missing:
-            return held
+            return cached_values
 
         def read(connection: Connection) -> Mapping[Key, Result]:
             return find(connection, missing)
 
         at_once = inline.read(version, read) if len(missing) <= AT_ONCE else None
-        found = at_once[0] if at_once is not None else await self.read(read)
+        fresh_values = at_once[0] if at_once is not None else await self.read(read)
         if at_once is None and inline.version() != version:
-            return await self.read(lambda connection: find(connection, keys)) if held else found
-        inline.keep(version, found)
-        return {**held, **found}
+            return (
+                await self.read(lambda connection: find(connection, keys)) if cached_values else fresh_values
+            )
+        inline.keep(version, fresh_values)
+        return {**cached_values, **fresh_values}
 
     def before_commit(self, finish: Finish) -> None:
         """Register a function to run at the end of each write transaction, before the commit."""

@@ -10,7 +10,7 @@ from conspectus.records.core.changes import ChangeRange, append
 from conspectus.records.core.collections import state
 from conspectus.records.core.reads import documents_by_number
 from conspectus.records.core.rows import CHUNK_COLUMNS, to_indexed
-from conspectus.records.core.statements import IDS, rows_in
+from conspectus.records.core.statements import IDS, fetch_in_blocks
 from conspectus.records.tables.core import chunks, documents
 
 _OWN = documents.c.collection == bindparam("of")
@@ -52,7 +52,7 @@ def mark_unindexable(
 ) -> None:
     """Store why chunks cannot be analyzed, None for those that can; indexes read them again."""
     state(connection, collection)
-    owners = list(rows_in(connection, _OWNERS, sorted(reasons), of=collection))
+    owners = list(fetch_in_blocks(connection, _OWNERS, sorted(reasons), of=collection))
     if not owners:
         return
     connection.execute(_MARK_CHUNK, [{"at": row.id, "why": reasons[row.id]} for row in owners])

@@ -15,7 +15,7 @@ from conspectus.deferred import dataclass
 from conspectus.errors import ConspectusError, StorageError
 from conspectus.records.core.database import Database, transact
 from conspectus.records.core.lock_names import WHOLE, Locks
-from conspectus.records.core.statements import Ready, run_all
+from conspectus.records.core.statements import PreparedStatement, execute_batch
 
 Work: TypeAlias = Callable[[Connection], Any]
 Finish: TypeAlias = Callable[[Connection], None]
@@ -26,9 +26,9 @@ _Ended: TypeAlias = tuple[Any, BaseException | None]
 
 MAX_BATCH: Final = 32
 """PostgreSQL caches up to 64 savepoints of a transaction for concurrent readers."""
-_SAVE = Ready("SAVEPOINT work", ())
-_RELEASE = Ready("RELEASE SAVEPOINT work", ())
-_UNDO = Ready("ROLLBACK TO SAVEPOINT work", ())
+_SAVE = PreparedStatement("SAVEPOINT work", ())
+_RELEASE = PreparedStatement("RELEASE SAVEPOINT work", ())
+_UNDO = PreparedStatement("ROLLBACK TO SAVEPOINT work", ())
 SECONDS: Final = 0.25
 """After this time, the remaining work moves to the next transaction, so that other processes can write."""
 
@@ -66,10 +66,10 @@ class Waiting:
 
 def _do_joined(units: Sequence[Waiting], joined: Joined, connection: Connection) -> Sequence[Any]:
     """Run units by one call, and record them."""
-    results = joined(connection, [each.item for each in units])
-    for each in units:
-        if each.record is not None:
-            each.record(connection)
+    results = joined(connection, [unit.item for unit in units])
+    for unit in units:
+        if unit.record is not None:
+            unit.record(connection)
     return results
 
 
@@ -105,7 +105,7 @@ class WriteQueue:
         """Finish all queued units."""
         with self._mutex:
             self._closed = True
-            left = [each.answer for each in (*self._waiting, *chain(*self._running))]
+            left = [unit.answer for unit in (*self._waiting, *chain(*self._running))]
         wait(left)
         self._threads.shutdown()
 
@@ -129,7 +129,7 @@ class WriteQueue:
         with self._mutex:
             if len(self._running) == self._database.writers:
                 return batch
-            passed = set[str | None]().union(*(each.locks for each in chain(*self._running)))
+            passed = set[str | None]().union(*(unit.locks for unit in chain(*self._running)))
             for waiting in list(self._waiting):
                 if None in passed:
                     break
@@ -146,18 +146,18 @@ class WriteQueue:
 
     def _joins(self, waiting: Waiting, batch: Sequence[Waiting], passed: Locks) -> bool:
         """Return whether a unit may join a batch, ahead of units with the skipped locks."""
-        whole = None in waiting.locks
-        if waiting.locks & passed or (whole and (passed or self._running)):
+        locks_everything = None in waiting.locks
+        if waiting.locks & passed or (locks_everything and (passed or self._running)):
             return False
         if not batch:
             return True
-        like = not whole or None in batch[0].locks
+        like = not locks_everything or None in batch[0].locks
         return like and len(batch) < MAX_BATCH and not (waiting.alone or batch[0].alone)
 
     def _do(self, batch: Sequence[Waiting]) -> list[_Ended]:
         if not batch[0].transaction:
             return [(batch[0].work(None), None)]
-        engine = self._database.writing_to(frozenset().union(*(each.locks for each in batch)))
+        engine = self._database.writing_to(frozenset().union(*(unit.locks for unit in batch)))
         if len(batch) > 1:
             return transact(self._database, engine, partial(self._together, batch))
         return [(transact(self._database, engine, partial(self._single, batch[0].do)), None)]
@@ -171,7 +171,7 @@ class WriteQueue:
             ended = [(None, fault)] * len(batch) if len(batch) == 1 or isinstance(fault, StorageError) else []
         rest = batch[len(ended) :]
         with self._mutex:
-            self._running = [each for each in self._running if each is not batch]
+            self._running = [running_batch for running_batch in self._running if running_batch is not batch]
             self._waiting[:0] = rest
             for waiting in rest:
                 waiting.alone = waiting.alone or fault is not None
@@ -185,7 +185,7 @@ class WriteQueue:
     def _together(self, works: Sequence[Waiting], connection: Connection) -> list[_Ended]:
         ended: list[_Ended] = []
         begun = time.monotonic()
-        for _, units in groupby(works, key=lambda each: each.joined or each):
+        for _, units in groupby(works, key=lambda unit: unit.joined or unit):
             ended += self._joined(list(units), connection)
             if time.monotonic() - begun > SECONDS:
                 break
@@ -198,11 +198,11 @@ class WriteQueue:
             results, failed = self._one(partial(_do_joined, units, joined), connection)
             if failed is None:
                 return [(result, None) for result in results]
-        return [self._one(each.do, connection) for each in units]
+        return [self._one(unit.do, connection) for unit in units]
 
     def _one(self, work: Work, connection: Connection) -> _Ended:
         # Savepoints of SQLAlchemy cost more than the statements of most units.
-        run_all(connection, [_SAVE])
+        execute_batch(connection, [_SAVE])
         try:
             with self._database.translated():
                 result = work(connection)
@@ -211,14 +211,14 @@ class WriteQueue:
                 raise
             self._undo(connection, fault)
             return None, fault
-        run_all(connection, [_RELEASE])
+        execute_batch(connection, [_RELEASE])
         return result, None
 
     def _undo(self, connection: Connection, fault: ConspectusError) -> None:
         """Roll back one unit. Raises its error if the database has rolled back the others too."""
         try:
             with self._database.translated():
-                run_all(connection, [_UNDO, _RELEASE])
+                execute_batch(connection, [_UNDO, _RELEASE])
         except ConspectusError as error:
             raise fault from error
 

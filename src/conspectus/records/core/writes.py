@@ -24,7 +24,7 @@ from conspectus.model.reports import as_given
 from conspectus.model.trust import Origin, Trust
 from conspectus.records.core.changes import ChangeRange, append, made_by, note_update
 from conspectus.records.core.counters import allocate_written
-from conspectus.records.core.dialects import as_list, given
+from conspectus.records.core.dialects import json_list, json_list_param
 from conspectus.records.core.embeddings import ClientVector, check_vector, store_vectors_with_chunks
 from conspectus.records.core.levels import (
     at_most,
@@ -44,16 +44,16 @@ from conspectus.records.core.rows import (
     to_document,
 )
 from conspectus.records.core.statements import (
-    BLOCK,
-    FEW,
     IDS,
-    Ready,
-    inserts,
-    plain_rows,
-    ready,
-    rows_in,
-    run_all,
-    run_in,
+    MAX_BLOCK_VALUES,
+    MAX_SINGLE_INSERT_ROWS,
+    PreparedStatement,
+    execute_batch,
+    execute_in_blocks,
+    fetch_in_blocks,
+    fetch_rows,
+    prepare,
+    prepare_inserts,
 )
 from conspectus.records.tables.core import PENDING, chunks, collections, documents, sources, vectors
 from conspectus.records.tables.graph import mentions
@@ -74,7 +74,7 @@ _STORED = select(
     documents.c.trust,
     documents.c.origin,
     case((documents.c.kind == "quarantined", documents.c.metadata)),
-).where(documents.c.id.in_(given("ids")))
+).where(documents.c.id.in_(json_list_param("ids")))
 _SPANS = (
     select(
         chunks.c.document,
@@ -95,10 +95,10 @@ _OWNERS = (
         sources.c.id,
     )
     .join(sources, sources.c.collection == collections.c.id)
-    .where(sources.c.id.in_(given("sources")))
+    .where(sources.c.id.in_(json_list_param("sources")))
 )
 """Collections by source, and whether a chunk of theirs lacks a vector."""
-_PARENTS = select(documents.c.id, documents.c.source).where(documents.c.id.in_(given("ids")))
+_PARENTS = select(documents.c.id, documents.c.source).where(documents.c.id.in_(json_list_param("ids")))
 _CHANGE = (
     update(documents)
     .where(documents.c.number == bindparam("at"))
@@ -186,17 +186,17 @@ class Planned:
         new, stored = self.prepared.document, self.stored
         return stored is not None and (stored.origin, stored.trust) != (new.origin, as_given(new).trust)
 
-    def given(self, space: EmbeddingSpace | None) -> ClientVector | None:
+    def client_vector(self, space: EmbeddingSpace | None) -> ClientVector | None:
         """Return the vector that an update gave for unchanged chunks."""
         vector, stored = self.prepared.vector, self.stored
         if space is None or vector is None or stored is None or stored.last_chunk is None:
             return None
         return ClientVector(stored.last_chunk - stored.chunks + 1, stored.last_chunk, space.name, vector)
 
-    def progress(self, space: EmbeddingSpace | None, given: ClientVector | None) -> dict[str, object]:
+    def progress(self, space: EmbeddingSpace | None, client_vector: ClientVector | None) -> dict[str, object]:
         """Return the progress columns of an updated document: a failed one is retried."""
-        if given is not None:
-            return {"status": "embedded", "error": None, "embedded_in": given.space}
+        if client_vector is not None:
+            return {"status": "embedded", "error": None, "embedded_in": client_vector.space}
         status = "embedded" if self.stored is None else self.stored.status
         if status == "error":
             status = "embedded" if space is None else "pending"
@@ -258,12 +258,12 @@ class Inserted:
         recorded = {} if stored is None else {"recorded": stored.recorded}
         values = {**self.row, **recorded, "number": self.placed.number}
         document = to_document([values[column.key] for column in DOCUMENT_COLUMNS])
-        given = self.placed.vectors(space) or repeat(None)
-        for each, vector in zip(self.placed.prepared.chunks, given, strict=False):
-            place = (each.position, each.text, each.start, each.end)
-            rest = (each.tokens, each.content_hash, each.page, each.heading)
-            number = ChunkId(self.placed.first + each.position)
-            yield IndexedChunk(Chunk(number, document.id, *place, *rest), document, vector)
+        vectors = self.placed.vectors(space) or repeat(None)
+        for chunk, vector in zip(self.placed.prepared.chunks, vectors, strict=False):
+            span = (chunk.position, chunk.text, chunk.start, chunk.end)
+            rest = (chunk.tokens, chunk.content_hash, chunk.page, chunk.heading)
+            number = ChunkId(self.placed.first + chunk.position)
+            yield IndexedChunk(Chunk(number, document.id, *span, *rest), document, vector)
 
 
 @dataclass(frozen=True, slots=True)
@@ -279,7 +279,7 @@ class Applied:
     """The sequence number of the change of each collection, if it was allocated."""
     mentioned: Mapping[CollectionId, int]
     """The last chunk of each collection whose chunks have all their mentions now."""
-    left: Sequence[Ready]
+    left: Sequence[PreparedStatement]
     """Pending statements that insert the rows."""
     lacking: Set[CollectionId] | None = None
     """The collections in which an earlier chunk lacks a vector, if known."""
@@ -301,19 +301,19 @@ def write(
     parts = list(_rounds(every))
     for part in parts:
         plan, owners = _plan(connection, part)
-        only_adds = len(parts) == 1 and all(each.outcome == "added" for each in plan)
-        outdated = [each.prepared.document.id for each in plan if each.outdates_facts]
+        only_adds = len(parts) == 1 and all(planned.outcome == "added" for planned in plan)
+        outdated = [planned.prepared.document.id for planned in plan if planned.outdates_facts]
         deleted = delete_extracted(connection, outdated) if outdated else []
-        lower_edges(connection, [each.prepared.document for each in plan if each.has_another_level])
+        lower_edges(connection, [planned.prepared.document for planned in plan if planned.has_another_level])
         done = _apply(connection, plan, owners, only_adds=only_adds)
         done = replace(done, steps=[*deleted, *done.steps])
         rounds.append(replace(done, lacking=owners.lacking if only_adds else None))
         written += [planned.written() for planned in plan]
     made_before = made_by(connection)
-    steps = [step for each in rounds for step in each.steps]
+    steps = [step for applied in rounds for step in applied.steps]
     first = rounds[0]
     changes = append(connection, steps, numbers=first.numbers, mentioned=first.mentioned, after=first.left)
-    collections = {name: collection for each in rounds for name, collection in each.collections.items()}
+    collections = {name: collection for applied in rounds for name, collection in applied.collections.items()}
     results: dict[CollectionId, WriteResult] = {}
     for name, collection in collections.items():
         change = _update_of(collection, rounds, changes.get(name, ()))
@@ -326,39 +326,44 @@ def write(
 
 def _shared(batch: Sequence[PreparedDocument], results: Mapping[CollectionId, WriteResult]) -> WriteResult:
     """Return the result of the collection that documents have in common."""
-    places = {each.document.collection for each in batch}
+    places = {prepared.document.collection for prepared in batch}
     return results[places.pop()] if len(places) == 1 else WriteResult(())
 
 
 def _update_of(collection: Collection, rounds: Sequence[Applied], changes: Sequence[Change]) -> IndexUpdate:
     """Return the effect of a write on one of its collections."""
     after = replace(collection, sequence=changes[-1].sequence) if changes else collection
-    own = [each for each in rounds[0].inserted if each.placed.document.collection == collection.id]
+    inserted_here = [
+        inserted for inserted in rounds[0].inserted if inserted.placed.document.collection == collection.id
+    ]
 
     def put() -> list[IndexedChunk]:
-        return [chunk for each in own for chunk in each.chunks(collection.space)]
+        return [chunk for inserted in inserted_here for chunk in inserted.chunks(collection.space)]
 
     is_known = len(rounds) == 1 and collection.id not in rounds[0].partial
     return IndexUpdate(after, collection.sequence, changes, put if is_known else None)
 
 
 def _lacks_vectors(connection: Connection, collection: Collection, rounds: Sequence[Applied]) -> bool:
-    own = (
-        each for done in rounds for each in done.inserted if each.placed.document.collection == collection.id
+    inserted_here = (
+        inserted
+        for done in rounds
+        for inserted in done.inserted
+        if inserted.placed.document.collection == collection.id
     )
-    if any(each.row["status"] == "pending" for each in own):
+    if any(inserted.row["status"] == "pending" for inserted in inserted_here):
         return True
-    known = rounds[0].lacking
-    if known is None:
-        return collection.space is not None and bool(plain_rows(connection, _LACKS, {"of": collection.id}))
-    return collection.space is not None and collection.id in known
+    lacking_collections = rounds[0].lacking
+    if lacking_collections is None:
+        return collection.space is not None and bool(fetch_rows(connection, _LACKS, {"of": collection.id}))
+    return collection.space is not None and collection.id in lacking_collections
 
 
 def _rounds(batch: Sequence[PreparedDocument]) -> Iterator[list[PreparedDocument]]:
     """Split a batch before repeated documents, so that a later version sees the earlier one."""
     current: dict[DocumentId, PreparedDocument] = {}
     for prepared in batch:
-        if prepared.document.id in current or len(current) == BLOCK:
+        if prepared.document.id in current or len(current) == MAX_BLOCK_VALUES:
             yield list(current.values())
             current = {}
         current[prepared.document.id] = prepared
@@ -369,16 +374,18 @@ def _rounds(batch: Sequence[PreparedDocument]) -> Iterator[list[PreparedDocument
 def _plan(connection: Connection, part: Sequence[PreparedDocument]) -> tuple[list[Planned], Owners]:
     """Return the planned writes, and their collections."""
     ids = [prepared.document.id for prepared in part]
-    asked = [
-        ready(connection, _STORED, {"ids": as_list(ids)}),
-        ready(connection, _OWNERS, {"sources": as_list({each.document.source for each in part})}),
+    statements = [
+        prepare(connection, _STORED, {"ids": json_list(ids)}),
+        prepare(connection, _OWNERS, {"sources": json_list({prepared.document.source for prepared in part})}),
     ]
-    known_rows, owners = run_all(connection, asked)
+    known_rows, owners = execute_batch(connection, statements)
     stored = {DocumentId(name): Stored(*fields) for name, *fields in known_rows}
     collections = _check_references(connection, [prepared.document for prepared in part], stored, owners)
     for prepared in part:
-        known = stored.get(prepared.document.id)
-        if prepared.if_match is not None and (known is None or known.fingerprint != prepared.if_match):
+        stored_version = stored.get(prepared.document.id)
+        if prepared.if_match is not None and (
+            stored_version is None or stored_version.fingerprint != prepared.if_match
+        ):
             raise PreconditionFailed("document", prepared.document.id)
     spans = _spans(connection, part, stored)
     plan = [_planned(prepared, stored.get(prepared.document.id), spans=spans) for prepared in part]
@@ -392,7 +399,9 @@ def _planned(
     if stored is None:
         return Planned(prepared, stored, "added")
     prepared = at_most(prepared, (stored.origin, stored.trust))
-    fresh = [(each.start, each.end, each.content_hash, each.page, each.heading) for each in prepared.chunks]
+    fresh = [
+        (chunk.start, chunk.end, chunk.content_hash, chunk.page, chunk.heading) for chunk in prepared.chunks
+    ]
     if spans.get(stored.number, []) != fresh or not stored.same_search_context(prepared.document):
         return Planned(prepared, stored, "replaced")
     same = stored.fingerprint == prepared.document.fingerprint
@@ -403,39 +412,41 @@ def _spans(
     connection: Connection, part: Sequence[PreparedDocument], stored: Mapping[DocumentId, Stored]
 ) -> Mapping[int, Sequence[Span]]:
     """Return the stored chunk ranges by document number, without documents that have no chunks."""
-    known = [stored[each.document.id] for each in part if each.document.id in stored]
+    stored_documents = [stored[prepared.document.id] for prepared in part if prepared.document.id in stored]
     spans: dict[int, list[Span]] = {}
-    for number, *span in rows_in(connection, _SPANS, [each.number for each in known]):
+    for number, *span in fetch_in_blocks(
+        connection, _SPANS, [document.number for document in stored_documents]
+    ):
         spans.setdefault(number, []).append(tuple(span))
     return spans
 
 
 def _apply(connection: Connection, plan: Sequence[Planned], owners: Owners, *, only_adds: bool) -> Applied:
     collections = owners.collections
-    for each in plan:
-        if each.prepared.vector is not None:
-            check_vector(each.prepared.vector, collections[each.prepared.document.collection].space)
-    replaced = [each.stored for each in plan if each.stored and each.outcome == "replaced"]
-    kept = [each.stored for each in plan if each.stored and each.outcome == "updated"]
+    for planned in plan:
+        if planned.prepared.vector is not None:
+            check_vector(planned.prepared.vector, collections[planned.prepared.document.collection].space)
+    replaced = [planned.stored for planned in plan if planned.stored and planned.outcome == "replaced"]
+    updated = [planned.stored for planned in plan if planned.stored and planned.outcome == "updated"]
     gone = [stored.number for stored in replaced]
     forget_summaries(connection, gone)
-    run_in(connection, _DROP, gone)
-    fresh = [each for each in plan if each.outcome in {"added", "replaced"}]
+    execute_in_blocks(connection, _DROP, gone)
+    fresh = [planned for planned in plan if planned.outcome in {"added", "replaced"}]
     steps = [step for stored in replaced for step in stored.step("remove")]
     # Chunks of one collection that are only added are one change.
-    placed, numbers = _place(connection, fresh, changes=int(only_adds))
+    placed, numbers = _allocate_numbers(connection, fresh, changes=int(only_adds))
     mentioned = _mentioned(placed, owners.mentioned)
     inserted, left = _insert(connection, placed, collections, mentioned.keys())
     if not only_adds:
-        run_all(connection, left)
+        execute_batch(connection, left)
         left = []
     steps += [
-        ChangeRange(each.document.collection, "put", each.first, each.last)
-        for each in (done.placed for done in inserted)
-        if each.prepared.chunks
+        ChangeRange(placed_document.document.collection, "put", placed_document.first, placed_document.last)
+        for placed_document in (done.placed for done in inserted)
+        if placed_document.prepared.chunks
     ]
-    _update_fields(connection, [each for each in plan if each.outcome == "updated"], collections)
-    again = [step for stored in kept for step in stored.step("put")]
+    _update_fields(connection, [planned for planned in plan if planned.outcome == "updated"], collections)
+    again = [step for stored in updated for step in stored.step("put")]
     partial = {step.collection for step in again}
     return Applied(collections, [*steps, *again], inserted, partial, numbers, mentioned, left)
 
@@ -443,11 +454,13 @@ def _apply(connection: Connection, plan: Sequence[Planned], owners: Owners, *, o
 def _mentioned(placed: Sequence[Placed], before: Mapping[CollectionId, int]) -> dict[CollectionId, int]:
     """Return the last chunks of collections of which every chunk has its mentions with those given."""
     last: dict[CollectionId, int | None] = {**before}
-    for each in placed:
-        of = each.document.collection
-        if each.prepared.chunks:
-            follows = each.prepared.mentions is not None and last.get(of) == each.first - 1
-            last[of] = each.last if follows else None
+    for placed_document in placed:
+        of = placed_document.document.collection
+        if placed_document.prepared.chunks:
+            follows = (
+                placed_document.prepared.mentions is not None and last.get(of) == placed_document.first - 1
+            )
+            last[of] = placed_document.last if follows else None
     return {of: chunk for of, chunk in last.items() if chunk is not None and chunk != before[of]}
 
 
@@ -456,90 +469,108 @@ def _insert(
     placed: Sequence[Placed],
     collections: CollectionsById,
     mentioned: Set[CollectionId],
-) -> tuple[list[Inserted], list[Ready]]:
-    """Insert new documents and chunks under their numbers; small inserts are returned as statements."""
-    spaced = [(each, collections[each.document.collection].space) for each in placed]
-    rows = [
-        Inserted(each, {**document_values(each.document), **each.progress(space)}) for each, space in spaced
+) -> tuple[list[Inserted], list[PreparedStatement]]:
+    """Insert new documents and chunks under their numbers; small inserts are returned."""
+    spaced = [
+        (placed_document, collections[placed_document.document.collection].space)
+        for placed_document in placed
     ]
-    added = [{**each.row, "number": each.placed.number} for each in rows if each.placed.stored is None]
+    rows = [
+        Inserted(
+            placed_document, {**document_values(placed_document.document), **placed_document.progress(space)}
+        )
+        for placed_document, space in spaced
+    ]
+    added = [
+        {**inserted.row, "number": inserted.placed.number}
+        for inserted in rows
+        if inserted.placed.stored is None
+    ]
     replaced = [
-        {**_changeable(each.row), "at": each.placed.number} for each in rows if each.placed.stored is not None
+        {**_changeable(inserted.row), "at": inserted.placed.number}
+        for inserted in rows
+        if inserted.placed.stored is not None
     ]
     pieces = [
-        chunk_values(chunk, each.first + chunk.position, each.number)
-        for each in placed
-        for chunk in each.prepared.chunks
+        chunk_values(chunk, placed_document.first + chunk.position, placed_document.number)
+        for placed_document in placed
+        for chunk in placed_document.prepared.chunks
     ]
-    left = inserts(connection, documents, added)
+    left = prepare_inserts(connection, documents, added)
     if replaced:
-        run_all(connection, left)
+        execute_batch(connection, left)
         left = []
         connection.execute(_CHANGE, replaced)
     brought = [
         {"chunk": chunk, "space": space.name, "vector": vector}
-        for each, space in spaced
+        for placed_document, space in spaced
         if space is not None
-        for chunk, vector in enumerate(each.vectors(space), start=each.first)
+        for chunk, vector in enumerate(placed_document.vectors(space), start=placed_document.first)
     ]
     for table, new in ((chunks, pieces), (vectors, brought), (mentions, _mention_rows(placed, mentioned))):
-        if len(new) > FEW:
+        if len(new) > MAX_SINGLE_INSERT_ROWS:
             # Documents are inserted now, because later rows refer to them.
-            run_all(connection, left)
+            execute_batch(connection, left)
             left = []
-        left += inserts(connection, table, new)
+        left += prepare_inserts(connection, table, new)
     return rows, left
 
 
 def _mention_rows(placed: Sequence[Placed], mentioned: Set[CollectionId]) -> list[dict[str, object]]:
     return [
-        mention_values(found, chunk, each.document.collection, each.document.source)
-        for each in placed
-        if each.document.collection in mentioned
-        for chunk, own in enumerate(each.prepared.mentions or (), start=each.first)
-        for found in own
+        mention_values(mention, chunk, placed_document.document.collection, placed_document.document.source)
+        for placed_document in placed
+        if placed_document.document.collection in mentioned
+        for chunk, chunk_mentions in enumerate(
+            placed_document.prepared.mentions or (), start=placed_document.first
+        )
+        for mention in chunk_mentions
     ]
 
 
-def _place(
+def _allocate_numbers(
     connection: Connection, fresh: Sequence[Planned], *, changes: int
 ) -> tuple[list[Placed], Mapping[CollectionId, int]]:
     """Allocate the numbers of the documents, and of the changes of each collection."""
-    own: dict[CollectionId, list[Planned]] = {}
-    for each in fresh:
-        own.setdefault(each.prepared.document.collection, []).append(each)
-    wanted = {}
-    for collection, planned in own.items():
-        size = sum(len(each.prepared.chunks) for each in planned)
-        new = sum(each.stored is None for each in planned)
-        wanted[collection] = {"chunk": size, "document": new, "change": changes if size else 0}
-    taken = allocate_written(connection, wanted)
+    by_collection: dict[CollectionId, list[Planned]] = {}
+    for document in fresh:
+        by_collection.setdefault(document.prepared.document.collection, []).append(document)
+    amounts_by_collection = {}
+    for collection, planned in by_collection.items():
+        size = sum(len(document.prepared.chunks) for document in planned)
+        new = sum(document.stored is None for document in planned)
+        amounts_by_collection[collection] = {"chunk": size, "document": new, "change": changes if size else 0}
+    first_numbers = allocate_written(connection, amounts_by_collection)
     placed = []
-    for collection, planned in own.items():
-        chunk, number = taken[collection]["chunk"], taken[collection]["document"]
-        for each in planned:
-            known = number if each.stored is None else each.stored.number
-            number += each.stored is None
-            placed.append(Placed(each.prepared, known, chunk, each.stored))
-            chunk += len(each.prepared.chunks)
-    numbers = {name: taken[name]["change"] for name, amounts in wanted.items() if amounts["change"]}
+    for collection, planned in by_collection.items():
+        chunk, number = first_numbers[collection]["chunk"], first_numbers[collection]["document"]
+        for document in planned:
+            document_number = number if document.stored is None else document.stored.number
+            number += document.stored is None
+            placed.append(Placed(document.prepared, document_number, chunk, document.stored))
+            chunk += len(document.prepared.chunks)
+    numbers = {
+        name: first_numbers[name]["change"]
+        for name, amounts in amounts_by_collection.items()
+        if amounts["change"]
+    }
     return placed, numbers
 
 
 def _update_fields(connection: Connection, updated: Sequence[Planned], collections: CollectionsById) -> None:
-    given: list[ClientVector] = []
+    client_vectors: list[ClientVector] = []
     rows: dict[bool, list[dict[str, object]]] = {True: [], False: []}
-    for each in updated:
-        if each.stored is None:
+    for planned in updated:
+        if planned.stored is None:
             continue
-        space = collections[each.prepared.document.collection].space
-        brought = each.given(space)
-        given += [brought] if brought else []
-        values = {**document_values(each.prepared.document), **each.progress(space, brought)}
-        rows[brought is not None].append({**_changeable(values), "at": each.stored.number})
+        space = collections[planned.prepared.document.collection].space
+        brought = planned.client_vector(space)
+        client_vectors += [brought] if brought else []
+        values = {**document_values(planned.prepared.document), **planned.progress(space, brought)}
+        rows[brought is not None].append({**_changeable(values), "at": planned.stored.number})
     for alike in filter(None, rows.values()):
         connection.execute(_CHANGE, alike)
-    store_vectors_with_chunks(connection, given)
+    store_vectors_with_chunks(connection, client_vectors)
 
 
 def _changeable(values: Mapping[str, object]) -> dict[str, object]:
@@ -557,17 +588,17 @@ def _check_references(
 ) -> CollectionsById:
     """Return the rows of the collections that are written to, by their sources."""
     owners: dict[str, str] = {row[-1]: row[0] for row in rows}
-    wanted = {document.parent for document in batch if document.parent is not None}
+    parent_ids = {document.parent for document in batch if document.parent is not None}
     parents: dict[str, str] = {}
-    if wanted:
-        parents = dict(plain_rows(connection, _PARENTS, {"ids": as_list(wanted)}))
+    if parent_ids:
+        parents = dict(fetch_rows(connection, _PARENTS, {"ids": json_list(parent_ids)}))
     for document in batch:
         if document.source not in owners:
             raise NotFound("source", document.source)
         if owners[document.source] != document.collection:
             raise Conflict("source", document.source, "belongs to another collection")
-        known = stored.get(document.id)
-        if known is not None and known.collection != document.collection:
+        stored_document = stored.get(document.id)
+        if stored_document is not None and stored_document.collection != document.collection:
             raise Conflict("document", document.id, "is stored in another collection")
         if document.parent == document.id:
             raise Conflict("document", document.id, "cannot be its own parent")

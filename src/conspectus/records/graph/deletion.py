@@ -7,7 +7,7 @@ from sqlalchemy import Connection, bindparam, delete, exists, or_, select, updat
 
 from conspectus.model.graph import GraphReceipt
 from conspectus.model.ids import SourceId
-from conspectus.records.core.statements import IDS, rows_in, run_in
+from conspectus.records.core.statements import IDS, execute_in_blocks, fetch_in_blocks
 from conspectus.records.graph.reads import resting_edges
 from conspectus.records.graph.rows import HERE
 from conspectus.records.tables.core import documents
@@ -41,9 +41,9 @@ _PROVING = (
 
 
 def delete_nodes(connection: Connection, graph: SourceId, ids: Sequence[str]) -> GraphReceipt:
-    numbers = [row.number for row in rows_in(connection, _NODES_NAMED, dict.fromkeys(ids), of=graph)]
-    touched = {row.number for row in rows_in(connection, _TOUCHING, numbers)}
-    gone = run_in(connection, _FORGET_NODES, numbers)
+    numbers = [row.number for row in fetch_in_blocks(connection, _NODES_NAMED, dict.fromkeys(ids), of=graph)]
+    touched = {row.number for row in fetch_in_blocks(connection, _TOUCHING, numbers)}
+    gone = execute_in_blocks(connection, _FORGET_NODES, numbers)
     _forget_merged(connection, graph, set(ids))
     return GraphReceipt(gone, len(touched))
 
@@ -56,13 +56,15 @@ def _forget_merged(connection: Connection, graph: SourceId, ids: set[str]) -> No
         if keep in ids:
             ids |= set(others)
             numbers.append(number)
-    run_in(connection, delete(nodes).where(nodes.c.graph == graph, nodes.c.aside.in_(IDS)), numbers)
-    run_in(connection, update(events).where(events.c.number.in_(IDS)).values(undone=1), numbers)
+    execute_in_blocks(
+        connection, delete(nodes).where(nodes.c.graph == graph, nodes.c.aside.in_(IDS)), numbers
+    )
+    execute_in_blocks(connection, update(events).where(events.c.number.in_(IDS)).values(undone=1), numbers)
 
 
 def delete_edges(connection: Connection, graph: SourceId, ids: Sequence[str]) -> GraphReceipt:
-    numbers = [row.number for row in rows_in(connection, _EDGES_NAMED, dict.fromkeys(ids), of=graph)]
-    return GraphReceipt(0, run_in(connection, _FORGET_EDGES, numbers))
+    numbers = [row.number for row in fetch_in_blocks(connection, _EDGES_NAMED, dict.fromkeys(ids), of=graph)]
+    return GraphReceipt(0, execute_in_blocks(connection, _FORGET_EDGES, numbers))
 
 
 def forget_edges(connection: Connection, numbers: Sequence[int]) -> None:
@@ -71,8 +73,8 @@ def forget_edges(connection: Connection, numbers: Sequence[int]) -> None:
     These are the edges without other evidence, and the nodes of only such edges. Edges that a deleted edge
     ended stay ended: a new edge is needed to make them valid again.
     """
-    going = [row.id for row in rows_in(connection, _PROVING, numbers)]
+    going = [row.id for row in fetch_in_blocks(connection, _PROVING, numbers)]
     resting = resting_edges(connection, going)
-    ends = {end for row in rows_in(connection, _ENDS, resting) for end in row}
-    run_in(connection, _FORGET_EDGES, resting)
-    run_in(connection, _LOOSE, sorted(ends))
+    ends = {end for row in fetch_in_blocks(connection, _ENDS, resting) for end in row}
+    execute_in_blocks(connection, _FORGET_EDGES, resting)
+    execute_in_blocks(connection, _LOOSE, sorted(ends))

@@ -29,11 +29,17 @@ from conspectus.model.memory import fact_ends, stored_entities
 from conspectus.model.records import Mention
 from conspectus.ports.graphs import SUBJECT, Mentioned, TextPassage, Unread
 from conspectus.records.core.collections import state
-from conspectus.records.core.dialects import as_list, as_pairs, listed_with_numbers
+from conspectus.records.core.dialects import json_list, json_pairs, listed_with_numbers
 from conspectus.records.core.inline import AT_ONCE
-from conspectus.records.core.name_lookup import one_of, parted, rare
+from conspectus.records.core.name_lookup import in_list, rare, split_by_cost
 from conspectus.records.core.rows import mention_values
-from conspectus.records.core.statements import IDS, insert_rows, plain_rows, rows_in, run_in
+from conspectus.records.core.statements import (
+    IDS,
+    execute_in_blocks,
+    fetch_in_blocks,
+    fetch_rows,
+    insert_rows,
+)
 from conspectus.records.core.store_methods import SqlStore, cached, reading, writing
 from conspectus.records.tables.core import chunks, collections, documents
 from conspectus.records.tables.graph import IS_ABOUT, mentions
@@ -78,25 +84,28 @@ def _mentioning(*, within: bool, by_name: bool = False) -> CompoundSelect[Any]:
     Mentions are counted up to the first that is one too many.
     """
 
-    def own(table: FromClause) -> list[ColumnElement[bool]]:
-        inside = [one_of(table.c.source, "sources", by_name=by_name)] if within else []
+    def in_scope(table: FromClause) -> list[ColumnElement[bool]]:
+        inside = [in_list(table.c.source, "sources", by_name=by_name)] if within else []
         return [table.c.collection == bindparam("of"), *inside]
 
     def number_of(key: ColumnElement[str], of: FromClause, most: str) -> ScalarSelect[int]:
         there = mentions.alias()
-        first = select(there.c.chunk).where(there.c.key == key, *own(there)).limit(bindparam(most))
+        first = select(there.c.chunk).where(there.c.key == key, *in_scope(there)).limit(bindparam(most))
         return select(func.count()).select_from(first.correlate(of).subquery("counted")).scalar_subquery()
 
-    wanted = listed_with_numbers("ids")
-    few = and_(wanted.c.number > 0, number_of(wanted.c.value, wanted, "many") <= wanted.c.number)
-    is_about_any = exists().where(IS_ABOUT, *own(mentions)).correlate(None)
-    asked = select(wanted.c.value.label("key"))
+    names_with_limits = listed_with_numbers("ids")
+    few = and_(
+        names_with_limits.c.number > 0,
+        number_of(names_with_limits.c.value, names_with_limits, "many") <= names_with_limits.c.number,
+    )
+    is_about_any = exists().where(IS_ABOUT, *in_scope(mentions)).correlate(None)
+    keys = select(names_with_limits.c.value.label("key"))
     # Otherwise SQLite might read the whole collection first.
     rare_names, all_names = (
-        asked.where(condition).cte(called).prefix_with("MATERIALIZED")
-        for called, condition in (("rare", few), ("asked", is_about_any))
+        keys.where(condition).cte(cte_name).prefix_with("MATERIALIZED")
+        for cte_name, condition in (("rare", few), ("asked", is_about_any))
     )
-    columns = select(mentions.c.key, mentions.c.chunk, mentions.c.type).where(*own(mentions))
+    columns = select(mentions.c.key, mentions.c.chunk, mentions.c.type).where(*in_scope(mentions))
     about = columns.join(all_names, all_names.c.key == mentions.c.key).where(
         IS_ABOUT, number_of(mentions.c.key, mentions, "too_many") < bindparam("too_many")
     )
@@ -112,22 +121,22 @@ def _of(connection: Connection, chunks: Sequence[ChunkId]) -> list[TextPassage]:
     """Return the mentions in these passages, without passages that have none."""
     names: dict[int, dict[str, str]] = {}
     about: dict[int, set[str]] = {}
-    for chunk, key, surface, kind in rows_in(connection, _OF, chunks):
+    for chunk, key, surface, kind in fetch_in_blocks(connection, _OF, chunks):
         names.setdefault(chunk, {})[key] = surface
         if kind == SUBJECT:
             about.setdefault(chunk, set()).add(key)
     return [
-        TextPassage(each, names[each], frozenset(about.get(each, ())))
-        for each in dict.fromkeys(chunks)
-        if each in names
+        TextPassage(chunk, names[chunk], frozenset(about.get(chunk, ())))
+        for chunk in dict.fromkeys(chunks)
+        if chunk in names
     ]
 
 
 def _of_keys(
     connection: Connection, keys: Sequence[tuple[Any, ChunkId]]
 ) -> dict[tuple[Any, ChunkId], TextPassage | None]:
-    found = {each.chunk: each for each in _of(connection, [chunk for _, chunk in keys])}
-    return {key: found.get(key[1]) for key in keys}
+    by_chunk = {passage.chunk: passage for passage in _of(connection, [chunk for _, chunk in keys])}
+    return {key: by_chunk.get(key[1]) for key in keys}
 
 
 def _passages(
@@ -139,27 +148,29 @@ def _passages(
     maximum: int,
 ) -> dict[str, Mentioned]:
     # Counting stops at one more than is allowed.
-    wanted = {"of": collection, "too_many": maximum + 1, "many": max(keys.values(), default=0) + 1}
+    base_parameters = {"of": collection, "too_many": maximum + 1, "many": max(keys.values(), default=0) + 1}
 
     def written(part: Iterable[str]) -> str:
-        return as_pairs({each: min(keys[each], maximum) for each in part})
+        return json_pairs({key: min(keys[key], maximum) for key in part})
 
     if sources is None:
-        rows = plain_rows(connection, _PASSAGES, {**wanted, "ids": written(keys)})
+        rows = fetch_rows(connection, _PASSAGES, {**base_parameters, "ids": written(keys)})
     else:
-        parts = parted(connection, _RARE, keys, sources, written, of=collection)
-        ways = ((_PASSAGES_WITHIN[by_name], {**wanted, **parameters}) for by_name, parameters in parts)
-        rows = [row for chosen, parameters in ways for row in plain_rows(connection, chosen, parameters)]
-    found: dict[str, list[ChunkId]] = {}
+        parts = split_by_cost(connection, _RARE, keys, sources, written, of=collection)
+        ways = (
+            (_PASSAGES_WITHIN[by_name], {**base_parameters, **parameters}) for by_name, parameters in parts
+        )
+        rows = [row for query, parameters in ways for row in fetch_rows(connection, query, parameters)]
+    chunks_by_key: dict[str, list[ChunkId]] = {}
     about: dict[str, list[ChunkId]] = {}
     for key, chunk, kind in rows:
-        found.setdefault(key, []).append(ChunkId(chunk))
+        chunks_by_key.setdefault(key, []).append(ChunkId(chunk))
         if kind == SUBJECT:
             about.setdefault(key, []).append(ChunkId(chunk))
     return {
-        key: Mentioned(tuple(sorted(found[key])), frozenset(about.get(key, ())))
+        key: Mentioned(tuple(sorted(chunks_by_key[key])), frozenset(about.get(key, ())))
         for key in keys
-        if key in found
+        if key in chunks_by_key
     }
 
 
@@ -173,9 +184,12 @@ def _counts(
 ) -> list[EntityCount]:
     seen = [
         _IN_COLLECTION,
-        *([] if sources is None else [one_of(mentions.c.source, "sources", by_name=False)]),
+        *([] if sources is None else [in_list(mentions.c.source, "sources", by_name=False)]),
     ]
-    parameters = {"of": collection, **({} if sources is None else {"sources": as_list(sorted(set(sources)))})}
+    parameters = {
+        "of": collection,
+        **({} if sources is None else {"sources": json_list(sorted(set(sources)))}),
+    }
     if begins:
         seen += [mentions.c.key >= begins, mentions.c.key < begins + BEYOND]
     total = func.count().label("total")
@@ -194,24 +208,26 @@ def _spellings(
 ) -> dict[str, tuple[str, str]]:
     """Return the most frequent spelling and type of each name; titles count least."""
     columns = (mentions.c.key, mentions.c.surface, mentions.c.type)
-    chosen = select(*columns, func.count().label("total")).where(*seen, mentions.c.key.in_(IDS))
-    grouped = chosen.group_by(*columns)
+    query = select(*columns, func.count().label("total")).where(*seen, mentions.c.key.in_(IDS))
+    grouped = query.group_by(*columns)
     best: dict[str, tuple[tuple[bool, int, str], tuple[str, str]]] = {}
-    for key, surface, kind, total in rows_in(connection, grouped, keys, **parameters):
+    for key, surface, kind, total in fetch_in_blocks(connection, grouped, keys, **parameters):
         rank = (kind != SUBJECT, total, surface)
         if key not in best or rank > best[key][0]:
             best[key] = (rank, (surface, kind))
     return {key: countable for key, (_, countable) in best.items()}
 
 
-def _put(connection: Connection, collection: CollectionId, found: Mapping[ChunkId, Sequence[Mention]]) -> int:
-    owners = rows_in(connection, _OWNERS, sorted(found))
+def _put(
+    connection: Connection, collection: CollectionId, mentions_by_chunk: Mapping[ChunkId, Sequence[Mention]]
+) -> int:
+    owners = fetch_in_blocks(connection, _OWNERS, sorted(mentions_by_chunk))
     sources = {row.id: row.source for row in owners if row.collection == collection}
-    run_in(connection, delete(mentions).where(mentions.c.chunk.in_(IDS)), sorted(sources))
+    execute_in_blocks(connection, delete(mentions).where(mentions.c.chunk.in_(IDS)), sorted(sources))
     rows = [
-        mention_values(each, chunk, collection, sources[chunk])
+        mention_values(mention, chunk, collection, sources[chunk])
         for chunk in sorted(sources)
-        for each in _once(found[chunk])
+        for mention in _once(mentions_by_chunk[chunk])
     ]
     insert_rows(connection, mentions, rows)
     if sources:
@@ -220,21 +236,21 @@ def _put(connection: Connection, collection: CollectionId, found: Mapping[ChunkI
     return len(rows)
 
 
-def _once(found: Sequence[Mention]) -> Iterable[Mention]:
+def _once(passage_mentions: Sequence[Mention]) -> Iterable[Mention]:
     """Return the first mention of each name; mentions in the title come first."""
     first: dict[str, Mention] = {}
-    for each in sorted(found, key=lambda mention: (mention.type != SUBJECT, mention.start)):
-        first.setdefault(each.key, each)
+    for mention in sorted(passage_mentions, key=lambda mention: (mention.type != SUBJECT, mention.start)):
+        first.setdefault(mention.key, mention)
     return first.values()
 
 
 def _unread(connection: Connection, collection: CollectionId, *, limit: int) -> list[Unread]:
     ordered = _NOT_READ.order_by(documents.c.last_chunk, chunks.c.position).limit(limit)
     rows = connection.execute(ordered, {"of": collection})
-    found = [(chunk, title, text, json.loads(metadata)) for chunk, title, text, metadata in rows]
+    passages = [(chunk, title, text, json.loads(metadata)) for chunk, title, text, metadata in rows]
     return [
         Unread(ChunkId(chunk), title, text, fact_ends(metadata), stored_entities(metadata))
-        for chunk, title, text, metadata in found
+        for chunk, title, text, metadata in passages
     ]
 
 
@@ -263,9 +279,9 @@ class SqlNames(SqlStore):
     """The methods of the port `Names`, each as one transaction."""
 
     async def of(self, passages: Sequence[ChunkId]) -> list[TextPassage]:
-        keys = [(_of, each) for each in dict.fromkeys(passages)]
-        found = await self.transactions.lookup(keys, _of_keys, single=True)
-        return [names for each in keys if (names := found[each]) is not None]
+        keys = [(_of, chunk) for chunk in dict.fromkeys(passages)]
+        passages_by_key = await self.transactions.lookup(keys, _of_keys, single=True)
+        return [names for key in keys if (names := passages_by_key[key]) is not None]
 
     async def passages(
         self,
@@ -281,7 +297,7 @@ class SqlNames(SqlStore):
         return await self.transactions.read(work, few=sum(map(bool, keys.values())) <= AT_ONCE)
 
     counts = reading(_counts)
-    put = writing(_put, locks=lambda collection, found: {collection})
+    put = writing(_put, locks=lambda collection, mentions_by_chunk: {collection})
     unread = reading(_unread)
     has_unread = cached(_has_unread, single=True)
     count_unread = reading(_count_unread)

@@ -31,7 +31,7 @@ from conspectus.model.trust import HIGHEST, Origin, Trust
 from conspectus.records.core.counters import allocate
 from conspectus.records.core.levels import lowered_origin, lowered_trust
 from conspectus.records.core.rows import to_moment
-from conspectus.records.core.statements import IDS, rows_in
+from conspectus.records.core.statements import IDS, fetch_in_blocks
 from conspectus.records.graph.reads import nodes_by_id
 from conspectus.records.graph.rows import HERE, event_values, prove
 from conspectus.records.tables.graph import edges, events, evidence, moves, names, nodes, terms
@@ -70,12 +70,12 @@ def merge(
     origin: Origin = "user",
 ) -> Node:
     """Merge nodes into one, which has the lowest level of all and of the writer. Raises NotFound."""
-    asked = list(dict.fromkeys((keep, *others)))
-    found = _nodes(connection, graph, asked, where=HERE)
-    for name in asked:
-        if name not in found:
+    ids = list(dict.fromkeys((keep, *others)))
+    rows_by_id = _nodes(connection, graph, ids, where=HERE)
+    for name in ids:
+        if name not in rows_by_id:
             raise NotFound("node", name)
-    target, merged = found[keep], [found[name] for name in asked if name != keep]
+    target, merged = rows_by_id[keep], [rows_by_id[name] for name in ids if name != keep]
     number = allocate(connection, "graph_event", 1)
     connection.execute(insert(events), event_values(graph, number, event))
     _lead(connection, number, target, merged, origin)
@@ -115,7 +115,7 @@ def split(connection: Connection, graph: SourceId, merge: int, event: NodeEvent)
 def _nodes(
     connection: Connection, graph: SourceId, ids: Sequence[str], *, where: int
 ) -> dict[str, Row[*tuple[Any, ...]]]:
-    return {row.id: row for row in rows_in(connection, _MERGED_NODES, ids, of=graph, where=where)}
+    return {row.id: row for row in fetch_in_blocks(connection, _MERGED_NODES, ids, of=graph, where=where)}
 
 
 def _lead(
@@ -131,7 +131,7 @@ def _lead(
     """
     numbers = {row.number for row in merged}
     together = numbers | {survivor.number}
-    touching = {row.number: row for row in rows_in(connection, _TOUCHING, sorted(numbers))}
+    touching = {row.number: row for row in fetch_in_blocks(connection, _TOUCHING, sorted(numbers))}
     for row in touching.values():
         source = (survivor.number, survivor.id) if row.source in numbers else (row.source, row.source_id)
         target = (survivor.number, survivor.id) if row.target in numbers else (row.target, row.target_id)
@@ -174,8 +174,10 @@ def _redirect(
 
 def _prove(connection: Connection, merge: int, edge: int, same: int) -> None:
     """Add the evidence of an edge to the equal one that stays."""
-    known = select(evidence.c.document).where(evidence.c.edge == same)
-    more = select(evidence.c.document).where(evidence.c.edge == edge, evidence.c.document.not_in(known))
+    stored_evidence = select(evidence.c.document).where(evidence.c.edge == same)
+    more = select(evidence.c.document).where(
+        evidence.c.edge == edge, evidence.c.document.not_in(stored_evidence)
+    )
     rows = [{"edge": same, "document": name, "merge": merge} for name in connection.execute(more).scalars()]
     if rows:
         prove(connection, rows)
@@ -199,12 +201,12 @@ def _call(
     as_json = json.dumps(merged, ensure_ascii=False)
     connection.execute(update(nodes).where(nodes.c.number == target.number).values(merged=as_json, passing=0))
     for table, word in _WORDS:
-        own = set(connection.execute(select(word).where(table.c.node == target.number)).scalars())
+        kept_words = set(connection.execute(select(word).where(table.c.node == target.number)).scalars())
         theirs = select(word).where(table.c.node.in_([row.number for row in removed])).distinct()
         rows = [
-            {"graph": target.graph, word.name: each, "node": target.number, "merge": merge}
-            for each in connection.execute(theirs).scalars()
-            if each not in own
+            {"graph": target.graph, word.name: text, "node": target.number, "merge": merge}
+            for text in connection.execute(theirs).scalars()
+            if text not in kept_words
         ]
         if rows:
             connection.execute(insert(table), rows)

@@ -30,10 +30,10 @@ from conspectus.model.graph import (
 )
 from conspectus.model.ids import SourceId
 from conspectus.model.trust import MinTrust, levels_from
-from conspectus.records.core.dialects import given
-from conspectus.records.core.name_lookup import one_of, parted, rare
+from conspectus.records.core.dialects import json_list_param
+from conspectus.records.core.name_lookup import in_list, rare, split_by_cost
 from conspectus.records.core.pages import from_cursor, to_cursor
-from conspectus.records.core.statements import IDS, rows_in
+from conspectus.records.core.statements import IDS, fetch_in_blocks
 from conspectus.records.graph.rows import EDGES, HERE, NODE_COLUMNS, sources_by_id, to_edge, to_event, to_node
 from conspectus.records.tables.graph import edges, events, evidence, names, nodes, terms
 from conspectus.text.times import to_microseconds
@@ -44,12 +44,12 @@ _BY_ID = _NODES.where(nodes.c.id.in_(IDS))
 _NUMBERS = _BY_ID.with_only_columns(nodes.c.number)
 _BY_NUMBER = select(*NODE_COLUMNS).where(nodes.c.number.in_(IDS), nodes.c.aside == HERE)
 _CALLED = select(names.c.key, *NODE_COLUMNS).join(nodes, nodes.c.number == names.c.node)
-_CALLED = _CALLED.where(names.c.key.in_(given("ids")), nodes.c.aside == HERE)
-CALLED: Final = {way: _CALLED.where(one_of(names.c.graph, "sources", by_name=way)) for way in (False, True)}
+_CALLED = _CALLED.where(names.c.key.in_(json_list_param("ids")), nodes.c.aside == HERE)
+CALLED: Final = {way: _CALLED.where(in_list(names.c.graph, "sources", by_name=way)) for way in (False, True)}
 _RARE_KEYS = rare(names.c.key)
-_CALLED_SO = select(*NODE_COLUMNS).where(nodes.c.id.in_(given("ids")), nodes.c.aside == HERE)
+_CALLED_SO = select(*NODE_COLUMNS).where(nodes.c.id.in_(json_list_param("ids")), nodes.c.aside == HERE)
 NODES_BY_ID: Final = {
-    way: _CALLED_SO.where(one_of(nodes.c.graph, "sources", by_name=way)) for way in (False, True)
+    way: _CALLED_SO.where(in_list(nodes.c.graph, "sources", by_name=way)) for way in (False, True)
 }
 RARE_IDS: Final = rare(nodes.c.id)
 _MATCHES = func.count().label("matches")
@@ -77,27 +77,29 @@ _PROOFS = select(evidence.c.edge, evidence.c.document).where(evidence.c.edge.in_
 
 def nodes_by_id(connection: Connection, graphs: Sequence[SourceId], ids: Sequence[str]) -> list[Node]:
     """Return the nodes that exist, in the given order; an id may be in several graphs."""
-    found: dict[str, list[Node]] = {}
+    by_id: dict[str, list[Node]] = {}
     rows = [
         row
-        for by_name, traversal in parted(connection, RARE_IDS, ids, graphs)
+        for by_name, traversal in split_by_cost(connection, RARE_IDS, ids, graphs)
         for row in connection.execute(NODES_BY_ID[by_name], traversal)
     ]
-    known = sources_by_id(connection, (row.graph for row in rows))
+    graphs_by_id = sources_by_id(connection, (row.graph for row in rows))
     for row in rows:
-        found.setdefault(row.id, []).append(to_node(row, known))
-    places = {graph: place for place, graph in enumerate(graphs)}
-    for several in found.values():
+        by_id.setdefault(row.id, []).append(to_node(row, graphs_by_id))
+    places = {graph: position for position, graph in enumerate(graphs)}
+    for several in by_id.values():
         several.sort(key=lambda node: places[node.graph.id])
-    return [node for each in ids for node in found.get(each, ())]
+    return [node for node_id in ids for node in by_id.get(node_id, ())]
 
 
 def nodes_by_number(
     connection: Connection, graphs: Sequence[SourceId], numbers: Sequence[int]
 ) -> dict[int, Node]:
     """Return nodes of these graphs by number."""
-    known = sources_by_id(connection, graphs)
-    return {row.number: to_node(row, known) for row in rows_in(connection, _BY_NUMBER, numbers)}
+    graphs_by_id = sources_by_id(connection, graphs)
+    return {
+        row.number: to_node(row, graphs_by_id) for row in fetch_in_blocks(connection, _BY_NUMBER, numbers)
+    }
 
 
 def node_page(
@@ -109,17 +111,17 @@ def node_page(
     after: str | None = None,
     limit: int,
 ) -> NodePage:
-    known = sources_by_id(connection, graphs)
-    chosen = _NODES if type is None else _NODES.where(nodes.c.type == type)
+    graphs_by_id = sources_by_id(connection, graphs)
+    query = _NODES if type is None else _NODES.where(nodes.c.type == type)
     if min_trust is not None:
-        chosen = chosen.where(nodes.c.trust.in_(levels_from(min_trust)))
+        query = query.where(nodes.c.trust.in_(levels_from(min_trust)))
     if after is not None:
-        chosen = chosen.where(tuple_(nodes.c.id, nodes.c.graph) > tuple_(*from_cursor(after, (str, str))))
-    ordered = chosen.order_by(nodes.c.id, nodes.c.graph).limit(limit + 1)
-    rows = connection.execute(ordered, {"graphs": list(known)}).all()
-    found = tuple(to_node(row, known) for row in rows[:limit])
+        query = query.where(tuple_(nodes.c.id, nodes.c.graph) > tuple_(*from_cursor(after, (str, str))))
+    ordered = query.order_by(nodes.c.id, nodes.c.graph).limit(limit + 1)
+    rows = connection.execute(ordered, {"graphs": list(graphs_by_id)}).all()
+    page_nodes = tuple(to_node(row, graphs_by_id) for row in rows[:limit])
     return NodePage(
-        found, to_cursor(rows[limit - 1].id, rows[limit - 1].graph) if len(rows) > limit else None
+        page_nodes, to_cursor(rows[limit - 1].id, rows[limit - 1].graph) if len(rows) > limit else None
     )
 
 
@@ -132,9 +134,9 @@ def edge_page(
     after: str | None = None,
     limit: int,
 ) -> EdgePage:
-    known = sources_by_id(connection, graphs)
+    graphs_by_id = sources_by_id(connection, graphs)
     page: dict[str, Any] = {
-        "graphs": list(known),
+        "graphs": list(graphs_by_id),
         "after": 0 if after is None else from_cursor(after, (int,))[0],
         "maximum": limit + 1,
     }
@@ -143,12 +145,16 @@ def edge_page(
         chosen_edges = _EDGE_PAGE if min_trust is None else _EDGE_PAGE.where(allowed)
         rows = connection.execute(chosen_edges, page).all()
     else:
-        own = connection.execute(_NUMBERS, {"graphs": list(known), "ids": [node]}).scalars().all()
+        node_numbers = (
+            connection.execute(_NUMBERS, {"graphs": list(graphs_by_id), "ids": [node]}).scalars().all()
+        )
         numbers = _of_node(min_trust).order_by(edges.c.number.name).limit(limit + 1)
-        chosen = connection.execute(numbers, {"ids": own, "after": page["after"]}).scalars().all()
-        rows = connection.execute(_BY_EDGE, {"ids": chosen}).all()
-    found = tuple(to_edge(row, known) for row in rows[:limit])
-    return EdgePage(found, to_cursor(rows[limit - 1].number) if len(rows) > limit else None)
+        edge_numbers = (
+            connection.execute(numbers, {"ids": node_numbers, "after": page["after"]}).scalars().all()
+        )
+        rows = connection.execute(_BY_EDGE, {"ids": edge_numbers}).all()
+    page_edges = tuple(to_edge(row, graphs_by_id) for row in rows[:limit])
+    return EdgePage(page_edges, to_cursor(rows[limit - 1].number) if len(rows) > limit else None)
 
 
 def _of_node(min_trust: MinTrust | None) -> CompoundSelect[Any]:
@@ -161,10 +167,10 @@ def _of_node(min_trust: MinTrust | None) -> CompoundSelect[Any]:
 
 
 def edges_by_id(connection: Connection, graphs: Sequence[SourceId], ids: Sequence[str]) -> list[Edge]:
-    known = sources_by_id(connection, graphs)
-    rows = rows_in(connection, _EDGES_BY_ID, dict.fromkeys(ids), graphs=list(known), after=0)
-    found = {row.id: to_edge(row, known) for row in rows}
-    return [found[each] for each in ids if each in found]
+    graphs_by_id = sources_by_id(connection, graphs)
+    rows = fetch_in_blocks(connection, _EDGES_BY_ID, dict.fromkeys(ids), graphs=list(graphs_by_id), after=0)
+    by_id = {row.id: to_edge(row, graphs_by_id) for row in rows}
+    return [by_id[edge_id] for edge_id in ids if edge_id in by_id]
 
 
 def nodes_by_name(
@@ -172,13 +178,13 @@ def nodes_by_name(
 ) -> list[tuple[str, Node]]:
     rows = [
         row
-        for by_name, traversal in parted(connection, _RARE_KEYS, keys, graphs)
+        for by_name, traversal in split_by_cost(connection, _RARE_KEYS, keys, graphs)
         for row in connection.execute(CALLED[by_name], traversal)
     ]
-    known = sources_by_id(connection, (row.graph for row in rows))
-    order = {key: place for place, key in enumerate(keys)}
+    graphs_by_id = sources_by_id(connection, (row.graph for row in rows))
+    order = {key: position for position, key in enumerate(keys)}
     rows.sort(key=lambda row: (order[row.key], row.id, row.graph))
-    return [(row.key, to_node(row[1:], known)) for row in rows]
+    return [(row.key, to_node(row[1:], graphs_by_id)) for row in rows]
 
 
 def nodes_by_terms(
@@ -190,18 +196,18 @@ def nodes_by_terms(
     limit: int,
 ) -> list[tuple[Node, int]]:
     traversal = {"graphs": list(graphs), "ids": list(dict.fromkeys(words)), "maximum": limit}
-    chosen = _LIKE if min_trust is None else _LIKE.where(nodes.c.trust.in_(levels_from(min_trust)))
-    rows = connection.execute(chosen, traversal).all()
-    found = nodes_by_number(connection, graphs, [row.number for row in rows])
-    return [(found[row.number], row.matches) for row in rows]
+    query = _LIKE if min_trust is None else _LIKE.where(nodes.c.trust.in_(levels_from(min_trust)))
+    rows = connection.execute(query, traversal).all()
+    by_number = nodes_by_number(connection, graphs, [row.number for row in rows])
+    return [(by_number[row.number], row.matches) for row in rows]
 
 
 def summary(connection: Connection, graph: SourceId) -> GraphSummary:
-    known = sources_by_id(connection, [graph])
-    if graph not in known:
+    graphs_by_id = sources_by_id(connection, [graph])
+    if graph not in graphs_by_id:
         raise NotFound("graph", graph)
     types, relations = (_counts(connection, table, graph) for table in (nodes, edges))
-    return GraphSummary(known[graph], sum(types.values()), sum(relations.values()), types, relations)
+    return GraphSummary(graphs_by_id[graph], sum(types.values()), sum(relations.values()), types, relations)
 
 
 def _counts(connection: Connection, table: Table, graph: SourceId) -> dict[str, int]:
@@ -213,15 +219,19 @@ def _counts(connection: Connection, table: Table, graph: SourceId) -> dict[str, 
 
 def at(connection: Connection, graph: SourceId, instant: datetime) -> tuple[list[Node], list[Edge]]:
     """Return the nodes valid at an instant, and the edges with both ends valid."""
-    known = sources_by_id(connection, [graph])
+    graphs_by_id = sources_by_id(connection, [graph])
     moment = to_microseconds(instant)
     there = _NODES.where(valid(nodes.c.valid_from, nodes.c.valid_until, moment)).order_by(nodes.c.id)
-    found = {row.number: to_node(row, known) for row in connection.execute(there, {"graphs": [graph]})}
-    held = _EDGES.where(valid(edges.c.valid_from, edges.c.valid_until, moment)).order_by(edges.c.number)
-    ended = held.add_columns(edges.c.source, edges.c.target)
+    valid_nodes = {
+        row.number: to_node(row, graphs_by_id) for row in connection.execute(there, {"graphs": [graph]})
+    }
+    valid_edges = _EDGES.where(valid(edges.c.valid_from, edges.c.valid_until, moment)).order_by(
+        edges.c.number
+    )
+    ended = valid_edges.add_columns(edges.c.source, edges.c.target)
     rows = connection.execute(ended, {"graphs": [graph], "after": 0})
-    return list(found.values()), [
-        to_edge(row, known) for row in rows if row.source in found and row.target in found
+    return list(valid_nodes.values()), [
+        to_edge(row, graphs_by_id) for row in rows if row.source in valid_nodes and row.target in valid_nodes
     ]
 
 
@@ -238,12 +248,12 @@ def resting_edges(connection: Connection, ids: Sequence[str]) -> list[int]:
     Edges ended by such an edge stay ended, since no evidence says that they are valid again.
     """
     going = set(ids)
-    touched = {row.edge for row in rows_in(connection, _RESTING, ids)}
-    proofs = rows_in(connection, _PROOFS, sorted(touched))
+    touched = {row.edge for row in fetch_in_blocks(connection, _RESTING, ids)}
+    proofs = fetch_in_blocks(connection, _PROOFS, sorted(touched))
     return sorted(touched - {edge for edge, document in proofs if document not in going})
 
 
 def event_list(connection: Connection, graph: SourceId, *, node: str | None = None) -> list[NodeEvent]:
-    chosen = select(*events.c).where(events.c.graph == graph).order_by(events.c.number)
-    found = [to_event(row) for row in connection.execute(chosen)]
-    return [each for each in found if node is None or node in (*each.before, *each.after)]
+    query = select(*events.c).where(events.c.graph == graph).order_by(events.c.number)
+    all_events = [to_event(row) for row in connection.execute(query)]
+    return [event for event in all_events if node is None or node in (*event.before, *event.after)]

@@ -19,7 +19,7 @@ from conspectus.records.core.rows import (
     to_number,
     to_source,
 )
-from conspectus.records.core.statements import IDS, insert_rows, rows_in
+from conspectus.records.core.statements import IDS, fetch_in_blocks, insert_rows
 from conspectus.records.tables.core import sources
 from conspectus.records.tables.graph import edges, events, evidence, nodes
 from conspectus.text.times import from_microseconds, to_microseconds
@@ -77,13 +77,15 @@ _SOURCES = select(*SOURCE_COLUMNS).where(sources.c.id.in_(IDS))
 
 def sources_by_id(connection: Connection, ids: Iterable[str]) -> dict[SourceId, Source]:
     """Return the sources of graphs, as far as they exist."""
-    found = map(to_source, rows_in(connection, _SOURCES, dict.fromkeys(ids)))
-    return {each.id: each for each in found}
+    graphs = map(to_source, fetch_in_blocks(connection, _SOURCES, dict.fromkeys(ids)))
+    return {graph.id: graph for graph in graphs}
 
 
 def to_node(row: Sequence[Any], graphs: Mapping[SourceId, Source]) -> Node:
     """Convert a row that begins with NODE_COLUMNS."""
-    _, graph, name, type, called, aliases, merged, properties, recorded, updated, begins, ends = row[:12]
+    _, graph, name, type, display_name, aliases, merged, properties, recorded, updated, begins, ends = row[
+        :12
+    ]
     origin, trust = row[12:14]
     names = [] if aliases == EMPTY else json.loads(aliases)
     if merged != EMPTY:
@@ -93,7 +95,7 @@ def to_node(row: Sequence[Any], graphs: Mapping[SourceId, Source]) -> Node:
         id=name,
         graph=graphs[graph],
         type=type,
-        name=called,
+        name=display_name,
         aliases=tuple(dict.fromkeys(names)),
         properties=to_metadata(properties),
         recorded=first,

@@ -11,7 +11,7 @@ from conspectus.model.graph import (
 )
 from conspectus.model.ids import SourceId
 from conspectus.ports.graphs import Adding
-from conspectus.records.core.store_methods import FEW, SqlStore, reading, writing
+from conspectus.records.core.store_methods import MAX_SHORT_WRITE_ROWS, SqlStore, reading, writing
 from conspectus.records.core.transactions import Transactions
 from conspectus.records.graph import traversal, writes
 from conspectus.records.graph.deletion import delete_edges, delete_nodes
@@ -38,8 +38,8 @@ class SqlGraphs(SqlStore):
         self._maximum = maximum
 
     async def add(self, adding: Adding) -> Sequence[GraphWritten]:
-        long = len(adding.nodes) + len(adding.edges) > FEW
-        graphs = (*(each.graph for each in adding.nodes), *(each.graph for each in adding.edges))
+        long = len(adding.nodes) + len(adding.edges) > MAX_SHORT_WRITE_ROWS
+        graphs = [*(node.graph for node in adding.nodes), *(edge.graph for edge in adding.edges)]
         locks = {graph.collection for graph in graphs}
         return await self.transactions.write(partial(writes.add, adding=adding), locks=locks, long=long)
 
@@ -56,10 +56,10 @@ class SqlGraphs(SqlStore):
         starts: Sequence[str],
         walk: Traversal,
         *,
-        known: datetime | None = None,
+        as_of: datetime | None = None,
         with_levels: bool = False,
     ) -> Sequence[Neighbor]:
-        bounds = traversal.Bounds(self._maximum, known, with_levels)
+        bounds = traversal.Bounds(self._maximum, as_of, with_levels)
         return await self.transactions.read(
             partial(traversal.walk, graphs=graphs, starts=starts, traversal=walk, bounds=bounds)
         )

@@ -16,7 +16,7 @@ from conspectus.deferred import dataclass
 from conspectus.model.graph import EdgeStep, Neighbor, Node, Traversal
 from conspectus.model.ids import SourceId
 from conspectus.model.trust import Trust, levels_from
-from conspectus.records.core.name_lookup import parted
+from conspectus.records.core.name_lookup import split_by_cost
 from conspectus.records.core.rows import to_number
 from conspectus.records.graph.reads import NODES_BY_ID, RARE_IDS, nodes_by_id, valid
 from conspectus.records.graph.rows import HERE
@@ -29,21 +29,23 @@ TRIM_EVERY: Final = 8
 """The best paths are trimmed after this number of nodes."""
 
 _MOMENT: BindParameter[Any] = bindparam("moment")
-_KNOWN: BindParameter[Any] = bindparam("known")
+_AS_OF: BindParameter[Any] = bindparam("as_of")
 _THEN = valid(nodes.c.valid_from, nodes.c.valid_until, _MOMENT)
-_KNOWN_THEN = nodes.c.recorded <= _KNOWN
+_RECORDED_THEN = nodes.c.recorded <= _AS_OF
 _LEVELS: BindParameter[Any] = bindparam("levels", expanding=True)
 _LEVEL_OF_NODE = nodes.c.trust.in_(_LEVELS)
 PLACES: Final = {
-    (by_name, dated, known, levels): chosen.with_only_columns(nodes.c.id, nodes.c.number).where(
-        *([_THEN] if dated else []), *([_KNOWN_THEN] if known else []), *([_LEVEL_OF_NODE] if levels else [])
+    (by_name, dated, as_of, levels): query.with_only_columns(nodes.c.id, nodes.c.number).where(
+        *([_THEN] if dated else []),
+        *([_RECORDED_THEN] if as_of else []),
+        *([_LEVEL_OF_NODE] if levels else []),
     )
-    for by_name, chosen in NODES_BY_ID.items()
-    for dated, known, levels in product((False, True), repeat=3)
+    for by_name, query in NODES_BY_ID.items()
+    for dated, as_of, levels in product((False, True), repeat=3)
 }
 
 
-def _reading(*, back: bool, typed: bool, dated: bool, known: bool, levels: bool) -> Select[Any]:
+def _reading(*, back: bool, typed: bool, dated: bool, as_of: bool, levels: bool) -> Select[Any]:
     """Return a query of some edges of a node, heaviest first, with their `levels` if they are asked for.
 
     No index has the levels, so that they are read only then.
@@ -57,26 +59,26 @@ def _reading(*, back: bool, typed: bool, dated: bool, known: bool, levels: bool)
         edges.c.weight >= bindparam("least"),
     ]
     level = [edges.c.trust] if levels else []
-    chosen = select(name, edges.c.weight, edges.c.type, *level)
+    query = select(name, edges.c.weight, edges.c.type, *level)
     if typed:
         conditions.append(edges.c.type.in_(bindparam("types", expanding=True)))
-    if dated or known or levels:
-        chosen = chosen.join(nodes, nodes.c.number == far)
+    if dated or as_of or levels:
+        query = query.join(nodes, nodes.c.number == far)
     if dated:
         conditions += [valid(edges.c.valid_from, edges.c.valid_until, _MOMENT), _THEN]
-    if known:
-        conditions += [edges.c.recorded <= _KNOWN, _KNOWN_THEN]
+    if as_of:
+        conditions += [edges.c.recorded <= _AS_OF, _RECORDED_THEN]
     if levels:
         conditions += [edges.c.trust.in_(_LEVELS), _LEVEL_OF_NODE]
-    ordered = chosen.where(*conditions).order_by(edges.c.weight.desc(), name, edges.c.type)
+    ordered = query.where(*conditions).order_by(edges.c.weight.desc(), name, edges.c.type)
     return ordered.limit(bindparam("maximum")).offset(bindparam("skipped"))
 
 
 READINGS: Final = {
-    (back, typed, dated, known, levels): _reading(
-        back=back, typed=typed, dated=dated, known=known, levels=levels
+    (back, typed, dated, as_of, levels): _reading(
+        back=back, typed=typed, dated=dated, as_of=as_of, levels=levels
     )
-    for back, typed, dated, known, levels in product((False, True), repeat=5)
+    for back, typed, dated, as_of, levels in product((False, True), repeat=5)
 }
 
 
@@ -88,7 +90,7 @@ class Bounds:
     """
 
     maximum: int
-    known: datetime | None = None
+    as_of: datetime | None = None
     levels: bool = False
 
 
@@ -135,8 +137,8 @@ class _Best:
 
     def offer(self, name: str, way: _Way) -> None:
         """Add a path, if it is the best one to its node so far."""
-        known = self._ways.get(name)
-        if known is None or way.rank < known.rank:
+        best_way = self._ways.get(name)
+        if best_way is None or way.rank < best_way.rank:
             self._ways[name] = way
 
     def trim(self) -> dict[str, _Way]:
@@ -161,10 +163,10 @@ def walk(
     limit = min(traversal.offset + traversal.limit, bounds.maximum)
     walker = _Walker(connection, graphs, traversal, bounds)
     layers = [walker.begin(starts)]
-    found = 0
-    while layers[-1] and found < limit and len(layers) <= traversal.hops:
-        layers.append(walker.step(layers[-1], limit - found))
-        found += len(layers[-1])
+    count = 0
+    while layers[-1] and count < limit and len(layers) <= traversal.hops:
+        layers.append(walker.step(layers[-1], limit - count))
+        count += len(layers[-1])
     order = [(name, hop) for hop, names in enumerate(layers) for name in names if hop]
     return walker.neighbors(order[traversal.offset : limit])
 
@@ -177,21 +179,21 @@ class _Walker:
     ) -> None:
         self._connection = connection
         self._graphs = graphs
-        self._asked = traversal
+        self._traversal = traversal
         self._backwards = {"out": (False,), "in": (True,), "both": (False, True)}[traversal.direction]
         self._reached: dict[str, _Way] = {}
-        self._given: dict[str, Any] = {"least": traversal.min_weight}
+        self._parameters: dict[str, Any] = {"least": traversal.min_weight}
         if traversal.types:
-            self._given["types"] = list(traversal.types)
+            self._parameters["types"] = list(traversal.types)
         if traversal.at is not None:
-            self._given["moment"] = to_number(traversal.at)
-        self._known = bounds.known
-        if bounds.known is not None:
-            self._given["known"] = to_number(bounds.known)
+            self._parameters["moment"] = to_number(traversal.at)
+        self._as_of = bounds.as_of
+        if bounds.as_of is not None:
+            self._parameters["as_of"] = to_number(bounds.as_of)
         self._levels = bounds.levels or traversal.min_trust is not None
         self._allowed = levels_from(traversal.min_trust)
         if self._levels:
-            self._given["levels"] = list(self._allowed)
+            self._parameters["levels"] = list(self._allowed)
 
     def begin(self, starts: Sequence[str]) -> list[str]:
         """Return the starts that exist."""
@@ -207,65 +209,70 @@ class _Walker:
             for way in (self._reached[name],)
             for back in self._backwards
         ]
-        lists.sort(key=lambda each: -each.decay)
+        lists.sort(key=lambda node_edges: -node_edges.decay)
         best = _Best(limit)
         size = max(MIN_READ, FURTHER * limit // max(1, len(lists)))
         while lists:
-            for place, each in enumerate(lists):
-                if best.takes(each.last):
-                    self._read(each, size, best)
-                if place % TRIM_EVERY == 0:
+            for position, node_edges in enumerate(lists):
+                if best.takes(node_edges.last):
+                    self._read(node_edges, size, best)
+                if position % TRIM_EVERY == 0:
                     best.trim()
             best.trim()
-            lists = [each for each in lists if best.takes(each.last)]
+            lists = [node_edges for node_edges in lists if best.takes(node_edges.last)]
             size *= FURTHER
-        found = best.trim()
-        self._reached.update(found)
-        return list(found)
+        best_ways = best.trim()
+        self._reached.update(best_ways)
+        return list(best_ways)
 
     def neighbors(self, order: Sequence[tuple[str, int]]) -> list[Neighbor]:
         """Return reached nodes with their paths."""
-        found: dict[str, Node] = {}
+        nodes_by_name: dict[str, Node] = {}
         for node in nodes_by_id(self._connection, self._graphs, [name for name, _ in order]):
             if self._there(node):
-                found.setdefault(node.id, node)
-        return [self._neighbor(found[name], hop) for name, hop in order]
+                nodes_by_name.setdefault(node.id, node)
+        return [self._neighbor(nodes_by_name[name], hop) for name, hop in order]
 
     def _places(self, names: Sequence[str]) -> list[tuple[str, int]]:
         """Return the numbers of names in the graphs."""
-        dated, known = self._asked.at is not None, self._known is not None
+        dated, has_as_of = self._traversal.at is not None, self._as_of is not None
         return [
             (row.id, row.number)
-            for by_name, traversal in parted(self._connection, RARE_IDS, names, self._graphs)
+            for by_name, traversal in split_by_cost(self._connection, RARE_IDS, names, self._graphs)
             for row in self._connection.execute(
-                PLACES[by_name, dated, known, self._levels], {**self._given, **traversal}
+                PLACES[by_name, dated, has_as_of, self._levels], {**self._parameters, **traversal}
             )
         ]
 
-    def _read(self, each: _Edges, size: int, best: _Best) -> None:
+    def _read(self, node_edges: _Edges, size: int, best: _Best) -> None:
         """Read more edges of a node."""
-        traversal = self._asked
+        traversal = self._traversal
         statement = READINGS[
-            each.back,
+            node_edges.back,
             bool(traversal.types),
             traversal.at is not None,
-            self._known is not None,
+            self._as_of is not None,
             self._levels,
         ]
-        given = {**self._given, "near": each.near, "maximum": size, "skipped": each.read}
-        rows = self._connection.execute(statement, given).all()
+        parameters = {
+            **self._parameters,
+            "near": node_edges.near,
+            "maximum": size,
+            "skipped": node_edges.read,
+        }
+        rows = self._connection.execute(statement, parameters).all()
         for name, weight, type, *level in rows:
-            cost = -(each.decay * weight)
+            cost = -(node_edges.decay * weight)
             if not best.takes((cost, name)):
                 break
             if name not in self._reached:
-                best.offer(name, _Way(cost, each.name, type, each.back, weight, *level))
-        each.read += len(rows)
-        each.last = (-(each.decay * rows[-1][1]), rows[-1][0]) if len(rows) == size else None
+                best.offer(name, _Way(cost, node_edges.name, type, node_edges.back, weight, *level))
+        node_edges.read += len(rows)
+        node_edges.last = (-(node_edges.decay * rows[-1][1]), rows[-1][0]) if len(rows) == size else None
 
     def _there(self, node: Node) -> bool:
-        at = self._asked.at
-        is_known = self._known is None or node.recorded <= self._known
+        at = self._traversal.at
+        is_known = self._as_of is None or node.recorded <= self._as_of
         if not is_known or node.trust not in self._allowed:
             return False
         return at is None or (

@@ -20,7 +20,7 @@ from conspectus.model.graph import Edge, GraphWritten, WriteOutcome
 from conspectus.ports.graphs import Adding
 from conspectus.records.core.counters import allocate
 from conspectus.records.core.levels import level_below, lowered_origin, lowered_trust
-from conspectus.records.core.statements import IDS, insert_rows, rows_in, run_in
+from conspectus.records.core.statements import IDS, execute_in_blocks, fetch_in_blocks, insert_rows
 from conspectus.records.graph.rows import HERE, began, edge_values, node_values, prove, sources_by_id
 from conspectus.records.tables.core import documents
 from conspectus.records.tables.graph import edges, evidence, names, nodes, terms
@@ -65,10 +65,10 @@ NODE_FIELDS = ("type", "name", "aliases", "properties", "valid_from", "valid_unt
 
 def add(connection: Connection, adding: Adding) -> list[GraphWritten]:
     """Store nodes, then edges. Raises NotFound and DanglingEdges."""
-    asked = {node.graph.id: node.graph for node in adding.nodes}
-    asked |= {edge.graph.id: edge.graph for edge in adding.edges}
-    for graph in asked.keys() - sources_by_id(connection, asked).keys():
-        raise NotFound("graph", asked[graph].name)
+    graphs = {node.graph.id: node.graph for node in adding.nodes}
+    graphs |= {edge.graph.id: edge.graph for edge in adding.edges}
+    for graph in graphs.keys() - sources_by_id(connection, graphs).keys():
+        raise NotFound("graph", graphs[graph].name)
     return [*_add_nodes(connection, adding), *_add_edges(connection, adding)]
 
 
@@ -99,13 +99,13 @@ def _add_nodes(connection: Connection, adding: Adding) -> list[GraphWritten]:
 
 def _stored_nodes(connection: Connection, adding: Adding) -> dict[tuple[str, str], Values]:
     """Return the stored nodes by graph and id."""
-    asked: dict[str, list[str]] = {}
+    ids_by_graph: dict[str, list[str]] = {}
     for node in adding.nodes:
-        asked.setdefault(node.graph.id, []).append(node.id)
+        ids_by_graph.setdefault(node.graph.id, []).append(node.id)
     return {
         (graph, row.id): dict(row._mapping)
-        for graph, ids in asked.items()
-        for row in rows_in(connection, _NODES, ids, of=graph)
+        for graph, ids in ids_by_graph.items()
+        for row in fetch_in_blocks(connection, _NODES, ids, of=graph)
     }
 
 
@@ -131,8 +131,8 @@ def _new_level(row: Values) -> Values:
 def _insert_nodes(connection: Connection, rows: Sequence[Values]) -> None:
     if rows:
         first = allocate(connection, "graph_node", len(rows))
-        for place, row in enumerate(rows):
-            row["number"] = first + place
+        for offset, row in enumerate(rows):
+            row["number"] = first + offset
         insert_rows(connection, nodes, rows)
 
 
@@ -167,8 +167,8 @@ def _forget_words(
     connection: Connection, table: Table, column: Column[Any], numbers: Sequence[int]
 ) -> set[tuple[int, str]]:
     """Delete the words of nodes that are not from merges, and return those that are."""
-    run_in(connection, delete(table).where(table.c.node.in_(IDS), table.c.merge == HERE), numbers)
-    merged = rows_in(connection, select(table.c.node, column).where(table.c.node.in_(IDS)), numbers)
+    execute_in_blocks(connection, delete(table).where(table.c.node.in_(IDS), table.c.merge == HERE), numbers)
+    merged = fetch_in_blocks(connection, select(table.c.node, column).where(table.c.node.in_(IDS)), numbers)
     return {(node, word) for node, word in merged}
 
 
@@ -177,7 +177,7 @@ def _add_edges(connection: Connection, adding: Adding) -> list[GraphWritten]:
         return []
     ends = _ends(connection, adding.edges)
     _require_documents(connection, adding.edges)
-    stored = rows_in(connection, _EDGES, [each.id for each in adding.edges])
+    stored = fetch_in_blocks(connection, _EDGES, [edge.id for edge in adding.edges])
     desk = _Desk(connection, {row.id: dict(row._mapping) for row in stored})
     written = []
     for edge in adding.edges:
@@ -190,35 +190,35 @@ def _add_edges(connection: Connection, adding: Adding) -> list[GraphWritten]:
 
 def _ends(connection: Connection, new: Sequence[Edge]) -> dict[tuple[str, str], int]:
     """Return the numbers of the ends of edges. Raises DanglingEdges."""
-    asked: dict[str, dict[str, None]] = {}
+    ids_by_graph: dict[str, dict[str, None]] = {}
     for edge in new:
-        asked.setdefault(edge.graph.id, {}).update({edge.source: None, edge.target: None})
-    found = {
+        ids_by_graph.setdefault(edge.graph.id, {}).update({edge.source: None, edge.target: None})
+    numbers = {
         (graph, name): number
-        for graph, ids in asked.items()
-        for name, number in rows_in(connection, _NUMBERS, ids, of=graph)
+        for graph, ids in ids_by_graph.items()
+        for name, number in fetch_in_blocks(connection, _NUMBERS, ids, of=graph)
     }
-    missing = [name for graph, ids in asked.items() for name in ids if (graph, name) not in found]
+    missing = [name for graph, ids in ids_by_graph.items() for name in ids if (graph, name) not in numbers]
     if missing:
         raise DanglingEdges(list(dict.fromkeys(missing)))
-    return found
+    return numbers
 
 
 def _require_documents(connection: Connection, new: Iterable[Edge]) -> None:
-    asked = list(dict.fromkeys(each.evidence for each in new if each.evidence is not None))
-    found = {row.id for row in rows_in(connection, _DOCUMENTS, asked)}
-    for name in asked:
-        if name not in found:
+    document_ids = list(dict.fromkeys(edge.evidence for edge in new if edge.evidence is not None))
+    stored_ids = {row.id for row in fetch_in_blocks(connection, _DOCUMENTS, document_ids)}
+    for name in document_ids:
+        if name not in stored_ids:
             raise NotFound("document", name)
 
 
 def _stored_proofs(connection: Connection, stored: Iterable[Values]) -> dict[str, set[str]]:
     """Return the documents of stored edges by edge id."""
     named = {row["number"]: row["id"] for row in stored}
-    found: dict[str, set[str]] = {name: set() for name in named.values()}
-    for edge, document in rows_in(connection, _EVIDENCE, named):
-        found[named[edge]].add(document)
-    return found
+    proofs: dict[str, set[str]] = {name: set() for name in named.values()}
+    for edge, document in fetch_in_blocks(connection, _EVIDENCE, named):
+        proofs[named[edge]].add(document)
+    return proofs
 
 
 class _Desk:
@@ -278,7 +278,7 @@ class _Desk:
         ended = self._connection.execute(_OPEN, of).all()
         names = ("origin", "trust", "updated")
         change = {"valid_until": row["began"], "closed_by": row["number"]} | {
-            each: row[each] for each in names
+            name: row[name] for name in names
         }
         for edge in ended:
             self._close(self._stored.get(edge.id, dict(edge._mapping)), change)
@@ -295,8 +295,8 @@ class _Desk:
         """Write the queued rows."""
         if self._fresh:
             first = allocate(self._connection, "graph_edge", len(self._fresh))
-            for place, row in enumerate(self._fresh):
-                row["number"] = first + place
+            for offset, row in enumerate(self._fresh):
+                row["number"] = first + offset
             insert_rows(self._connection, edges, self._fresh)
         if self._proved:
             rows = [{"edge": row["number"], "document": document} for row, document in self._proved]

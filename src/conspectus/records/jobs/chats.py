@@ -23,19 +23,19 @@ def _begin_chat(connection: Connection, stream: str, person: UserId) -> None:
 
 
 def _pulse(connection: Connection, streams: Sequence[str]) -> dict[str, float]:
-    chosen = chat_answers.c.stream.in_(streams)
-    connection.execute(update(chat_answers).where(chosen).values(written=DatabaseTime()))
-    found = connection.execute(
-        select(chat_answers.c.stream, DatabaseTime() - chat_answers.c.read_at).where(chosen)
+    of_streams = chat_answers.c.stream.in_(streams)
+    connection.execute(update(chat_answers).where(of_streams).values(written=DatabaseTime()))
+    rows = connection.execute(
+        select(chat_answers.c.stream, DatabaseTime() - chat_answers.c.read_at).where(of_streams)
     )
-    return {stream: ago / MICROSECONDS for stream, ago in found}
+    return {stream: ago / MICROSECONDS for stream, ago in rows}
 
 
 def _publish(connection: Connection, utterance: AnswerFrames) -> None:
     """Publish new frames of a response."""
     named = [
-        {"stream": utterance.stream, "number": utterance.first + place, "frame": frame}
-        for place, frame in enumerate(utterance.frames)
+        {"stream": utterance.stream, "number": utterance.first + offset, "frame": frame}
+        for offset, frame in enumerate(utterance.frames)
     ]
     if (
         connection.execute(
@@ -52,14 +52,14 @@ def _publish(connection: Connection, utterance: AnswerFrames) -> None:
 
 
 def _read_chat(connection: Connection, stream: str, person: UserId, first: int) -> RemoteChatEvent | None:
-    own = (chat_answers.c.stream == stream, chat_answers.c.person == person)
+    own_chat = (chat_answers.c.stream == stream, chat_answers.c.person == person)
     row = connection.execute(
-        select(chat_answers, DatabaseTime() - chat_answers.c.written).where(*own)
+        select(chat_answers, DatabaseTime() - chat_answers.c.written).where(*own_chat)
     ).one_or_none()
     if row is None:
         return None
-    chosen = (chat_frames.c.stream == stream, chat_frames.c.number >= first)
-    ordered = select(chat_frames.c.frame).where(*chosen, chat_frames.c.number < row.frames)
+    new_frames = (chat_frames.c.stream == stream, chat_frames.c.number >= first)
+    ordered = select(chat_frames.c.frame).where(*new_frames, chat_frames.c.number < row.frames)
     frames = connection.execute(ordered.order_by(chat_frames.c.number)).scalars().all()
     if len(frames) < row.frames - first:
         return None
@@ -70,11 +70,11 @@ def _read_chat(connection: Connection, stream: str, person: UserId, first: int) 
 
 
 def _forget_chats(connection: Connection, streams: Sequence[str] = (), *, older: float | None = None) -> None:
-    chosen = list(streams)
+    forgotten = list(streams)
     if older is not None:
         late = chat_answers.c.written < DatabaseTime() - int(older * MICROSECONDS)
-        chosen += connection.execute(select(chat_answers.c.stream).where(late)).scalars().all()
-    for stream in chosen:
+        forgotten += connection.execute(select(chat_answers.c.stream).where(late)).scalars().all()
+    for stream in forgotten:
         connection.execute(delete(chat_answers).where(chat_answers.c.stream == stream))
 
 
@@ -90,9 +90,9 @@ class SqlChatRegistry(SqlStore):
 
     async def read_remote(self, stream: str, person: UserId, first: int) -> RemoteChatEvent | None:
         read = partial(_read_chat, stream=stream, person=person, first=first)
-        found = await self.transactions.read(read)
-        if found is not None:
+        event = await self.transactions.read(read)
+        if event is not None:
             read_now = update(chat_answers).where(chat_answers.c.stream == stream)
             read_now = read_now.values(read_at=DatabaseTime())
             await self.transactions.autocommitted(lambda connection: connection.execute(read_now).close())
-        return found
+        return event

@@ -53,11 +53,17 @@ class SqlJobFiles:
             unless_kept.push_async_callback(self.drop, job)
             for number, upload in enumerate(uploads):
                 parts = _parts(upload)
-                place = 0
+                part_number = 0
                 while (data := await asyncio.to_thread(next, parts, None)) is not None:
-                    row = {"job": job, "file": number, "part": place, "data": data, "stored": self._now()}
+                    row = {
+                        "job": job,
+                        "file": number,
+                        "part": part_number,
+                        "data": data,
+                        "stored": self._now(),
+                    }
                     await self._beside(partial(_insert, table=job_files, row=row))
-                    place += 1
+                    part_number += 1
             unless_kept.pop_all()
 
     async def files(self, job: JobId) -> Sequence[Path]:
@@ -66,14 +72,14 @@ class SqlJobFiles:
             return ()
         target = self._folder / job
         await asyncio.to_thread(shutil.rmtree, target, ignore_errors=True)
-        made = await asyncio.to_thread(self._new_folder)
+        new_folder = await asyncio.to_thread(self._new_folder)
         for number, parts in counts:
-            make_file(made / str(number))
-            with (made / str(number)).open("wb") as file:
+            make_file(new_folder / str(number))
+            with (new_folder / str(number)).open("wb") as file:
                 for part in range(parts):
                     data = await self._read(partial(_part, job=job, file=number, part=part))
                     await asyncio.to_thread(file.write, data)
-        await asyncio.to_thread(made.rename, target)
+        await asyncio.to_thread(new_folder.rename, target)
         return [target / str(number) for number, _ in counts]
 
     async def drop(self, job: JobId) -> None:
@@ -98,8 +104,8 @@ class SqlJobFiles:
 
 def unfinished_jobs(connection: Connection) -> list[JobId]:
     """Return the unfinished jobs: only they need their stored data."""
-    chosen = select(jobs.c.id).where(jobs.c.state.not_in(FINISHED)).order_by(jobs.c.id)
-    return [JobId(job) for job in connection.scalars(chosen)]
+    query = select(jobs.c.id).where(jobs.c.state.not_in(FINISHED)).order_by(jobs.c.id)
+    return [JobId(job) for job in connection.scalars(query)]
 
 
 def _parts(upload: Upload) -> Iterator[bytes]:
@@ -128,8 +134,8 @@ def _delete(connection: Connection, table: Table, job: JobId) -> None:
 
 def _counts(connection: Connection, job: JobId) -> list[tuple[int, int]]:
     """Return the files of a job by number, with their counts of parts."""
-    chosen = select(job_files.c.file, func.count()).where(job_files.c.job == job)
-    ordered = chosen.group_by(job_files.c.file).order_by(job_files.c.file)
+    query = select(job_files.c.file, func.count()).where(job_files.c.job == job)
+    ordered = query.group_by(job_files.c.file).order_by(job_files.c.file)
     return [(number, parts) for number, parts in connection.execute(ordered)]
 
 

@@ -142,21 +142,21 @@ def _begin(
     """The response stored for a key; without one, its claim, and the roles of its user."""
     same = and_(replays.c.person == row["person"], replays.c.key == row["key"])
     _unanswered(connection, and_(same, replays.c.answer.is_(None), _has_ended()))
-    found = connection.execute(select(replays).where(same)).one_or_none()
-    if found is None:
+    stored = connection.execute(select(replays).where(same)).one_or_none()
+    if stored is None:
         connection.execute(insert(replays).values(**row, until=time_in(seconds)))
         return None, roles_of(connection, row["person"])
     key = row["key"]
-    if found.fingerprint != row["fingerprint"]:
+    if stored.fingerprint != row["fingerprint"]:
         raise Conflict("idempotency key", key, "was used for another request")
-    if found.answer is None:
+    if stored.answer is None:
         raise Conflict("idempotency key", key, "belongs to a request that is still being answered")
-    if found.answer == LOST:
+    if stored.answer == LOST:
         raise WriteOutcomeUnknown(
             "the request was stored in part or in full, but its answer was not; check what is stored before"
             " you send it again with another idempotency key"
         )
-    answer = json.loads(found.answer)
+    answer = json.loads(stored.answer)
     conditions = answer.pop("conditions", None)
     if not conditions_hold(connection, row["person"], answer.get("body", ""), conditions):
         raise Conflict(
@@ -180,17 +180,19 @@ def _finish(
         return
     conditions = conditions_of(connection, person, answer.get("body", ""), roles)
     body = json.dumps({**answer, "conditions": conditions}, ensure_ascii=False, allow_nan=False)
-    kept = update(replays).where(claim)
+    claimed_row = update(replays).where(claim)
     if answer.get("plain"):
-        connection.execute(kept.values(answer=body, stored=PLAIN))
+        connection.execute(claimed_row.values(answer=body, stored=PLAIN))
     else:
-        connection.execute(kept.values(answer=case((replays.c.stored == ERASED, LOST), else_=body)))
+        connection.execute(claimed_row.values(answer=case((replays.c.stored == ERASED, LOST), else_=body)))
 
 
 def _renew(connection: Connection, claims: list[dict[str, Any]], seconds: float) -> None:
     same = (replays.c.person == bindparam("of"), replays.c.key == bindparam("named"))
-    held = update(replays).where(*same, replays.c.created == bindparam("at"), replays.c.answer.is_(None))
-    connection.execute(held.values(until=time_in(seconds)), claims)
+    open_claims = update(replays).where(
+        *same, replays.c.created == bindparam("at"), replays.c.answer.is_(None)
+    )
+    connection.execute(open_claims.values(until=time_in(seconds)), claims)
 
 
 def _give_back(connection: Connection, everything: bool) -> int:

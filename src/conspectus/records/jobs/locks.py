@@ -77,19 +77,19 @@ class Lease:
 
     async def confirm(self) -> None:
         """Raise LockLost if another process has held the lease since."""
-        held = select(leases.c.name).where(self._is_mine())
-        if self._lost or not await self._beside(lambda connection: connection.execute(held).all()):
+        own_lease = select(leases.c.name).where(self._is_mine())
+        if self._lost or not await self._beside(lambda connection: connection.execute(own_lease).all()):
             raise LockLost(self._name)
 
     async def __aenter__(self) -> Lock:
         """Acquire the lease if it is free. Raises StorageError if the database fails."""
-        asked = time.monotonic()
+        began = time.monotonic()
         with suppress(Conflict):
             self.fence = await self._beside(self._take)
         task = asyncio.current_task()
         if self.fence and task is not None:
             self._cancelled_before = task.cancelling()
-            self._renewing = asyncio.create_task(self._renew(task, asked + self._seconds))
+            self._renewing = asyncio.create_task(self._renew(task, began + self._seconds))
         return self
 
     async def __aexit__(
@@ -104,23 +104,23 @@ class Lease:
         if not self._lost:
             # A lease that cannot be released expires.
             with suppress(StorageError):
-                held = delete(leases).where(self._is_mine())
-                await self._beside(lambda connection: connection.execute(held).close())
+                own_lease = delete(leases).where(self._is_mine())
+                await self._beside(lambda connection: connection.execute(own_lease).close())
         elif task.uncancel() <= self._cancelled_before and kind in (None, asyncio.CancelledError):
             raise LockLost(self._name) from fault
 
     async def _renew(self, working: asyncio.Task[Any], until: float) -> None:
         """Renew the lease until another process holds it, or may hold it because the database fails."""
-        pause, held = self._seconds / RENEWALS, True
-        while held:
+        pause, is_held = self._seconds / RENEWALS, True
+        while is_held:
             await asyncio.sleep(pause)
-            asked = time.monotonic()
+            began = time.monotonic()
             try:
-                async with asyncio.timeout(max(until - asked, pause)):
-                    held = await self._beside(self._prolong)
-                until = asked + self._seconds
+                async with asyncio.timeout(max(until - began, pause)):
+                    is_held = await self._beside(self._prolong)
+                until = began + self._seconds
             except (StorageError, TimeoutError):
-                held = time.monotonic() < until
+                is_held = time.monotonic() < until
         self._lost = True
         working.cancel()
 
@@ -167,8 +167,8 @@ class Lease:
 
     def _prolong(self, connection: Connection) -> bool:
         """Renew the lease. Returns whether it is held; an expired one counts if no other process took it."""
-        held = update(leases).where(self._is_mine()).values(until=time_in(self._seconds))
-        return connection.execute(held).rowcount == 1
+        own_lease = update(leases).where(self._is_mine()).values(until=time_in(self._seconds))
+        return connection.execute(own_lease).rowcount == 1
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,7 @@ from typing import Any, Final, TypeAlias
 from sqlalchemy import ColumnElement, Connection, Select, String, cast, literal, or_, select, union_all
 
 from conspectus.model.access import ROLES, Role
-from conspectus.records.core.statements import BLOCK, IDS
+from conspectus.records.core.statements import IDS, MAX_BLOCK_VALUES
 from conspectus.records.tables.core import (
     collections,
     documents,
@@ -55,8 +55,8 @@ def conditions_of(
     connection: Connection, person: str, body: str, roles: Sequence[RoleHeld]
 ) -> Mapping[str, Any]:
     """The conditions for repeating a response: the user's roles before and after it, and the named rows."""
-    held = {*roles, *roles_of(connection, person)}
-    return {"roles": sorted(held), "rows": sorted(_rows_named(connection, body))}
+    all_roles = {*roles, *roles_of(connection, person)}
+    return {"roles": sorted(all_roles), "rows": sorted(_rows_named(connection, body))}
 
 
 def conditions_hold(
@@ -66,7 +66,7 @@ def conditions_hold(
     if conditions is None:
         return False
     roles = roles_of(connection, person)
-    lost = [(*place, role) for *place, role in conditions["roles"] if not _covers(roles, place, role)]
+    lost = [(*target, role) for *target, role in conditions["roles"] if not _covers(roles, target, role)]
     if any(_exists(connection, collection, source) for collection, source, _ in lost):
         return False
     return set(conditions["rows"]) <= _rows_named(connection, body)
@@ -79,17 +79,17 @@ def roles_of(connection: Connection, person: str) -> list[RoleHeld]:
         return [("", "", "owner")]
     owned = select(collections.c.id).where(collections.c.owner == person)
     through = select(members.c.group).where(members.c.user == person)
-    own = or_(grants.c.user == person, grants.c.group.in_(through))
-    granted = select(grants.c.collection, grants.c.source, grants.c.role).where(own)
+    to_user = or_(grants.c.user == person, grants.c.group.in_(through))
+    granted = select(grants.c.collection, grants.c.source, grants.c.role).where(to_user)
     return [
         *((collection, "", "owner") for collection in connection.execute(owned).scalars()),
         *((row.collection, row.source or "", row.role) for row in connection.execute(granted)),
     ]
 
 
-def _covers(roles: Iterable[RoleHeld], place: Sequence[str], role: Role) -> bool:
+def _covers(roles: Iterable[RoleHeld], target: Sequence[str], role: Role) -> bool:
     """Whether the roles of now include a role of then."""
-    collection, source = place
+    collection, source = target
     return any(
         current_collection in {"", collection}
         and current_source in {"", source}
@@ -149,7 +149,7 @@ def _selected(
     return select(literal(str(identifier)), identifier, *padded).where(identifier.in_(IDS))
 
 
-_NAMES_AT_ONCE: Final = BLOCK // len(_SHOWN)
+_NAMES_AT_ONCE: Final = MAX_BLOCK_VALUES // len(_SHOWN)
 """The statement has its parameters once for each kind of row."""
 _WIDTH: Final = max(len(state) for _, state in _SHOWN)
 _NAMED: Final = union_all(*(_selected(identifier, state) for identifier, state in _SHOWN))

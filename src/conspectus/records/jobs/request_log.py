@@ -19,25 +19,25 @@ _LAST = select(func.coalesce(func.max(requests.c.id), 0))
 
 def _add(connection: Connection, logged: Sequence[EmbeddingRequest]) -> None:
     last: int = connection.execute(_LAST).scalar_one()
-    rows = [{**columns_of(each), "id": number} for number, each in enumerate(logged, start=last + 1)]
+    rows = [{**columns_of(request), "id": number} for number, request in enumerate(logged, start=last + 1)]
     connection.execute(insert(requests), rows)
 
 
 def _page(connection: Connection, *, after: int | None = None, limit: int = 100) -> list[EmbeddingRequest]:
     if limit < 1:
         raise InvalidInput("limit", "must be at least 1")
-    chosen = select(requests).order_by(requests.c.id.desc()).limit(limit)
+    query = select(requests).order_by(requests.c.id.desc()).limit(limit)
     if after is not None:
-        chosen = chosen.where(requests.c.id < after)
-    return [to_model(EmbeddingRequest, row._mapping) for row in connection.execute(chosen)]
+        query = query.where(requests.c.id < after)
+    return [to_model(EmbeddingRequest, row._mapping) for row in connection.execute(query)]
 
 
 def _totals(connection: Connection, since: datetime) -> list[RequestTotals]:
     by = (requests.c.kind, requests.c.model)
     errors = func.count().filter(requests.c.status == "error")
     sums = (total(requests.c.inputs), total(requests.c.tokens), func.avg(requests.c.latency))
-    chosen = select(*by, func.count(), errors, *sums).where(requests.c.created >= to_microseconds(since))
-    return [RequestTotals(*row) for row in connection.execute(chosen.group_by(*by).order_by(*by))]
+    query = select(*by, func.count(), errors, *sums).where(requests.c.created >= to_microseconds(since))
+    return [RequestTotals(*row) for row in connection.execute(query.group_by(*by).order_by(*by))]
 
 
 class SqlRequestLog(SqlStore):

@@ -67,15 +67,15 @@ def _change(
 ) -> Job:
     if unknown := fields.keys() - set(jobs.c.keys()):
         raise InvalidInput(min(unknown), "is not a field of a job")
-    found = _job(connection, job)
-    if found is None:
+    stored = _job(connection, job)
+    if stored is None:
         raise NotFound("job", job)
-    if found.state in unless or not fields:
-        return found
-    if attempt not in {None, found.attempts}:
+    if stored.state in unless or not fields:
+        return stored
+    if attempt not in {None, stored.attempts}:
         raise LockLost(f"job {job}")
     connection.execute(update(jobs).where(jobs.c.id == job).values(to_columns(Job, fields)))
-    return _job(connection, job) or found
+    return _job(connection, job) or stored
 
 
 def _jobs(connection: Connection, scope: JobScope, *, after: str | None = None, limit: int = PAGE) -> JobPage:
@@ -93,8 +93,8 @@ def _report(connection: Connection, scope: JobScope, *, now: datetime) -> Ingest
     sources = _rates(connection, scope, now - SPANS["7d"], by_source=True)
     return IngestReport(
         states=states,
-        rates={name: each or JobRates(0, 0, 0) for name, each in rates.items()},
-        sources={SourceId(source): each for source, each in sources.items() if source is not None},
+        rates={name: rate or JobRates(0, 0, 0) for name, rate in rates.items()},
+        sources={SourceId(source): rate for source, rate in sources.items() if source is not None},
     )
 
 
@@ -105,24 +105,24 @@ def _rates(
     retried = func.count().filter(jobs.c.attempts > 1)
     ended = and_(jobs.c.state.in_(FINISHED), jobs.c.finished >= to_microseconds(since))
     if by_source:
-        chosen = select(jobs.c.source, func.count(), failed, retried).group_by(jobs.c.source)
-        rows = connection.execute(chosen.where(_within(scope), ended))
+        query = select(jobs.c.source, func.count(), failed, retried).group_by(jobs.c.source)
+        rows = connection.execute(query.where(_within(scope), ended))
         return {source: JobRates(*counts) for source, *counts in rows}
     rows = connection.execute(select(func.count(), failed, retried).where(_within(scope), ended))
     return {None: JobRates(*rows.one())}
 
 
 def _within(scope: JobScope) -> ColumnElement[bool]:
-    place = true() if scope.places is None else or_(false(), *map(_at, scope.places))
-    return and_(place, true() if scope.states is None else jobs.c.state.in_(scope.states))
+    in_places = true() if scope.places is None else or_(false(), *map(_at, scope.places))
+    return and_(in_places, true() if scope.states is None else jobs.c.state.in_(scope.states))
 
 
-def _at(place: JobPlace) -> ColumnElement[bool]:
-    here = jobs.c.collection == place.collection
-    if place.sources is None and place.owner is None:
+def _at(job_place: JobPlace) -> ColumnElement[bool]:
+    here = jobs.c.collection == job_place.collection
+    if job_place.sources is None and job_place.owner is None:
         return here
-    own = false() if place.owner is None else jobs.c.owner == place.owner
-    return and_(here, or_(own, jobs.c.source.in_(place.sources or ())))
+    of_owner = false() if job_place.owner is None else jobs.c.owner == job_place.owner
+    return and_(here, or_(of_owner, jobs.c.source.in_(job_place.sources or ())))
 
 
 def _put_connection(connection: Connection, wiki: Wiki) -> Wiki:
@@ -135,8 +135,8 @@ def _put_connection(connection: Connection, wiki: Wiki) -> Wiki:
 
 
 def _connections(connection: Connection, collection: CollectionId) -> list[Wiki]:
-    chosen = select(connections).where(connections.c.collection == collection)
-    rows = connection.execute(chosen.order_by(connections.c.name))
+    query = select(connections).where(connections.c.collection == collection)
+    rows = connection.execute(query.order_by(connections.c.name))
     return [to_model(Wiki, row._mapping) for row in rows]
 
 

@@ -10,7 +10,7 @@ from sqlalchemy import Connection, func, or_, select, update
 from conspectus.model.ids import DocumentId, JobId
 from conspectus.model.memory import MemoryReceipt
 from conspectus.model.records import Metadata
-from conspectus.records.core.dialects import as_list, given
+from conspectus.records.core.dialects import json_list, json_list_param
 from conspectus.records.core.rows import to_json, to_metadata
 from conspectus.records.deletion import delete_documents
 from conspectus.records.graph.reads import resting_edges
@@ -19,7 +19,7 @@ from conspectus.records.tables.core import QUARANTINED, REMEMBERED, VERSIONED, c
 from conspectus.records.tables.jobs import jobs
 
 COUNTED: Final = ("memories", "versions", "chunks", "vectors", "edges", "facts")
-_LISTED = given("ids")
+_LISTED = json_list_param("ids")
 """Any number of ids as one parameter, so that everything that depends on them is one query."""
 
 _CHOSEN = select(documents.c.id).where(documents.c.id.in_(_LISTED), or_(REMEMBERED, QUARANTINED))
@@ -57,7 +57,7 @@ def forget(
     receipt = _weighed(connection, memories, pinned=pinned)
     if dry_run:
         return replace(receipt, dry_run=True)
-    delete_documents(connection, [DocumentId(each) for each in receipt.ids], now=now)
+    delete_documents(connection, [DocumentId(memory) for memory in receipt.ids], now=now)
     if job is not None:
         _count_in(connection, job, receipt)
     return receipt
@@ -65,17 +65,17 @@ def forget(
 
 def _weighed(connection: Connection, memories: Sequence[DocumentId], *, pinned: bool) -> MemoryReceipt:
     """Return all memories that a deletion affects, as far as they exist and may be deleted."""
-    chosen = _CHOSEN if pinned else _CHOSEN.where(~IS_PINNED)
-    there = set(connection.execute(chosen, {"ids": as_list(memories)}).scalars())
-    going = tuple(str(each) for each in dict.fromkeys(memories) if each in there)
-    asked = {"ids": as_list(going)}
-    sizes = connection.execute(_SIZES, asked).one()
+    query = _CHOSEN if pinned else _CHOSEN.where(~IS_PINNED)
+    there = set(connection.execute(query, {"ids": json_list(memories)}).scalars())
+    going = tuple(str(memory) for memory in dict.fromkeys(memories) if memory in there)
+    parameters = {"ids": json_list(going)}
+    sizes = connection.execute(_SIZES, parameters).one()
     return MemoryReceipt(
         memories=len(going),
         versions=sizes.versions,
         chunks=sizes.chunks,
-        vectors=connection.execute(_VECTORS, asked).scalar_one(),
-        edges=len(resting_edges(connection, connection.execute(_NAMES, asked).scalars().all())),
+        vectors=connection.execute(_VECTORS, parameters).scalar_one(),
+        edges=len(resting_edges(connection, connection.execute(_NAMES, parameters).scalars().all())),
         ids=going,
         facts=sizes.memories - len(going),
     )

@@ -13,7 +13,7 @@ from conspectus.records.core.filters import Condition, compile_filter
 from conspectus.records.core.pages import from_cursor, to_cursor
 from conspectus.records.core.reads import with_texts
 from conspectus.records.core.rows import DOCUMENT_COLUMNS, to_document
-from conspectus.records.core.statements import rows_in
+from conspectus.records.core.statements import fetch_in_blocks
 from conspectus.records.memories.conditions import BY_TIME, IN_SCOPE
 from conspectus.records.tables.core import REMEMBERED, documents
 
@@ -28,8 +28,8 @@ Texts = Sequence[tuple[Document, str]]
 def newest_memories(
     connection: Connection, sources: Sequence[SourceId], which: ColumnElement[bool], limit: int
 ) -> list[tuple[Document, str]]:
-    chosen = _MEMORIES.where(which).order_by(documents.c.number.desc()).limit(limit)
-    rows = sorted(rows_in(connection, chosen, sources), key=lambda row: -row.number)
+    query = _MEMORIES.where(which).order_by(documents.c.number.desc()).limit(limit)
+    rows = sorted(fetch_in_blocks(connection, query, sources), key=lambda row: -row.number)
     return with_texts(connection, [to_document(row) for row in rows[:limit]])
 
 
@@ -46,16 +46,16 @@ def memory_page(
     if limit < 1:
         raise InvalidInput("limit", "must be at least 1")
     condition = compile_filter(where)
-    place = None if after is None else tuple(from_cursor(after, (int, int)))
-    found: list[Any] = []
-    while len(found) <= limit:
-        rows = _rows(connection, sources, condition, place=place, newest_first=newest_first)
-        found += [row for row in rows if _holds(condition, where, row)]
+    position = None if after is None else tuple(from_cursor(after, (int, int)))
+    matching_rows: list[Any] = []
+    while len(matching_rows) <= limit:
+        rows = _rows(connection, sources, condition, position=position, newest_first=newest_first)
+        matching_rows += [row for row in rows if _holds(condition, where, row)]
         if len(rows) < PAGE:
             break
-        place = (rows[-1].order_start, rows[-1].number)
-    page = found[:limit]
-    cursor = to_cursor(page[-1].order_start, page[-1].number) if len(found) > limit else None
+        position = (rows[-1].order_start, rows[-1].number)
+    page = matching_rows[:limit]
+    cursor = to_cursor(page[-1].order_start, page[-1].number) if len(matching_rows) > limit else None
     return with_texts(connection, [to_document(row) for row in page]), cursor
 
 
@@ -64,16 +64,16 @@ def _rows(
     sources: Sequence[SourceId],
     condition: Condition,
     *,
-    place: tuple[Any, ...] | None,
+    position: tuple[Any, ...] | None,
     newest_first: bool,
 ) -> list[Any]:
     """Return the next rows of all these sources, in order."""
     order = [column.desc() for column in BY_TIME] if newest_first else list(BY_TIME)
-    chosen = _MEMORIES.where(condition.sql).order_by(*order).limit(PAGE)
-    if place is not None:
+    query = _MEMORIES.where(condition.sql).order_by(*order).limit(PAGE)
+    if position is not None:
         here = tuple_(*BY_TIME)
-        chosen = chosen.where(here < place if newest_first else here > place)
-    rows = rows_in(connection, chosen, sources)
+        query = query.where(here < position if newest_first else here > position)
+    rows = fetch_in_blocks(connection, query, sources)
     return sorted(rows, key=lambda row: (row.order_start, row.number), reverse=newest_first)[:PAGE]
 
 
@@ -85,6 +85,6 @@ def count_memories(connection: Connection, sources: Sequence[SourceId], where: F
     condition = compile_filter(where)
     if condition.exact:
         counted = select(func.count()).select_from(documents).where(IN_SCOPE, REMEMBERED, condition.sql)
-        return sum(row[0] for row in rows_in(connection, counted, sources))
-    rows = rows_in(connection, _MEMORIES.where(condition.sql), sources)
+        return sum(row[0] for row in fetch_in_blocks(connection, counted, sources))
+    rows = fetch_in_blocks(connection, _MEMORIES.where(condition.sql), sources)
     return sum(_holds(condition, where, row) for row in rows)

@@ -10,7 +10,7 @@ from conspectus.model.memory import Retention
 from conspectus.ports.memories import StoredRetention
 from conspectus.records.core.collections import state
 from conspectus.records.core.rows import to_moment
-from conspectus.records.core.statements import IDS, rows_in, run_in
+from conspectus.records.core.statements import IDS, execute_in_blocks, fetch_in_blocks
 from conspectus.records.memories.conditions import BY_TIME, IS_PINNED, IS_TURN
 from conspectus.records.tables.core import REMEMBERED, documents, grants, retentions, sources
 from conspectus.records.tables.graph import nodes
@@ -27,18 +27,18 @@ def oldest_memories(
     limit: int,
 ) -> list[DocumentId]:
     free = [] if pinned else [IS_TURN, ~IS_PINNED]
-    chosen = select(documents.c.id, documents.c.order_start, documents.c.number).where(
+    query = select(documents.c.id, documents.c.order_start, documents.c.number).where(
         documents.c.source == source, REMEMBERED, *free
     )
-    newest = chosen.order_by(*(column.desc() for column in BY_TIME))
-    found: dict[tuple[int, int], str] = {}
+    newest = query.order_by(*(column.desc() for column in BY_TIME))
+    ids_by_position: dict[tuple[int, int], str] = {}
     if beyond is not None:
         rest = connection.execute(newest.offset(beyond)).all()
-        found |= {(row.order_start, row.number): row.id for row in rest}
+        ids_by_position |= {(row.order_start, row.number): row.id for row in rest}
     if before is not None:
-        old = chosen.where(documents.c.order_start < to_microseconds(before))
-        found |= {(row.order_start, row.number): row.id for row in connection.execute(old)}
-    return [DocumentId(found[each]) for each in sorted(found)[:limit]]
+        old = query.where(documents.c.order_start < to_microseconds(before))
+        ids_by_position |= {(row.order_start, row.number): row.id for row in connection.execute(old)}
+    return [DocumentId(ids_by_position[position]) for position in sorted(ids_by_position)[:limit]]
 
 
 def put_retention(connection: Connection, rule: StoredRetention) -> None:
@@ -60,10 +60,10 @@ def drop_retention(connection: Connection, id: str) -> bool:
 
 
 def list_retentions(connection: Connection, collection: CollectionId | None = None) -> list[StoredRetention]:
-    chosen = select(retentions)
+    query = select(retentions)
     if collection is not None:
-        chosen = chosen.where(retentions.c.collection == collection)
-    rows = connection.execute(chosen.order_by(retentions.c.begins, retentions.c.id))
+        query = query.where(retentions.c.collection == collection)
+    rows = connection.execute(query.order_by(retentions.c.begins, retentions.c.id))
     return [
         StoredRetention(
             row.id,
@@ -89,6 +89,6 @@ _DELETE_SOURCES = delete(sources).where(sources.c.id.in_(IDS))
 
 
 def delete_empty_sources(connection: Connection, emptied: Sequence[SourceId]) -> list[SourceId]:
-    empty = [SourceId(row.id) for row in rows_in(connection, _EMPTY, emptied)]
-    run_in(connection, _DELETE_SOURCES, empty)
+    empty = [SourceId(row.id) for row in fetch_in_blocks(connection, _EMPTY, emptied)]
+    execute_in_blocks(connection, _DELETE_SOURCES, empty)
     return empty

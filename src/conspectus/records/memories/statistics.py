@@ -9,7 +9,7 @@ from conspectus.model.ids import SourceId
 from conspectus.model.memory import ChangesSince, MemoryStats
 from conspectus.ports.memories import HomeSpan
 from conspectus.records.core.rows import to_moment
-from conspectus.records.core.statements import IDS, rows_in
+from conspectus.records.core.statements import IDS, fetch_in_blocks
 from conspectus.records.memories.conditions import IN_SCOPE, IS_NOTE, IS_PINNED, STATES_A_FACT
 from conspectus.records.tables.core import REMEMBERED, VERSIONED, chunks, deleted_memories, documents
 from conspectus.records.tables.graph import mentions
@@ -22,7 +22,7 @@ def spans(connection: Connection, sources: Sequence[SourceId]) -> list[HomeSpan]
     counted = counted.where(IN_SCOPE, REMEMBERED).group_by(documents.c.source)
     return [
         HomeSpan(SourceId(source), memories, to_moment(first), to_moment(last))
-        for source, memories, first, last in rows_in(connection, counted, sources)
+        for source, memories, first, last in fetch_in_blocks(connection, counted, sources)
     ]
 
 
@@ -31,12 +31,12 @@ def names(connection: Connection, sources: Sequence[SourceId]) -> int:
     joined = documents.join(chunks, chunks.c.document == documents.c.number).join(
         mentions, mentions.c.chunk == chunks.c.id
     )
-    chosen = select(mentions.c.key).distinct().select_from(joined).where(IN_SCOPE, REMEMBERED)
-    return len({row.key for row in rows_in(connection, chosen, sources)})
+    query = select(mentions.c.key).distinct().select_from(joined).where(IN_SCOPE, REMEMBERED)
+    return len({row.key for row in fetch_in_blocks(connection, query, sources)})
 
 
 def memory_totals(connection: Connection, sources: Sequence[SourceId]) -> MemoryStats:
-    own = (
+    columns = (
         func.count(),
         func.sum(case((IS_NOTE, 1), else_=0)),
         func.sum(case((IS_PINNED, 1), else_=0)),
@@ -45,13 +45,13 @@ def memory_totals(connection: Connection, sources: Sequence[SourceId]) -> Memory
         func.min(documents.c.occurred_start),
         func.max(documents.c.occurred_start),
     )
-    rows = list(rows_in(connection, select(*own).where(IN_SCOPE, REMEMBERED), sources))
-    memories, notes, pins, facts, pending = (sum(row[place] or 0 for row in rows) for place in range(5))
+    rows = list(fetch_in_blocks(connection, select(*columns).where(IN_SCOPE, REMEMBERED), sources))
+    memories, notes, pins, facts, pending = (sum(row[column] or 0 for row in rows) for column in range(5))
     versions = select(func.count()).select_from(documents).where(IN_SCOPE, VERSIONED)
-    old = sum(row[0] for row in rows_in(connection, versions, sources))
+    old = sum(row[0] for row in fetch_in_blocks(connection, versions, sources))
     joined = documents.join(chunks, chunks.c.document == documents.c.number)
     counted = select(func.sum(chunks.c.tokens)).select_from(joined).where(IN_SCOPE, REMEMBERED)
-    tokens = sum(row[0] or 0 for row in rows_in(connection, counted, sources))
+    tokens = sum(row[0] or 0 for row in fetch_in_blocks(connection, counted, sources))
     first = to_moment(min((row[5] for row in rows if row[5] is not None), default=None))
     last = to_moment(max((row[6] for row in rows if row[6] is not None), default=None))
     return MemoryStats(memories, notes, pins, facts, old, 0, 0, tokens, pending, first, last)
@@ -71,5 +71,8 @@ def changes_since(connection: Connection, sources: Sequence[SourceId], instant: 
         deleted_memories.c.source.in_(IDS), deleted_memories.c.recorded <= at, deleted_memories.c.deleted > at
     )
     return ChangesSince(
-        *(sum(row[0] for row in rows_in(connection, each, sources)) for each in (fresh, remade, gone))
+        *(
+            sum(row[0] for row in fetch_in_blocks(connection, count_query, sources))
+            for count_query in (fresh, remade, gone)
+        )
     )

@@ -62,8 +62,8 @@ def _memory_sources(
     below: str,
     kind: SourceKind = "memory",
 ) -> list[Source]:
-    asked = {"of": collection, "kind": kind, "begins": begins, "below": below}
-    return [to_source(row) for row in connection.execute(_HOMES, asked)]
+    parameters = {"of": collection, "kind": kind, "begins": begins, "below": below}
+    return [to_source(row) for row in connection.execute(_HOMES, parameters)]
 
 
 class SqlMemories(SqlStore):

@@ -31,7 +31,7 @@ from conspectus.records.core.counters import allocate
 from conspectus.records.core.database_clock import MICROSECONDS
 from conspectus.records.core.lock_names import row_of
 from conspectus.records.core.rows import columns_of, period_of, to_model, to_number
-from conspectus.records.core.statements import IDS, insert_rows, rows_in
+from conspectus.records.core.statements import IDS, fetch_in_blocks, insert_rows
 from conspectus.records.core.store_methods import SqlStore, reading, writing
 from conspectus.records.tables.core import collections, counters, documents, users
 from conspectus.records.tables.streams import alert_events as events
@@ -86,8 +86,8 @@ def _alert(connection: Connection, alert: str) -> Alert | None:
 
 
 def _owned(connection: Connection, owner: UserId) -> list[Alert]:
-    chosen = select(*_ALERT).where(alerts.c.owner == owner).order_by(alerts.c.name, alerts.c.id)
-    return [_to_alert(row) for row in connection.execute(chosen)]
+    query = select(*_ALERT).where(alerts.c.owner == owner).order_by(alerts.c.name, alerts.c.id)
+    return [_to_alert(row) for row in connection.execute(query)]
 
 
 def _delete(connection: Connection, alert: str) -> bool:
@@ -103,22 +103,22 @@ def _behind(connection: Connection) -> list[Behind]:
 
 def _record(connection: Connection, checked: Sequence[Checked], *, now: datetime) -> int:
     rows: list[dict[str, Any]] = []
-    for each in checked:
-        stored = _alert(connection, each.alert.id)
-        if stored is not None and stored.checked == each.alert.checked:
+    for checked_alert in checked:
+        stored = _alert(connection, checked_alert.alert.id)
+        if stored is not None and stored.checked == checked_alert.alert.checked:
             row = update(alerts).where(alerts.c.id == stored.id)
-            connection.execute(row.values(checked=each.until))
-            rows += [_row(stored, match, now) for match in _untold(connection, stored, each.matches)]
+            connection.execute(row.values(checked=checked_alert.until))
+            rows += [_row(stored, match, now) for match in _untold(connection, stored, checked_alert.matches)]
     if rows:
         first = allocate(connection, "alert_event", len(rows))
-        numbered = [{**row, "number": first + place} for place, row in enumerate(rows)]
+        numbered = [{**row, "number": first + offset} for offset, row in enumerate(rows)]
         insert_rows(connection, events, numbered)
     return len(rows)
 
 
 def _untold(connection: Connection, alert: Alert, matches: Sequence[Match]) -> list[Match]:
     """Return the first of each run of matches, which is a new event; the others extend it."""
-    there = {row.id for row in rows_in(connection, _THERE, [match.document for match in matches])}
+    there = {row.id for row in fetch_in_blocks(connection, _THERE, [match.document for match in matches])}
     by_source: dict[SourceId, list[Timed]] = {}
     untimed: dict[DocumentId, Match] = {}
     for match in matches:
@@ -139,24 +139,24 @@ def _new_runs(connection: Connection, alert: Alert, source: SourceId, timed: lis
     earliest, latest = min(start for start, *_ in timed) - gap, max(end for _, end, _ in timed) + gap
     about = {"of": alert.id, "stream": source, "earliest": earliest, "latest": latest}
     event = connection.execute(_ABOUT, about).all()
-    spans = [(each.occurred_start, each.occurred_end) for each in event]
+    spans = [(row.occurred_start, row.occurred_end) for row in event]
     spans += [(start, end) for start, end, _ in timed]
     fresh = []
     for run in runs(spans, gap=gap):
-        whole = (spans[run[0]][0], max(spans[place][1] for place in run))
-        existing = [event[place] for place in run if place < len(event)]
+        span = (spans[run[0]][0], max(spans[position][1] for position in run))
+        existing = [event[position] for position in run if position < len(event)]
         if not existing:
             match = timed[run[0] - len(event)][2]
-            occurred = Period(from_microseconds(whole[0]), from_microseconds(whole[1]))
+            occurred = Period(from_microseconds(span[0]), from_microseconds(span[1]))
             fresh.append(replace(match, occurred=occurred))
         elif len(existing) < len(run):
-            _lengthen(connection, min(existing, key=lambda each: each.number), whole)
+            _lengthen(connection, min(existing, key=lambda row: row.number), span)
     return fresh
 
 
-def _lengthen(connection: Connection, event: Row[*tuple[Any, ...]], whole: tuple[int, int]) -> None:
-    if whole != (event.occurred_start, event.occurred_end):
-        longer = _LONGER.values(occurred_start=whole[0], occurred_end=whole[1])
+def _lengthen(connection: Connection, event: Row[*tuple[Any, ...]], span: tuple[int, int]) -> None:
+    if span != (event.occurred_start, event.occurred_end):
+        longer = _LONGER.values(occurred_start=span[0], occurred_end=span[1])
         connection.execute(longer, {"at": event.number})
 
 
@@ -180,15 +180,15 @@ def _row(alert: Alert, match: Match, now: datetime) -> dict[str, Any]:
 def _events(
     connection: Connection, owner: UserId, *, alert: str | None = None, after: int = 0, limit: int
 ) -> list[AlertMatch]:
-    chosen = _EVENT.where(alerts.c.owner == owner, events.c.number > after)
+    query = _EVENT.where(alerts.c.owner == owner, events.c.number > after)
     if alert is not None:
-        chosen = chosen.where(alerts.c.id == alert)
-    return [_to_match(row) for row in connection.execute(chosen.order_by(events.c.number).limit(limit))]
+        query = query.where(alerts.c.id == alert)
+    return [_to_match(row) for row in connection.execute(query.order_by(events.c.number).limit(limit))]
 
 
 def _newest(connection: Connection, owner: UserId) -> int:
-    own = select(func.coalesce(func.max(events.c.number), 0)).join(alerts, events.c.alert == alerts.c.id)
-    number: int = connection.execute(own.where(alerts.c.owner == owner)).scalar_one()
+    newest = select(func.coalesce(func.max(events.c.number), 0)).join(alerts, events.c.alert == alerts.c.id)
+    number: int = connection.execute(newest.where(alerts.c.owner == owner)).scalar_one()
     return number
 
 
@@ -197,8 +197,8 @@ def _waiting(connection: Connection, *, now: datetime) -> list[str]:
 
 
 def _due(connection: Connection, alert: str, *, now: datetime) -> AlertMatch | None:
-    chosen = _EVENT.where(events.c.alert == alert, _late(now)).order_by(events.c.due, events.c.number)
-    row = connection.execute(chosen.limit(1)).one_or_none()
+    query = _EVENT.where(events.c.alert == alert, _late(now)).order_by(events.c.due, events.c.number)
+    row = connection.execute(query.limit(1)).one_or_none()
     return None if row is None else _to_match(row)
 
 
@@ -247,7 +247,9 @@ class SqlAlerts(SqlStore):
     owned = reading(_owned)
     delete = writing(_delete, rows=alerts)
     behind = reading(_behind)
-    record = writing(_record, locks=lambda checked, **_: {each.alert.collection for each in checked})
+    record = writing(
+        _record, locks=lambda checked, **_: {checked_alert.alert.collection for checked_alert in checked}
+    )
     events = reading(_events)
     newest = reading(_newest)
     waiting = reading(_waiting)

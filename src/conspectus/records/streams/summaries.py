@@ -10,7 +10,7 @@ from conspectus.model.ids import DocumentId, SourceId, UserId
 from conspectus.model.records import EmbeddingSpace
 from conspectus.ports.streams import NewSummary, SavedSummary, SummaryBounds
 from conspectus.records.core.rows import columns_of
-from conspectus.records.core.statements import IDS, insert_rows, rows_in, run_in
+from conspectus.records.core.statements import IDS, execute_in_blocks, fetch_in_blocks, insert_rows
 from conspectus.records.core.store_methods import SqlStore, reading, writing
 from conspectus.records.tables.core import chunks, documents, sources, vectors
 from conspectus.records.tables.streams import (
@@ -43,20 +43,20 @@ _DROP_BORDER = delete(summary_borders).where(
 
 def _text(connection: Connection, summary: str) -> str | None:
     """Return the summary of that id."""
-    found: str | None = connection.execute(select(summaries.c.text).where(summaries.c.id == summary)).scalar()
-    return found
+    text: str | None = connection.execute(select(summaries.c.text).where(summaries.c.id == summary)).scalar()
+    return text
 
 
 def _stored(connection: Connection, summaries: Sequence[str]) -> set[str]:
     """Return those of the ids that are stored."""
-    return {row.id for row in rows_in(connection, _PARTS, summaries)}
+    return {row.id for row in fetch_in_blocks(connection, _PARTS, summaries)}
 
 
 def _add(connection: Connection, source: SourceId, summary: NewSummary) -> None:
     if _text(connection, summary.id) is not None:
         return
     made_of = dict(summary.captions)
-    captions = rows_in(connection, _CAPTIONS, made_of, source=source)
+    captions = fetch_in_blocks(connection, _CAPTIONS, made_of, source=source)
     numbers = [row.number for row in captions if row.fingerprint == made_of[row.id]]
     parts = _stored(connection, summary.parts)
     if len(numbers) < len(made_of) or len(parts) < len(summary.parts):
@@ -71,8 +71,8 @@ def _add(connection: Connection, source: SourceId, summary: NewSummary) -> None:
 
 def _borders(connection: Connection, source: SourceId, recipe: str) -> list[SummaryBounds]:
     """Return the boundaries of the batches of a request, in order."""
-    own = (summary_borders.c.source == source, summary_borders.c.recipe == recipe)
-    ordered = select(summary_borders).where(*own)
+    of_request = (summary_borders.c.source == source, summary_borders.c.recipe == recipe)
+    ordered = select(summary_borders).where(*of_request)
     ordered = ordered.order_by(summary_borders.c.first, summary_borders.c.first_id)
     return [
         SummaryBounds((row.first, row.first_id), (row.last, row.last_id), bool(row.full))
@@ -84,18 +84,18 @@ def _set_boundaries(
     connection: Connection, source: SourceId, recipe: str, borders: Sequence[SummaryBounds]
 ) -> None:
     before, after = set(_borders(connection, source, recipe)), set(borders)
-    own = {"source": source, "recipe": recipe}
-    gone = [{**own, "at": each.first[0], "at_id": each.first[1]} for each in before - after]
+    request_key = {"source": source, "recipe": recipe}
+    gone = [{**request_key, "at": bounds.first[0], "at_id": bounds.first[1]} for bounds in before - after]
     fresh = [
         {
-            **own,
-            "first": each.first[0],
-            "first_id": each.first[1],
-            "last": each.last[0],
-            "last_id": each.last[1],
-            "full": int(each.full),
+            **request_key,
+            "first": bounds.first[0],
+            "first_id": bounds.first[1],
+            "last": bounds.last[0],
+            "last_id": bounds.last[1],
+            "full": int(bounds.full),
         }
-        for each in after - before
+        for bounds in after - before
     ]
     for statement, rows in ((_DROP_BORDER, gone), (insert(summary_borders), fresh)):
         if rows:
@@ -103,23 +103,23 @@ def _set_boundaries(
 
 
 def _tidy(connection: Connection, source: SourceId, recipe: str, used: Collection[str]) -> int:
-    own = (summaries.c.source == source, summaries.c.recipe == recipe)
-    stored = connection.execute(select(summaries.c.id).where(*own)).scalars()
-    stale = [each for each in stored if each not in used]
-    run_in(connection, _DELETE, stale)
+    of_request = (summaries.c.source == source, summaries.c.recipe == recipe)
+    stored = connection.execute(select(summaries.c.id).where(*of_request)).scalars()
+    stale = [summary for summary in stored if summary not in used]
+    execute_in_blocks(connection, _DELETE, stale)
     return len(stale)
 
 
 def _vectors(
     connection: Connection, documents: Sequence[DocumentId], space: EmbeddingSpace
 ) -> dict[DocumentId, bytes]:
-    rows = rows_in(connection, _VECTORS, documents, space=space.name)
+    rows = fetch_in_blocks(connection, _VECTORS, documents, space=space.name)
     return {DocumentId(row.id): row.vector for row in rows}
 
 
 def _standing(connection: Connection, source: SourceId) -> SavedSummary | None:
-    own = standing_summaries.c.source == source
-    row = connection.execute(select(standing_summaries).where(own)).first()
+    of_stream = standing_summaries.c.source == source
+    row = connection.execute(select(standing_summaries).where(of_stream)).first()
     if row is None:
         return None
     return SavedSummary(UserId(row.owner), json.loads(row.request), from_microseconds(row.since))

@@ -29,7 +29,7 @@ from conspectus.records.core.dialects import members, text_of
 from conspectus.records.core.pages import from_cursor, to_cursor
 from conspectus.records.core.reads import with_texts
 from conspectus.records.core.rows import DOCUMENT_COLUMNS, period_of, to_document
-from conspectus.records.core.statements import IDS, rows_in
+from conspectus.records.core.statements import IDS, fetch_in_blocks
 from conspectus.records.tables.core import IS_CAPTION_OR_EVENT, documents
 from conspectus.text.times import from_microseconds, to_microseconds
 
@@ -91,20 +91,20 @@ def timeline(
     """Return documents with times first, then, unless a time is required, those without."""
     if limit < 1:
         raise InvalidInput("limit", "must be at least 1")
-    place = None if after is None else from_cursor(after, (int, int, int, str), (int, str))
+    position = None if after is None else from_cursor(after, (int, int, int, str), (int, str))
     here = {"source": str(source), "kind": str(kind)}
     rows: list[Any] = []
-    if place is None or len(place) == len(_BY_TIME):
+    if position is None or len(position) == len(_BY_TIME):
         condition = [*numbered(span), *timed(connection, source, span), _DATED]
-        rows += _page(connection, here, condition, order=_BY_TIME, place=place, limit=limit + 1)
-        place = None
+        rows += _page(connection, here, condition, order=_BY_TIME, position=position, limit=limit + 1)
+        position = None
     if span.start is None and span.end is None and len(rows) <= limit:
         condition = [*numbered(span), ~_DATED]
         rest = limit + 1 - len(rows)
-        rows += _page(connection, here, condition, order=_BY_NUMBER, place=place, limit=rest)
-    found = [to_document(row) for row in rows[:limit]]
+        rows += _page(connection, here, condition, order=_BY_NUMBER, position=position, limit=rest)
+    page = [to_document(row) for row in rows[:limit]]
     cursor = _cursor(rows[limit - 1]) if len(rows) > limit else None
-    return TimelinePage(tuple(with_texts(connection, found)), cursor)
+    return TimelinePage(tuple(with_texts(connection, page)), cursor)
 
 
 def stretches(
@@ -112,25 +112,23 @@ def stretches(
 ) -> list[tuple[Document, str]]:
     bounds = [and_(true(), *numbered(span), *timed(connection, source, span)) for span in spans]
     inside = or_(false(), *bounds)
-    chosen = select(*DOCUMENT_COLUMNS).where(
-        documents.c.source == source, IS_CAPTION_OR_EVENT, _DATED, inside
-    )
+    query = select(*DOCUMENT_COLUMNS).where(documents.c.source == source, IS_CAPTION_OR_EVENT, _DATED, inside)
     order = [column.desc() for column in _BY_TIME] if last else _BY_TIME
-    rows = connection.execute(chosen.order_by(*order).limit(limit)).all()
+    rows = connection.execute(query.order_by(*order).limit(limit)).all()
     return with_texts(connection, [to_document(row) for row in (reversed(rows) if last else rows)])
 
 
 def spots(connection: Connection, source: SourceId, spans: Sequence[Span]) -> list[Spot]:
     """Return the rows in any of the ranges; each range is one index lookup."""
     longest = connection.execute(_LONGEST_CAPTION, {"source": source}).scalar() or 0
-    found: dict[str, tuple[int, int]] = {}
+    times_by_document: dict[str, tuple[int, int]] = {}
     for span in spans:
         start, end = _bound(span.start, -BEYOND), _bound(span.end, BEYOND)
-        wanted = {"source": source, "earliest": start - longest, "start": start, "end": end}
-        for name, begins, ends, number in connection.execute(_SPOTS, wanted).all():
+        parameters = {"source": source, "earliest": start - longest, "start": start, "end": end}
+        for name, begins, ends, number in connection.execute(_SPOTS, parameters).all():
             if _lies(span, (begins, ends), number, within=(start, end)):
-                found[name] = (begins, ends)
-    return [Spot(DocumentId(name), *times) for name, times in found.items()]
+                times_by_document[name] = (begins, ends)
+    return [Spot(DocumentId(name), *times) for name, times in times_by_document.items()]
 
 
 def _bound(moment: datetime | None, otherwise: int) -> int:
@@ -164,13 +162,13 @@ def _page(
     condition: Sequence[ColumnElement[bool]],
     *,
     order: Sequence[ColumnElement[Any]],
-    place: Sequence[Any] | None,
+    position: Sequence[Any] | None,
     limit: int,
 ) -> Sequence[Any]:
-    chosen = select(*DOCUMENT_COLUMNS, documents.c.order_sequence).where(*_OF_STREAM, *condition)
-    if place is not None:
-        chosen = chosen.where(tuple_(*order) > tuple_(*map(literal, place)))
-    return connection.execute(chosen.order_by(*order).limit(limit), here).all()
+    query = select(*DOCUMENT_COLUMNS, documents.c.order_sequence).where(*_OF_STREAM, *condition)
+    if position is not None:
+        query = query.where(tuple_(*order) > tuple_(*map(literal, position)))
+    return connection.execute(query.order_by(*order).limit(limit), here).all()
 
 
 def numbered(span: Span) -> list[ColumnElement[bool]]:
@@ -210,17 +208,17 @@ _SHOWN = (documents.c.id, documents.c.occurred_start, documents.c.occurred_end)
 
 
 def names(connection: Connection, source: SourceId, span: Span) -> dict[str, int]:
-    given = _with_names(connection, source, span).subquery()
-    chosen = select(given.c.name, func.count()).group_by(given.c.name).order_by(given.c.name)
-    return {row.name: row[1] for row in connection.execute(chosen)}
+    occurrences = _with_names(connection, source, span).subquery()
+    query = select(occurrences.c.name, func.count()).group_by(occurrences.c.name).order_by(occurrences.c.name)
+    return {row.name: row[1] for row in connection.execute(query)}
 
 
 def mentions(
-    connection: Connection, source: SourceId, span: Span, *, called: Sequence[str]
+    connection: Connection, source: SourceId, span: Span, *, names: Sequence[str]
 ) -> list[EntityOccurrence]:
     """Return the documents with any of these names, in exactly this spelling."""
-    given = _with_names(connection, source, span).subquery()
-    rows = rows_in(connection, select(given).where(given.c.name.in_(IDS)), called)
+    occurrences = _with_names(connection, source, span).subquery()
+    rows = fetch_in_blocks(connection, select(occurrences).where(occurrences.c.name.in_(IDS)), names)
     return [
         EntityOccurrence(DocumentId(document), name, period_of(start, end))
         for document, start, end, name in rows

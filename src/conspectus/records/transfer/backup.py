@@ -58,7 +58,7 @@ class Manifest:
     @property
     def size(self) -> int:
         """The bytes of all members."""
-        return sum(each.bytes for each in self.members.values())
+        return sum(member.bytes for member in self.members.values())
 
 
 def member_of(path: Path) -> Member:
@@ -87,8 +87,8 @@ def opened(path: Path, *, max_bytes: int) -> Iterator[tuple[zipfile.ZipFile, Man
     Raises UnreadableFile, or TooLarge for more than `max_bytes` unpacked.
     """
     with _readable(path), zipfile.ZipFile(path) as archive:
-        for each in archive.infolist():
-            _require_plain(each, path)
+        for member in archive.infolist():
+            _require_plain(member, path)
         manifest = _manifest(archive, path)
         _require_listed(archive, manifest, path)
         if manifest.size > max_bytes:
@@ -129,12 +129,13 @@ def _read_manifest(value: Any) -> Manifest:
     if value["format"] != FORMAT:
         raise ValueError("another format")
     tables = {
-        str(name): TableSum(int(each["rows"]), str(each["hash"])) for name, each in value["tables"].items()
+        str(name): TableSum(int(table["rows"]), str(table["hash"])) for name, table in value["tables"].items()
     }
     members = {
-        str(name): Member(int(each["bytes"]), str(each["sha256"])) for name, each in value["members"].items()
+        str(name): Member(int(member["bytes"]), str(member["sha256"]))
+        for name, member in value["members"].items()
     }
-    if RECORDS not in members or any(each.bytes < 0 for each in members.values()):
+    if RECORDS not in members or any(member.bytes < 0 for member in members.values()):
         raise ValueError("no records")
     moment = datetime.fromisoformat(value["moment"]).isoformat()
     return Manifest(str(value["program"]), str(value["version"]), moment, tables, members)
@@ -151,7 +152,7 @@ def _require_plain(listed: zipfile.ZipInfo, path: Path) -> None:
 
 def _require_listed(archive: zipfile.ZipFile, manifest: Manifest, path: Path) -> None:
     """Raise UnreadableFile for members that differ from the manifest or do not belong to a store."""
-    names = [each.filename for each in archive.infolist()]
+    names = [member.filename for member in archive.infolist()]
     if sorted(names) != sorted([*manifest.members, MANIFEST]):
         raise UnreadableFile(str(path), "its files do not match its manifest")
     for name, expected in manifest.members.items():

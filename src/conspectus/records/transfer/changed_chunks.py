@@ -49,15 +49,15 @@ class StoreSnapshot:
     @classmethod
     def of(cls, connection: Connection) -> "StoreSnapshot":
         """Return the snapshot data of a transaction."""
-        found = connection.execute(_COLLECTIONS).all()
-        return cls({row[0]: row[1] for row in found}, {row[0]: tuple(row[2:]) for row in found})
+        rows = connection.execute(_COLLECTIONS).all()
+        return cls({row[0]: row[1] for row in rows}, {row[0]: tuple(row[2:]) for row in rows})
 
 
 def changed_since(earlier: StoreSnapshot, connection: Connection) -> Sequence[Chunks] | None:
     """Return the chunks whose rows may have changed since an earlier snapshot; None for all."""
     now = StoreSnapshot.of(connection)
-    found = list(_named(earlier, now))
-    if None in found:
+    extracted = list(_named(earlier, now))
+    if None in extracted:
         return None
     steps = [
         Chunks(row.first, row.last)
@@ -65,7 +65,7 @@ def changed_since(earlier: StoreSnapshot, connection: Connection) -> Sequence[Ch
         if sequence != (then := earlier.sequences.get(collection, 0))
         for row in connection.execute(_SINCE, {"of": collection, "after": then})
     ]
-    return _joined([*steps, *(each for each in found if each is not None)])
+    return _joined([*steps, *(chunks for chunks in extracted if chunks is not None)])
 
 
 def _named(earlier: StoreSnapshot, now: StoreSnapshot) -> Iterable[Chunks | None]:
@@ -78,11 +78,11 @@ def _named(earlier: StoreSnapshot, now: StoreSnapshot) -> Iterable[Chunks | None
             yield Chunks((names_then or 0) + 1, names_now)
 
 
-def _joined(found: Iterable[Chunks]) -> list[Chunks]:
+def _joined(ranges: Iterable[Chunks]) -> list[Chunks]:
     joined: list[Chunks] = []
-    for each in sorted(found, key=lambda chunks: chunks.first):
-        if joined and each.first <= joined[-1].last + 1:
-            joined[-1] = Chunks(joined[-1].first, max(joined[-1].last, each.last))
+    for chunks in sorted(ranges, key=lambda chunks: chunks.first):
+        if joined and chunks.first <= joined[-1].last + 1:
+            joined[-1] = Chunks(joined[-1].first, max(joined[-1].last, chunks.last))
         else:
-            joined.append(each)
+            joined.append(chunks)
     return joined

@@ -45,15 +45,15 @@ def hash_in_parts(row: Sequence[object], *, size: int = PART) -> int:
 
 def sum_of(hashes: Iterable[int]) -> Sum:
     """Return the checksum of rows with these hashes."""
-    found = tuple(hashes)
-    return Sum(len(found), sum(found) % (1 << BITS))
+    numbers = tuple(hashes)
+    return Sum(len(numbers), sum(numbers) % (1 << BITS))
 
 
 def _parts(row: Sequence[object], size: int) -> Iterator[bytes]:
     """Yield the bytes of `written_out` in parts."""
     yield b"("
-    for place, value in enumerate(row):
-        yield b", " if place else b""
+    for position, value in enumerate(row):
+        yield b", " if position else b""
         if isinstance(value, bytes) and len(value) > size:
             yield from _parts_of_bytes(value, size)
         else:

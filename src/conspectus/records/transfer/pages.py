@@ -73,7 +73,7 @@ class KeyedTable:
         """
         after, maximum = keys.after, expected + 1
         while True:
-            rows = connection.execute(self._chosen(KeyRange(after, keys.upto)).limit(maximum)).all()
+            rows = connection.execute(self._query(KeyRange(after, keys.upto)).limit(maximum)).all()
             is_last = len(rows) < maximum
             upto = keys.upto if is_last else self._key_of(rows[-1])
             page = self._page(KeyRange(after, upto), [tuple(row) for row in rows])
@@ -84,12 +84,12 @@ class KeyedTable:
 
     def total(self, connection: Connection, *, read: Callable[[int], None] | None = None) -> Sum:
         """Return the checksum of all rows; `read` is called with the number of rows of each page."""
-        found = Sum()
+        checksum = Sum()
         for page in self.pages(connection):
-            found += page.sum
+            checksum += page.sum
             if read is not None:
                 read(page.sum.rows)
-        return found
+        return checksum
 
     def count(self, connection: Connection) -> int:
         """Return the number of rows."""
@@ -105,16 +105,16 @@ class KeyedTable:
     def store(self, connection: Connection, rows: Sequence[Row]) -> None:
         """Store rows; in SQLite, each replaces rows that violate its constraints."""
         if rows:
-            given = [dict(zip(self.columns, row, strict=True)) for row in rows]
-            connection.execute(insert(self._table).prefix_with("OR REPLACE", dialect="sqlite"), given)
+            row_values = [dict(zip(self.columns, row, strict=True)) for row in rows]
+            connection.execute(insert(self._table).prefix_with("OR REPLACE", dialect="sqlite"), row_values)
 
-    def _chosen(self, keys: KeyRange) -> Select[Any]:
-        chosen = select(self._table).order_by(*self._key)
+    def _query(self, keys: KeyRange) -> Select[Any]:
+        query = select(self._table).order_by(*self._key)
         if keys.after is not None:
-            chosen = chosen.where(self._compared() > self._value(keys.after))
+            query = query.where(self._compared() > self._value(keys.after))
         if keys.upto is not None:
-            chosen = chosen.where(self._compared() <= self._value(keys.upto))
-        return chosen
+            query = query.where(self._compared() <= self._value(keys.upto))
+        return query
 
     def _compared(self) -> ColumnElement[Any]:
         return self._key[0] if len(self._key) == 1 else tuple_(*self._key)
@@ -123,12 +123,12 @@ class KeyedTable:
         return key[0] if len(key) == 1 else tuple_(*key, types=[column.type for column in self._key])
 
     def _key_of(self, row: Row) -> Key:
-        return tuple(row[place] for place in self._places)
+        return tuple(row[position] for position in self._places)
 
     def _page(self, keys: KeyRange, rows: Sequence[Row]) -> RowPage:
         by_key = {self._key_of(row): row for row in rows}
         written = {key: written_out(row) for key, row in by_key.items()}
-        hashes = {key: hash_of(each) for key, each in written.items()}
+        hashes = {key: hash_of(encoded) for key, encoded in written.items()}
         return RowPage(keys, by_key, hashes, sum(map(len, written.values())))
 
 

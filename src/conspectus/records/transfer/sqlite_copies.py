@@ -34,7 +34,9 @@ def is_expected(statement: str) -> bool:
 
 @cache
 def _words() -> frozenset[str]:
-    return frozenset(word for each in creation_statements("sqlite") for word in _TOKEN.findall(each))
+    return frozenset(
+        word for statement in creation_statements("sqlite") for word in _TOKEN.findall(statement)
+    )
 
 
 PAGES = 4_096
@@ -55,7 +57,7 @@ def copy_online(
 
     Writers wait only during `at_moment`, which reads other files of the store at the same time.
     """
-    with _errors(source), _opened(source, "rw", busy_seconds) as value, closing(_new(target)) as taken:
+    with _errors(source), _opened(source, "rw", busy_seconds) as value, closing(_new(target)) as copy:
         with _opened(source, "rw", busy_seconds) as lock:
             lock.execute("BEGIN IMMEDIATE")
             value.execute("BEGIN")
@@ -67,16 +69,16 @@ def copy_online(
             if progress is not None:
                 progress("copying pages", total - remaining, total)
 
-        value.backup(taken, pages=PAGES, progress=report)
+        value.backup(copy, pages=PAGES, progress=report)
         value.execute("ROLLBACK")
-        taken.execute("PRAGMA journal_mode = DELETE")
+        copy.execute("PRAGMA journal_mode = DELETE")
 
 
 def unfinished_jobs(path: Path) -> Sequence[str]:
     """Return the unfinished jobs in a copy: only they need files."""
     with _errors(path), _opened(path, "rw", 0.0) as connection:
-        found = connection.execute("SELECT id, state FROM jobs").fetchall()
-    return [job for job, state in found if state not in FINISHED]
+        rows = connection.execute("SELECT id, state FROM jobs").fetchall()
+    return [job for job, state in rows if state not in FINISHED]
 
 
 def checked(path: Path) -> tuple[str, Mapping[str, Sum]]:
@@ -102,8 +104,8 @@ def _require_sound(connection: sqlite3.Connection, path: Path) -> None:
 
 
 def _version(connection: sqlite3.Connection, path: Path) -> str:
-    found = connection.execute("SELECT version_num FROM alembic_version").fetchone()
-    version = found[0].decode("utf-8", "replace") if found and isinstance(found[0], bytes) else ""
+    row = connection.execute("SELECT version_num FROM alembic_version").fetchone()
+    version = row[0].decode("utf-8", "replace") if row and isinstance(row[0], bytes) else ""
     if not _WRITTEN_VERSION.fullmatch(version):
         raise StorageError(f"{path} holds no store, or an unfinished transfer")
     if version > VERSION:
@@ -115,10 +117,10 @@ def _sums(connection: sqlite3.Connection) -> Iterator[tuple[str, Sum]]:
     names = [row[0].decode("utf-8", "replace") for row in connection.execute(_TABLES)]
     for name in sorted(names):
         quoted = name.replace('"', '""')
-        found = Sum()
+        checksum = Sum()
         for row in connection.execute(f'SELECT * FROM "{quoted}"'):
-            found += Sum(1, hash_in_parts(row))
-        yield name, found
+            checksum += Sum(1, hash_in_parts(row))
+        yield name, checksum
 
 
 @contextmanager

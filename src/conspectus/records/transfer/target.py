@@ -91,8 +91,8 @@ class Target:
         """Make the rows of a range equal to a page. Returns how many were stored or deleted."""
         with self.writing() as connection:
             there: dict[Key, int] = {}
-            for found in table.pages(connection, page.keys):
-                there.update(found.hashes)
+            for target_page in table.pages(connection, page.keys):
+                there.update(target_page.hashes)
             stale = [key for key, is_there in there.items() if page.hashes.get(key) != is_there]
             missing = [row for key, row in page.rows.items() if there.get(key) != page.hashes[key]]
             table.remove(connection, stale)
@@ -166,9 +166,9 @@ def _indexes() -> list[Index]:
 
 def _constraints() -> list[Constraint]:
     """Return constraints, unique ones first, as others refer to them."""
-    every = [each for table in metadata.sorted_tables for each in table.constraints]
-    unique = [each for each in every if isinstance(each, UniqueConstraint)]
-    return [*unique, *(each for each in every if isinstance(each, ForeignKeyConstraint))]
+    every = [constraint for table in metadata.sorted_tables for constraint in table.constraints]
+    unique = [constraint for constraint in every if isinstance(constraint, UniqueConstraint)]
+    return [*unique, *(constraint for constraint in every if isinstance(constraint, ForeignKeyConstraint))]
 
 
 def _loosen(connection: Connection) -> None:

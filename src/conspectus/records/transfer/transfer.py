@@ -73,10 +73,10 @@ class TableMove:
         read: Callable[[int], None],
     ) -> int:
         """Copy differences; of a table in the change log, only around changed chunks."""
-        written, known = 0, self._known
+        written, pages = 0, self._known
         self._known = []
-        for keys, before in known:
-            if changed is not None and not any(each.touch(keys) for each in changed):
+        for keys, before in pages:
+            if changed is not None and not any(chunks.touch(keys) for chunks in changed):
                 self._known.append((keys, before))
                 continue
             expected = FIRST_ROWS if before is None else before.rows
@@ -122,11 +122,11 @@ class Move:
                     view = stack.enter_context(_snapshot(self._source))
                     written += self._round(view, lock)
                     _run_in_thread(lock, at_last)
-                    moment, held = datetime.now(UTC), time.monotonic() - began
+                    moment, held_seconds = datetime.now(UTC), time.monotonic() - began
                 sequence = max(StoreSnapshot.of(view).sequences.values(), default=0)
                 tables = self._compared(view)
             self._target.end()
-        return Moved(tables, moment, sequence, held, rounds + 1, written, resumed)
+        return Moved(tables, moment, sequence, held_seconds, rounds + 1, written, resumed)
 
     def _rounds(self) -> tuple[int, int]:
         """Copy differences until so few changes arrive that writers can wait for the rest."""
@@ -154,16 +154,16 @@ class Move:
     def _compared(self, view: Connection) -> Sequence[TableMoved]:
         """Compare every table on both sides. Raises StorageError if they differ."""
         counted = self._counted("comparing", self._rows)
-        found = []
+        tables = []
         with self._target.reading() as there:
             for move in self._tables:
                 source = move.table.total(view, read=counted)
-                found.append(TableMoved(move.table.name, source, move.table.total(there)))
-            if differing := ", ".join(each.table for each in found if each.source != each.target):
+                tables.append(TableMoved(move.table.name, source, move.table.total(there)))
+            if differing := ", ".join(table.table for table in tables if table.source != table.target):
                 name = self._target.database.name
                 raise StorageError(f"{name} differs from the source in {differing}; move once more")
             check_references(there)
-        return found
+        return tables
 
     @property
     def _rows(self) -> int:
