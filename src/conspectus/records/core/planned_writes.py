@@ -1,0 +1,193 @@
+"""A write of documents in steps: what is stored, planned, numbered and inserted."""
+
+from collections.abc import Iterator, Mapping, Sequence, Set
+from itertools import repeat
+from typing import Literal
+
+from conspectus.deferred import dataclass
+from conspectus.model.ids import ChunkId, CollectionId
+from conspectus.model.index import IndexedChunk
+from conspectus.model.records import Chunk, Collection, Document, EmbeddingSpace, PreparedDocument, Written
+from conspectus.model.reports import as_given
+from conspectus.model.trust import Origin, Trust
+from conspectus.records.core.changes import ChangeRange
+from conspectus.records.core.embeddings import ClientVector
+from conspectus.records.core.levels import level_of_quarantined
+from conspectus.records.core.rows import DOCUMENT_COLUMNS, to_document
+from conspectus.records.core.statements import PreparedStatement
+
+Span = tuple[int, int, str, int | None, str | None]
+CollectionsById = Mapping[CollectionId, Collection]
+
+
+@dataclass(frozen=True, slots=True)
+class Stored:
+    """The stored state of a document before it is written again."""
+
+    number: int
+    collection: CollectionId
+    fingerprint: str
+    status: str
+    error: str | None
+    chunks: int
+    last_chunk: int | None
+    title: str
+    author: str | None
+    kind: str
+    recorded: int
+    stored_trust: Trust
+    origin: Origin
+    quarantine: str | None
+    """The metadata of a quarantined document."""
+
+    @property
+    def trust(self) -> Trust:
+        """The level, of a quarantined document the one that it has once it is released."""
+        return self.stored_trust if self.quarantine is None else level_of_quarantined(self.quarantine)
+
+    def same_search_context(self, document: Document) -> bool:
+        """Return whether the document's metadata that affects search is unchanged."""
+        before = (self.title, self.author, self.kind)
+        return before == (document.title, document.author, document.kind)
+
+    def step(self, operation: Literal["put", "remove"]) -> Iterator[ChangeRange]:
+        """Return the change of its chunks, if it has any."""
+        if self.last_chunk is not None:
+            yield ChangeRange(self.collection, operation, self.last_chunk - self.chunks + 1, self.last_chunk)
+
+
+@dataclass(frozen=True, slots=True)
+class Owners:
+    """The collections of a batch, and which of them have a chunk that lacks a vector.
+
+    `mentioned` are those with entity extraction: the last chunk up to which all have their mentions.
+    """
+
+    collections: CollectionsById
+    lacking: Set[CollectionId]
+    mentioned: Mapping[CollectionId, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Planned:
+    """One document of a batch with the operation to perform."""
+
+    prepared: PreparedDocument
+    stored: Stored | None
+    outcome: Literal["added", "replaced", "updated", "unchanged"]
+
+    def written(self) -> Written:
+        """Return the outcome for the caller."""
+        return Written(self.prepared.document.id, self.outcome, len(self.prepared.chunks))
+
+    @property
+    def outdates_facts(self) -> bool:
+        """Return whether facts that were extracted from it no longer hold its text or its trust."""
+        stored = self.stored
+        if stored is None or stored.kind != "memory":
+            return False
+        return self.outcome == "replaced" or stored.stored_trust != self.prepared.document.trust
+
+    @property
+    def has_another_level(self) -> bool:
+        """Return whether a stored document gets another origin or level."""
+        new, stored = self.prepared.document, self.stored
+        return stored is not None and (stored.origin, stored.trust) != (new.origin, as_given(new).trust)
+
+    def client_vector(self, space: EmbeddingSpace | None) -> ClientVector | None:
+        """Return the vector that an update gave for unchanged chunks."""
+        vector, stored = self.prepared.vector, self.stored
+        if space is None or vector is None or stored is None or stored.last_chunk is None:
+            return None
+        return ClientVector(stored.last_chunk - stored.chunks + 1, stored.last_chunk, space.name, vector)
+
+    def progress(self, space: EmbeddingSpace | None, client_vector: ClientVector | None) -> dict[str, object]:
+        """Return the progress columns of an updated document: a failed one is retried."""
+        if client_vector is not None:
+            return {"status": "embedded", "error": None, "embedded_in": client_vector.space}
+        status = "embedded" if self.stored is None else self.stored.status
+        if status == "error":
+            status = "embedded" if space is None else "pending"
+        return {"status": status, "error": None}
+
+
+@dataclass(frozen=True, slots=True)
+class Placed:
+    """A document with the numbers of it and its first chunk."""
+
+    prepared: PreparedDocument
+    number: int
+    first: int
+    stored: Stored | None
+
+    @property
+    def document(self) -> Document:
+        """Return the document."""
+        return self.prepared.document
+
+    @property
+    def last(self) -> int:
+        """The number of the last chunk."""
+        return self.first + len(self.prepared.chunks) - 1
+
+    def progress(self, space: EmbeddingSpace | None) -> dict[str, object]:
+        """Return the progress columns: chunks are stored, and vectors if they were given."""
+        chunks = len(self.prepared.chunks)
+        has_vectors = bool(self.vectors(space))
+        return {
+            "status": "pending" if chunks and space is not None and not has_vectors else "embedded",
+            "error": None,
+            "chunks": chunks,
+            "last_chunk": self.last if chunks else None,
+            "embedded_in": space.name if space is not None and has_vectors else None,
+            "unindexable": None,
+        }
+
+    def vectors(self, space: EmbeddingSpace | None) -> Sequence[bytes]:
+        """Return the given vectors of its chunks in order; empty for another embedding model."""
+        if space is None:
+            return ()
+        if self.prepared.vector is not None:
+            return [self.prepared.vector] * len(self.prepared.chunks)
+        name, vectors = self.prepared.embedded or ("", ())
+        return vectors if name == space.name else ()
+
+
+@dataclass(frozen=True, slots=True)
+class Inserted:
+    """An inserted document with the columns of its row."""
+
+    placed: Placed
+    row: Mapping[str, object]
+
+    def chunks(self, space: EmbeddingSpace | None) -> Iterator[IndexedChunk]:
+        """Return its chunks as they are read back."""
+        stored = self.placed.stored
+        recorded = {} if stored is None else {"recorded": stored.recorded}
+        values = {**self.row, **recorded, "number": self.placed.number}
+        document = to_document([values[column.key] for column in DOCUMENT_COLUMNS])
+        vectors = self.placed.vectors(space) or repeat(None)
+        for chunk, vector in zip(self.placed.prepared.chunks, vectors, strict=False):
+            span = (chunk.position, chunk.text, chunk.start, chunk.end)
+            rest = (chunk.tokens, chunk.content_hash, chunk.page, chunk.heading)
+            number = ChunkId(self.placed.first + chunk.position)
+            yield IndexedChunk(Chunk(number, document.id, *span, *rest), document, vector)
+
+
+@dataclass(frozen=True, slots=True)
+class Applied:
+    """The outcomes of the documents of a plan, given the former state of their collections."""
+
+    collections: CollectionsById
+    steps: Sequence[ChangeRange]
+    inserted: Sequence[Inserted]
+    partial: Set[CollectionId]
+    """The collections of which chunks were written that are not in `inserted`."""
+    numbers: Mapping[CollectionId, int]
+    """The sequence number of the change of each collection, if it was allocated."""
+    mentioned: Mapping[CollectionId, int]
+    """The last chunk of each collection whose chunks have all their mentions now."""
+    left: Sequence[PreparedStatement]
+    """Pending statements that insert the rows."""
+    lacking: Set[CollectionId] | None = None
+    """The collections in which an earlier chunk lacks a vector, if known."""
