@@ -130,12 +130,12 @@ class UnknownTokenizer(InvalidInput):
 
 
 class NotFound(ConspectusError):
-    """Nothing of this `kind` and `name` exists, or the caller may not read it."""
+    """Nothing of this `kind` and `name` exists, or the caller may not read it; `advice` says what to do."""
 
     code = "not_found"
 
-    def __init__(self, kind: str, name: str) -> None:
-        super().__init__(f"no {kind} {name!r}")
+    def __init__(self, kind: str, name: str, advice: str = "") -> None:
+        super().__init__(f"no {kind} {name!r}; {advice}" if advice else f"no {kind} {name!r}")
         self.kind = kind
         self.name = name
 

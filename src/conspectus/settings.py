@@ -233,6 +233,11 @@ class Settings:
     key_days: Annotated[
         int, "days after which a new API key expires if no time is given; 0: never; the owner's never do"
     ] = 365
+    user_directory: Annotated[
+        str,
+        "`shared`: people may name only users and groups with whom they share a group, a collection or a "
+        "source, and anybody by id; `open`: everybody by name",
+    ] = "shared"
     key_requests_per_minute: Annotated[
         int, "maximum requests of an API key per minute over all processes; 0: no limit"
     ] = 0
@@ -258,12 +263,14 @@ class Settings:
             "chat_feedback": self.chat_feedback,
             "chat_form": self.chat_form,
             "chat_events": self.chat_events,
+            "user_directory": self.user_directory,
         }
         known = {
             "log_level": LEVELS,
             "chat_feedback": ("on", "off"),
             "chat_form": ("passages", "tasks"),
             "chat_events": ("all", "text"),
+            "user_directory": ("shared", "open"),
         }
         for name, value in chosen.items():
             if value not in known[name]:

@@ -26,7 +26,7 @@ from tests.support.samples import NOON, notes, shelf
 
 ANNA, BEN, TEAM = UserId("anna-id"), UserId("ben-id"), GroupId("team-id")
 WIKI, DIARY = CollectionId("wiki-id"), CollectionId("diary-id")
-PAGES = SourceId("pages-id")
+PAGES, DRAFTS = SourceId("pages-id"), SourceId("drafts-id")
 MINUTE = timedelta(minutes=1)
 
 
@@ -144,6 +144,37 @@ class AccountsContract:
         assert found[2].disabled
         assert await accounts.grants_of(ANNA) == [to(ANNA, "viewer")]
         assert await accounts.set_user_disabled(ANNA, disabled=False) == a_user("anna")
+
+    async def test_people_know_those_with_whom_they_share_a_role_or_a_group(
+        self, accounts: Accounts, catalog: Catalog, peopled: None
+    ) -> None:
+        """A role on one source is no role on another; one on the collection, or owning it, is one on all."""
+        for name in ("carl", "dora"):
+            await accounts.add_user(a_user(name))
+        await accounts.add_user(replace(a_user("owner"), owner=True))
+        await catalog.put_source(notes(DRAFTS, WIKI))
+        carl, dora = UserId("carl-id"), UserId("dora-id")
+
+        async def names_known_to(user: UserId) -> str:
+            acquaintances = await accounts.acquaintances(user)
+            users = [user.name for user in acquaintances.users]
+            return " ".join([*users, *(group.name for group in acquaintances.groups)])
+
+        assert await names_known_to(BEN) == "ben owner"
+        await accounts.put_grant(to(BEN, "viewer", source=PAGES))
+        await accounts.put_grant(to(carl, "manager", source=DRAFTS))
+        assert await names_known_to(BEN) == "anna ben owner"
+        assert await names_known_to(ANNA) == "anna ben carl owner"
+        await accounts.put_grant(to(carl, "viewer"))
+        assert await names_known_to(BEN) == "anna ben carl owner"
+        await accounts.join(TEAM, dora)
+        await accounts.put_grant(replace(to(BEN, "viewer"), grantee=Principal("group", TEAM)))
+        assert await names_known_to(BEN) == "anna ben carl dora owner team" == await names_known_to(dora)
+        await accounts.revoke(WIKI, None, Principal("group", TEAM))
+        assert await names_known_to(dora) == "dora owner team"
+        await accounts.join(TEAM, BEN)
+        assert await names_known_to(dora) == "ben dora owner team"
+        assert await names_known_to(ANNA) == "anna ben carl owner"
 
     async def test_groups_have_members(self, accounts: Accounts, peopled: None) -> None:
         """Joining twice is joining once, and leaving twice is leaving once."""

@@ -8,6 +8,7 @@ from typing import TypeAlias
 from conspectus.errors import Conflict, InvalidInput, NotFound
 from conspectus.model.access import (
     AccountChange,
+    Acquaintances,
     AuditEntry,
     AuditPage,
     Grant,
@@ -54,6 +55,17 @@ class MemoryCatalog:
         """Delete it."""
         del self.sources[source]
         return Receipt()
+
+
+def _meet(
+    first: set[tuple[CollectionId, SourceId | None]], second: set[tuple[CollectionId, SourceId | None]]
+) -> bool:
+    """Whether one source is in both sets, each of which may have a whole collection in its place."""
+    return any(
+        collection == other and (source == part or None in {source, part})
+        for collection, source in first
+        for other, part in second
+    )
 
 
 class MemoryAccounts:
@@ -122,6 +134,40 @@ class MemoryAccounts:
         """The user of that id, else of that name."""
         named = [each for each in self._users.values() if each.name == name_or_id]
         return self._users.get(UserId(name_or_id)) or (named[0] if named else None)
+
+    async def acquaintances(self, user: UserId) -> Acquaintances:
+        """The users and groups that share a group, or a role on a collection or source, with a user."""
+        users = [other for other in self._users.values() if other.owner or self._shares(user, other.id)]
+        own_groups = {group for group, member in self._members if member == user}
+        own_places = self._places({user}, own_groups)
+        groups = [
+            group
+            for group in self._groups.values()
+            if group.id in own_groups or _meet(own_places, self._places(set(), {group.id}))
+        ]
+        return Acquaintances(
+            tuple(sorted(users, key=lambda account: account.name)),
+            tuple(sorted(groups, key=lambda account: account.name)),
+        )
+
+    def _shares(self, user: UserId, other: UserId) -> bool:
+        """Whether two users are the same, or share a group or a role somewhere."""
+        first, second = (
+            {group for group, member in self._members if member == person} for person in (user, other)
+        )
+        places = self._places({user}, first), self._places({other}, second)
+        return user == other or bool(first & second) or _meet(*places)
+
+    def _places(
+        self, users: set[UserId], of_groups: set[GroupId]
+    ) -> set[tuple[CollectionId, SourceId | None]]:
+        """The collections (with None) and sources on which any of them has a role."""
+        owned = {(each.id, None) for each in self._catalog.collections.values() if each.owner in users}
+        principals = {Principal("user", user) for user in users}
+        principals |= {Principal("group", group) for group in of_groups}
+        return owned | {
+            (grant.collection, grant.source) for grant in self._standing() if grant.grantee in principals
+        }
 
     async def add_group(self, group: Group, change: Change = None) -> None:
         """Store it. Raises Conflict if the name is taken."""

@@ -24,7 +24,6 @@ from conspectus.ports import Vectors
 from conspectus.settings import Settings
 from conspectus.testing.embedders import HashedEmbedder
 
-BOB = Principal("user", "bob")
 MINE, THEIRS = "shared plums", "hidden quinces"
 
 
@@ -41,7 +40,9 @@ class Scene:
     paper: str
 
     async def bob_is(self, role: Any, *, of: str | None = "shared") -> None:
-        await self.alice.people.grant("wiki", BOB, role, source=of)
+        """Alice, who shares nothing with Bob yet, names him by his id."""
+        bob = Principal("user", (await self.bob.people.whoami()).id)
+        await self.alice.people.grant("wiki", bob, role, source=of)
 
 
 @pytest.fixture
@@ -211,7 +212,7 @@ async def test_a_vendor_that_repeats_a_text_tells_it_to_nobody_else(tmp_path: Pa
         people = [await owner.people.create_user(name) for name in ("alice", "bob")]
         alice, bob = [owner.as_person(Person(each.name, False, each.id)) for each in people]
         await alice.add("plums", source="shared", collection="wiki", wait=True)
-        await alice.people.grant("wiki", BOB, "editor", source="shared")
+        await alice.people.grant("wiki", Principal("user", people[1].id), "editor", source="shared")
         for person, told in ((alice, True), (bob, False)):
             source, home = ("hidden", "wiki") if told else ("shared", "alice/wiki")
             text = THEIRS if told else "pears"

@@ -93,7 +93,7 @@ async def test_a_chain_shows_nothing_that_is_hidden(engine: Engine) -> None:
     alice, bob = (engine.as_person(Person(each.name, False, each.id)) for each in people.values())
     await alice.add(said(0, "a secret plum"), source="hidden", collection="wiki")
     await alice.add(conversation()[1:], source="open", collection="wiki")
-    await alice.people.grant("wiki", Principal("user", "bob"), "viewer", source="open")
+    await alice.people.grant("wiki", Principal("user", people["bob"].id), "viewer", source="open")
     found = await bob.retrieve("developer keys", collection="alice/wiki", limit=1, thread_messages=8)
     assert [hit.document.key for hit in found.hits] == ["3", "2", "1"]
     named = Not(Eq(("reply_to",), "1"))

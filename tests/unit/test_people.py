@@ -27,7 +27,8 @@ ALICE, BOB, TEAM = Principal("user", "alice"), Principal("user", "bob"), Princip
 
 @pytest.fixture
 async def owner(tmp_path: Path) -> AsyncIterator[Engine]:
-    async with conspectus.open(tmp_path, settings=Settings(embedder="none")) as engine:
+    """A store with three people who may name each other; whom a person may name is tested for itself."""
+    async with conspectus.open(tmp_path, settings=Settings(embedder="none", user_directory="open")) as engine:
         for name in ("alice", "bob", "carol"):
             await engine.people.create_user(name)
         yield engine

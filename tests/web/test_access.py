@@ -13,7 +13,7 @@ KEY = {"Idempotency-Key": "one"}
 
 async def test_a_kept_answer_tells_nothing_after_a_revoke(people: People) -> None:
     await filled(people.alice, "wiki", "Quinces are ripe.")
-    bob = {"kind": "user", "id": "bob"}
+    bob = {"kind": "user", "id": (await people.bob.get("/me")).json()["id"]}
     place = "/collections/alice/wiki/grants"
     assert (await people.alice.put(place, json={"grantee": bob, "role": "viewer"})).status_code == 200
     question = {"query": "quinces", "collection": "alice/wiki"}

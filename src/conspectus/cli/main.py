@@ -26,7 +26,7 @@ COMMANDS: Mapping[str, tuple[str, Mapping[str, str]]] = {
         "reindex": "maintenance.reindex",
         "reembed": "maintenance.reembed", "serve": "serve.serve", "console": "serve.console",
         "demo": "demo.demo", "worker": "serve.worker", "mcp": "serve.mcp",
-        "version": "maintenance.show_version",
+        "version": "maintenance.show_version", "whoami": "people.whoami",
         "migrate": "maintenance.migrate", "backup": "maintenance.backup", "restore": "maintenance.restore",
         "ingest": "jobs.ingest",
     }),

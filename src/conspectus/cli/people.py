@@ -36,6 +36,16 @@ class Recipient:
         return Principal("user", self.user) if self.user is not None else Principal("group", self.group or "")
 
 
+def whoami(session: Session) -> None:
+    """Show who you are: name, id and scopes of the key.
+
+    Give your id to people who cannot name you, for example to be granted a role.
+    """
+    person = session.engine.people.whoami()
+    row = (person.id, person.name, "owner" if person.owner else "", " ".join(person.scopes))
+    session.show(person, rows_table(("id", "name", "owner", "scopes"), [row]))
+
+
 def list_users(session: Session, *, limit: Limit = 100) -> None:
     """List users."""
     found = session.engine.people.list_users()[:limit]
@@ -275,7 +285,9 @@ def _show_once(made: NewKey, session: Session) -> None:
 
 
 def _names(session: Session) -> dict[str, str]:
-    """Names of users and groups by id."""
+    """Names of users and groups by id, which only the owner account may list."""
+    if not session.engine.people.whoami().owner:
+        return {}
     users = {str(each.id): each.name for each in session.engine.people.list_users()}
     return users | {str(each.id): each.name for each in session.engine.people.list_groups()}
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeAlias, TypeVa
 from uuid import uuid4
 from weakref import WeakValueDictionary
 
+from conspectus.access.directory import Directory
 from conspectus.access.keys import Keys
 from conspectus.access.policy import require_scope
 from conspectus.access.reader import AuthorizedReader, CollectionAccess
@@ -200,6 +201,8 @@ class EngineContext:
         self.person = person
         self.authorized = AuthorizedReader(person, core.records, core.parts.accounts, core.parts.clock)
         self.writer = SourceWriter(core.parts, person, self.authorized)
+        is_open = core.parts.settings.user_directory == "open"
+        self.directory = Directory(person, core.parts.accounts, is_open=is_open)
 
     def as_person(self, person: Person) -> "EngineContext":
         """Return the context of another user."""
@@ -451,6 +454,7 @@ class Service:
         self._parts = context.parts
         self._person = context.person
         self._authorized = context.authorized
+        self._directory = context.directory
         self._writer = context.writer
 
 

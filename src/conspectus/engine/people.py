@@ -78,7 +78,7 @@ class PeopleService(Service):
     async def get_user(self, user: str) -> User:
         """Return the user of that id or name. Only the owner account may do this. Raises NotFound."""
         require_owner(self._person, "see accounts")
-        return await self._user(user)
+        return await self._directory.user(user)
 
     async def set_user_disabled(self, user: str, *, disabled: bool = True) -> User:
         """Disable a user from the next request on, or enable it. Raises NotFound."""
@@ -99,7 +99,7 @@ class PeopleService(Service):
         """
         require_owner(self._person, "delete accounts")
         found = await self._other_than_owner(user)
-        follower = None if transfer_to is None else await self._user(transfer_to)
+        follower = None if transfer_to is None else await self._directory.user(transfer_to)
         if follower == found:
             raise InvalidInput("transfer_to", "is the account to delete; choose another one")
         heir = None if follower is None else follower.id
@@ -125,26 +125,26 @@ class PeopleService(Service):
     async def delete_group(self, group: str) -> None:
         """Delete a group with its grants. Only the owner account may do this. Raises NotFound."""
         require_owner(self._person, "delete groups")
-        deleted = await self._group(group)
+        deleted = await self._directory.group(group)
         change = self._context.change("delete_group", deleted.id, deleted.name)
         await self._parts.accounts.delete_group(deleted.id, change)
 
     async def list_members(self, group: str) -> Sequence[User]:
         """List the members of a group by name. Only the owner account may do this. Raises NotFound."""
         require_owner(self._person, "see groups")
-        return await self._parts.accounts.members((await self._group(group)).id)
+        return await self._parts.accounts.members((await self._directory.group(group)).id)
 
     async def add_member(self, group: str, user: str) -> None:
         """Add a user to a group. Only the owner account may do this. Raises NotFound."""
         require_owner(self._person, "change groups")
-        member_of, member = await self._group(group), await self._user(user)
+        member_of, member = await self._directory.group(group), await self._directory.user(user)
         change = self._context.change("add_member", member.id, member.name, detail=f"group {member_of.name}")
         await self._parts.accounts.join(member_of.id, member.id, change)
 
     async def remove_member(self, group: str, user: str) -> None:
         """Remove a user from a group. Only the owner account may do this. Raises NotFound."""
         require_owner(self._person, "change groups")
-        left, member = await self._group(group), await self._user(user)
+        left, member = await self._directory.group(group), await self._directory.user(user)
         change = self._context.change("remove_member", member.id, member.name, detail=f"group {left.name}")
         await self._parts.accounts.leave(left.id, member.id, change)
 
@@ -167,7 +167,7 @@ class PeopleService(Service):
         """
         if self._person.owner:
             await self._owner_account()
-        holder = await self._user(await self._holder(user, "make a key"))
+        holder = await self._directory.user(await self._holder(user, "make a key"))
         mine = await self._own_key()
         now = self._parts.clock()
         key = Key(
@@ -239,18 +239,20 @@ class PeopleService(Service):
         if role not in ROLES:
             raise InvalidInput("role", f"must be one of {', '.join(ROLES)}")
         access, part = await self._granted(collection, source)
-        whom = await self._changeable(access, part, grantee, role)
-        given = Grant(access.collection.id, part, whom, role, self._parts.clock())
-        change = await self._grant_change("put_grant", access, part, whom, role)
-        await self._parts.accounts.put_grant(given, change)
-        return given
+        account = await self._changeable(access, part, grantee, role)
+        principal = Principal(grantee.kind, account.id)
+        grant = Grant(access.collection.id, part, principal, role, self._parts.clock())
+        change = self._grant_change("put_grant", access, part, account, grantee.kind, role)
+        await self._parts.accounts.put_grant(grant, change)
+        return grant
 
     async def revoke(self, collection: str, grantee: Principal, *, source: str | None = None) -> bool:
         """Revoke a role from the next request on, and say whether there was one."""
         access, part = await self._granted(collection, source)
-        whom = await self._changeable(access, part, grantee, "viewer")
-        change = await self._grant_change("revoke_grant", access, part, whom)
-        return await self._parts.accounts.revoke(access.collection.id, part, whom, change)
+        account = await self._changeable(access, part, grantee, "viewer")
+        principal = Principal(grantee.kind, account.id)
+        change = self._grant_change("revoke_grant", access, part, account, grantee.kind)
+        return await self._parts.accounts.revoke(access.collection.id, part, principal, change)
 
     async def list_grants(self, collection: str, *, source: str | None = None) -> Sequence[Grant]:
         """List the grants on a collection and its sources, or on one source. Only managers may."""
@@ -275,7 +277,7 @@ class PeopleService(Service):
             accesses = [await self._managed(collection)]
         if not accesses and not self._person.owner:
             raise PermissionDenied(SEE_ROLES, "the role manager")
-        whom = await self._user(user)
+        whom = await self._directory.user(user)
         found: list[EffectiveRole] = []
         for access in accesses:
             found_collection = access.collection
@@ -350,7 +352,7 @@ class PeopleService(Service):
                 await self._parts.accounts.add_user(owner, change)
 
     async def _other_than_owner(self, user: str) -> User:
-        found = await self._user(user)
+        found = await self._directory.user(user)
         if found.owner:
             raise Conflict("user", user, "is the owner account, which cannot be changed")
         return found
@@ -361,7 +363,7 @@ class PeopleService(Service):
         if user is None or user in {self._person.id, self._person.name}:
             return self._person.id
         require_owner(self._person, f"{action} of another user")
-        return (await self._user(user)).id
+        return (await self._directory.user(user)).id
 
     async def _scopes(self, scopes: Sequence[Scope] | None, holder: User) -> tuple[Scope, ...]:
         """Return the scopes of a new key in order; if none are given, those that its user needs."""
@@ -425,19 +427,18 @@ class PeopleService(Service):
         told = "; ".join(filter(None, (detail, *limits)))
         return self._context.change(action, key.id, holder.name if holder else "", detail=told)
 
-    async def _grant_change(
+    def _grant_change(
         self,
         action: str,
         access: CollectionAccess,
         part: SourceId | None,
-        whom: Principal,
-        role: Role | None = None,
+        account: User | Group,
+        *details: str,
     ) -> AccountChange:
-        """Return the change of a grant."""
-        known = await (self._group if whom.kind == "group" else self._user)(whom.id)
-        detail = " ".join(filter(None, (whom.kind, role, part and f"source {part}")))
+        """Return the change of a grant of an account."""
+        detail = " ".join(details if part is None else (*details, f"source {part}"))
         return self._context.change(
-            action, whom.id, known.name, collection=access.collection.id, detail=detail
+            action, account.id, account.name, collection=access.collection.id, detail=detail
         )
 
     async def _new_key(self, like: Key, action: str, detail: str = "") -> NewKey:
@@ -458,32 +459,23 @@ class PeopleService(Service):
 
     async def _changeable(
         self, access: CollectionAccess, part: SourceId | None, grantee: Principal, role: Role
-    ) -> Principal:
-        """Return the id of a principal, if the user may change its role there.
+    ) -> User | Group:
+        """Return the account of a principal, if the user may change its role there.
 
         The error does not reveal whether a name exists to users who may not grant roles.
         """
         require_own_origin(self._person, "grant or revoke roles")
         own = role_on(access.roles, part)
         require_grantor(own, role)
-        found = await (self._group if grantee.kind == "group" else self._user)(grantee.id)
-        if found.id in {access.collection.owner, LOCAL}:
+        account: User | Group
+        if grantee.kind == "group":
+            account = await self._directory.group(grantee.id)
+        else:
+            account = await self._directory.user(grantee.id)
+        if account.id in {access.collection.owner, LOCAL}:
             raise Conflict("user", grantee.id, "owns the collection; its rights cannot be changed")
-        whom = Principal(grantee.kind, found.id)
-        for each in await self._parts.accounts.grants(access.collection.id):
-            if (each.source, each.grantee) == (part, whom):
-                require_grantor(own, each.role)
-        return whom
-
-    async def _user(self, name: str) -> User:
-        found = await self._parts.accounts.user(name)
-        if found is None:
-            raise NotFound("user", name)
-        return found
-
-    async def _group(self, name: str) -> Group:
-        found = await self._parts.accounts.groups()
-        chosen = [each for each in found if each.id == name] or [each for each in found if each.name == name]
-        if not chosen:
-            raise NotFound("group", name)
-        return chosen[0]
+        principal = Principal(grantee.kind, account.id)
+        for grant in await self._parts.accounts.grants(access.collection.id):
+            if (grant.source, grant.grantee) == (part, principal):
+                require_grantor(own, grant.role)
+        return account

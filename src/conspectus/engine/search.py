@@ -277,12 +277,10 @@ class SearchService(Service):
         return WindowOptions(parts=True, max_fitting_tokens=self._parts.settings.max_window_tokens)
 
     async def _other(self, user: str) -> User:
-        found = await self._parts.accounts.user(user)
-        if found is None:
-            raise NotFound("user", user)
-        if found.disabled:
+        other = await self._directory.user(user)
+        if other.disabled:
             raise Conflict("user", user, "is disabled and sees nothing")
-        return found
+        return other
 
     async def _missing_grants(
         self, access: CollectionAccess, seen: CollectionAccess | None, window: ContextWindow

@@ -65,6 +65,17 @@ class Group:
 
 
 @dataclass(frozen=True, slots=True)
+class Acquaintances:
+    """The users and groups that share a group, or a role on a collection or source, with a user.
+
+    The user and the owner of the store are among them.
+    """
+
+    users: tuple[User, ...]
+    groups: tuple[Group, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Key:
     """An API key without its secret. None means: does not expire, never used, not revoked, any origin."""
 

@@ -6,6 +6,7 @@ from typing import Protocol
 
 from conspectus.model.access import (
     AccountChange,
+    Acquaintances,
     AuditEntry,
     AuditPage,
     Grant,
@@ -52,6 +53,12 @@ class Accounts(Protocol):
 
     async def user(self, name_or_id: str) -> User | None:
         """The user of that id, else of that name."""
+
+    async def acquaintances(self, user: UserId) -> Acquaintances:
+        """The users and groups that share a group, or a role on a collection or source, with a user.
+
+        Each by name. How long it takes depends on these alone.
+        """
 
     async def add_group(self, group: Group, change: AccountChange | None = None) -> None:
         """Store it. Raises Conflict if the name is taken."""

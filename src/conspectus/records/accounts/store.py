@@ -3,6 +3,7 @@
 from functools import partial
 
 from conspectus.model.ids import UserId
+from conspectus.records.accounts.acquaintances import acquaintances_of
 from conspectus.records.accounts.audit import Change, add_audit, audit_page, note
 from conspectus.records.accounts.grants import (
     grants_of,
@@ -48,6 +49,7 @@ class SqlAccounts(SqlStore):
     set_user_disabled = writing(set_user_disabled, locks=lambda user, **_: {row_of(users, user)})
     users = reading(all_users)
     user = cached(find_user, single=True)
+    acquaintances = reading(acquaintances_of)
     add_group = writing(add_group, locks=lambda group, change=None: {name_in(groups, group.name)})
     delete_group = writing(delete_group, locks=lambda group, change=None: {row_of(groups, group)})
     groups = reading(all_groups)
