@@ -200,14 +200,14 @@ def test_looks_as_another_user_are_listed(visit: Opened, changeable: Site) -> No
 def test_a_role_is_granted_and_revoked(visit: Opened, changeable: Site) -> None:
     page = visit(changeable, "/operations?part=grants&collection=default", key=changeable.key)
     bob = page.locator(".grant-row", has_text="bob").filter(has_text="the whole collection")
-    page.get_by_label("Name of the user or group").fill("bob")
+    page.get_by_label("Name or id of the user or group").fill("bob")
     page.get_by_label("Role").select_option("editor")
     page.get_by_role("button", name="Grant", exact=True).click()
     expect(bob).to_contain_text("editor")
     bob.get_by_role("button", name="Revoke").click()
     page.get_by_role("dialog").get_by_role("button", name="Revoke", exact=True).click()
     expect(bob).to_have_count(0)
-    page.get_by_label("Name of the user or group").fill("nobody")
+    page.get_by_label("Name or id of the user or group").fill("nobody")
     page.get_by_role("button", name="Grant", exact=True).click()
     expect(page.get_by_role("alert")).to_contain_text("nobody")
 
@@ -226,6 +226,20 @@ def test_a_person_without_rights_sees_only_their_own(visit: Opened, changeable: 
     expect(page.get_by_role("heading", level=1)).to_have_text("1 API key")
     page.get_by_role("button", name="Grants").click()
     expect(page.get_by_role("status")).to_have_text("There is no collection that you may see")
+
+
+@pytest.mark.parametrize("narrow", WIDTHS)
+def test_a_key_for_reading_shows_its_user_and_no_keys(visit: Opened, changeable: Site, narrow: bool) -> None:
+    with connect(changeable.address, api_key=changeable.key) as engine:
+        bob = engine.people.get_user("bob")
+        key = engine.people.create_key("bob", scopes=["read"]).secret
+    page = visit(changeable, "/operations?part=people", key=key, narrow=narrow)
+    expect(page.get_by_role("heading", level=1)).to_have_text("bob")
+    expect(page.get_by_role("region", name="Your id")).to_contain_text(bob.id)
+    expect(page.get_by_role("alert")).to_have_count(0)
+    expect(page.get_by_role("region", name=re.compile("API keys|Users|Groups"))).to_have_count(0)
+    assert not scrolls_sideways(page)
+    assert violations(page) == []
 
 
 @pytest.mark.parametrize("narrow", WIDTHS)

@@ -87,6 +87,11 @@ def test_a_document_says_who_can_see_it(visit: Opened, shared: Shared) -> None:
     expect(readers.filter(has_text="bob")).to_have_count(0)
 
 
+def test_a_name_that_one_may_not_know_says_what_to_do(visit: Opened, shared: Shared) -> None:
+    page = visit(shared.site, ADDRESS.replace("user=bob", "user=nobody"), key=shared.ann)
+    expect(page.get_by_role("status")).to_contain_text("no user 'nobody'; by name you reach only people with")
+
+
 def test_a_viewer_may_not_see_as_others(visit: Opened, shared: Shared) -> None:
     page = visit(shared.site, ADDRESS.replace("user=bob", "user=ann"), key=shared.bob)
     expect(page.locator(".state")).to_be_visible()

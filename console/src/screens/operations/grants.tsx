@@ -101,8 +101,8 @@ function NewGrant({ sources, onPut }: { sources: readonly Source[]; onPut: (body
       <input
         class="field operations-name"
         required
-        aria-label="Name of the user or group"
-        placeholder="Name"
+        aria-label="Name or id of the user or group"
+        placeholder="Name or id"
         value={id}
         onInput={(event) => type(event.currentTarget.value)}
       />

@@ -11,8 +11,46 @@ import { Keys } from "./keys";
 type User = Schemas["User"];
 
 const owner = (): boolean => person.value?.owner === true;
+const mayAdminister = (): boolean => person.value?.scopes.includes("admin") === true;
 
+/** Who the person is; users, keys and groups only with a key that may read them. */
 export function People() {
+  return (
+    <>
+      {mayAdminister() ? <Accounts /> : <OnlySelf />}
+      <Self />
+    </>
+  );
+}
+
+function OnlySelf() {
+  return (
+    <>
+      <h1>{person.value?.name}</h1>
+      <p class="sub">Log in with a key that has the scope for users, keys and grants to see and change your API keys.</p>
+    </>
+  );
+}
+
+/** The id of the person, by which others can give them a role. */
+function Self() {
+  const id = person.value?.id ?? "";
+  return (
+    <section aria-label="Your id">
+      <h2>Your id</h2>
+      <p class="sub">
+        Give it to somebody who grants roles but shares no group, collection or source with you: they cannot reach you by
+        name.
+      </p>
+      <p class="cluster after">
+        <span class="mono">{id}</span>
+        <CopyButton text={id} label="Copy your id" />
+      </p>
+    </section>
+  );
+}
+
+function Accounts() {
   const [secret, show] = useState("");
   const loaded = useLoad(async (signal) => {
     const query = owner() ? { user: "*" } : {};

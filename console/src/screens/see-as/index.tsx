@@ -118,7 +118,7 @@ function Form({
         </select>
       </label>
       <label>
-        <span class="label">As the user</span>
+        <span class="label">As the user (name or id)</span>
         <input
           class="field"
           required
@@ -163,6 +163,13 @@ function Answer({
     [JSON.stringify(settings), user],
   );
   const sources = useLoad((signal) => api.listSources({ collection }, { signal }), [collection]);
+  if (explained.error?.status === 404) {
+    return (
+      <State title="Nothing here that you may see">
+        <p class="sub">{explained.error.message}</p>
+      </State>
+    );
+  }
   if (explained.error !== undefined) {
     return <Failed problem={explained.error} what={`the window of ${user}`} retry={explained.reload} />;
   }
