@@ -52,6 +52,7 @@ from conspectus.model.graph import EntityLink as Linked
 from conspectus.model.records import Collection, Mention, Source
 from conspectus.model.trust import MinTrust, levels_from
 from conspectus.ports import Progress
+from conspectus.ports.jobs import on_behalf_of
 from conspectus.text.analyzer import analyzer_for
 from conspectus.text.times import parse_instant
 
@@ -466,12 +467,19 @@ class EntityLinker(Service, checked=False):
     async def _closeness(
         self, text: str, about: Mapping[str, str], graphs: VisibleGraphs
     ) -> dict[str, float]:
-        """Return the similarity of the text to each node's description, if the collection has an embedder."""
+        """Return the similarity of the text to each node's description, if the collection has an embedder.
+
+        It is left out if the model provider fails, as in a search.
+        """
         embedder = await self._context.embedder(graphs.access.collection) if about else None
         if embedder is None or isinstance(embedder, GivenVectors):
             return {}
-        question = await embedder.embed_query(text)
-        rows = await embedder.embed_documents(list(about.values()))
+        try:
+            with on_behalf_of(self._person.id):
+                question = await embedder.embed_query(text)
+                rows = await embedder.embed_documents(list(about.values()))
+        except ProviderError:
+            return {}
         return {id: float(row @ question) for id, row in zip(about, rows, strict=True)}
 
 

@@ -10,6 +10,7 @@ from conspectus.engine import Engine
 from conspectus.errors import InvalidInput, NotFound
 from conspectus.model.access import Person
 from conspectus.model.chat import ChatRequest
+from conspectus.ports.jobs import on_behalf_of
 from conspectus.web.chat_handover import CHAT, ChatStreams, ReadRemote, RemoteAnswer, remote_answer
 from conspectus.web.chat_stream import ChatStream
 from conspectus.web.openai_chat import Chunks, CompletionRequest, completion, whole
@@ -124,7 +125,8 @@ async def embed(body: EmbeddingsBody, request: Request, engine: EngineOf) -> Emb
     """Vectors of texts by the embedding model of the server, for clients of OpenAI."""
     require_scope(request.state.person, "read", "embed texts")
     embedder = engine.embedder
-    vectors = await body.vectors(embedder)
+    with on_behalf_of(request.state.person.id):
+        vectors = await body.vectors(embedder)
     data = [EmbeddingAnswer(index=place, embedding=each) for place, each in enumerate(vectors)]
     tokens = sum(map(engine.tokenizer(), body.texts))
     usage = EmbeddingUsageAnswer(prompt_tokens=tokens, total_tokens=tokens)

@@ -10,6 +10,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from conspectus.deferred import dataclass
 from conspectus.errors import InvalidInput
+from conspectus.ingest.embedding_queue import GivenVectors
 from conspectus.model.chat import (
     Allocation,
     ChatRequest,
@@ -27,8 +28,8 @@ from conspectus.model.query import EVERYWHERE
 from conspectus.ports import Embedder
 from conspectus.settings import Settings
 from conspectus.web.schemas.base import (
+    INT64,
     MAX_QUESTION_LENGTH,
-    MAX_TOKENS,
     MAX_TURNS,
     USUAL,
     ContextTokens,
@@ -62,7 +63,7 @@ INSTRUCTING: Final = frozenset({"system", "developer"})
 
 Said = Annotated[str, Field(max_length=MAX_QUESTION_LENGTH)]
 StopText = Annotated[str, Field(min_length=1, max_length=100)]
-AnswerTokens = Annotated[int, Field(ge=1, le=MAX_TOKENS)]
+AnswerTokens = Annotated[int, Field(ge=1, lt=INT64)]
 
 
 class OpenAIModel(BaseModel):
@@ -405,7 +406,7 @@ class EmbeddingsBody(OpenAIModel):
 
     async def vectors(self, embedder: Embedder | None) -> list[Vector]:
         """The vectors as they are sent. Raises InvalidInput."""
-        if embedder is None:
+        if embedder is None or isinstance(embedder, GivenVectors):
             raise InvalidInput(
                 "model", "is not available: no embedding model is set; set CONSPECTUS_EMBEDDER"
             )
