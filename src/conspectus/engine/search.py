@@ -230,7 +230,11 @@ class SearchService(Service):
         await self._parts.feedback.delete(feedback)
 
     async def get_hits(self, chunks: Sequence[int]) -> Sequence[Hit]:
-        """Return chunks by id as hits without scores; unknown ids are left out."""
+        """Return chunks by id as hits without scores; unknown ids are left out.
+
+        Raises InvalidInput for more ids than `max_limit` of the settings.
+        """
+        require_range("number of chunks", len(chunks), 0, self._parts.settings.max_limit)
         found = await self._authorized.passages(chunks)
         return [Hit(each.chunk, each.document, 0.0, {}, None, None) for each in found]
 
@@ -238,8 +242,9 @@ class SearchService(Service):
         """Rerank hits with the reranker of the settings, and return the best with their relevance.
 
         Without a reranker, or if it fails, returns the first hits in the given order, without relevance and
-        with a notice.
+        with a notice. Raises InvalidInput for a higher limit than `max_limit` of the settings.
         """
+        require_range("limit", limit, 0, self._parts.settings.max_limit)
         with on_behalf_of(self._person.id):
             return await rerank_hits(query, hits, self._parts.reranker, limit=limit)
 
@@ -248,6 +253,7 @@ class SearchService(Service):
     ) -> Reranking:
         """Retrieve candidates and rerank them, by default the best 5; falls back as `rerank` does."""
         limit = options.get("limit", RERANKED)
+        require_range("limit", limit, 0, self._parts.settings.max_limit)
         broad: QueryOptions = {**options, "limit": candidates, "rerank": False}
         found = await self.retrieve(query, **broad)
         return await self.rerank(query.query if isinstance(query, Query) else query, found.hits, limit=limit)

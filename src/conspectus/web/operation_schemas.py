@@ -32,7 +32,6 @@ from conspectus.web.schemas.base import (
     CURSOR,
     INT64,
     MAX_DESCRIPTION_LENGTH,
-    MAX_HITS,
     MAX_IDS,
     MAX_QUESTION_LENGTH,
     BudgetBody,
@@ -114,7 +113,8 @@ _DAYS: Final = Annotated[float, Limited(ge=0, le=MAX_DAYS, allow_inf_nan=False)]
 _BUDGET: Final = Annotated[
     Tokens | BudgetBody, Limited(description="Tokens counted with o200k_base, or a budget.")
 ]
-_HITS: Final = Annotated[int, Limited(ge=0, le=MAX_HITS)]
+_HITS: Final = _FEW
+"""Bounded by the settings, which the engine names."""
 _ALONG: Final = "Maximum number of messages of its thread added to a hit."
 _MAX_ITEMS: Final = frozenset(
     {"add_captions.captions", "add_events.events", "add_memories.memories", "add_messages.messages"}
@@ -205,15 +205,14 @@ _LIMITS: Final[Mapping[str, Any]] = {
         MinSimilarity | None, Limited(description="Lowest similarity; by default 0.25, with null none.")
     ],
     "search_and_rerank.limit": Annotated[
-        Annotated[int, Limited(ge=0, le=1_000)] | None,
-        Limited(description="Maximum number of hits; by default 5."),
+        _HITS | None, Limited(description="Maximum number of hits; by default 5.")
     ],
-    "GraphExpansion.hops": Annotated[int, Limited(ge=0, le=1_000)],
+    "GraphExpansion.hops": _FEW,
     "GraphExpansion.graphs": Annotated[list[Name], Limited(max_length=1_000)] | None,
     "ChannelQuery.member": Annotated[
         Name | None, Limited(description="Only channels that this author may be in.")
     ],
-    "ChannelQuery.thread_messages": Annotated[int, Limited(ge=0, le=1_000, description=_ALONG)],
+    "ChannelQuery.thread_messages": Annotated[_FEW, Limited(description=_ALONG)],
     "create_key.label": Annotated[str, Limited(max_length=MAX_NAME_LENGTH)],
     "create_key.scopes": Annotated[list[Scope], Limited(min_length=1, max_length=len(SCOPES))] | None,
     "update_collection.description": Annotated[str, Limited(max_length=MAX_DESCRIPTION_LENGTH)] | None,

@@ -74,8 +74,6 @@ class RequestModel(BaseModel):
     model_config = ConfigDict(extra="forbid", strict=True)
 
 
-MAX_HITS = 100_000
-MAX_TOKENS = 100_000_000
 MinSimilarity = Annotated[Finite, Field(ge=-1.0, le=1.0, description="Lowest cosine similarity of a hit.")]
 
 
@@ -92,26 +90,33 @@ class QueryContextBody(RequestModel):
         return QueryContext(self.channel, self.thread, self.at, self.profile)
 
 
+Tokens = Annotated[int, Field(ge=0, lt=INT64)]
+"""The settings bound it: the engine names the limit, and its setting, in the error."""
+
+
 class BudgetBody(RequestModel):
     """The token limit of a window, its tokenizer, and what else the limit must cover."""
 
-    max_tokens: int = Field(ge=0, le=MAX_TOKENS)
+    max_tokens: Tokens
     tokenizer: Tokenizer = "o200k_base"
     system: Question = ""
     query: Question = ""
-    reserved_tokens: int = Field(0, ge=0, le=MAX_TOKENS)
+    reserved_tokens: Tokens = 0
 
 
 Renderer = Literal["text", "xml", "json", "messages", "guarded"]
-Tokens = Annotated[int, Field(ge=0, le=MAX_TOKENS)]
+
+
+MAX_CHUNKS = 1_000_000
+"""Most ids of a list when it is parsed; the settings limit how many are accepted."""
 
 
 class RerankBody(RequestModel):
     """Chunks found before, by their ids, to put into the order of a reranker."""
 
     query: Question
-    chunks: list[Int64] = Field(max_length=1_000, description="Ids of chunks, best first.")
-    limit: int = Field(5, ge=0, le=1_000)
+    chunks: list[Int64] = Field(max_length=MAX_CHUNKS, description="Ids of chunks, best first.")
+    limit: int = Field(5, ge=0, lt=INT64)
 
 
 MAX_DOCUMENTS = 10_000
