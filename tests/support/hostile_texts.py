@@ -91,6 +91,8 @@ _MANY: Mapping[object, Callable[..., object]] = {
 
 def builder(annotation: object, name: str = "") -> Build:
     """Return how a value of a type is made of a text. Raises Unreachable."""
+    if typing.get_origin(annotation) is typing.Annotated:
+        return builder(typing.get_args(annotation)[0], name)
     if annotation is int and name in _BY_NAME:
         return _BY_NAME[name]
     if annotation in _PLAIN:
@@ -107,8 +109,6 @@ def builder(annotation: object, name: str = "") -> Build:
 
 
 def _of_parts(origin: object, parts: Sequence[typing.Any], name: str) -> Build:
-    if origin is typing.Annotated:
-        return builder(parts[0], name)
     if origin is typing.Literal:
         return lambda text: parts[len(text) % len(parts)]
     if origin in {typing.Union, types.UnionType}:
@@ -211,7 +211,7 @@ class TextFunction:
 
 
 def text_functions(package: str) -> Iterator[TextFunction]:
-    """Yield the public functions and methods of a package that take text."""
+    """Yield the public functions and methods of a package that take text, and no session of a command."""
     for module in _modules(package):
         for name, member in sorted(vars(module).items()):
             if name.startswith("_") or getattr(member, "__module__", None) != module.__name__:
@@ -238,7 +238,8 @@ def _takes_text(function: Callable[..., object]) -> bool:
 
 
 def _function(name: str, function: Callable[..., object]) -> Iterator[TextFunction]:
-    if inspect.iscoroutinefunction(function) or not _takes_text(function):
+    is_command = "session" in inspect.signature(function).parameters
+    if inspect.iscoroutinefunction(function) or is_command or not _takes_text(function):
         return
     try:
         yield TextFunction(name, _call(function, _parameters(function, _hints(function))))

@@ -258,7 +258,7 @@ def percent_encoded(name: str) -> str:
     """Encode a name as in source names."""
     return "".join(
         chr(each) if (chr(each).isalnum() and each < 128) or each in b"_.-~" else f"%{each:02X}"
-        for each in name.encode()
+        for each in name.encode(errors="replace")
     )
 
 

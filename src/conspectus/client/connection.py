@@ -56,7 +56,7 @@ def checked(url: str) -> str:
     """Return the base address. Raises InvalidInput."""
     try:
         parts = httpx.URL(url)
-    except httpx.InvalidURL as fault:
+    except (httpx.InvalidURL, UnicodeEncodeError) as fault:
         raise InvalidInput("url", f"{url!r:.200} is not a valid address: {fault}") from fault
     if parts.scheme not in {"http", "https"} or not parts.host:
         raise InvalidInput("url", f"{url!r:.200} does not begin with http:// or https:// and a name")
