@@ -10,14 +10,16 @@ PATIENCE = 120.0
 """Seconds after which it will not come, however busy the machine is."""
 
 
-async def until(holds: Callable[[], bool | Awaitable[object]], *, seconds: float = PATIENCE) -> None:
-    """Return once a condition holds. Raises TimeoutError if that takes too long."""
+async def until(
+    holds: Callable[[], bool | Awaitable[object]], *, seconds: float = PATIENCE, poll: float = POLL_SECONDS
+) -> None:
+    """Return once a condition holds; look every `poll` seconds. Raises TimeoutError if it takes too long."""
     async with asyncio.timeout(seconds):
         while True:
             answer = holds()
             if await answer if inspect.isawaitable(answer) else answer:
                 return
-            await asyncio.sleep(POLL_SECONDS)
+            await asyncio.sleep(poll)
 
 
 def blocking_until(holds: Callable[[], object]) -> None:

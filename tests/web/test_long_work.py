@@ -4,9 +4,10 @@ import asyncio
 import io
 import json
 import time
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager, closing
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any, get_args
 
@@ -16,6 +17,7 @@ import pytest
 from conspectus import NewDocument, bootstrap
 from conspectus.engine import Engine
 from conspectus.engine.long_work import LongWork
+from conspectus.errors import InvalidInput
 from conspectus.mcp.tool import PATH as MODELS
 from conspectus.model.channels import NewMessage
 from conspectus.model.memory import NewMemory, Scope
@@ -32,8 +34,10 @@ from tests.films import indexed
 from tests.waiting import until
 
 SETTINGS = Settings(embedder="none", log_level="critical", job_grace_seconds=20)
-GRACE = 0.5
-"""Seconds after a disconnect within which work ends: 0.1, and more for a machine that is busy."""
+GRACE = 0.1
+"""Seconds after a disconnect or a timeout within which work ends."""
+ATTEMPTS = 5
+"""A machine that is busy with other programs makes an end late now and then, but not each time."""
 QUERY = "harbor water level at the northern pier"
 
 
@@ -43,6 +47,8 @@ class WaitingEmbedder(HashedEmbedder):
     def __init__(self) -> None:
         super().__init__()
         self.waiting = 0
+        self.ended = 0.0
+        """When the last of them ended, by `time.perf_counter`."""
         self.released = asyncio.Event()
         self.released.set()
 
@@ -52,6 +58,7 @@ class WaitingEmbedder(HashedEmbedder):
             await self.released.wait()
         finally:
             self.waiting -= 1
+            self.ended = time.perf_counter()
         return await super().embed_query(text)
 
 
@@ -112,8 +119,18 @@ def pages(number: int) -> list[NewDocument]:
 async def seconds_until(condition: Callable[[], bool]) -> float:
     """Wait for a condition, and return the seconds it took."""
     start = time.perf_counter()
-    await until(condition)
+    await until(condition, poll=0.001)
     return time.perf_counter() - start
+
+
+async def shortest(measure: Callable[[], Awaitable[float]]) -> float:
+    """Return the shortest of a few measurements; one within the grace suffices."""
+    seconds = await measure()
+    for _ in range(1, ATTEMPTS):
+        if seconds < GRACE:
+            break
+        seconds = min(seconds, await measure())
+    return seconds
 
 
 SCOPE = {"user": "ann"}
@@ -146,15 +163,22 @@ async def filled(engine: Engine) -> None:
     await engine.streams.add_captions(indexed(*range(3)), stream="film", wait=True)
 
 
+async def seconds_to_end(site: Site, path: str, body: Any) -> float:
+    """Return how long a query is embedded after its client left."""
+    writer = await site.ask(path, body)
+    await until(lambda: site.embedder.waiting == 1)
+    start = time.perf_counter()
+    writer.close()
+    await until(lambda: site.embedder.waiting == 0)
+    return site.embedder.ended - start
+
+
 async def test_questions_end_when_their_client_leaves(tmp_path: Path) -> None:
     async with opened(tmp_path, ScriptedChatModel()) as site:
         await filled(site.engine)
         site.embedder.released.clear()
         for path, body in WAITING.items():
-            writer = await site.ask(path, body)
-            await until(lambda: site.embedder.waiting == 1)
-            writer.close()
-            assert await seconds_until(lambda: site.embedder.waiting == 0) < GRACE, path
+            assert await shortest(partial(seconds_to_end, site, path, body)) < GRACE, path
         site.embedder.released.set()
         async with site.client() as client:
             assert (await client.post("/context", json=WAITING["/context"])).status_code == 200
@@ -164,9 +188,15 @@ async def test_questions_end_with_their_time(tmp_path: Path) -> None:
     async with opened(tmp_path, request_timeout_seconds=1) as site, site.client() as client:
         await filled(site.engine)
         site.embedder.released.clear()
-        for path in ("/context", "/explain", "/streams/context"):
+
+        async def seconds_beyond(path: str) -> float:
+            start = time.perf_counter()
             assert (await client.post(path, json=WAITING[path])).status_code == 504
-            assert await seconds_until(lambda: site.embedder.waiting == 0) < GRACE, path
+            assert site.embedder.waiting == 0
+            return site.embedder.ended - start - 1
+
+        for path in ("/context", "/explain", "/streams/context"):
+            assert await shortest(partial(seconds_beyond, path)) < GRACE, path
 
 
 @pytest.mark.parametrize(
@@ -182,10 +212,14 @@ async def test_a_model_stops_when_the_client_leaves(tmp_path: Path, path: str, b
     model = ScriptedChatModel(["so", " far"], hangs=True, after=1)
     async with opened(tmp_path, model) as site:
         await site.engine.streams.add_captions(indexed(*range(9)), stream="film")
-        writer = await site.ask(path, body)
-        await until(lambda: model.open > 0)
-        writer.close()
-        assert await seconds_until(lambda: model.open == 0) < GRACE
+
+        async def seconds_to_stop() -> float:
+            writer = await site.ask(path, body)
+            await until(lambda: model.open > 0)
+            writer.close()
+            return await seconds_until(lambda: model.open == 0)
+
+        assert await shortest(seconds_to_stop) < GRACE
 
 
 @pytest.fixture(scope="module")
@@ -206,13 +240,17 @@ LARGE = {"query": QUERY, "max_tokens": 60_000, "limit": 600}
 
 async def test_packing_ends_when_its_clients_leave(folder: Path) -> None:
     async with opened(folder) as site:
-        writers = [await site.ask("/explain", LONG) for _ in range(3)]
-        writers += [await site.ask("/context", LARGE) for _ in range(6)]
-        await until(lambda: site.work.running >= 1)
-        await asyncio.sleep(0.05)
-        for writer in writers:
-            writer.close()
-        assert await seconds_until(lambda: site.work.running == 0) < 5 * GRACE
+
+        async def seconds_to_stop() -> float:
+            writers = [await site.ask("/explain", LONG) for _ in range(3)]
+            writers += [await site.ask("/context", LARGE) for _ in range(6)]
+            await until(lambda: site.work.running >= 1)
+            await asyncio.sleep(0.05)
+            for writer in writers:
+                writer.close()
+            return await seconds_until(lambda: site.work.running == 0)
+
+        assert await shortest(seconds_to_stop) < GRACE
         used, start = time.process_time(), time.perf_counter()
         await asyncio.sleep(0.4)
         assert time.process_time() - used < 0.5 * (time.perf_counter() - start)
@@ -306,11 +344,28 @@ async def test_every_window_has_at_most_the_tokens_of_the_settings(tmp_path: Pat
             answer = await client.post(path.format(user="local"), json={**body, "max_tokens": 1_001})
             assert answer.status_code == 422, path
             assert "1001; the maximum is 1000, the setting max_window_tokens" in answer.text, path
+            huge = await client.post(path.format(user="local"), json={**body, "max_tokens": 10**12})
+            assert huge.json()["detail"] == answer.json()["detail"].replace("1001", str(10**12)), path
             if path != "/explain/as/{user}":
                 allowed = await client.post(path, json={**body, "max_tokens": 1_000})
                 assert allowed.status_code == 200, allowed.text
         recent = await client.get("/memories/recent", params={**SCOPE, "max_tokens": 1_001})
         assert recent.status_code == 422 and "max_window_tokens" in recent.text
+
+
+@pytest.mark.parametrize("maximum", [10, 2_000])
+async def test_hits_are_reranked_up_to_the_limit_of_the_settings(tmp_path: Path, maximum: int) -> None:
+    async with opened(tmp_path, max_limit=maximum) as site, site.client() as client:
+        await filled(site.engine)
+        for path, body in (("/search-and-rerank", {"candidates": 4}), ("/rerank", {"chunks": [1]})):
+            fits = {**body, "query": QUERY, "limit": maximum}
+            assert (await client.post(path, json=fits)).status_code == 200, path
+            refused = await client.post(path, json={**fits, "limit": maximum + 1})
+            with pytest.raises(InvalidInput) as fault:
+                await site.engine.search.rerank(QUERY, [], limit=maximum + 1)
+            assert (refused.status_code, refused.json()["detail"]) == (422, str(fault.value)), path
+        many = {"query": QUERY, "chunks": [*range(maximum + 1)]}
+        assert (await client.post("/rerank", json=many)).status_code == 422
 
 
 async def test_an_answer_without_an_end_is_ended(tmp_path: Path) -> None:
