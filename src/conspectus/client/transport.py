@@ -153,7 +153,7 @@ class Transport:
         """Convert transport errors to ours, or to _Again if the request can be repeated."""
         try:
             yield
-        except (httpx.InvalidURL, UnicodeEncodeError) as fault:
+        except httpx.InvalidURL as fault:
             raise InvalidInput(
                 "request", "the address of the request is too long; shorten a name or filter"
             ) from fault
