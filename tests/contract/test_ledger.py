@@ -1,10 +1,13 @@
 """Every keeper of jobs, calls and answers, held to its contract, in memory, on SQLite and on PostgreSQL."""
 
+import asyncio
+import threading
 from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
 from tests.contracts.ledger_contract import (
+    MINUTE,
     NOON,
     LedgerContract,
     ReplaysContract,
@@ -14,11 +17,12 @@ from tests.contracts.ledger_contract import (
 )
 from tests.support.in_memory_jobs import MemoryLedger, MemoryReplays, MemoryRequestLog
 from tests.support.samples import SHELF, shelf
+from tests.waiting import PATIENCE
 
-from conspectus.errors import NotFound
+from conspectus.errors import Conflict, NotFound
 from conspectus.model.jobs import safe_rate
 from conspectus.ports.jobs import IdempotencyStore, JobStore, RequestLog
-from conspectus.records.jobs.idempotency import SqlIdempotencyStore
+from conspectus.records.jobs.idempotency import GRACE_SECONDS, SqlIdempotencyStore
 from conspectus.records.jobs.request_log import SqlRequestLog
 from conspectus.records.jobs.store import SqlJobStore
 from conspectus.records.store import SqlRecords, open_records
@@ -130,9 +134,33 @@ class TestSqlReplays(ReplaysContract):
         assert await alone.begin("ann", "k", "f", at=NOON) is None
         assert await alone.give_back() == 0
 
+    async def test_a_late_renewal_is_waited_for(self, records: SqlRecords) -> None:
+        """The database may keep a living process waiting for longer than its claim lasts."""
+        late = SqlIdempotencyStore(records.transactions, seconds=0, alone=False)
+        other = SqlIdempotencyStore(records.transactions, seconds=600, alone=False)
+        await late.begin("ann", "k", "f", at=NOON)
+        retry = asyncio.create_task(other.begin("ann", "k", "f", at=NOON + MINUTE))
+        released = asyncio.create_task(other.give_back())
+        await asyncio.sleep(GRACE_SECONDS / 2)
+        await late.renew()
+        with pytest.raises(Conflict):
+            await retry
+        assert await released == 0
+        await late.finish("ann", "k", {"status": 201})
+        assert await other.begin("ann", "k", "f", at=NOON + MINUTE) == {"status": 201}
+
 
 class TestPostgresReplays(OnPostgres, TestSqlReplays):
-    pass
+    async def test_renewals_wait_for_no_other_write(self, records: SqlRecords) -> None:
+        claims = SqlIdempotencyStore(records.transactions, seconds=600, alone=False)
+        await claims.begin("ann", "k", "f", at=NOON)
+        ended = threading.Event()
+        writing = asyncio.create_task(records.transactions.write(lambda _: ended.wait(PATIENCE)))
+        await asyncio.sleep(0)
+        await asyncio.wait_for(claims.renew(), PATIENCE / 4)
+        assert not writing.done()
+        ended.set()
+        assert await writing
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,8 @@ import signal
 import subprocess
 import time
 from collections.abc import Iterator
-from contextlib import AsyncExitStack, contextmanager
+from contextlib import AsyncExitStack, ExitStack, contextmanager, suppress
+from datetime import UTC, datetime
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from urllib.parse import quote
@@ -16,13 +17,17 @@ import httpx
 import psycopg
 import pytest
 
-from conspectus.errors import StorageBusy
+from conspectus.errors import Conflict, StorageBusy
 from conspectus.model.filter import EVERYTHING
 from conspectus.model.ids import DocumentId
+from conspectus.records.jobs.idempotency import CLAIM_SECONDS, SqlIdempotencyStore
+from conspectus.records.jobs.locks import POOLED_SECONDS, Leases
 from conspectus.records.store import SqlRecords, open_records
 from tests.faults.test_workers_shared import LONG, worker
+from tests.programs import program
 from tests.support.postgres_server import PostgresProcess
 from tests.support.samples import SHELF, SPACE, notes, prepared, shelf, vector
+from tests.waiting import until
 from tests.web.test_serve import Process, serving
 
 SETTINGS = """
@@ -145,6 +150,79 @@ async def test_a_pooler_without_a_free_connection_says_so(
         for each in holding:
             each.close()
         assert await records.collections() == []
+        await records.close()
+
+
+LEASE = """
+import asyncio, sys
+from conspectus.records.jobs.locks import Leases
+from conspectus.records.store import open_records
+
+async def main():
+    records = await open_records(sys.argv[1], connections=3)
+    async with Leases(records.transactions, seconds=600.0).turn("write") as lock:
+        print("ready" if lock else "held", flush=True)
+        await asyncio.to_thread(sys.stdin.read)
+
+asyncio.run(main())
+"""
+CLAIM = """
+import asyncio, sys
+from datetime import UTC, datetime
+from conspectus.records.jobs.idempotency import SqlIdempotencyStore
+from conspectus.records.store import open_records
+from conspectus.web.idempotency import IdempotencyOutbox
+
+async def main():
+    records = await open_records(sys.argv[1], connections=3)
+    claims = SqlIdempotencyStore(records.transactions, seconds=600.0, alone=False)
+    await claims.begin("ann", "k", "f", at=datetime.now(UTC))
+    print("ready", flush=True)
+    await IdempotencyOutbox(claims).renew_claims()
+
+asyncio.run(main())
+"""
+FEW_SECONDS = 10.0
+"""Longer than a lease behind a pooler, or a claim, and the time to look again."""
+
+
+async def test_a_lease_of_a_process_killed_behind_a_pooler_is_free_in_seconds(pooled_url: str) -> None:
+    """A living process keeps it, however long that takes."""
+    records = await open_records(pooled_url, connections=3)
+
+    async def is_free() -> bool:
+        async with Leases(records.transactions, seconds=600.0).turn("write") as lock:
+            return bool(lock)
+
+    async with program("-c", LEASE, pooled_url) as holder:
+        for _ in range(3):
+            assert not await is_free()
+            await asyncio.sleep(POOLED_SECONDS / 2)
+        assert not await is_free()
+        holder.kill()
+        await until(is_free, seconds=FEW_SECONDS)
+    await records.close()
+
+
+@pytest.mark.parametrize("pooler", [False, True])
+async def test_a_request_of_a_killed_process_can_be_sent_again_in_seconds(
+    postgres: PostgresProcess, postgres_url: str, pooler: bool
+) -> None:
+    with ExitStack() as stack:
+        url = stack.enter_context(pooled(postgres, postgres_url, 4)) if pooler else postgres_url
+        records = await open_records(url, connections=3)
+        claims = SqlIdempotencyStore(records.transactions, seconds=600.0, alone=False)
+
+        async def is_free() -> bool:
+            with suppress(Conflict):
+                return await claims.begin("ann", "k", "f", at=datetime.now(UTC)) is None
+            return False
+
+        async with program("-c", CLAIM, url) as holder:
+            await asyncio.sleep(2 * CLAIM_SECONDS)
+            assert not await is_free()
+            holder.kill()
+            await until(is_free, seconds=FEW_SECONDS)
         await records.close()
 
 

@@ -148,6 +148,7 @@ class MemoryReplays:
     """
 
     def __init__(self, beside: "MemoryReplays | None" = None) -> None:
+        self.renewal_seconds = 1.0
         self._claims: dict[tuple[str, str], _Claim] = {} if beside is None else beside._claims
         self._own: dict[tuple[str, str], _Claim] = {}
         self._watched: ContextVar[Commits | None] = ContextVar("watched", default=None)

@@ -183,6 +183,9 @@ class Commits:
 class IdempotencyStore(Protocol):
     """Answers kept for a while, so that a write that is sent twice with the same key is done once."""
 
+    renewal_seconds: float
+    """How often `renew` has to be called while claims are open."""
+
     async def begin(
         self, person: str, key: str, fingerprint: str, *, at: datetime
     ) -> Mapping[str, Any] | None:
@@ -195,7 +198,7 @@ class IdempotencyStore(Protocol):
         """
 
     async def renew(self) -> None:
-        """Hold on to the open claims of this process for another lease."""
+        """Hold on to the open claims of this process for another lease. Does not wait for other writes."""
 
     def recording(self, person: str, key: str, *, at: datetime) -> AbstractContextManager[None]:
         """A block whose writes belong to the request that claimed the key.

@@ -187,7 +187,7 @@ async def _lifespan(running: Running, _app: FastAPI) -> AsyncIterator[None]:
         asyncio.create_task(running.readiness.replay()),
         asyncio.create_task(running.run_cleanup()),
         asyncio.create_task(running.endings.store_results()),
-        asyncio.create_task(running.endings.renew_claims(running.settings.lease_seconds)),
+        asyncio.create_task(running.endings.renew_claims()),
     ]
     try:
         async with running.models.running():

@@ -22,8 +22,6 @@ from conspectus.web.route_table import RouteTable
 logger = logging.getLogger(__name__)
 
 PAUSE: Final = 1.0
-RENEWALS: Final = 3
-"""How often a claim is renewed before it would end."""
 Claim: TypeAlias = tuple[str, str]
 """A person and a key."""
 
@@ -67,10 +65,10 @@ class IdempotencyOutbox:
             except StorageError:
                 self._is_owed.set()
 
-    async def renew_claims(self, seconds: float) -> None:
-        """Renew the leases of open claims, for so many seconds each, until this is cancelled."""
+    async def renew_claims(self) -> None:
+        """Renew the leases of open claims until this is cancelled."""
         while True:
-            await asyncio.sleep(seconds / RENEWALS)
+            await asyncio.sleep(self._idempotency.renewal_seconds)
             try:
                 await self._idempotency.renew()
             except StorageError as fault:

@@ -1,5 +1,6 @@
 """Stored responses by idempotency key, each claimed by one request until it is answered."""
 
+import asyncio
 import json
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
@@ -20,6 +21,7 @@ from sqlalchemy import (
     update,
 )
 
+from conspectus.deferred import dataclass
 from conspectus.errors import (
     Conflict,
     LockLost,
@@ -33,6 +35,12 @@ from conspectus.records.jobs.replay_conditions import RoleHeld, conditions_hold,
 from conspectus.records.tables.jobs import replays
 from conspectus.text.times import to_microseconds
 
+CLAIM_SECONDS: Final = 3.0
+"""How long a claim lasts unless it is renewed."""
+GRACE_SECONDS: Final = 2.0
+"""How long a claim must have expired. A living process renews it sooner, however long the database took."""
+RENEWALS: Final = 3
+"""Number of renewals of a claim per its duration."""
 MAX_LEASE_SECONDS: Final = 3_600.0
 LOST: Final = json.dumps(None)
 """The body for a response that is not stored, to a request that had an effect."""
@@ -43,6 +51,8 @@ PLAIN: Final = 3
 """The response contains no text, so purges keep it."""
 
 
+_OPEN: Final = replays.c.answer.is_(None)
+"""The condition of claims whose requests are being answered."""
 _OTHERS: Final = "idempotency keys of others"
 """The lock of work on rows that their claims may change meanwhile."""
 
@@ -54,16 +64,18 @@ def _forget(connection: Connection, before: datetime) -> int:
 class SqlIdempotencyStore(SqlStore):
     """The methods of the port `IdempotencyStore`, each as one transaction.
 
-    A claim is a lease of `seconds` by the clock of the database. `alone` means that no other process serves
-    this store, so that claims of others belong to processes that ended.
+    A claim is a lease of `seconds`, of `CLAIM_SECONDS` at most, by the clock of the database. `alone` means
+    that no other process serves this store, so that claims of others belong to processes that ended.
     """
 
     def __init__(self, transactions: Transactions, *, seconds: float, alone: bool) -> None:
         super().__init__(transactions)
         self._write = transactions.write
+        self._beside = transactions.autocommitted
         self._recording = transactions.recording
         self.watching = transactions.watching
-        self._seconds = min(seconds, MAX_LEASE_SECONDS)
+        self._seconds = min(seconds, CLAIM_SECONDS)
+        self.renewal_seconds = self._seconds / RENEWALS
         self._alone = alone
         self._claims: dict[tuple[str, str], int] = {}
         """The open claims of this process, each with its time."""
@@ -75,11 +87,14 @@ class SqlIdempotencyStore(SqlStore):
     ) -> Mapping[str, Any] | None:
         created = to_microseconds(at)
         row = {"person": person, "key": key, "fingerprint": fingerprint, "created": created}
-        begin = partial(_begin, row=row, seconds=self._seconds)
-        stored, roles = await self._write(begin, locks={_lock(person, key)})
-        if stored is None:
-            self._claims[person, key], self._roles[person, key] = created, roles
-        return stored
+        begin, locks = partial(_begin, row=row, seconds=self._seconds), {_lock(person, key)}
+        outcome = await self._write(begin, locks=locks)
+        if outcome.expired is not None:
+            await asyncio.sleep(GRACE_SECONDS)
+            outcome = await self._write(partial(begin, expired=outcome.expired), locks=locks)
+        if outcome.answer is None:
+            self._claims[person, key], self._roles[person, key] = created, outcome.roles
+        return outcome.answer
 
     def recording(self, person: str, key: str, *, at: datetime) -> AbstractContextManager[None]:
         return self._recording(partial(self._note, claim=(person, key), created=to_microseconds(at)))
@@ -104,13 +119,19 @@ class SqlIdempotencyStore(SqlStore):
             {"of": person, "named": key, "at": created} for (person, key), created in self._claims.items()
         ]
         if claims:
-            await self._write(partial(_renew, claims=claims, seconds=self._seconds), locks={_OTHERS})
+            # Nothing that writes for long may end the claims of others.
+            await self._beside(partial(_renew, claims=claims, seconds=self._seconds))
 
     forget = writing(_forget, locks=lambda before: {_OTHERS})
 
     async def give_back(self) -> int:
-        everything = self._alone and not self._claims
-        return await self._write(partial(_give_back, everything=everything))
+        if self._alone and not self._claims:
+            return await self._write(partial(_unanswered, which=replays.c.answer.is_(None)))
+        expired = await self.transactions.read(_expired_claims)
+        if not expired:
+            return 0
+        await asyncio.sleep(GRACE_SECONDS)
+        return await self._write(partial(_release, expired=expired))
 
     def _note(self, connection: Connection, claim: tuple[str, str], created: int) -> None:
         """Record that something is stored. Raises LockLost if another process took over the claim."""
@@ -136,16 +157,31 @@ def _has_ended() -> ColumnElement[bool]:
     return or_(replays.c.until <= DatabaseTime(), replays.c.until > time_in(MAX_LEASE_SECONDS))
 
 
+@dataclass(frozen=True, slots=True)
+class ClaimOutcome:
+    """The response stored for a key; without one, its claim is new, and `roles` are those of its user.
+
+    `expired` is the end of the claim of another request, which may be abandoned.
+    """
+
+    answer: Mapping[str, Any] | None = None
+    roles: Sequence[RoleHeld] = ()
+    expired: int | None = None
+
+
 def _begin(
-    connection: Connection, row: Mapping[str, Any], seconds: float
-) -> tuple[Mapping[str, Any] | None, Sequence[RoleHeld]]:
-    """The response stored for a key; without one, its claim, and the roles of its user."""
+    connection: Connection, row: Mapping[str, Any], seconds: float, expired: int | None = None
+) -> ClaimOutcome:
+    """Claim a key, or return its response. A claim that is still `expired` as before is released first."""
     same = and_(replays.c.person == row["person"], replays.c.key == row["key"])
-    _unanswered(connection, and_(same, replays.c.answer.is_(None), _has_ended()))
-    stored = connection.execute(select(replays).where(same)).one_or_none()
+    if expired is not None:
+        _unanswered(connection, and_(same, _OPEN, replays.c.until == expired))
+    stored = connection.execute(select(replays, _has_ended().label("has_ended")).where(same)).one_or_none()
     if stored is None:
         connection.execute(insert(replays).values(**row, until=time_in(seconds)))
-        return None, roles_of(connection, row["person"])
+        return ClaimOutcome(roles=roles_of(connection, row["person"]))
+    if stored.answer is None and stored.has_ended and expired is None:
+        return ClaimOutcome(expired=stored.until)
     key = row["key"]
     if stored.fingerprint != row["fingerprint"]:
         raise Conflict("idempotency key", key, "was used for another request")
@@ -165,7 +201,7 @@ def _begin(
             "belongs to a request that is done; its response is not repeated, as your roles or what it shows"
             " have changed since; read what is stored now",
         )
-    return answer, ()
+    return ClaimOutcome(answer)
 
 
 def _finish(
@@ -195,9 +231,19 @@ def _renew(connection: Connection, claims: list[dict[str, Any]], seconds: float)
     connection.execute(open_claims.values(until=time_in(seconds)), claims)
 
 
-def _give_back(connection: Connection, everything: bool) -> int:
-    unanswered = replays.c.answer.is_(None)
-    return _unanswered(connection, unanswered if everything else and_(unanswered, _has_ended()))
+def _expired_claims(connection: Connection) -> list[tuple[str, str, int]]:
+    """The person, key and end of each claim that has expired."""
+    chosen = select(replays.c.person, replays.c.key, replays.c.until).where(_OPEN, _has_ended())
+    return [(row.person, row.key, row.until) for row in connection.execute(chosen)]
+
+
+def _release(connection: Connection, expired: Sequence[tuple[str, str, int]]) -> int:
+    """Release claims that have not been renewed since. Returns their number."""
+    number = 0
+    for person, key, until in expired:
+        same = and_(replays.c.person == person, replays.c.key == key, replays.c.until == until)
+        number += _unanswered(connection, and_(same, _OPEN))
+    return number
 
 
 def _unanswered(connection: Connection, which: ColumnElement[bool]) -> int:

@@ -3,7 +3,8 @@
 Times of leases are the database's, independent of the clocks of machines. A lease that is not renewed
 expires; the next holder has a greater fence, by which a paused process finds out that it lost the lease.
 A holder that names a session of PostgreSQL is dead when no connection holds the lock of that session, which
-the server releases with the connections of a killed process. Its lease is taken after `GONE_SECONDS`.
+the server releases with the connections of a killed process. Its lease is taken after `GONE_SECONDS`. Through
+a pooler no connection belongs to a process, so a lease there lasts `POOLED_SECONDS` at most.
 """
 
 import asyncio
@@ -30,12 +31,12 @@ from conspectus.records.core.server_sessions import DIRECT, is_session_alive
 from conspectus.records.core.transactions import Transactions
 from conspectus.records.tables.jobs import leases
 
-RENEWALS = 3
+RENEWALS = 5
 """Number of renewals of a lease per its duration."""
-
-
 GONE_SECONDS = 2.0
 """How long the session of a holder must be gone. A living process connects again sooner."""
+POOLED_SECONDS = 5.0
+"""The longest lease of a process that nobody sees end. It is renewed every second."""
 _SESSION = re.compile(r" @(\d+) ")
 
 
@@ -126,9 +127,12 @@ class Lease:
 
     def _take(self, connection: Connection) -> int:
         """Return the fence of the acquired lease; 0 if it is held. Raises Conflict if another is first."""
-        now, until = DatabaseTime(), time_in(self._seconds)
         # An expiry beyond the maximum is left over from before the clock was set back.
-        expired = or_(leases.c.until <= now, leases.c.until > until)
+        now = DatabaseTime()
+        expired = or_(leases.c.until <= now, leases.c.until > time_in(self._seconds))
+        if self._session is not None and DIRECT not in connection.info:
+            self._seconds = min(self._seconds, POOLED_SECONDS)
+        until = time_in(self._seconds)
         values = {"holder": self._holder(connection), "until": until}
         if fence := self._replace(connection, expired, values):
             return fence
