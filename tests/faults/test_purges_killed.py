@@ -1,4 +1,4 @@
-"""Purges whose process was killed: whoever opens the store next erases what was deleted."""
+"""Purges that were interrupted, by a kill or because they take long, are finished by themselves."""
 
 import shutil
 from dataclasses import replace
@@ -8,6 +8,8 @@ import pytest
 
 import conspectus
 from conspectus import sync
+from conspectus.engine import purges
+from conspectus.index.segments.manifest import locked
 from conspectus.model.ids import CollectionId, DocumentId
 from conspectus.records.store import SqlRecords, open_records
 from conspectus.testing.embedders import HashedEmbedder
@@ -81,3 +83,20 @@ async def test_a_purge_asked_for_again_erases_what_the_first_deleted(
         assert (await engine.documents.delete(document, purge=True)).purged
         await erased(tmp_path)
     assert holding(tmp_path, f"{MARKER} 0") == []
+
+
+async def test_a_caller_waits_for_seconds_and_the_erasure_goes_on(
+    tmp_path: Path, stocked: tuple[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A build of the index holds the files for longer than a caller waits."""
+    monkeypatch.setattr(purges, "MAX_WAIT_SECONDS", 0.1)
+    document, _ = stocked
+    (manifest,) = tmp_path.glob("index/**/manifest.json")
+    async with conspectus.open(tmp_path, settings=SMALL, embedder=HashedEmbedder()) as engine:
+        with locked(manifest.parent) as mine:
+            assert mine
+            receipt = await engine.documents.delete(document, purge=True)
+            assert (receipt.documents, receipt.purged, receipt.erasure_pending) == (1, False, True)
+            assert holding(tmp_path, f"{MARKER} 0")
+        await erased(tmp_path)
+        assert not holding(tmp_path, f"{MARKER} 0")

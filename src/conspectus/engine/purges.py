@@ -14,6 +14,8 @@ from conspectus.model.ids import CollectionId
 from conspectus.model.records import Erasure
 
 PURGING: Final = "purging"
+MAX_WAIT_SECONDS: Final = 15.0
+"""How long a caller waits for the erasure, which goes on in the background."""
 FIRST_PAUSE_SECONDS, MAX_PAUSE_SECONDS = 2.0, 15.0
 """Seconds between attempts to finish a purge."""
 
@@ -28,6 +30,7 @@ class Purges:
         self._indexes = parts.indexes
         self._turns = parts.turns
         self._open_indexes = open_indexes
+        self._attempts: set[asyncio.Task[bool]] = set()
         self._finishing: asyncio.Task[None] | None = None
         self._closing = asyncio.Event()
 
@@ -35,20 +38,35 @@ class Purges:
     async def purging(self, *collections: CollectionId) -> AsyncIterator[Erasure]:
         """Erase from disk what the block deletes from the collections.
 
-        While somebody may still read it, the erasure is pending and goes on in the background. After an
-        interruption, the next opening or purge continues it.
+        While somebody may still read it, and after `MAX_WAIT_SECONDS`, the erasure is pending and goes on in
+        the background. After an interruption, the next opening or purge continues it.
         """
         erasure = Erasure()
         for collection in collections:
             await self._records.begin_purge(collection)
         yield erasure
+        attempt = asyncio.create_task(self._attempt())
+        self._attempts.add(attempt)
+        attempt.add_done_callback(self._end)
+        await asyncio.wait({attempt}, timeout=MAX_WAIT_SECONDS)
+        erasure.purged = attempt.done() and await attempt
+        erasure.pending = not erasure.purged
+
+    async def _attempt(self) -> bool:
+        """Erase everything that was deleted; return whether nobody held that up."""
         try:
             async with self._turns(PURGING):
                 await self._purge()
-            erasure.purged = True
         except StorageBusy as fault:
             logger.warning("purge_pending reason=%(reason)s", {"reason": str(fault)})
-            erasure.pending = True
+            self.finish()
+            return False
+        return True
+
+    def _end(self, attempt: asyncio.Task[bool]) -> None:
+        """Forget an attempt; what one that failed left is finished in the background."""
+        self._attempts.discard(attempt)
+        if attempt.cancelled() or attempt.exception() is not None:
             self.finish()
 
     def finish(self) -> None:
@@ -57,8 +75,10 @@ class Purges:
             self._finishing = asyncio.create_task(self._finish())
 
     async def close(self) -> None:
-        """Stop after the running attempt."""
+        """Stop after the running attempts."""
         self._closing.set()
+        if self._attempts:
+            await asyncio.wait(self._attempts)
         if self._finishing is not None:
             await asyncio.wait({self._finishing})
 

@@ -60,7 +60,7 @@ _CHANGES = 50_000
 _RETRY_SECONDS = 0.05
 _GAP = 64
 _TIER = 4
-_QUICK = 100_000
+MAX_QUICK_ROWS = 100_000
 """So many rows are merged in about two seconds."""
 
 Mode: TypeAlias = Literal["flush", "merge", "rebuild", "purge"]
@@ -419,7 +419,7 @@ def quick_merge(sizes: Sequence[int], new: int) -> int:
     """
     total, chosen = new, 0
     for count, size in enumerate(sizes, 1):
-        if size <= _TIER * total and total + size <= _QUICK:
+        if size <= _TIER * total and total + size <= MAX_QUICK_ROWS:
             chosen = count
         total += size
     return chosen

@@ -24,6 +24,7 @@ from conspectus.index.changes import (
 )
 from conspectus.index.filter_terms import content_checksum
 from conspectus.index.segments.build import (
+    MAX_QUICK_ROWS,
     Builder,
     BuildRequest,
     BuildResult,
@@ -278,6 +279,8 @@ class SegmentsIndex:
 
     async def purge(self) -> None:
         """Return when no file of the index contains removed chunks."""
+        if behind := await self._behind():
+            await self.apply(behind)
         await self._build("purge")
 
     async def flush(self, *, least: int = 1, merge: bool = False) -> None:
@@ -479,7 +482,7 @@ class SegmentsIndex:
     async def _built(self, mode: Mode, progress: Progress | None) -> BuildResult:
         """Build. Raises NotFound if the collection was deleted meanwhile."""
         try:
-            if mode in ("flush", "merge") and (written := await self._tail_written(mode)):
+            if mode != "rebuild" and (written := await self._tail_written(mode)):
                 return written
             return await self._builder.build(replace(self._request, mode=mode), progress)
         except StorageError:
@@ -498,16 +501,23 @@ class SegmentsIndex:
         rows = sum(view.live for view in state.tail)
         if rows > MAX_ROWS or await self._behind() is None:
             return None
-        by_size = sorted(state.disk, key=lambda view: view.live)
-        merge = (
-            tuple(by_size[: quick_merge([view.live for view in by_size], rows)]) if mode == "merge" else ()
-        )
+        merge: tuple[SegmentView, ...] = ()
+        if mode == "merge":
+            by_size = sorted(state.disk, key=lambda view: view.live)
+            merge = tuple(by_size[: quick_merge([view.live for view in by_size], rows)])
+        elif mode == "purge":
+            merge = tuple(view for view in state.disk if view.dead is not None)
+            if rows + sum(view.live for view in merge) > MAX_QUICK_ROWS:
+                return None
         written: BuildResult | None = BuildResult(state.manifest.sequence, 0)
-        if state.waiting or merge:
+        if state.waiting or merge or mode == "purge":
             held = Held(state.manifest, state.applied, state.disk, state.tail, merge)
             written = await write_tail(self._reader, self._request, held)
             async with self._changing:
                 await self._follow()
+        if mode == "purge":
+            # Damaged segments, and chunks removed since, are left to the builder.
+            return None if any(view.dead is not None for view in self._state.disk) else written
         return None if replaced_by(self._state.disk, 0, self._request) else written
 
 
