@@ -1,0 +1,116 @@
+"""Pending vectors on PostgreSQL: whatever stopped them, they are made without a restart."""
+
+import logging
+import signal
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import structlog
+
+import conspectus
+from conspectus import Engine, Settings
+from conspectus.ingest import background_workers
+from conspectus.model.jobs import FINISHED, Job, Upload
+from conspectus.ports import Embedder
+from conspectus.testing.embedders import HashedEmbedder
+from conspectus.web.serve import at_work
+from tests.programs import program, said
+from tests.support.embedders import PickyEmbedder
+from tests.waiting import until
+
+SETTINGS = replace(Settings(), lease_seconds=2, job_backoff_ms=20, log_level="critical")
+FILES = [Upload(f"{number}.md", b"# heron\n\nreeds") for number in range(30)]
+WORKER = """
+import asyncio, logging, sys
+from dataclasses import replace
+
+import structlog
+
+import conspectus
+from conspectus.testing.embedders import HashedEmbedder
+from conspectus.web.serve import at_work
+from tests.faults.test_embedding_resumed import FILES, SETTINGS
+
+class Waiting(HashedEmbedder):
+    async def embed_documents(self, texts):
+        print("embedding", flush=True)
+        await asyncio.Event().wait()
+
+async def main():
+    settings = replace(SETTINGS, cache=sys.argv[2])
+    async with (
+        conspectus.open(sys.argv[1], settings=settings, embedder=Waiting()) as engine,
+        at_work(engine, settings, structlog.wrap_logger(logging.getLogger("test"))),
+    ):
+        print("ready", flush=True)
+        await engine.jobs.ingest_files(FILES)
+        await asyncio.Event().wait()
+
+asyncio.run(main())
+"""
+"""A worker that takes a job, stores its files, and never gets a vector from its provider."""
+
+
+@asynccontextmanager
+async def server(url: str, cache: Path, embedder: Embedder) -> AsyncIterator[Engine]:
+    """A process with background work, which nobody asks for anything."""
+    settings = replace(SETTINGS, cache=str(cache))
+    async with (
+        conspectus.open(url, settings=settings, embedder=embedder) as engine,
+        at_work(engine, settings, structlog.wrap_logger(logging.getLogger("test"))),
+    ):
+        yield engine
+
+
+async def expect_embedded(engine: Engine) -> None:
+    async def is_embedded() -> bool:
+        (counts,) = (await engine.maintenance.status()).collections
+        return (counts.pending, counts.errors) == (0, 0) and counts.vectors > 0
+
+    await until(is_embedded)
+
+
+async def ended(engine: Engine, job: Job) -> Job:
+    async def has_ended() -> bool:
+        return (await engine.jobs.get(job.id)).state in FINISHED
+
+    await until(has_ended)
+    return await engine.jobs.get(job.id)
+
+
+async def test_what_a_cancelled_job_stored(postgres_url: str, tmp_path: Path) -> None:
+    async with server(postgres_url, tmp_path, HashedEmbedder()) as engine:
+        job = await engine.jobs.ingest_files(FILES)
+
+        async def has_begun() -> bool:
+            return (await engine.jobs.get(job.id)).done > 0
+
+        await until(has_begun)
+        await engine.jobs.cancel(job.id)
+        await expect_embedded(engine)
+
+
+async def test_what_a_failed_job_stored(
+    postgres_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its provider is away for longer than it is tried, and then comes back."""
+    monkeypatch.setattr(background_workers, "REST_SECONDS", 0.2)
+    async with server(postgres_url, tmp_path, PickyEmbedder(away=40)) as engine:
+        job = await engine.jobs.ingest_files(FILES)
+        assert (await ended(engine, job)).state == "failed"
+        await expect_embedded(engine)
+
+
+@pytest.mark.parametrize("loss", [signal.SIGKILL, signal.SIGSTOP])
+async def test_what_a_lost_worker_stored(postgres_url: str, tmp_path: Path, loss: signal.Signals) -> None:
+    """It ends, or stands still for longer than its leases last, while a server of its machine runs."""
+    async with program("-c", WORKER, postgres_url, tmp_path) as worker:
+        assert await said(worker) == "embedding"
+        async with server(postgres_url, tmp_path, HashedEmbedder()) as engine:
+            worker.send_signal(loss)
+            await expect_embedded(engine)
+            (job,) = (await engine.jobs.list(limit=1)).jobs
+            assert (await ended(engine, job)).state == "succeeded"
