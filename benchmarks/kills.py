@@ -160,9 +160,9 @@ def count_purged(site: SearchedSite, place: Place) -> int:
     return sum(bool(holding(path, value)) for value in site.purged) if isinstance(path, Path) else 0
 
 
-def batches_of(store: str) -> list[Batch]:
+def batches_of(log: Path, store: str) -> list[Batch]:
     """The logged batches of a kind of store."""
-    path = LOGS / f"{store}.jsonl"
+    path = log / f"{store}.jsonl"
     return [Batch(**json.loads(line)) for line in path.read_text().splitlines()] if path.exists() else []
 
 
@@ -181,13 +181,13 @@ def row_of(store: str, batches: list[Batch]) -> tuple[str, ...]:
 
 def main(options: argparse.Namespace) -> None:
     """Run what the log lacks, and show the table of all stores."""
-    LOGS.mkdir(parents=True, exist_ok=True)
-    while (done := sum(map(kills_of, batches_of(options.store)))) < options.kills:
+    options.log.mkdir(parents=True, exist_ok=True)
+    while (done := sum(map(kills_of, batches_of(options.log, options.store)))) < options.kills:
         batch = run_batch(options.store, min(KILLS_OF_A_STORE, options.kills - done))
-        with (LOGS / f"{options.store}.jsonl").open("a") as log:
+        with (options.log / f"{options.store}.jsonl").open("a") as log:
             log.write(json.dumps(asdict(batch)) + "\n")
         print(f"{options.store}: {done + kills_of(batch)} of {options.kills}, {batch}", flush=True)
-    logged = {store: batches_of(store) for store in STORES}
+    logged = {store: batches_of(options.log, store) for store in STORES}
     rows = [row_of(store, batches) for store, batches in logged.items() if batches]
     title = (
         "Registers under kills with -9. Faults are wrong reads, purged texts in files, and checks that fail."
@@ -212,6 +212,7 @@ def parsed() -> argparse.Namespace:
     parser.add_argument(
         "--kills", type=int, default=KILLS_OF_A_STORE, help="kills in all, those of the log included"
     )
+    parser.add_argument("--log", type=Path, default=LOGS, help="the folder of the logs")
     return parser.parse_args()
 
 

@@ -106,12 +106,12 @@ class Site:
             outcome = told(answer)
             register.writes.append(Write(value, begun, time.monotonic(), outcome))
             if answer is not None and outcome == "done":
-                self._noted(number, value, answer, act)
+                self._noted(number, value, answer)
 
-    def _noted(self, number: int, value: str | None, answer: httpx.Response, act: float) -> None:
+    def _noted(self, number: int, value: str | None, answer: httpx.Response) -> None:
         if value is not None:
             self.documents[number] = answer.json()[0]["id"]
-        elif act > 0.95:
+        elif answer.json()["purged"]:
             known = (each.value for each in self.registers[number].writes)
             self.purged |= {each.split()[1] for each in known if each is not None}
 
