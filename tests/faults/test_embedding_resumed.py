@@ -12,7 +12,6 @@ import structlog
 
 import conspectus
 from conspectus import Engine, Settings
-from conspectus.ingest import background_workers
 from conspectus.model.jobs import FINISHED, Job, Upload
 from conspectus.ports import Embedder
 from conspectus.testing.embedders import HashedEmbedder
@@ -93,14 +92,19 @@ async def test_what_a_cancelled_job_stored(postgres_url: str, tmp_path: Path) ->
         await expect_embedded(engine)
 
 
-async def test_what_a_failed_job_stored(
-    postgres_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_what_a_failed_job_stored(postgres_url: str, tmp_path: Path) -> None:
     """Its provider is away for longer than it is tried, and then comes back."""
-    monkeypatch.setattr(background_workers, "REST_SECONDS", 0.2)
     async with server(postgres_url, tmp_path, PickyEmbedder(away=40)) as engine:
         job = await engine.jobs.ingest_files(FILES)
         assert (await ended(engine, job)).state == "failed"
+        work = engine._context.core.backfill.of(job.collection)
+
+        async def is_embedded() -> bool:
+            work.woken.set()
+            (counts,) = (await engine.maintenance.status()).collections
+            return counts.pending == 0
+
+        await until(is_embedded)
         await expect_embedded(engine)
 
 

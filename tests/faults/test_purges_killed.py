@@ -8,7 +8,6 @@ import pytest
 
 import conspectus
 from conspectus import sync
-from conspectus.engine import purges
 from conspectus.index.segments.manifest import locked
 from conspectus.model.ids import CollectionId, DocumentId
 from conspectus.records.store import SqlRecords, open_records
@@ -86,13 +85,13 @@ async def test_a_purge_asked_for_again_erases_what_the_first_deleted(
 
 
 async def test_a_caller_waits_for_seconds_and_the_erasure_goes_on(
-    tmp_path: Path, stocked: tuple[str, str], monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, stocked: tuple[str, str]
 ) -> None:
     """A build of the index holds the files for longer than a caller waits."""
-    monkeypatch.setattr(purges, "MAX_WAIT_SECONDS", 0.1)
     document, _ = stocked
     (manifest,) = tmp_path.glob("index/**/manifest.json")
     async with conspectus.open(tmp_path, settings=SMALL, embedder=HashedEmbedder()) as engine:
+        engine._context.core.purges.max_wait_seconds = 0.1
         with locked(manifest.parent) as mine:
             assert mine
             receipt = await engine.documents.delete(document, purge=True)

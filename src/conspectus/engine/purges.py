@@ -30,6 +30,7 @@ class Purges:
         self._indexes = parts.indexes
         self._turns = parts.turns
         self._open_indexes = open_indexes
+        self.max_wait_seconds = MAX_WAIT_SECONDS
         self._attempts: set[asyncio.Task[bool]] = set()
         self._finishing: asyncio.Task[None] | None = None
         self._closing = asyncio.Event()
@@ -38,7 +39,7 @@ class Purges:
     async def purging(self, *collections: CollectionId) -> AsyncIterator[Erasure]:
         """Erase from disk what the block deletes from the collections.
 
-        While somebody may still read it, and after `MAX_WAIT_SECONDS`, the erasure is pending and goes on in
+        While somebody may still read it, and after `max_wait_seconds`, the erasure is pending and goes on in
         the background. After an interruption, the next opening or purge continues it.
         """
         erasure = Erasure()
@@ -48,7 +49,7 @@ class Purges:
         attempt = asyncio.create_task(self._attempt())
         self._attempts.add(attempt)
         attempt.add_done_callback(self._end)
-        await asyncio.wait({attempt}, timeout=MAX_WAIT_SECONDS)
+        await asyncio.wait({attempt}, timeout=self.max_wait_seconds)
         erasure.purged = attempt.done() and await attempt
         erasure.pending = not erasure.purged
 
