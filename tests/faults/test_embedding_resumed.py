@@ -16,7 +16,7 @@ from conspectus.model.jobs import FINISHED, Job, Upload
 from conspectus.ports import Embedder
 from conspectus.testing.embedders import HashedEmbedder
 from conspectus.web.serve import at_work
-from tests.programs import program, said
+from tests.programs import program
 from tests.support.embedders import PickyEmbedder
 from tests.waiting import until
 
@@ -35,7 +35,6 @@ from tests.faults.test_embedding_resumed import FILES, SETTINGS
 
 class Waiting(HashedEmbedder):
     async def embed_documents(self, texts):
-        print("embedding", flush=True)
         await asyncio.Event().wait()
 
 async def main():
@@ -44,13 +43,15 @@ async def main():
         conspectus.open(sys.argv[1], settings=settings, embedder=Waiting()) as engine,
         at_work(engine, settings, structlog.wrap_logger(logging.getLogger("test"))),
     ):
+        await engine.add("grebe")
+        await engine.retrieve("grebe")
         print("ready", flush=True)
         await engine.jobs.ingest_files(FILES)
         await asyncio.Event().wait()
 
 asyncio.run(main())
 """
-"""A worker that takes a job, stores its files, and never gets a vector from its provider."""
+"""A worker with an index, which takes a job, stores its files, and never gets a vector from its provider."""
 
 
 @asynccontextmanager
@@ -70,6 +71,10 @@ async def expect_embedded(engine: Engine) -> None:
         return (counts.pending, counts.errors) == (0, 0) and counts.vectors > 0
 
     await until(is_embedded)
+
+
+async def has_stored_files(engine: Engine) -> bool:
+    return (await engine.maintenance.status()).collections[0].documents > len(FILES) // 2
 
 
 async def ended(engine: Engine, job: Job) -> Job:
@@ -111,10 +116,12 @@ async def test_what_a_failed_job_stored(postgres_url: str, tmp_path: Path) -> No
 @pytest.mark.parametrize("loss", [signal.SIGKILL, signal.SIGSTOP])
 async def test_what_a_lost_worker_stored(postgres_url: str, tmp_path: Path, loss: signal.Signals) -> None:
     """It ends, or stands still for longer than its leases last, while a server of its machine runs."""
-    async with program("-c", WORKER, postgres_url, tmp_path) as worker:
-        assert await said(worker) == "embedding"
-        async with server(postgres_url, tmp_path, HashedEmbedder()) as engine:
-            worker.send_signal(loss)
-            await expect_embedded(engine)
-            (job,) = (await engine.jobs.list(limit=1)).jobs
-            assert (await ended(engine, job)).state == "succeeded"
+    async with (
+        program("-c", WORKER, postgres_url, tmp_path) as worker,
+        server(postgres_url, tmp_path, HashedEmbedder()) as engine,
+    ):
+        await until(lambda: has_stored_files(engine))
+        worker.send_signal(loss)
+        await expect_embedded(engine)
+        (job,) = (await engine.jobs.list(limit=1)).jobs
+        assert (await ended(engine, job)).state == "succeeded"
