@@ -1,6 +1,8 @@
 """Evaluations run over the real engine: what is measured, under which filter, and in which form."""
 
+import asyncio
 import json
+import time
 from dataclasses import replace
 from pathlib import Path
 
@@ -133,3 +135,25 @@ async def test_without_tokens_there_is_no_evidence(tmp_path):
 async def test_the_same_data_give_the_same_report(tmp_path):
     folder = conversation_set(tmp_path)
     assert await conversation(folder, settings=WORDS_ONLY) == await conversation(folder, settings=WORDS_ONLY)
+
+
+@pytest.mark.parametrize("phase", ["writing", "asking"])
+@pytest.mark.parametrize(
+    ("measure", "prepare"), [(retrieval, retrieval_set), (conversation, conversation_set)]
+)
+async def test_a_cancelled_evaluation_does_nothing_more(tmp_path, measure, prepare, phase):
+    """Its last work is to close and delete its store, which costs a tenth of a second at most."""
+    steps, cancelled = [], []
+
+    def progress(step: str, done: int, total: int) -> None:
+        steps.append(step)
+        if step.startswith(phase) and not cancelled:
+            cancelled.append((len(steps), time.process_time()))
+            evaluation.cancel()
+
+    evaluation = asyncio.create_task(measure(prepare(tmp_path), settings=WORDS_ONLY, progress=progress))
+    with pytest.raises(asyncio.CancelledError):
+        await evaluation
+    [(number, start)] = cancelled
+    assert len(steps) == number
+    assert time.process_time() - start < 0.1
