@@ -26,8 +26,8 @@ class Misread(ValueError):
 
 def decoded(kind: type[T], value: object) -> T:
     """Return the dataclass or scalar of a JSON value. Raises Misread."""
-    result: T = _read(kind, value, "answer")
-    return result
+    decoded_value: T = _read(kind, value, "answer")
+    return decoded_value
 
 
 def decoded_list(kind: type[T], value: object) -> list[T]:
@@ -39,8 +39,8 @@ def decoded_list(kind: type[T], value: object) -> list[T]:
 
 def decoded_member(kind: type[T], name: str, value: object) -> T:
     """Decode the member of that name of a JSON object. Raises Misread."""
-    result: T = _read(kind, _object(value, "answer").get(name), f"answer.{name}")
-    return result
+    decoded_value: T = _read(kind, _object(value, "answer").get(name), f"answer.{name}")
+    return decoded_value
 
 
 def _read(hint: Any, value: object, at: str) -> Any:

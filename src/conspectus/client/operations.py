@@ -126,12 +126,12 @@ def _with_fields(kind: Any, operation: Operation, values: Mapping[str, Any]) -> 
         else kind(**overrides)
     )
     omitted_fields = {parameter.name for parameter in operation.parameters if parameter.default is OMITTED}
-    value = {
+    query_fields = {
         field.name: getattr(full_query, field.name)
         for field in fields(kind)
         if field.name not in omitted_fields
     }
-    return {**values, **value}
+    return {**values, **query_fields}
 
 
 def _flat(parameter: Parameter, encoded_value: Json) -> dict[str, Json]:

@@ -137,8 +137,8 @@ class Conversations:
         for part in window.window.citations:
             passages.setdefault(part.document, []).append(texts.get(part.document, "")[part.start : part.end])
         scores: dict[str, float] = {}
-        for entry in window.window.trace:
-            scores.setdefault(entry.document, entry.score)
+        for candidate in window.window.trace:
+            scores.setdefault(candidate.document, candidate.score)
         channels = {message.source for message in window.messages}
         names = {channel: (await self._engine.collections.get_source(channel)).name for channel in channels}
         return tuple(

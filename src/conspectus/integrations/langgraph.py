@@ -160,11 +160,11 @@ class ConspectusSaver(EngineUser, BaseCheckpointSaver[int]):
     async def _copy_thread(self, engine: AnyEngine, source_thread_id: str, target_thread_id: str) -> None:
         """Copy the checkpoints and writes of a thread to another one."""
         rows = await self._rows(engine, _config(source_thread_id))
-        data = await self._values.read(engine, rows)
+        encoded = await self._values.read(engine, rows)
         copies, target = [], target_thread_id
-        for row in (stored for stored in rows if stored.id in data):
+        for row in (stored for stored in rows if stored.id in encoded):
             key = _key(target, *json.loads(row.key)[1:])
-            copies.append(Value(key, data[row.id], {**row.metadata, "thread": target}, _key(target)))
+            copies.append(Value(key, encoded[row.id], {**row.metadata, "thread": target}, _key(target)))
         await self._values.add(engine, copies)
 
     async def _prune(
@@ -221,9 +221,11 @@ class ConspectusSaver(EngineUser, BaseCheckpointSaver[int]):
 
     async def _tuples(self, engine: AnyEngine, rows: Sequence[Document]) -> Sequence[CheckpointTuple]:
         """Return checkpoints with their writes, newest first."""
-        data = await self._values.read(engine, rows)
-        stored = [row for row in rows if row.id in data]
-        loaded = {str(row.id): self.serde.loads_typed((_fact(row, "form"), data[row.id])) for row in stored}
+        encoded = await self._values.read(engine, rows)
+        stored = [row for row in rows if row.id in encoded]
+        loaded = {
+            str(row.id): self.serde.loads_typed((_fact(row, "form"), encoded[row.id])) for row in stored
+        }
         writes: dict[CheckpointId, Sequence[Document]] = {}
         for row in sorted((row for row in stored if not _is_head(row)), key=_turn):
             writes[_id_of(row)] = [*writes.get(_id_of(row), ()), row]

@@ -121,11 +121,11 @@ async def _visible(engine: AnyEngine, window: ContextWindow) -> list[RetrievedPa
     for name in texts:
         with suppress(NotFound):
             documents[name] = await engine.documents.get(name)
-    ranked = {entry.chunk: entry for entry in window.trace}
+    ranked = {candidate.chunk: candidate for candidate in window.trace}
     passages = []
     for cited in window.citations:
         if cited.document in documents:
-            best = min((ranked[chunk] for chunk in cited.chunks), key=lambda entry: entry.rank)
+            best = min((ranked[chunk] for chunk in cited.chunks), key=lambda candidate: candidate.rank)
             text = texts[cited.document][cited.start : cited.end]
             passages.append(RetrievedPassage(text, documents[cited.document], cited, best.score, best.parts))
     return passages

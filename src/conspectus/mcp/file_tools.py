@@ -64,7 +64,7 @@ async def list_files(call: ToolCall, arguments: FolderArguments) -> str:
     await _require_path_inside(call, arguments.path)
     page = await call.engine.files.list(arguments.path, after=arguments.after, limit=MAX_FILES)
     kinds = (*REMEMBERED, GRAPHS) if call.has_fixed_scope else ()
-    return _files(call, [entry for entry in page.entries if entry.kind not in kinds], page.next)
+    return _files(call, [file for file in page.entries if file.kind not in kinds], page.next)
 
 
 @tool()
@@ -125,7 +125,7 @@ async def _require_path_inside(call: ToolCall, path: str) -> None:
 
 
 def _files(call: ToolCall, entries: Sequence[FileEntry], after: str | None) -> str:
-    marked = [(f"{entry.path}{level_mark(entry.trust)}", short(entry.title)) for entry in entries]
+    marked = [(f"{file.path}{level_mark(file.trust)}", short(file.title)) for file in entries]
     lines = [f"{path} ({title})" if title else path for path, title in marked]
     foot = f"[goes on: after={after}]" if after is not None else ""
     return call.page(ResultPage(lines, "" if lines else "No files.", foot, between="\n"))

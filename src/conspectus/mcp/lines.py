@@ -72,13 +72,15 @@ def sources(citations: Iterable[Citation]) -> list[str]:
     return [f"{''.join(passages)} document {document}" for document, passages in numbers.items()]
 
 
-def trace_line(entry: TraceEntry) -> str:
+def trace_line(candidate: TraceEntry) -> str:
     """A candidate: its status with the reason, and its score with the parts."""
-    why = on_one_line(entry.reason) or entry.status
-    fate = why if why.startswith(entry.status) else f"{entry.status}: {why}"
-    where = f"document {entry.document}, chunk {entry.chunk}, {entry.tokens} tokens"
-    score = f"score {entry.score:.3g}{summed(entry.parts)}"
-    return f"{entry.rank}. {fate} —{level_mark(entry.trust)} {short(entry.title)} ({where}; {score})"
+    why = on_one_line(candidate.reason) or candidate.status
+    fate = why if why.startswith(candidate.status) else f"{candidate.status}: {why}"
+    where = f"document {candidate.document}, chunk {candidate.chunk}, {candidate.tokens} tokens"
+    score = f"score {candidate.score:.3g}{summed(candidate.parts)}"
+    return (
+        f"{candidate.rank}. {fate} —{level_mark(candidate.trust)} {short(candidate.title)} ({where}; {score})"
+    )
 
 
 def summed(parts: Mapping[str, float]) -> str:

@@ -108,11 +108,11 @@ def build_server(engine_of: EngineOf, options: ToolOptions) -> Server[Any]:
     return server
 
 
-def _always(result: T) -> Callable[[Context, PaginatedRequestParams | None], Awaitable[T]]:
-    async def answer(_context: Context, _params: PaginatedRequestParams | None) -> T:
-        return result
+def _always(response: T) -> Callable[[Context, PaginatedRequestParams | None], Awaitable[T]]:
+    async def respond(_context: Context, _params: PaginatedRequestParams | None) -> T:
+        return response
 
-    return answer
+    return respond
 
 
 class ServerState:
@@ -162,8 +162,11 @@ class ServerState:
         if job.state not in {"succeeded", "failed"}:
             return task_of(job)
         text = TextContent(text=call.room.cut(json_of(job)))
-        result = CallToolResult(content=[text], is_error=job.state == "failed")
-        return {**task_of(job), "result": result.model_dump(mode="json", by_alias=True, exclude_none=True)}
+        call_result = CallToolResult(content=[text], is_error=job.state == "failed")
+        return {
+            **task_of(job),
+            "result": call_result.model_dump(mode="json", by_alias=True, exclude_none=True),
+        }
 
     async def update_task(self, context: Context, params: GetTaskRequestParams) -> dict[str, Any]:
         """Take inputs of a task, none of which asks for any. Raises MCPError."""

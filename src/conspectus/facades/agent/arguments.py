@@ -84,8 +84,8 @@ def require_known(arguments: Mapping[str, Any], words: frozenset[str]) -> None:
 def split_arguments(arguments: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
     """Split arguments into those of the scope and those of the memory. Raises TypeError for others."""
     require_known(arguments, MEMORY_KEYS)
-    scope = {name: value for name, value in arguments.items() if name in SCOPE_KEYS}
-    return scope, {name: value for name, value in arguments.items() if name not in SCOPE_KEYS}
+    scope = {name: argument for name, argument in arguments.items() if name in SCOPE_KEYS}
+    return scope, {name: argument for name, argument in arguments.items() if name not in SCOPE_KEYS}
 
 
 def instant_of(value: Instant | None) -> datetime | None:

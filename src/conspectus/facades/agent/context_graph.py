@@ -57,10 +57,10 @@ class AsyncContextGraph(Graph):
         Raises KeyError for an unknown link, and for a graph that is neither in this store nor registered.
         """
         await self.source()
-        data = await self._links.get_node(link_id) if await self._links.exists() else None
-        if data is None:
+        link_node = await self._links.get_node(link_id) if await self._links.exists() else None
+        if link_node is None:
             raise KeyError(f"no link {link_id!r} in the graph {self.name!r}")
-        link = _read(data)
+        link = _read(link_node)
         graph = await self._other(link["target_graph"])
         if graph is None:
             raise KeyError(f"the graph {link['target_graph']!r} is unknown; give it to resolve_links")

@@ -15,9 +15,9 @@ _NO_PICKLE: Final = "is a pickle, which can run programs and is never read; only
 
 def read_json(path: Path) -> object:
     """Read a JSON file. Raises InvalidInput, also for a pickle."""
-    data = _bytes(path)
+    content = _bytes(path)
     try:
-        return json.loads(data)
+        return json.loads(content)
     except ValueError as fault:
         raise InvalidInput("path", f"{path.name} is not JSON: {fault}") from fault
 
@@ -39,9 +39,9 @@ async def write_lines(path: Path, lines: AsyncIterator[str]) -> int:
 
 def read_lines(path: Path) -> list[str]:
     """Read the lines of a JSON Lines file. Raises InvalidInput, also for a pickle."""
-    data = _bytes(path)
+    content = _bytes(path)
     try:
-        text = data.decode("utf-8-sig")
+        text = content.decode("utf-8-sig")
     except UnicodeDecodeError as fault:
         raise InvalidInput("path", f"{path.name} is not UTF-8") from fault
     return [line for line in text.split("\n") if line.strip()]
@@ -49,9 +49,9 @@ def read_lines(path: Path) -> list[str]:
 
 def _bytes(path: Path) -> bytes:
     try:
-        data = path.read_bytes()
+        content = path.read_bytes()
     except OSError as fault:
         raise InvalidInput("path", f"{path} cannot be read: {fault.strerror}") from fault
-    if data.startswith(_PICKLED) or path.suffix in {".pkl", ".pickle"}:
+    if content.startswith(_PICKLED) or path.suffix in {".pkl", ".pickle"}:
         raise InvalidInput("path", f"{path.name} {_NO_PICKLE}")
-    return data
+    return content

@@ -99,7 +99,7 @@ class AsyncAgentMemory(MemoryReads):
         require_known(options, frozenset(MemoryOptions.__annotations__))
         super().__init__(
             storage_of(vector_store, options.get("collection", MEMORY)),
-            scope_of(Scope(), {name: value for name, value in options.items() if name in SCOPE_KEYS}),
+            scope_of(Scope(), {name: option for name, option in options.items() if name in SCOPE_KEYS}),
             token_limit=number("token_limit", options.get("token_limit"), _default_token_limit()),
             short_term_limit=number("short_term_limit", options.get("short_term_limit"), SHORT_TERM),
             tokenizer=options.get("tokenizer", TOKENIZER),
@@ -138,7 +138,9 @@ class AsyncAgentMemory(MemoryReads):
             raise InvalidInput(min(unknown), "can only be given when a memory is added")
         if content is not None:
             changes["content"] = content
-        fields: dict[str, Any] = {CHANGES[name]: value for name, value in changes.items() if name in CHANGES}
+        fields: dict[str, Any] = {
+            CHANGES[name]: change for name, change in changes.items() if name in CHANGES
+        }
         if "entities" in changes:
             fields["entities"] = names_of(changes["entities"])
         if changes.get("fact") is not None:

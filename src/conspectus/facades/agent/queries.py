@@ -48,7 +48,7 @@ _QUERY_KEYS: Final = frozenset(AgentQuery.__annotations__)
 def query_scope(arguments: AgentQuery, default: Scope) -> Scope:
     """Return the scope of a query. Raises TypeError for an unknown argument."""
     require_known(arguments, _QUERY_KEYS)
-    return scope_of(default, {name: value for name, value in arguments.items() if name in SCOPE_KEYS})
+    return scope_of(default, {name: argument for name, argument in arguments.items() if name in SCOPE_KEYS})
 
 
 def query_options(max_results: int, arguments: AgentQuery) -> MemoryQueryOptions:

@@ -241,14 +241,14 @@ class KnowledgeBase:
         )
         sources = await _sources(engine, retrieval.hits)
         results = [to_result(hit, sources.get(hit.document.source)) for hit in retrieval.hits]
-        return sorted(results, key=lambda result: (result.distance, result.chunk.id))
+        return sorted(results, key=lambda match: (match.distance, match.chunk.id))
 
     async def rerank(
         self, query: str, results: Sequence[SearchResult], user_id: str, *, top_n: int = 5
     ) -> list[RankedResult]:
         """Return the most relevant results; in the given order and without scores if no reranker works."""
         engine = await self._as(user_id)
-        reranked = await engine.search.rerank(query, [result.hit for result in results], limit=top_n)
+        reranked = await engine.search.rerank(query, [match.hit for match in results], limit=top_n)
         return await _ranked(engine, reranked.results, reranked.notice)
 
     async def search_and_rerank(
