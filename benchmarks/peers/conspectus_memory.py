@@ -82,7 +82,7 @@ def tools() -> list[dict[str, Any]]:
     options = importlib.import_module("conspectus.mcp.tool").ToolOptions(BUDGET)
     return [
         {"name": each.name, "description": each.description, "parameters": each.input_schema}
-        for each in server.listed(options)
+        for each in server.list_tools(options)
     ]
 
 

@@ -9,8 +9,8 @@ from mcp_types import CallToolResult
 
 from conspectus.bootstrap import local_counter
 from conspectus.engine import Engine
-from conspectus.mcp.document_tools import piece
-from conspectus.mcp.token_budget import MARK, MIN_TOKENS, ResultPage, ToolBudget, filled
+from conspectus.mcp.document_tools import document_part
+from conspectus.mcp.token_budget import MARK, MIN_TOKENS, ResultPage, ToolBudget, fill_page
 from conspectus.model.records import NewDocument
 from tests.mcp.conftest import answer_data, call_tool, client, text_of
 from tests.repetitions import tries
@@ -35,7 +35,7 @@ HARD = [
 @example(list(reversed(HARD)), HARD[0], HARD[3], MIN_TOKENS, True)
 def test_a_page_is_never_over(items: list[str], head: str, foot: str, tokens: int, upwards: bool) -> None:
     page = ResultPage(items, head, foot, upwards=upwards)
-    text, count = filled(page, ToolBudget(tokens, COUNT))
+    text, count = fill_page(page, ToolBudget(tokens, COUNT))
     assert COUNT(text) <= tokens
     assert 0 <= count <= len(items)
     if count == len(items) and MARK not in text:
@@ -55,7 +55,7 @@ def test_what_is_cut_is_a_beginning(text: str, tokens: int) -> None:
 def test_pieces_of_a_document_come_to_an_end(text: str, title: str, tokens: int) -> None:
     start, turns = 0, 0
     while start < len(text):
-        part = piece(title, text, start, ToolBudget(tokens, COUNT))
+        part = document_part(title, text, start, ToolBudget(tokens, COUNT))
         assert COUNT(part) <= tokens
         if "start=" not in part[-40:]:
             break
@@ -67,7 +67,7 @@ def test_pieces_of_a_document_come_to_an_end(text: str, title: str, tokens: int)
 
 def test_as_much_as_fits_is_shown() -> None:
     items = [f"Item {number} says something." for number in range(200)]
-    text, count = filled(ResultPage(items), ToolBudget(500, COUNT))
+    text, count = fill_page(ResultPage(items), ToolBudget(500, COUNT))
     assert 430 < COUNT(text) <= 500
     assert text.endswith(f"[{200 - count} more left out: raise max_tokens, or ask for less]")
 

@@ -13,11 +13,11 @@ from conspectus.errors import InvalidInput
 from conspectus.mcp.operation_tools import TABLE_OPERATIONS
 from conspectus.mcp.tool import ToolOptions
 from conspectus.mcp.tool_list import TOOLS as SPECS
-from conspectus.mcp.tool_list import listed
+from conspectus.mcp.tool_list import list_tools
 from conspectus.model.memory import Scope
 from tests.mcp.conftest import answer_text, client, refused
 
-TOOLS = listed(ToolOptions(8_000))
+TOOLS = list_tools(ToolOptions(8_000))
 WRITES = {"remember", "operations"}
 DOCS = (Path(__file__).resolve().parents[2] / "docs" / "guides" / "mcp.md").read_text(encoding="utf-8")
 
@@ -60,13 +60,13 @@ def test_tools_say_what_they_do(tool: Tool) -> None:
 
 
 def test_the_budget_is_that_of_the_server() -> None:
-    for tool in listed(ToolOptions(900)):
+    for tool in list_tools(ToolOptions(900)):
         budget = tool.input_schema["properties"]["max_tokens"]
         assert (budget["minimum"], budget["maximum"]) == (200, 900)
 
 
 def test_what_is_fixed_is_not_offered() -> None:
-    for tool in listed(ToolOptions(8_000, Scope("ann", None, "c"))):
+    for tool in list_tools(ToolOptions(8_000, Scope("ann", None, "c"))):
         assert not {"user", "conversation"} & tool.input_schema["properties"].keys()
 
 

@@ -21,7 +21,7 @@ from conspectus.cli import agent_hook as hook
 from conspectus.deferred import dataclass
 from conspectus.engine import Engine
 from conspectus.errors import ConspectusError, NotFound
-from conspectus.mcp.token_budget import ResultPage, ToolBudget, filled
+from conspectus.mcp.token_budget import ResultPage, ToolBudget, fill_page
 from conspectus.model.memory import Memory, NewMemory, Scope
 from conspectus.model.trust import MIN_TRUST_LEVELS, MinTrust
 from conspectus.settings import Settings
@@ -244,7 +244,7 @@ class AgentHelper:
         if not lines:
             return ""
         page = ResultPage(lines, header, between="\n", rest=lambda _: "")
-        return filled(page, ToolBudget(max_tokens, self._count))[0]
+        return fill_page(page, ToolBudget(max_tokens, self._count))[0]
 
     async def _author(self, root: str) -> str:
         """Return the author's name in the Git configuration of a repository, or an empty string."""

@@ -60,16 +60,16 @@ TACIT += [("maxLength", length) for length in (NAME, IDENTIFIER, INSTANT, QUESTI
 
 
 @cache
-def schema_of(model: type[BaseModel]) -> dict[str, Any]:
+def compact_schema(model: type[BaseModel]) -> dict[str, Any]:
     """The JSON schema of a model in few tokens: no references, null alternatives, titles or usual bounds."""
     schema = model.model_json_schema()
-    simple: dict[str, Any] = _simple(schema, schema.get("$defs", {}))
+    simple: dict[str, Any] = _simplify(schema, schema.get("$defs", {}))
     return {name: member for name, member in simple.items() if name != "description"}
 
 
-def _simple(schema: Any, definitions: Mapping[str, Any]) -> Any:
+def _simplify(schema: Any, definitions: Mapping[str, Any]) -> Any:
     if isinstance(schema, list):
-        return [_simple(member, definitions) for member in schema]
+        return [_simplify(member, definitions) for member in schema]
     if not isinstance(schema, dict):
         return schema
     if "$ref" in schema:
@@ -78,11 +78,11 @@ def _simple(schema: Any, definitions: Mapping[str, Any]) -> Any:
     options = [option for option in schema.get("anyOf", ()) if option != {"type": "null"}]
     if len(options) == 1:
         rest = {name: member for name, member in schema.items() if name not in {"anyOf", "default"}}
-        return _simple({**options[0], **rest}, definitions)
+        return _simplify({**options[0], **rest}, definitions)
     return {
-        name: {key: _simple(one, definitions) for key, one in member.items()}
+        name: {key: _simplify(one, definitions) for key, one in member.items()}
         if name == "properties"
-        else _simple(member, definitions)
+        else _simplify(member, definitions)
         for name, member in schema.items()
         if name not in {"$defs", "title"} and (name, member) not in TACIT
     }

@@ -11,7 +11,7 @@ from conspectus.mcp.arguments import (
     Name,
     Question,
 )
-from conspectus.mcp.lines import notices, sources
+from conspectus.mcp.lines import notice_lines, source_lines
 from conspectus.mcp.search_tools import MAX_NAME_TOKENS, NAMING_SHARE, NOTHING
 from conspectus.mcp.token_budget import ResultPage
 from conspectus.mcp.tool import ToolCall, tool
@@ -50,5 +50,7 @@ async def channel_context(call: ToolCall, arguments: ChannelArguments) -> str:
     )
     window = window_result.window
     return call.page(
-        ResultPage(sources(window.citations), window.text or NOTHING, notices(window.notices), between="\n")
+        ResultPage(
+            source_lines(window.citations), window.text or NOTHING, notice_lines(window.notices), between="\n"
+        )
     )

@@ -10,7 +10,7 @@ from conspectus.mcp.arguments import (
     Identifier,
     Name,
 )
-from conspectus.mcp.lines import content, named
+from conspectus.mcp.lines import document_name, escape_content
 from conspectus.mcp.token_budget import MAX_TOKEN_LENGTH, ToolBudget
 from conspectus.mcp.tool import ToolCall, is_of_memory, tool
 from conspectus.memory.scopes import GRAPHS
@@ -37,14 +37,14 @@ class ListArguments(Arguments):
 @tool()
 async def read_document(call: ToolCall, arguments: ReadArguments) -> str:
     """Read the text of a document, from start on, as much as fits into max_tokens."""
-    document = await known_document(call, arguments.document)
+    document = await get_document_inside(call, arguments.document)
     text = await call.engine.documents.get_text(document.id)
     if arguments.start > len(text):
         raise InvalidInput("start", f"the document has {len(text)} characters")
-    return piece(heading(document, text), text, arguments.start, call.room)
+    return document_part(document_heading(document, text), text, arguments.start, call.room)
 
 
-async def known_document(call: ToolCall, name: str) -> Document:
+async def get_document_inside(call: ToolCall, name: str) -> Document:
     """The document, if it is inside of the scope that the server fixes. Raises NotFound."""
     document = await call.engine.documents.get(name)
     is_memory = document.kind in REMEMBERED
@@ -53,30 +53,32 @@ async def known_document(call: ToolCall, name: str) -> Document:
     return document
 
 
-def heading(document: Document, text: str) -> str:
+def document_heading(document: Document, text: str) -> str:
     """A document described on one line."""
     facts = f"document {document.id}, {document.kind}, {len(text)} characters"
-    return f"{named(document)}{level_mark(document.trust)} ({facts})"
+    return f"{document_name(document)}{level_mark(document.trust)} ({facts})"
 
 
-def piece(head: str, text: str, start: int, room: ToolBudget) -> str:
+def document_part(head: str, text: str, start: int, room: ToolBudget) -> str:
     """The part of a text that fits under a heading, and where to continue."""
     above = ToolBudget(room.tokens // 3, room.count).cut(head)
     low, high = start, min(len(text), start + room.tokens * MAX_TOKEN_LENGTH)
     while low < high:
         middle = (low + high + 1) // 2
-        low, high = (middle, high) if room.holds(_piece(above, text, start, middle)) else (low, middle - 1)
+        low, high = (
+            (middle, high) if room.holds(_part_between(above, text, start, middle)) else (low, middle - 1)
+        )
     end = low
     if low < len(text):
         lines = text.rfind("\n", low - (low - start) // 4, low) + 1
         end = lines or max(last_border(text, low, start), start)
-    return room.cut(_piece(above, text, start, end if end > start else low))
+    return room.cut(_part_between(above, text, start, end if end > start else low))
 
 
-def _piece(head: str, text: str, start: int, end: int) -> str:
+def _part_between(head: str, text: str, start: int, end: int) -> str:
     from_ = f", from character {start} on" if start else ""
     rest = f"\n\n[goes on: read_document with start={end}]" if end < len(text) else ""
-    return f"{head}{from_}\n\n{content(text[start:end])}{rest}"
+    return f"{head}{from_}\n\n{escape_content(text[start:end])}{rest}"
 
 
 @tool()

@@ -9,8 +9,8 @@ from conspectus.errors import NotFound
 from conspectus.mcp.arguments import (
     Arguments,
 )
-from conspectus.mcp.document_tools import REMEMBERED, known_document
-from conspectus.mcp.lines import content, named, notices, short
+from conspectus.mcp.document_tools import REMEMBERED, get_document_inside
+from conspectus.mcp.lines import document_name, escape_content, notice_lines, shorten
 from conspectus.mcp.search_tools import MAX_NAME_TOKENS, NAMING_SHARE
 from conspectus.mcp.token_budget import ResultPage
 from conspectus.mcp.tool import ToolCall, tool
@@ -64,7 +64,7 @@ async def list_files(call: ToolCall, arguments: FolderArguments) -> str:
     await _require_path_inside(call, arguments.path)
     page = await call.engine.files.list(arguments.path, after=arguments.after, limit=MAX_FILES)
     kinds = (*REMEMBERED, GRAPHS) if call.has_fixed_scope else ()
-    return _files(call, [file for file in page.entries if file.kind not in kinds], page.next)
+    return _file_page(call, [file for file in page.entries if file.kind not in kinds], page.next)
 
 
 @tool()
@@ -78,7 +78,7 @@ async def find_files(call: ToolCall, arguments: FindArguments) -> str:
         after=arguments.after,
         limit=MAX_FILES,
     )
-    return _files(call, page.entries, page.next)
+    return _file_page(call, page.entries, page.next)
 
 
 @tool()
@@ -89,12 +89,12 @@ async def read_file(call: ToolCall, arguments: FileArguments) -> str:
     part = await call.engine.files.read(
         **arguments.model_dump(exclude={"max_tokens"}), max_tokens=call.room.tokens - naming_tokens
     )
-    document = await known_document(call, part.document)
+    document = await get_document_inside(call, part.document)
     lines = f"lines {part.first_line} to {part.last_line} of {part.lines}"
     position = f"document {part.document}, characters {part.start} to {part.end} of {part.characters}"
     rest = f"\n\n[goes on: read_file with start={part.next}]" if part.next is not None else ""
-    head = f"{named(document)}{level_mark(document.trust)} ({lines}; {position})"
-    return call.room.cut(f"{head}\n\n{content(part.text)}{rest}")
+    head = f"{document_name(document)}{level_mark(document.trust)} ({lines}; {position})"
+    return call.room.cut(f"{head}\n\n{escape_content(part.text)}{rest}")
 
 
 @tool()
@@ -107,7 +107,7 @@ async def grep(call: ToolCall, arguments: GrepArguments) -> str:
         max_tokens=call.room.tokens * 7 // 8,
     )
     return call.room.cut(
-        "\n".join(filter(None, (matches.text or "No line matches.", notices(matches.notices))))
+        "\n".join(filter(None, (matches.text or "No line matches.", notice_lines(matches.notices))))
     )
 
 
@@ -124,8 +124,8 @@ async def _require_path_inside(call: ToolCall, path: str) -> None:
         raise NotFound("file", path)
 
 
-def _files(call: ToolCall, entries: Sequence[FileEntry], after: str | None) -> str:
-    marked = [(f"{file.path}{level_mark(file.trust)}", short(file.title)) for file in entries]
+def _file_page(call: ToolCall, entries: Sequence[FileEntry], after: str | None) -> str:
+    marked = [(f"{file.path}{level_mark(file.trust)}", shorten(file.title)) for file in entries]
     lines = [f"{path} ({title})" if title else path for path, title in marked]
     foot = f"[goes on: after={after}]" if after is not None else ""
     return call.page(ResultPage(lines, "" if lines else "No files.", foot, between="\n"))

@@ -18,7 +18,7 @@ from conspectus.mcp.arguments import (
     Question,
     ScopedArguments,
 )
-from conspectus.mcp.lines import neighbor_line, node_line, short
+from conspectus.mcp.lines import neighbor_line, node_line, shorten
 from conspectus.mcp.token_budget import ResultPage
 from conspectus.mcp.tool import ToolCall, is_of_memory, tool
 from conspectus.memory.scopes import GRAPHS, MEMORIES, holds, scope_of
@@ -168,21 +168,23 @@ async def _find_nodes(call: ToolCall, arguments: GraphArguments, query: str) -> 
             collection=arguments.collection, prefix=query, limit=arguments.limit
         )
         lines += [
-            f"“{short(entity.name)}” ({short(entity.type)}) is mentioned in {entity.passages} passages"
+            f"“{shorten(entity.name)}” ({shorten(entity.type)}) is mentioned in {entity.passages} passages"
             for entity in named
         ]
     return call.page(ResultPage(lines, "" if lines else NO_NODES, between="\n"))
 
 
 async def _neighbors(call: ToolCall, arguments: GraphArguments, node: str) -> str:
-    around = [await _around(call, arguments, address) for address in await arguments.addresses(call)]
+    around = [
+        await _neighbors_of_name(call, arguments, address) for address in await arguments.addresses(call)
+    ]
     if all(neighbors is None for neighbors in around):
         raise NotFound("node", node)
     neighbors = [neighbor for reached in around for neighbor in reached or ()]
     nearest = sorted(neighbors, key=lambda neighbor: (neighbor.hop, -neighbor.decay))[: arguments.limit]
     lines = list(map(neighbor_line, nearest))
     count = "1 node" if len(lines) == 1 else f"{len(lines)} nodes"
-    return call.page(ResultPage(lines, f"{count} around {short(node)}", between="\n"))
+    return call.page(ResultPage(lines, f"{count} around {shorten(node)}", between="\n"))
 
 
 @tool("changes")
@@ -201,12 +203,14 @@ async def add_facts(call: ToolCall, arguments: AddArguments) -> str:
     try:
         written = await call.engine.graph.add_edges(edges, **address)
     except DanglingEdges as fault:
-        new_nodes = await call.engine.graph.add_nodes(_nodes(arguments.facts, fault.missing), **address)
+        new_nodes = await call.engine.graph.add_nodes(
+            _missing_nodes(arguments.facts, fault.missing), **address
+        )
         written = await call.engine.graph.add_edges(edges, **address)
     return call.data("facts", written, written=len(written), new_nodes=len(new_nodes))
 
 
-async def _around(
+async def _neighbors_of_name(
     call: ToolCall, arguments: GraphArguments, address: dict[str, str]
 ) -> Sequence[Neighbor] | None:
     """The neighbors of the node with that id, or with that name in a fact; None if there is none."""
@@ -229,7 +233,7 @@ async def _may_show_names(call: ToolCall, arguments: GraphArguments) -> bool:
     return all(source.kind != MEMORIES for source in inside)
 
 
-def _nodes(facts: Sequence[FactToAdd], missing: Sequence[str]) -> list[NewNode]:
+def _missing_nodes(facts: Sequence[FactToAdd], missing: Sequence[str]) -> list[NewNode]:
     types = {fact.object: fact.object_type for fact in facts}
     types |= {fact.subject: fact.subject_type for fact in facts}
     return [NewNode(node, types.get(node, ENTITY)) for node in missing]

@@ -16,55 +16,55 @@ MAX_NOTICE_LENGTH = 300
 MAX_NOTICES = 3
 
 
-def content(text: str) -> str:
+def escape_content(text: str) -> str:
     """A text that cannot be mistaken for a line of the tool."""
     return renderer_by_name("text").show(text)
 
 
-def short(text: str) -> str:
+def shorten(text: str) -> str:
     """A name on one line, shortened if it is long."""
     line = on_one_line(text)
     return line if len(line) <= MAX_NAME_LENGTH else line[: MAX_NAME_LENGTH - 1] + "…"
 
 
-def instant(at: datetime) -> str:
+def time_text(at: datetime) -> str:
     """A time in UTC, to the minute."""
     return f"{at.astimezone(UTC):%Y-%m-%d %H:%M}"
 
 
-def notices(texts: Iterable[str]) -> str:
+def notice_lines(texts: Iterable[str]) -> str:
     """The notices of a result, a line each."""
     return "\n".join(
         f"Note: {on_one_line(notice)[:MAX_NOTICE_LENGTH]}" for notice in list(texts)[:MAX_NOTICES]
     )
 
 
-def named(document: Document) -> str:
+def document_name(document: Document) -> str:
     """The name that a document is shown with."""
-    return short(document.title or (document.kind if document.kind == "memory" else document.location))
+    return shorten(document.title or (document.kind if document.kind == "memory" else document.location))
 
 
 def hit_lines(number: int, hit: Hit) -> str:
     """A passage with its citation and its text."""
     chunk, document = hit.chunk, hit.document
-    facts = [named(document)]
+    facts = [document_name(document)]
     facts += [f"p. {chunk.page}"] if chunk.page is not None else []
-    facts += [short(chunk.heading)] if chunk.heading else []
-    facts += [instant(document.occurred.start)] if document.occurred is not None else []
-    facts += [short(document.author)] if document.author else []
+    facts += [shorten(chunk.heading)] if chunk.heading else []
+    facts += [time_text(document.occurred.start)] if document.occurred is not None else []
+    facts += [shorten(document.author)] if document.author else []
     position = f"document {document.id}, characters {chunk.start} to {chunk.end} of {document.characters}"
     mark = level_mark(document.trust)
     lines = [f"[{number}]{mark} {', '.join(facts)} ({position}; score {hit.score:.3g})"]
-    lines += [f"found through {way(hit.through)}"] if hit.through else []
-    return "\n".join((*lines, content(chunk.text)))
+    lines += [f"found through {path_line(hit.through)}"] if hit.through else []
+    return "\n".join((*lines, escape_content(chunk.text)))
 
 
-def way(names: Iterable[str]) -> str:
+def path_line(names: Iterable[str]) -> str:
     """A path of entity names."""
-    return " → ".join(short(name) for name in names)
+    return " → ".join(shorten(name) for name in names)
 
 
-def sources(citations: Iterable[Citation]) -> list[str]:
+def source_lines(citations: Iterable[Citation]) -> list[str]:
     """For each document of a window the numbers of its passages and its id."""
     numbers: dict[str, list[str]] = {}
     for citation in citations:
@@ -77,13 +77,11 @@ def trace_line(candidate: TraceEntry) -> str:
     why = on_one_line(candidate.reason) or candidate.status
     fate = why if why.startswith(candidate.status) else f"{candidate.status}: {why}"
     where = f"document {candidate.document}, chunk {candidate.chunk}, {candidate.tokens} tokens"
-    score = f"score {candidate.score:.3g}{summed(candidate.parts)}"
-    return (
-        f"{candidate.rank}. {fate} —{level_mark(candidate.trust)} {short(candidate.title)} ({where}; {score})"
-    )
+    score = f"score {candidate.score:.3g}{score_terms(candidate.parts)}"
+    return f"{candidate.rank}. {fate} —{level_mark(candidate.trust)} {shorten(candidate.title)} ({where}; {score})"
 
 
-def summed(parts: Mapping[str, float]) -> str:
+def score_terms(parts: Mapping[str, float]) -> str:
     """The parts of a score."""
     terms = " + ".join(f"{name} {part:.3g}" for name, part in parts.items())
     return f" = {terms}" if terms else ""
@@ -93,54 +91,54 @@ def memory_lines(memory: Memory, about: Iterable[str] = ()) -> str:
     """A memory with its id, time and speaker, and further facts about it."""
     document = memory.document
     at = document.occurred.start if document.occurred is not None else memory.known_from
-    who = " ".join(short(name) for name in (document.role, document.author) if name)
-    facts = [*_facts(memory), *about]
-    head = " ".join(filter(None, (f"[{memory.id}]{level_mark(document.trust)}", instant(at), who)))
+    who = " ".join(shorten(name) for name in (document.role, document.author) if name)
+    facts = [*_memory_facts(memory), *about]
+    head = " ".join(filter(None, (f"[{memory.id}]{level_mark(document.trust)}", time_text(at), who)))
     in_brackets = f" ({'; '.join(facts)})" if facts else ""
-    return f"{head}{in_brackets}: {content(memory.text)}"
+    return f"{head}{in_brackets}: {escape_content(memory.text)}"
 
 
 def recalled_lines(recalled: MemoryHit) -> str:
     """A memory that was found, with the reasons."""
-    through = [f"found through {way(recalled.through)}"] if recalled.through else []
+    through = [f"found through {path_line(recalled.through)}"] if recalled.through else []
     why = [on_one_line(reason)[:MAX_NOTICE_LENGTH] for reason in recalled.why]
     return memory_lines(recalled.memory, (f"score {recalled.score:.3g}", *through, *why))
 
 
 def node_line(node: Node, score: float | None = None) -> str:
     """A node of a graph."""
-    facts = [short(node.type)]
-    facts += [f"also {', '.join(short(alias) for alias in node.aliases[:5])}"] if node.aliases else []
-    facts += _times(node.valid_from, node.valid_until)
+    facts = [shorten(node.type)]
+    facts += [f"also {', '.join(shorten(alias) for alias in node.aliases[:5])}"] if node.aliases else []
+    facts += _validity_facts(node.valid_from, node.valid_until)
     facts += [f"score {score:.3g}"] if score is not None else []
-    name = "" if node.name == node.id else f" “{short(node.name)}”"
-    return f"{short(node.id)}{name}{level_mark(node.trust)} ({'; '.join(facts)})"
+    name = "" if node.name == node.id else f" “{shorten(node.name)}”"
+    return f"{shorten(node.id)}{name}{level_mark(node.trust)} ({'; '.join(facts)})"
 
 
 def neighbor_line(neighbor: Neighbor) -> str:
     """A neighbor with the path to it."""
-    steps = ", ".join(map(_step, neighbor.steps))
+    steps = ", ".join(map(_step_text, neighbor.steps))
     return f"hop {neighbor.hop}, decay {neighbor.decay:.3g}: {node_line(neighbor.node)} by {steps}"
 
 
-def _step(step: EdgeStep) -> str:
-    source, target = short(step.source), short(step.target)
+def _step_text(step: EdgeStep) -> str:
+    source, target = shorten(step.source), shorten(step.target)
     mark = level_mark(step.trust)
     if step.backwards:
-        return f"{source} ←{short(step.type)}— {target}{mark}"
-    return f"{source} —{short(step.type)}→ {target}{mark}"
+        return f"{source} ←{shorten(step.type)}— {target}{mark}"
+    return f"{source} —{shorten(step.type)}→ {target}{mark}"
 
 
-def _facts(memory: Memory) -> list[str]:
+def _memory_facts(memory: Memory) -> list[str]:
     facts: list[str] = [] if memory.kind == "turn" else [memory.kind]
     facts += [f"from {memory.cites.memory}"] if memory.cites is not None else []
     facts += ["pinned"] if memory.pinned else []
-    facts += _times(memory.valid_from, memory.valid_until)
+    facts += _validity_facts(memory.valid_from, memory.valid_until)
     facts += [f"ended by {memory.closed_by}"] if memory.closed_by else []
-    facts += [f"replaced {instant(memory.known_until)}"] if memory.known_until else []
+    facts += [f"replaced {time_text(memory.known_until)}"] if memory.known_until else []
     return facts
 
 
-def _times(start: datetime | None, end: datetime | None) -> list[str]:
-    validity = [f"true from {instant(start)}"] if start else []
-    return validity + ([f"true until {instant(end)}"] if end else [])
+def _validity_facts(start: datetime | None, end: datetime | None) -> list[str]:
+    validity = [f"true from {time_text(start)}"] if start else []
+    return validity + ([f"true until {time_text(end)}"] if end else [])

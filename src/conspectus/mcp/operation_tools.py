@@ -12,9 +12,9 @@ from pydantic import BaseModel, Field, TypeAdapter, ValidationError
 from pydantic_core import to_jsonable_python
 
 from conspectus.errors import InvalidInput
-from conspectus.mcp.arguments import Arguments, fixed_names, schema_of
+from conspectus.mcp.arguments import Arguments, compact_schema, fixed_names
 from conspectus.mcp.channel_tools import channel_context
-from conspectus.mcp.document_tools import known_document, list_collections, read_document
+from conspectus.mcp.document_tools import get_document_inside, list_collections, read_document
 from conspectus.mcp.file_tools import find_files, grep, list_files, read_file
 from conspectus.mcp.graph_tools import add_facts
 from conspectus.mcp.memory_tools import forget, update_memory
@@ -73,10 +73,10 @@ def operation_arguments(spec: ToolSpec[Any], call: ToolCall, arguments: Mapping[
     try:
         return spec.arguments.model_validate(arguments)
     except ValidationError as error:
-        raise invalid(error) from None
+        raise schema_mismatch(error) from None
 
 
-def invalid(error: ValidationError) -> InvalidInput:
+def schema_mismatch(error: ValidationError) -> InvalidInput:
     """The mismatches with a schema, by the names of the arguments, without their values."""
     mismatches = error.errors(include_input=False, include_url=False, include_context=False)
     named = [
@@ -97,7 +97,7 @@ async def operations(call: ToolCall, arguments: OperationArguments) -> str:
     """
     offered = offered_operations(call)
     if arguments.arguments is None:
-        return _described(call, offered, arguments.name)
+        return _describe_operations(call, offered, arguments.name)
     if arguments.name not in offered:
         raise InvalidInput("name", "unknown operation; list them with a part of the name and no arguments")
     spec = offered[arguments.name]
@@ -117,15 +117,15 @@ def offered_operations(call: ToolCall) -> Mapping[str, ToolSpec[Any] | Operation
     return {**TEXT_OPERATIONS, **table}
 
 
-def _described(call: ToolCall, offered: Mapping[str, ToolSpec[Any] | Operation], name: str) -> str:
+def _describe_operations(call: ToolCall, offered: Mapping[str, ToolSpec[Any] | Operation], name: str) -> str:
     if (spec := offered.get(name)) is not None:
-        return call.page(ResultPage((), _summary(spec), _signature(call, spec), between="\n"))
-    lines = [f"{name_offered}: {_summary(spec_offered)}" for name_offered, spec_offered in offered.items()]
+        return call.page(ResultPage((), _summary_of(spec), _signature(call, spec), between="\n"))
+    lines = [f"{name_offered}: {_summary_of(spec_offered)}" for name_offered, spec_offered in offered.items()]
     matching = [line for line in lines if name.casefold() in line.casefold()]
     return call.page(ResultPage(matching, "" if matching else "No such operation.", between="\n"))
 
 
-def _summary(spec: ToolSpec[Any] | Operation) -> str:
+def _summary_of(spec: ToolSpec[Any] | Operation) -> str:
     return spec.summary if isinstance(spec, Operation) else spec.description
 
 
@@ -133,23 +133,23 @@ def _signature(call: ToolCall, spec: ToolSpec[Any] | Operation) -> str:
     if isinstance(spec, Operation):
         optional = {
             parameter.name: "" if parameter.default is REQUIRED else " (optional)"
-            for parameter in _leaves(spec)
+            for parameter in _leaf_parameters(spec)
         }
         named = (
             f"{parameter.name}: {_type_name(parameter.hint)}{optional[parameter.name]}"
-            for parameter in _leaves(spec)
+            for parameter in _leaf_parameters(spec)
         )
         return "\n".join(named) or "No arguments."
     hidden = {"max_tokens", *fixed_names(call.options.scope)}
     arguments: type[BaseModel] = spec.arguments
-    schema = schema_of(arguments)
+    schema = compact_schema(arguments)
     properties = {
         name: property_schema for name, property_schema in schema["properties"].items() if name not in hidden
     }
     return json_of({"properties": properties, "required": schema.get("required", [])})
 
 
-def _leaves(operation: Operation) -> list[Parameter]:
+def _leaf_parameters(operation: Operation) -> list[Parameter]:
     return [
         leaf
         for parameter in operation.parameters
@@ -189,11 +189,13 @@ def _container_name(hint: Any, origin: Any, members: Sequence[Any]) -> str:
 
 
 async def _call_operation(call: ToolCall, operation: Operation, arguments: Mapping[str, Any]) -> str:
-    names = {leaf.name for leaf in _leaves(operation)}
+    names = {leaf.name for leaf in _leaf_parameters(operation)}
     if unknown := sorted(arguments.keys() - names):
         raise InvalidInput(unknown[0], f"unknown argument; expected: {', '.join(sorted(names)) or 'none'}")
     values = {
-        parameter.name: value for parameter in operation.parameters for value in _values(parameter, arguments)
+        parameter.name: value
+        for parameter in operation.parameters
+        for value in _method_arguments(parameter, arguments)
     }
     if isinstance(limit := values.get("limit"), int) and not 0 <= limit <= MAX_ROWS:
         if "limit" in arguments:
@@ -204,13 +206,13 @@ async def _call_operation(call: ToolCall, operation: Operation, arguments: Mappi
     answer = await operation.of(call.engine)(**values)
     if isinstance(answer, Job) and operation.status == 202 and not call.has_fixed_scope:
         call.jobs.append(answer)
-    return _answer(call, answer)
+    return _answer_text(call, answer)
 
 
 async def _require_inside(call: ToolCall, values: Mapping[str, Any]) -> None:
     """Raise NotFound for a stream or document outside of the scope that the server fixes."""
     if "document" in values:
-        await known_document(call, values["document"])
+        await get_document_inside(call, values["document"])
     if "stream" in values:
         address = {"collection": values["collection"]} if "collection" in values else {}
         call.require_inside(
@@ -218,12 +220,12 @@ async def _require_inside(call: ToolCall, values: Mapping[str, Any]) -> None:
         )
 
 
-def _values(parameter: Parameter, arguments: Mapping[str, Any]) -> list[Any]:
+def _method_arguments(parameter: Parameter, arguments: Mapping[str, Any]) -> list[Any]:
     """The argument of the method, or nothing where it takes its default. Raises InvalidInput."""
     if parameter.location == "header":
         return []
     if parameter.is_spread:
-        return [_record(record_of(parameter.hint), arguments)]
+        return [_make_dataclass(record_of(parameter.hint), arguments)]
     if parameter.name in arguments:
         return [_checked(parameter.name, parameter.hint, arguments[parameter.name])]
     if parameter.default is REQUIRED:
@@ -231,7 +233,7 @@ def _values(parameter: Parameter, arguments: Mapping[str, Any]) -> list[Any]:
     return [] if parameter.default is OMITTED else [parameter.default]
 
 
-def _record(kind: Any, arguments: Mapping[str, Any]) -> Any:
+def _make_dataclass(kind: Any, arguments: Mapping[str, Any]) -> Any:
     """A dataclass of the arguments with the names of its fields, and of those of dataclasses in it."""
     field_types = hints(kind)
     checked_fields: dict[str, Any] = {}
@@ -240,7 +242,7 @@ def _record(kind: Any, arguments: Mapping[str, Any]) -> Any:
         if name in arguments:
             checked_fields[field.name] = _checked(name, hint, arguments[name])
         elif is_dataclass(hint) and arguments.keys() & {one.name for one in fields(hint)}:
-            checked_fields[field.name] = _record(hint, arguments)
+            checked_fields[field.name] = _make_dataclass(hint, arguments)
         elif field.default is MISSING and field.default_factory is MISSING:
             raise InvalidInput(name, "is required")
     return kind(**checked_fields)
@@ -250,16 +252,16 @@ def _checked(name: str, hint: Any, value: Any) -> Any:
     if hint == Filter:
         return _filter(value)
     try:
-        return TypeAdapter(_eager(hint)).validate_python(to_jsonable_python(value))
+        return TypeAdapter(_eager_type(hint)).validate_python(to_jsonable_python(value))
     except ValidationError as error:
-        raise InvalidInput(name, str(invalid(error))) from None
+        raise InvalidInput(name, str(schema_mismatch(error))) from None
 
 
-def _eager(hint: Any) -> Any:
+def _eager_type(hint: Any) -> Any:
     """A type with lists for iterables, whose elements pydantic would only check while they are read."""
     origin, members = get_origin(hint), get_args(hint)
     if origin in {Union, UnionType}:
-        return reduce(or_, map(_eager, members))
+        return reduce(or_, map(_eager_type, members))
     return GenericAlias(list, members) if origin is Iterable else hint
 
 
@@ -269,7 +271,7 @@ def _filter(value: Any) -> Filter:
     return filter_from_json(value) if isinstance(value, dict) else parse_filters([str(value)])
 
 
-def _answer(call: ToolCall, answer: Any) -> str:
+def _answer_text(call: ToolCall, answer: Any) -> str:
     """An answer as JSON within the budget: of its longest list as many items as fit."""
     value = to_jsonable_python(answer, fallback=str)
     if value is None:

@@ -12,8 +12,8 @@ from conspectus.mcp.arguments import (
     Question,
     ScopedArguments,
 )
-from conspectus.mcp.lines import memory_lines, notices, recalled_lines
-from conspectus.mcp.token_budget import ResultPage, filled
+from conspectus.mcp.lines import memory_lines, notice_lines, recalled_lines
+from conspectus.mcp.token_budget import ResultPage, fill_page
 from conspectus.mcp.tool import ToolCall, tool
 from conspectus.model.graph import (
     GraphExpansion,
@@ -85,7 +85,7 @@ async def recall(call: ToolCall, arguments: RecallArguments) -> str:
     search = call.engine.memory.recall(arguments.query, scope=scope, **arguments.search_options())
     retrieval = await call.remembered(search, nothing)
     head = NOTHING if retrieval.outcome == "no_match" else ""
-    foot = "\n".join(filter(None, (notices(retrieval.notices), _changes_line(retrieval))))
+    foot = "\n".join(filter(None, (notice_lines(retrieval.notices), _changes_line(retrieval))))
     return call.page(ResultPage(list(map(recalled_lines, retrieval.memories)), head, foot, between="\n"))
 
 
@@ -99,7 +99,7 @@ async def _window(call: ToolCall, arguments: RecallArguments) -> str:
     memory_window = await call.remembered(window, None)
     if memory_window is None or not memory_window.text:
         return NOTHING
-    return call.page(ResultPage((), memory_window.text, notices(memory_window.window.notices)))
+    return call.page(ResultPage((), memory_window.text, notice_lines(memory_window.window.notices)))
 
 
 @tool()
@@ -113,7 +113,7 @@ async def history(call: ToolCall, arguments: HistoryArguments) -> str:
         older = f"[older: history with cursor={page.next}]" if page.next else ""
         lines = list(map(memory_lines, page.memories))
         head = older or ("" if lines else "No memories.")
-        text, shown_count = filled(ResultPage(lines, head, between="\n", upwards=True), call.room)
+        text, shown_count = fill_page(ResultPage(lines, head, between="\n", upwards=True), call.room)
         if shown_count >= len(lines) or shown_count == 0:
             return text
         limit = shown_count

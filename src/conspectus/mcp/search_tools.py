@@ -16,8 +16,8 @@ from conspectus.mcp.arguments import (
     Name,
     Question,
 )
-from conspectus.mcp.document_tools import REMEMBERED, known_document
-from conspectus.mcp.lines import hit_lines, notices, sources, trace_line
+from conspectus.mcp.document_tools import REMEMBERED, get_document_inside
+from conspectus.mcp.lines import hit_lines, notice_lines, source_lines, trace_line
 from conspectus.mcp.token_budget import ResultPage
 from conspectus.mcp.tool import ToolCall, is_of_memory, tool
 from conspectus.model.filter import And, Eq, Filter, In, Not, Overlaps, parse_filters
@@ -128,7 +128,7 @@ async def search(call: ToolCall, arguments: SearchArguments) -> str:
         arguments.query, limit=arguments.limit, **await arguments.query_fields(call)
     )
     lines = [hit_lines(number, hit) for number, hit in enumerate(retrieval.hits, 1)]
-    return call.page(ResultPage(lines, head=_head(retrieval), foot=notices(retrieval.notices)))
+    return call.page(ResultPage(lines, head=_no_match_line(retrieval), foot=notice_lines(retrieval.notices)))
 
 
 def anatomy(window: ContextWindow) -> dict[str, Any]:
@@ -156,11 +156,15 @@ async def context(call: ToolCall, arguments: ContextArguments) -> str:
         arguments.query, budget, format=arguments.format, parts=True, **await arguments.query_fields(call)
     )
     call.view.update(anatomy(window))
-    head = window.text or _head(window)
-    foot = notices(window.notices)
+    head = window.text or _no_match_line(window)
+    foot = notice_lines(window.notices)
     return call.page(
         ResultPage(
-            sources(window.citations), head, foot, between="\n", rest="[{} more documents not named]".format
+            source_lines(window.citations),
+            head,
+            foot,
+            between="\n",
+            rest="[{} more documents not named]".format,
         )
     )
 
@@ -169,7 +173,7 @@ async def context(call: ToolCall, arguments: ContextArguments) -> str:
 async def explain(call: ToolCall, arguments: ExplainArguments) -> str:
     """Show the rank, score parts and status of every candidate of a context."""
     if arguments.document is not None:
-        await known_document(call, arguments.document)
+        await get_document_inside(call, arguments.document)
     budget = Budget(arguments.context_max_tokens, call.options.tokenizer)
     fields = await arguments.query_fields(call)
     window = await call.engine.search.explain(arguments.query, budget, document=arguments.document, **fields)
@@ -179,10 +183,12 @@ async def explain(call: ToolCall, arguments: ExplainArguments) -> str:
         candidate.document != arguments.document for candidate in window.trace
     ):
         head += f"\nDocument {arguments.document} is no candidate."
-    return call.page(ResultPage(list(map(trace_line, ordered)), head, notices(window.notices), between="\n"))
+    return call.page(
+        ResultPage(list(map(trace_line, ordered)), head, notice_lines(window.notices), between="\n")
+    )
 
 
-def _head(answer: Retrieval | ContextWindow) -> str:
+def _no_match_line(answer: Retrieval | ContextWindow) -> str:
     return NOTHING if answer.outcome == "no_match" else ""
 
 

@@ -53,19 +53,25 @@ from conspectus.errors import (
     InvalidInput,
     NotFound,
 )
-from conspectus.mcp.document_tools import ListArguments, heading, known_document, list_collections, piece
-from conspectus.mcp.lines import short
+from conspectus.mcp.document_tools import (
+    ListArguments,
+    document_heading,
+    document_part,
+    get_document_inside,
+    list_collections,
+)
+from conspectus.mcp.lines import shorten
 from conspectus.mcp.operation_tools import (
-    invalid,
     operation_arguments,
     require_known_operations,
+    schema_mismatch,
 )
 from conspectus.mcp.search_tools import ContextArguments, context
 from conspectus.mcp.tasks import TASKS, task_of
 from conspectus.mcp.token_budget import MIN_TOKENS, ToolBudget
 from conspectus.mcp.tool import ToolCall, ToolOptions, json_of
-from conspectus.mcp.tool_errors import refusal
-from conspectus.mcp.tool_list import APP, APP_TYPE, PAGE, TOOLS, listed
+from conspectus.mcp.tool_errors import error_result
+from conspectus.mcp.tool_list import APP, APP_TYPE, PAGE, TOOLS, list_tools
 from conspectus.model.jobs import Job
 from conspectus.model.query import EVERYWHERE
 
@@ -92,7 +98,7 @@ def build_server(engine_of: EngineOf, options: ToolOptions) -> Server[Any]:
         version=version("conspectus"),
         title="Conspectus",
         instructions=INSTRUCTIONS,
-        on_list_tools=_always(ListToolsResult(tools=listed(options))),
+        on_list_tools=_always(ListToolsResult(tools=list_tools(options))),
         on_list_resources=state.list_resources,
         on_list_resource_templates=_always(ListResourceTemplatesResult(resource_templates=list(TEMPLATES))),
         on_read_resource=state.read_resource,
@@ -139,13 +145,13 @@ class ServerState:
             call = self._call(engine, arguments.max_tokens)
             text = await spec.run(call, arguments)
         except ConspectusError as error:
-            return refusal(error, count)
+            return error_result(error, count)
         except Exception as error:
             log.exception("tool_failed tool=%(tool)s", {"tool": spec.name})
             raise MCPError(INTERNAL_ERROR, BROKEN) from error
-        if call.jobs and takes(context, TASKS):
+        if call.jobs and client_supports(context, TASKS):
             return {"resultType": "task", **task_of(call.jobs[-1])}
-        meta = {VIEW: call.view} if call.view and takes(context, APPS) else None
+        meta = {VIEW: call.view} if call.view and client_supports(context, APPS) else None
         return CallToolResult(content=[TextContent(text=text)], _meta=meta)
 
     def _call(self, engine: AnyEngine, tokens: int | None = None) -> ToolCall:
@@ -183,7 +189,7 @@ class ServerState:
     async def _job(
         self, context: Context, task: str, call: ToolCall, do: Callable[[str], Awaitable[Job]]
     ) -> Job:
-        if not takes(context, TASKS):
+        if not client_supports(context, TASKS):
             needed: dict[str, Any] = {"requiredCapabilities": {"extensions": {TASKS: {}}}}
             raise MCPError(MISSING_REQUIRED_CLIENT_CAPABILITY, f"needs the extension {TASKS}", needed)
         if isinstance(context.request, Request):
@@ -208,8 +214,8 @@ class ServerState:
             resources=[
                 Resource(
                     uri=COLLECTION.replace("{name}", quote(collection.name, safe="")),
-                    name=short(collection.name),
-                    description=short(collection.description) or None,
+                    name=shorten(collection.name),
+                    description=shorten(collection.description) or None,
                     mime_type="application/json",
                 )
                 for collection in collections[:MAX_LISTED]
@@ -221,7 +227,7 @@ class ServerState:
         uri = str(params.uri)
         call = self._call(self._engine_of(context))
         try:
-            text, kind = await _resource(call, uri)
+            text, kind = await _read_resource(call, uri)
         except NotFound as error:
             raise self._failed(error, call, {"uri": uri[:MAX_URI_LENGTH]}) from error
         except ConspectusError as error:
@@ -243,7 +249,7 @@ class ServerState:
             )
             passages = await context.run(call, context_arguments)
         except ValidationError as error:
-            raise self._failed(invalid(error), call) from error
+            raise self._failed(schema_mismatch(error), call) from error
         except ConspectusError as error:
             raise self._failed(error, call) from error
         text = f"{PREFACE}\n\n{passages}\n\nQuestion: {context_arguments.query}"
@@ -264,11 +270,11 @@ class ServerState:
 
     def _failed(self, error: ConspectusError, call: ToolCall, data: Any = None) -> MCPError:
         """The protocol error of a request that is no tool call."""
-        content = refusal(error, call.room.count).content[0]
+        content = error_result(error, call.room.count).content[0]
         return MCPError(INVALID_PARAMS, content.text if isinstance(content, TextContent) else BROKEN, data)
 
 
-async def _resource(call: ToolCall, uri: str) -> tuple[str, str]:
+async def _read_resource(call: ToolCall, uri: str) -> tuple[str, str]:
     """The text of a resource and its type. Raises NotFound."""
     if uri == APP and PAGE.is_file():
         return PAGE.read_text(encoding="utf-8"), APP_TYPE
@@ -279,9 +285,9 @@ async def _resource(call: ToolCall, uri: str) -> tuple[str, str]:
     before, scheme, name = uri.partition(DOCUMENT.removesuffix("{id}"))
     if before or not scheme:
         raise NotFound("resource", uri)
-    document = await known_document(call, name)
+    document = await get_document_inside(call, name)
     text = await call.engine.documents.get_text(document.id)
-    return piece(heading(document, text), text, 0, call.room), "text/plain"
+    return document_part(document_heading(document, text), text, 0, call.room), "text/plain"
 
 
 MAX_LISTED = 100
@@ -323,7 +329,7 @@ PROMPTS = (
 )
 
 
-def takes(context: Context, extension: str) -> bool:
+def client_supports(context: Context, extension: str) -> bool:
     """Whether the client says that it takes an extension. Those before 2026-07-28 take no tasks."""
     capabilities = context.session.client_capabilities
     is_supported = extension != TASKS or context.protocol_version in MODERN_PROTOCOL_VERSIONS

@@ -26,14 +26,14 @@ async def serve_stdio(engine: AnyEngine, options: ToolOptions) -> None:
     engine.tokenizer(options.tokenizer)
     server = build_server(lambda _context: engine, options)
     lines = Lines(asyncio.get_running_loop(), INPUT)
-    with anyio.CancelScope() as scope, stopping(scope):
+    with anyio.CancelScope() as scope, stop_on_signal(scope):
         lines.start()
         async with stdio_server(stdin=cast("anyio.AsyncFile[str]", lines)) as (incoming, outgoing):
             await server.run(incoming, outgoing, server.create_initialization_options())
 
 
 @contextmanager
-def stopping(scope: anyio.CancelScope) -> Iterator[None]:
+def stop_on_signal(scope: anyio.CancelScope) -> Iterator[None]:
     """Let the first signal end what is in the scope; a second one ends the process."""
     loop = asyncio.get_running_loop()
 

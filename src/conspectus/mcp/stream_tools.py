@@ -11,7 +11,7 @@ from conspectus.mcp.arguments import (
     Name,
     Question,
 )
-from conspectus.mcp.lines import content, notices, short
+from conspectus.mcp.lines import escape_content, notice_lines, shorten
 from conspectus.mcp.search_tools import MAX_FOUND, NOTHING
 from conspectus.mcp.token_budget import ResultPage
 from conspectus.mcp.tool import ToolCall, tool
@@ -50,14 +50,16 @@ async def search_streams(call: ToolCall, arguments: MomentArguments) -> str:
         min_trust=arguments.min_trust,
     )
     head = "" if retrieval.moments else NOTHING
-    return call.page(ResultPage(list(map(_moment, retrieval.moments)), head, notices(retrieval.notices)))
+    return call.page(
+        ResultPage(list(map(_moment_lines, retrieval.moments)), head, notice_lines(retrieval.notices))
+    )
 
 
-def _moment(moment: Moment) -> str:
+def _moment_lines(moment: Moment) -> str:
     times = f"{moment.start_text} to {moment.end_text}"
-    head = f"{short(moment.stream.name)}, {times} (score {moment.score:.3g})"
+    head = f"{shorten(moment.stream.name)}, {times} (score {moment.score:.3g})"
     captions = (
-        f"{level_mark(caption.document.trust)} {content(caption.text)}".lstrip()
+        f"{level_mark(caption.document.trust)} {escape_content(caption.text)}".lstrip()
         for caption in moment.captions
     )
     return "\n".join((head, *captions))

@@ -8,7 +8,7 @@ from conspectus.mcp.arguments import (
     Name,
     Question,
 )
-from conspectus.mcp.lines import content, short
+from conspectus.mcp.lines import escape_content, shorten
 from conspectus.mcp.search_tools import MAX_FOUND, NOTHING
 from conspectus.mcp.token_budget import ResultPage
 from conspectus.mcp.tool import ToolCall, tool
@@ -38,12 +38,12 @@ async def search_tasks(call: ToolCall, arguments: TaskArguments) -> str:
         priority=arguments.priority,
         min_trust=arguments.min_trust,
     )
-    return call.page(ResultPage(list(map(_task, matches)), "" if matches else NOTHING))
+    return call.page(ResultPage(list(map(_task_lines, matches)), "" if matches else NOTHING))
 
 
-def _task(task: TaskResult) -> str:
+def _task_lines(task: TaskResult) -> str:
     facts = [task.status, *filter(None, (task.priority,))]
-    named = f"attachment {short(task.attachment_id)} of " if task.attachment_id else ""
+    named = f"attachment {shorten(task.attachment_id)} of " if task.attachment_id else ""
     mark = level_mark(task.trust)
-    head = f"{named}task {short(task.task_id)}{mark}: {short(task.title)} ({', '.join(facts)})"
-    return f"{head}\n{content(task.document)}"
+    head = f"{named}task {shorten(task.task_id)}{mark}: {shorten(task.title)} ({', '.join(facts)})"
+    return f"{head}\n{escape_content(task.document)}"

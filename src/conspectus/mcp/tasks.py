@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from conspectus.mcp.lines import short
+from conspectus.mcp.lines import shorten
 from conspectus.model.jobs import Job, JobState
 
 TASKS = "io.modelcontextprotocol/tasks"
@@ -24,7 +24,7 @@ def task_of(job: Job) -> dict[str, Any]:
     return {
         "taskId": job.id,
         "status": TASK_STATES[job.state],
-        "statusMessage": f"{short(job.title)}: {job.state}, {job.done} of {job.total}",
+        "statusMessage": f"{shorten(job.title)}: {job.state}, {job.done} of {job.total}",
         "createdAt": job.created.isoformat(),
         "lastUpdatedAt": changed.isoformat(),
         "ttlMs": None,

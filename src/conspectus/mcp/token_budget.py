@@ -14,7 +14,7 @@ MAX_TOKEN_LENGTH = 16
 WORTH_CUTTING = 24
 
 
-def left_out(number: int) -> str:
+def omission_line(number: int) -> str:
     """The line that stands for items that did not fit."""
     return f"[{number} more left out: raise max_tokens, or ask for less]"
 
@@ -37,11 +37,11 @@ class ToolBudget:
         low, high = 0, min(len(text), self.tokens * MAX_TOKEN_LENGTH - len(MARK))
         while low < high:
             middle = (low + high + 1) // 2
-            low, high = (middle, high) if self.holds(_marked(text, middle)) else (low, middle - 1)
+            low, high = (middle, high) if self.holds(_cut_at(text, middle)) else (low, middle - 1)
         end = last_border(text, low)
-        while end > 0 and not self.holds(_marked(text, end)):
+        while end > 0 and not self.holds(_cut_at(text, end)):
             end = last_border(text, end - 1)
-        return _marked(text, end)
+        return _cut_at(text, end)
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +55,7 @@ class ResultPage:
     head: str = ""
     foot: str = ""
     between: str = "\n\n"
-    rest: Callable[[int], str] = left_out
+    rest: Callable[[int], str] = omission_line
     upwards: bool = False
 
     def render(self, items: Sequence[str]) -> str:
@@ -66,7 +66,7 @@ class ResultPage:
         return self.between.join(filter(None, (self.head, *inner, self.foot)))
 
 
-def filled(page: ResultPage, room: ToolBudget) -> tuple[str, int]:
+def fill_page(page: ResultPage, room: ToolBudget) -> tuple[str, int]:
     """The page with as many of its first items as fit, and their number; a single item may be cut."""
     low, high = 0, len(page.items)
     while low < high:
@@ -83,5 +83,5 @@ def filled(page: ResultPage, room: ToolBudget) -> tuple[str, int]:
     return room.cut(page.render([])), 0
 
 
-def _marked(text: str, end: int) -> str:
+def _cut_at(text: str, end: int) -> str:
     return text[:end].rstrip() + MARK

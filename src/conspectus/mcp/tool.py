@@ -11,7 +11,7 @@ from conspectus.deferred import dataclass
 from conspectus.engine.any_engine import AnyEngine
 from conspectus.errors import InvalidInput, NotFound
 from conspectus.mcp.arguments import Arguments, fixed_names
-from conspectus.mcp.token_budget import MIN_TOKENS, ResultPage, ToolBudget, filled
+from conspectus.mcp.token_budget import MIN_TOKENS, ResultPage, ToolBudget, fill_page
 from conspectus.memory.scopes import GRAPHS, MEMORIES, checked, holds, scope_of
 from conspectus.model.jobs import Job
 from conspectus.model.memory import MEMORY, Scope
@@ -65,13 +65,13 @@ class ToolCall:
 
     def page(self, page: ResultPage) -> str:
         """As many items as fit."""
-        return filled(page, self.room)[0]
+        return fill_page(page, self.room)[0]
 
     def data(self, name: str, items: Sequence[Any], /, **facts: Any) -> str:
         """Facts and as many items as fit, as JSON; `left_out` is the number of the others."""
-        members = _filled_members(to_jsonable_python(facts))
-        rows = _filled_members(to_jsonable_python(items))
-        for number in _fewer(len(items)):
+        members = _without_empty_members(to_jsonable_python(facts))
+        rows = _without_empty_members(to_jsonable_python(items))
+        for number in _decreasing_counts(len(items)):
             left = {"left_out": len(items) - number} if number < len(items) else {}
             text = _compact({**members, name: rows[:number], **left})
             if number == 0 or self.room.holds(text):
@@ -134,20 +134,22 @@ def is_of_memory(source: Source) -> bool:
 
 def json_of(value: Any) -> str:
     """Compact JSON of any value of the model, without empty members of objects."""
-    return _compact(_filled_members(to_jsonable_python(value)))
+    return _compact(_without_empty_members(to_jsonable_python(value)))
 
 
 def _compact(value: Any) -> str:
     return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
 
 
-def _filled_members(value: Any) -> Any:
+def _without_empty_members(value: Any) -> Any:
     if isinstance(value, list):
-        return [_filled_members(member) for member in value]
+        return [_without_empty_members(member) for member in value]
     if not isinstance(value, dict):
         return value
     return {
-        name: _filled_members(member) for name, member in value.items() if member not in (None, [], {}, "")
+        name: _without_empty_members(member)
+        for name, member in value.items()
+        if member not in (None, [], {}, "")
     }
 
 
@@ -157,7 +159,7 @@ def _fits(fixed: Scope, memory_scope: Scope) -> bool:
     return holds(Scope(user, fixed.agent, fixed.conversation), memory_scope)
 
 
-def _fewer(number: int) -> list[int]:
+def _decreasing_counts(number: int) -> list[int]:
     """That number, and numbers below it down to none."""
     tried = [number]
     while tried[-1] > 0:

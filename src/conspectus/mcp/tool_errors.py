@@ -18,7 +18,7 @@ from conspectus.text.clean import on_one_line
 HIDDEN = "the store failed; see the log of the server"
 
 
-def refusal(error: ConspectusError, count: CountTokens) -> CallToolResult:
+def error_result(error: ConspectusError, count: CountTokens) -> CallToolResult:
     """The result of a refused call, of at most MIN_TOKENS tokens."""
     hidden = isinstance(error, StorageError) and not isinstance(error, StorageBusy | IndexReplaced)
     reason = HIDDEN if hidden else on_one_line(str(error))

@@ -10,7 +10,7 @@ from mcp_types import (
 )
 from pydantic import BaseModel
 
-from conspectus.mcp.arguments import fixed_names, schema_of
+from conspectus.mcp.arguments import compact_schema, fixed_names
 from conspectus.mcp.graph_tools import graph
 from conspectus.mcp.memory_tools import remember
 from conspectus.mcp.operation_tools import (
@@ -31,7 +31,7 @@ PAGE = files("conspectus.mcp") / "window.html"
 """Built with the console; where it was not, the tools have no app."""
 
 
-def listed(options: ToolOptions) -> list[Tool]:
+def list_tools(options: ToolOptions) -> list[Tool]:
     """The tools with their schemas."""
     return [_tool(spec, options) for spec in TOOLS.values()]
 
@@ -39,7 +39,7 @@ def listed(options: ToolOptions) -> list[Tool]:
 def input_schema(spec: ToolSpec[Any], options: ToolOptions) -> dict[str, Any]:
     """The schema of a tool's arguments on a server with these options."""
     arguments: type[BaseModel] = spec.arguments
-    schema = schema_of(arguments)
+    schema = compact_schema(arguments)
     properties = {
         name: property_schema
         for name, property_schema in schema["properties"].items()
