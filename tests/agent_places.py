@@ -22,9 +22,9 @@ def store(path: Path, embedder: Any = None) -> Iterator[BlockingEngine]:
         yield engine
 
 
-def said(found: list[dict[str, Any]]) -> list[str]:
+def contents_of(memories: list[dict[str, Any]]) -> list[str]:
     """The texts of memories."""
-    return [each["content"] for each in found]
+    return [memory["content"] for memory in memories]
 
 
 def talk(context: AgentContext, conversation: str, *texts: str) -> list[str]:

@@ -9,7 +9,7 @@ SUBJECTS = ("car", "dog", "rain", "door")
 
 
 class SubjectEmbeddings:
-    """One number for each subject that a text names; it notes what it was asked, and fails on demand."""
+    """One number for each subject that a text names; it notes what it was conditions, and fails on demand."""
 
     def __init__(self) -> None:
         self.documents: list[str] = []
@@ -30,7 +30,7 @@ class SubjectEmbeddings:
     def _of(self, text: str, task: str) -> list[float]:
         if task in self.failing or text in self.failing:
             raise RuntimeError("quota exceeded for key sk-secret")
-        return [float(text.lower().count(each)) for each in SUBJECTS]
+        return [float(text.lower().count(subject)) for subject in SUBJECTS]
 
 
 class PlainEmbeddings(SubjectEmbeddings):
@@ -50,39 +50,43 @@ class ListStore(ContextStore):
     """A store of somebody else's: the six methods, and falsy while it is empty."""
 
     def __init__(self) -> None:
-        self.kept: list[Document] = []
+        self.documents: list[Document] = []
 
     def __len__(self) -> int:
-        return len(self.kept)
+        return len(self.documents)
 
     async def add_document(self, text: str, metadata: dict, embedding: list[float] | None = None) -> str:
-        self.kept.append(Document(str(uuid.uuid4()), text, embedding, metadata))
-        return self.kept[-1].id
+        self.documents.append(Document(str(uuid.uuid4()), text, embedding, metadata))
+        return self.documents[-1].id
 
     async def get_document(self, doc_id: str) -> Document | None:
-        return next((each for each in self.kept if each.id == doc_id), None)
+        return next((document for document in self.documents if document.id == doc_id), None)
 
     async def search(
         self, query_embedding: list[float], top_k: int = 5, filter_metadata: dict | None = None
     ) -> list[tuple[Document, float]]:
-        found = [
-            (each, sum(a * b for a, b in zip(query_embedding, each.embedding, strict=True)))
-            for each in await self.get_all_documents(filter_metadata)
-            if each.embedding is not None
+        scored = [
+            (document, sum(a * b for a, b in zip(query_embedding, document.embedding, strict=True)))
+            for document in await self.get_all_documents(filter_metadata)
+            if document.embedding is not None
         ]
-        return sorted(found, key=lambda each: -each[1])[:top_k]
+        return sorted(scored, key=lambda pair: -pair[1])[:top_k]
 
     async def get_all_documents(self, filter_metadata: dict | None = None) -> list[Document]:
-        asked = (filter_metadata or {}).items()
-        return [each for each in self.kept if all(each.metadata.get(name) == value for name, value in asked)]
+        conditions = (filter_metadata or {}).items()
+        return [
+            document
+            for document in self.documents
+            if all(document.metadata.get(name) == value for name, value in conditions)
+        ]
 
     async def delete_document(self, doc_id: str) -> bool:
-        before = len(self.kept)
-        self.kept = [each for each in self.kept if each.id != doc_id]
-        return len(self.kept) < before
+        before = len(self.documents)
+        self.documents = [document for document in self.documents if document.id != doc_id]
+        return len(self.documents) < before
 
     async def clear(self) -> int:
-        count, self.kept = len(self.kept), []
+        count, self.documents = len(self.documents), []
         return count
 
 

@@ -52,7 +52,7 @@ def test_a_note_of_nothing_is_asked_for(tmp_path: Path) -> None:
 async def test_a_model_is_given_what_is_remembered(tmp_path: Path) -> None:
     chat(tmp_path, "ada", "My sister Mona lives in Lyon.")
     async with ChatServer(["In", " Lyon."]) as server:
-        told = await asyncio.to_thread(
+        output = await asyncio.to_thread(
             chat,
             tmp_path,
             "ada",
@@ -62,8 +62,8 @@ async def test_a_model_is_given_what_is_remembered(tmp_path: Path) -> None:
             CONSPECTUS_CHAT_BASE_URL=server.url,
             OPENAI_API_KEY="none",
         )
-    assert told[1:] == ["In Lyon.", "In Lyon."]
+    assert output[1:] == ["In Lyon.", "In Lyon."]
     assert "Mona lives in Lyon" in str(server.calls[0].body["messages"])
-    roles = [each["role"] for each in server.calls[1].body["messages"]]
+    roles = [message["role"] for message in server.calls[1].body["messages"]]
     assert roles == ["system", "user", "assistant", "user"]
     assert server.calls[1].body["messages"][1]["content"] == "Where does my sister live?"

@@ -17,8 +17,8 @@ BLOCKING = [getattr(agent, name) for name in agent.__all__ if not name.startswit
 
 @pytest.mark.parametrize("kind", BLOCKING, ids=lambda kind: kind.__name__)
 def test_every_method_is_named(kind: type) -> None:
-    named = {each for each in dir(kind) if not each.startswith("_")}
-    shown = set(re.findall(r"`([a-z_]+)", MANUAL)) | {
+    named = {name for name in dir(kind) if not name.startswith("_")}
+    documented = set(re.findall(r"`([a-z_]+)", MANUAL)) | {
         "place",
         "owns",
         "close",
@@ -28,13 +28,13 @@ def test_every_method_is_named(kind: type) -> None:
         "name",
     }
     fields = set(getattr(kind, "__dataclass_fields__", ()))
-    assert named - shown - fields == set()
+    assert named - documented - fields == set()
     assert f"`{kind.__name__}`" in MANUAL
 
 
 @pytest.mark.parametrize("words", [ContextOptions, StoredWith, AgentQuery], ids=lambda words: words.__name__)
 def test_every_argument_is_named(words: type) -> None:
-    assert {each for each in words.__annotations__ if f"`{each}" not in MANUAL} == set()
+    assert {name for name in words.__annotations__ if f"`{name}" not in MANUAL} == set()
 
 
 def test_blocking_and_asynchronous_classes_have_the_same_methods() -> None:
@@ -43,7 +43,7 @@ def test_blocking_and_asynchronous_classes_have_the_same_methods() -> None:
             continue
         blocking, asynchronous = getattr(agent, name.removeprefix("Async")), getattr(agent, name)
         methods = {
-            each for each in dir(asynchronous) if callable(getattr(asynchronous, each)) and each[0] != "_"
+            name for name in dir(asynchronous) if callable(getattr(asynchronous, name)) and name[0] != "_"
         }
         inner = {"run", "move", "import_dict", "source", "exists", "search_scope", "within", "graph_for"}
         inner |= {"window", "filled", "wait_until_embedded"}

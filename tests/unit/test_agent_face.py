@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any, cast
 
 import pytest
-from tests.agent_places import said, store, talk
+from tests.agent_places import contents_of, store, talk
 
 from conspectus.errors import InvalidInput
 from conspectus.facades.agent import AgentContext, AgentMemory, MemoryItem
@@ -68,10 +68,12 @@ def test_a_list_of_nothing_is_nothing(context: AgentContext) -> None:
 
 
 def test_answers_name_their_score_source_and_reasons(context: AgentContext) -> None:
-    made = context.store("The red kettle whistles.", role="user", speaker="Ada", metadata={"room": "kitchen"})
+    memory_id = context.store(
+        "The red kettle whistles.", role="user", speaker="Ada", metadata={"room": "kitchen"}
+    )
     context.store("Snow fell on the hills.")
     best = context.retrieve("red kettle", max_results=1)[0]
-    assert (best["id"], best["content"], best["role"]) == (made, "The red kettle whistles.", "user")
+    assert (best["id"], best["content"], best["role"]) == (memory_id, "The red kettle whistles.", "user")
     assert (best["speaker"], best["metadata"], best["source"]) == ("Ada", {"room": "kitchen"}, "short_term")
     assert best["score"] == pytest.approx(sum(best["parts"].values()))
     assert best["timestamp"].tzinfo is not None
@@ -81,7 +83,7 @@ def test_the_short_term_is_the_last_turns_by_tokens(engine: BlockingEngine) -> N
     memory = AgentMemory(engine, user_id="tokens", token_limit=10, tokenizer="chars4_floor")
     for text in ("First small item", "Second small item", "Third small item"):
         memory.store(text)
-    assert [each.content for each in memory.short_term_memory] == ["Second small item", "Third small item"]
+    assert [turn.content for turn in memory.short_term_memory] == ["Second small item", "Third small item"]
     assert memory._prune_short_term_memory() == 1
     assert memory.count() == 3
 
@@ -89,8 +91,8 @@ def test_the_short_term_is_the_last_turns_by_tokens(engine: BlockingEngine) -> N
 def test_the_short_term_is_the_last_turns_by_number(engine: BlockingEngine) -> None:
     memory = AgentMemory(engine, user_id="number", short_term_limit=2)
     memory.batch_store([f"Turn {number}" for number in range(5)])
-    assert [each.content for each in memory.short_term_memory] == ["Turn 3", "Turn 4"]
-    assert said(memory.retrieve("Turn 0", 5))[0] == "Turn 0"
+    assert [turn.content for turn in memory.short_term_memory] == ["Turn 3", "Turn 4"]
+    assert contents_of(memory.retrieve("Turn 0", 5))[0] == "Turn 0"
 
 
 def test_the_environment_sets_the_token_limit(
@@ -108,10 +110,10 @@ def test_the_environment_sets_the_token_limit(
 def test_history_is_in_order_and_can_be_taken_in_parts(context: AgentContext) -> None:
     talk(context, "a", "one", "two", "three")
     talk(context, "b", "other")
-    assert said(context.get_conversation_history("a")) == ["one", "two", "three"]
-    assert said(context.get_conversation_history("a", max_items=2)) == ["two", "three"]
-    assert said(context.conversation("a", reverse=True, limit=1, offset=1)) == ["two"]
-    assert said(context.conversation("nowhere")) == []
+    assert contents_of(context.get_conversation_history("a")) == ["one", "two", "three"]
+    assert contents_of(context.get_conversation_history("a", max_items=2)) == ["two", "three"]
+    assert contents_of(context.conversation("a", reverse=True, limit=1, offset=1)) == ["two"]
+    assert contents_of(context.conversation("nowhere")) == []
     assert "metadata" not in context.conversation("a", include_metadata=False)[0]
     for odd in ({"limit": -1}, {"offset": -1}):
         with pytest.raises(InvalidInput):
@@ -121,42 +123,48 @@ def test_history_is_in_order_and_can_be_taken_in_parts(context: AgentContext) ->
 def test_conversations_are_listed_and_summed_up(context: AgentContext) -> None:
     talk(context, "a", "one", "two")
     context.store("three", conversation_id="b", speaker="Ada")
-    listed = {each["conversation_id"]: each["count"] for each in context.list_conversations()}
+    listed = {
+        conversation["conversation_id"]: conversation["count"]
+        for conversation in context.list_conversations()
+    }
     assert listed == {"a": 2, "b": 1}
     summary = context.conversation_summary("b")
     assert (summary["memories"], summary["speakers"]) == (1, {"Ada": 1})
 
 
 def test_a_change_keeps_the_id_and_what_was(context: AgentContext) -> None:
-    made = context.store("The meeting is on Monday.", metadata={"a": 1, "b": 2})
-    assert context.update(made, "The meeting is on Tuesday.", metadata={"a": 3, "b": None})
-    now = context.get(made)
+    memory_id = context.store("The meeting is on Monday.", metadata={"a": 1, "b": 2})
+    assert context.update(memory_id, "The meeting is on Tuesday.", metadata={"a": 3, "b": None})
+    now = context.get(memory_id)
     assert (now["content"], now["metadata"]) == ("The meeting is on Tuesday.", {"a": 3})
-    assert said(context.versions(made)) == ["The meeting is on Monday.", "The meeting is on Tuesday."]
+    assert contents_of(context.versions(memory_id)) == [
+        "The meeting is on Monday.",
+        "The meeting is on Tuesday.",
+    ]
     assert context.update("nothing", "x") is False
-    assert context.batch_update([{"id": made, "pinned": True}, {"id": "nothing", "content": "x"}]) == 1
-    assert context.get(made)["pinned"]
+    assert context.batch_update([{"id": memory_id, "pinned": True}, {"id": "nothing", "content": "x"}]) == 1
+    assert context.get(memory_id)["pinned"]
     for odd in ({"key": "k"}, {"extract_entities": True}):
         with pytest.raises(InvalidInput):
-            context.update(made, **odd)
+            context.update(memory_id, **odd)
 
 
 def test_what_was_known_then_is_not_what_is_known_now(context: AgentContext) -> None:
-    made = context.store("Ada lives in Rome.")
+    memory_id = context.store("Ada lives in Rome.")
     then = datetime.now(UTC)
-    context.update(made, "Ada lives in Milan.")
-    assert said(context.retrieve("Where does Ada live?")) == ["Ada lives in Milan."]
-    assert said(context.retrieve("Where does Ada live?", as_of=then)) == ["Ada lives in Rome."]
+    context.update(memory_id, "Ada lives in Milan.")
+    assert contents_of(context.retrieve("Where does Ada live?")) == ["Ada lives in Milan."]
+    assert contents_of(context.retrieve("Where does Ada live?", as_of=then)) == ["Ada lives in Rome."]
     assert context.retrieve("Where does Ada live?", as_of=then - timedelta(days=1)) == []
 
 
 def test_lists_and_counts_look_for_metadata(context: AgentContext) -> None:
     for number in range(6):
         context.store(f"Item {number}", metadata={"even": number % 2 == 0, "number": number})
-    assert said(context.list(metadata={"even": True}, limit=2, offset=1)) == ["Item 2", "Item 4"]
+    assert contents_of(context.list(metadata={"even": True}, limit=2, offset=1)) == ["Item 2", "Item 4"]
     assert (context.count(metadata={"even": False}), context.count()) == (3, 6)
-    assert said(context.list(2, newest_first=True)) == ["Item 5", "Item 4"]
-    assert said(context.get_recent(1)) == ["Item 5"]
+    assert contents_of(context.list(2, newest_first=True)) == ["Item 5", "Item 4"]
+    assert contents_of(context.get_recent(1)) == ["Item 5"]
     assert context.count(metadata={"missing": None}) == 6
     with pytest.raises(InvalidInput):
         context.list(metadata={"a": [1]})
@@ -165,8 +173,8 @@ def test_lists_and_counts_look_for_metadata(context: AgentContext) -> None:
 def test_dates_bound_what_is_read(context: AgentContext) -> None:
     for day in range(4):
         context.store(f"Day {day}", timestamp=MARCH + timedelta(days=day))
-    assert said(context.get_by_date(datetime(2026, 3, 2), "2026-03-04")) == ["Day 1", "Day 2"]
-    assert said(context.get_by_date(end="2026-03-02T00:00:00+00:00")) == ["Day 0"]
+    assert contents_of(context.get_by_date(datetime(2026, 3, 2), "2026-03-04")) == ["Day 1", "Day 2"]
+    assert contents_of(context.get_by_date(end="2026-03-02T00:00:00+00:00")) == ["Day 0"]
     with pytest.raises(InvalidInput):
         context.get_by_date("2026-03-02", "2026-03-01")
 
@@ -174,23 +182,23 @@ def test_dates_bound_what_is_read(context: AgentContext) -> None:
 def test_names_lead_to_the_memories_that_mention_them(context: AgentContext) -> None:
     context.store("We met at the café.", entities=[{"name": "Café Zoë"}, "Ada"])
     context.store("Nothing.")
-    assert said(context.find_by_entity("cafe zoe")) == ["We met at the café."]
-    found = context.find_by_entity("ADA")[0]
-    assert [each["name"] for each in found["entities"]] == ["Café Zoë", "Ada"]
+    assert contents_of(context.find_by_entity("cafe zoe")) == ["We met at the café."]
+    memory = context.find_by_entity("ADA")[0]
+    assert [entity["name"] for entity in memory["entities"]] == ["Café Zoë", "Ada"]
     assert context.find_by_entity("Caf") == []
 
 
 def test_what_is_alike_is_found_without_itself(context: AgentContext) -> None:
-    made = context.store("The ferry leaves at noon.")
+    memory_id = context.store("The ferry leaves at noon.")
     context.store("The ferry leaves at midnight.")
-    assert said(context.find_similar(made, 1)) == ["The ferry leaves at midnight."]
-    assert made in {each["id"] for each in context.find_similar("The ferry leaves at noon.", 2)}
+    assert contents_of(context.find_similar(memory_id, 1)) == ["The ferry leaves at midnight."]
+    assert memory_id in {memory["id"] for memory in context.find_similar("The ferry leaves at noon.", 2)}
 
 
 def test_answers_keep_to_a_number_of_tokens(context: AgentContext) -> None:
     talk(context, "a", "ship " * 40, "ship ahoy", "ship again")
-    found = said(context.retrieve("ship", max_tokens=6))
-    assert sorted(found) == ["ship again", "ship ahoy"]
+    texts = contents_of(context.retrieve("ship", max_tokens=6))
+    assert sorted(texts) == ["ship again", "ship ahoy"]
     assert context.retrieve("ship", max_tokens=0) == [] == context.retrieve("ship", 0)
     with pytest.raises(InvalidInput):
         context.retrieve("ship", max_tokens=-1)
@@ -199,10 +207,10 @@ def test_answers_keep_to_a_number_of_tokens(context: AgentContext) -> None:
 def test_context_for_a_model_is_never_over_its_tokens(context: AgentContext) -> None:
     context.store("Always answer in French.", kind="note")
     talk(context, "a", "My sister is called Mona.", "What a day.")
-    made = context.query_with_context("What is my sister called?", conversation_id="a", max_tokens=60)
-    assert 0 < made["tokens"] <= 60
-    assert "Mona" in made["context"] and "French" in made["context"]
-    assert (len(made["notes"]), len(made["recent"])) == (1, 2)
+    window = context.query_with_context("What is my sister called?", conversation_id="a", max_tokens=60)
+    assert 0 < window["tokens"] <= 60
+    assert "Mona" in window["context"] and "French" in window["context"]
+    assert (len(window["notes"]), len(window["recent"])) == (1, 2)
     assert context.query_with_context("sister", max_tokens=0)["context"] == ""
 
 
@@ -215,8 +223,8 @@ def test_items_are_dataclasses_and_dictionaries() -> None:
 
 def test_vectors_may_be_brought_along(context: AgentContext) -> None:
     vector = [1.0] + [0.0] * 63
-    made = context.store_vectors([MemoryItem("An arrow.", embedding=vector), MemoryItem("A bow.")])
-    assert said([context.get(each) for each in made]) == ["An arrow.", "A bow."]
+    memory_ids = context.store_vectors([MemoryItem("An arrow.", embedding=vector), MemoryItem("A bow.")])
+    assert contents_of([context.get(memory_id) for memory_id in memory_ids]) == ["An arrow.", "A bow."]
     with pytest.raises(InvalidInput):
         context.store_vectors([MemoryItem("Short.", embedding=[1.0, 2.0])])
 

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
-from tests.agent_places import said, store
+from tests.agent_places import contents_of, store
 
 from conspectus.errors import DanglingEdges, InvalidInput, NotFound
 from conspectus.facades.agent import AgentContext, ContextGraph, ContextRetriever, EntityLinker
@@ -63,7 +63,7 @@ def test_neighbors_have_hop_decay_and_path(people: ContextGraph) -> None:
 
 
 @pytest.mark.parametrize(
-    ("asked", "found"),
+    ("options", "expected"),
     [
         ({"hops": 1}, ["B"]),
         ({"hops": 2, "min_weight": 0.8}, ["B"]),
@@ -74,12 +74,12 @@ def test_neighbors_have_hop_decay_and_path(people: ContextGraph) -> None:
         ({"hops": 2, "limit": 1}, ["B"]),
     ],
 )
-def test_neighbors_are_chosen(people: ContextGraph, asked: dict[str, object], found: list[str]) -> None:
-    assert [each["id"] for each in people.get_neighbors("A", **asked)] == found
+def test_neighbors_are_chosen(people: ContextGraph, options: dict[str, object], expected: list[str]) -> None:
+    assert [neighbor["id"] for neighbor in people.get_neighbors("A", **options)] == expected
 
 
 def test_edges_are_walked_both_ways(people: ContextGraph) -> None:
-    assert [each["id"] for each in people.get_neighbors("C", 2)] == ["B", "A"]
+    assert [neighbor["id"] for neighbor in people.get_neighbors("C", 2)] == ["B", "A"]
     assert people.get_neighbors("C", 2, direction="out") == []
     with pytest.raises(NotFound):
         people.get_neighbors("nobody")
@@ -117,13 +117,13 @@ def test_what_is_read_is_a_copy(people: ContextGraph) -> None:
     people.get_edges()[0]["weight"] = 0.1
     assert people.get_node("A")["properties"] == {"content": "Ada writes programs.", "weight": 1.0}
     assert people.get_node("A")["type"] == "person"
-    assert [each["weight"] for each in people.get_edges("A")] == [0.9]
-    assert (people.get_node("nobody"), [each["id"] for each in people.get_nodes("concept")]) == (None, ["C"])
+    assert [edge["weight"] for edge in people.get_edges("A")] == [0.9]
+    assert (people.get_node("nobody"), [node["id"] for node in people.get_nodes("concept")]) == (None, ["C"])
 
 
 def test_questions_match_whole_words(graph: ContextGraph) -> None:
     graph.add_nodes([{"id": "1", "name": "Start of race"}, {"id": "2", "content": "Modern art and paint"}])
-    assert [each["node"]["id"] for each in graph.query("art")] == ["2"]
+    assert [hit["node"]["id"] for hit in graph.query("art")] == ["2"]
     best = graph.query("modern art")[0]
     assert (best["content"], best["score"]) == ("Modern art and paint", 1.0)
     assert graph.query("tar") == []
@@ -139,32 +139,34 @@ def test_things_are_there_in_their_time_only(graph: ContextGraph) -> None:
             {"id": "future", "valid_from": datetime(2026, 6, 1)},
         ]
     )
-    graph.add_edges([{"source_id": "always", "target_id": each} for each in ("past", "future")])
+    graph.add_edges([{"source_id": "always", "target_id": target} for target in ("past", "future")])
     seen = {day: graph.state_at(f"2026-{day}") for day in ("01-01", "01-02", "06-01")}
-    names = {day: [each["id"] for each in state["nodes"]] for day, state in seen.items()}
+    names = {day: [node["id"] for node in state["nodes"]] for day, state in seen.items()}
     assert names == {"01-01": ["always", "past"], "01-02": ["always"], "06-01": ["always", "future"]}
     assert [len(state["edges"]) for state in seen.values()] == [1, 0, 1]
     assert len(graph.get_nodes()) == 3
-    assert [each["id"] for each in graph.get_neighbors("always", at="2026-03-01")] == []
+    assert [neighbor["id"] for neighbor in graph.get_neighbors("always", at="2026-03-01")] == []
 
 
 def test_retrieval_is_of_a_time_if_one_is_named(engine: BlockingEngine) -> None:
     graph = ContextGraph(engine, name="timely")
     spans = {"open": {}, "past": {"valid_until": NEW_YEAR}, "future": {"valid_from": datetime(2026, 6, 1)}}
     graph.add_nodes([{"id": name, "content": f"A {name} offer.", **span} for name, span in spans.items()])
-    graph.add_edges([{"source_id": "open", "target_id": each} for each in ("past", "future")])
+    graph.add_edges([{"source_id": "open", "target_id": target} for target in ("past", "future")])
 
-    def found(retriever: ContextRetriever, **asking: object) -> dict[str, float]:
-        return {each["id"]: each["score"] for each in retriever.retrieve("open offer", 9, **asking)}
+    def scores_by_id(retriever: ContextRetriever, **asking: object) -> dict[str, float]:
+        return {memory["id"]: memory["score"] for memory in retriever.retrieve("open offer", 9, **asking)}
 
-    always = found(ContextRetriever(engine, graph))
-    assert set(always) == {"open", "past", "future"} and found(ContextRetriever(engine, graph)) == always
+    always = scores_by_id(ContextRetriever(engine, graph))
+    assert (
+        set(always) == {"open", "past", "future"} and scores_by_id(ContextRetriever(engine, graph)) == always
+    )
     timely = ContextRetriever(engine, graph, as_of="2026-01-01")
-    assert set(found(timely)) == {"open", "past"}
-    assert found(timely)["open"] == always["open"]
-    assert set(found(timely, as_of="2026-01-02")) == {"open"}
-    assert set(found(timely, as_of=datetime(2026, 6, 1))) == {"open", "future"}
-    assert found(timely, as_of=None) == always
+    assert set(scores_by_id(timely)) == {"open", "past"}
+    assert scores_by_id(timely)["open"] == always["open"]
+    assert set(scores_by_id(timely, as_of="2026-01-02")) == {"open"}
+    assert set(scores_by_id(timely, as_of=datetime(2026, 6, 1))) == {"open", "future"}
+    assert scores_by_id(timely, as_of=None) == always
 
 
 def test_a_saved_graph_is_the_same_again(
@@ -176,7 +178,7 @@ def test_a_saved_graph_is_the_same_again(
     assert again.load(tmp_path / "graph.json") == {"nodes": 4, "edges": 2, "links": 0}
     assert again.load(tmp_path / "graph.json") == {"nodes": 0, "edges": 0, "links": 0}
     assert again.get_nodes() == people.get_nodes()
-    assert [{**each, "id": ""} for each in again.get_edges()] == [{**e, "id": ""} for e in people.get_edges()]
+    assert [{**edge, "id": ""} for edge in again.get_edges()] == [{**e, "id": ""} for e in people.get_edges()]
     for odd in ("[]", "{", '{"nodes": [3]}'):
         (tmp_path / "odd.json").write_text(odd)
         with pytest.raises(InvalidInput):
@@ -186,7 +188,7 @@ def test_a_saved_graph_is_the_same_again(
 def test_other_programs_can_read_it(people: ContextGraph) -> None:
     drawn, listed = ElementTree.fromstring(people.to_svg()), ElementTree.fromstring(people.to_graphml())
     assert drawn.tag.endswith("svg") and listed.tag.endswith("graphml")
-    assert {each["id"] for each in json.loads(people.to_json())["nodes"]} == {"A", "B", "C"}
+    assert {node["id"] for node in json.loads(people.to_json())["nodes"]} == {"A", "B", "C"}
 
 
 def test_what_is_removed_takes_its_edges_along(people: ContextGraph) -> None:
@@ -238,18 +240,18 @@ def test_addresses_are_the_same_for_the_same(people: ContextGraph) -> None:
 def test_entities_are_linked_both_ways(people: ContextGraph) -> None:
     assert EntityLinker(people).link_entities("A", "C", confidence=0.95) == 2
     both = {
-        (each["source_id"], each["target_id"]) for each in people.get_edges() if each["type"] == "same_as"
+        (edge["source_id"], edge["target_id"]) for edge in people.get_edges() if edge["type"] == "same_as"
     }
     assert both == {("A", "C"), ("C", "A")}
 
 
 def test_a_context_speaks_of_its_graph(engine: BlockingEngine) -> None:
     context = AgentContext(engine, user_id="speaker")
-    made = context.build_graph(PEOPLE, KNOWS)
-    assert made == {"nodes": 3, "edges": 2}
-    assert [each["id"] for each in context.get_neighbors("A")] == ["B"]
+    counts = context.build_graph(PEOPLE, KNOWS)
+    assert counts == {"nodes": 3, "edges": 2}
+    assert [neighbor["id"] for neighbor in context.get_neighbors("A")] == ["B"]
     context.store("B plays chess.")
-    found = context.retrieve("Ada")
-    assert found[0]["content"] == "Ada writes programs."
-    assert (found[0]["source"], found[0]["through"]) == ("graph", ["A"])
-    assert "Ada writes programs." not in said(context.retrieve("Ada", use_graph=False))
+    memories = context.retrieve("Ada")
+    assert memories[0]["content"] == "Ada writes programs."
+    assert (memories[0]["source"], memories[0]["through"]) == ("graph", ["A"])
+    assert "Ada writes programs." not in contents_of(context.retrieve("Ada", use_graph=False))

@@ -25,11 +25,12 @@ AGENTS = ("clerk", None)
 TALKS = ("monday", "tuesday", None)
 OWNERS = tuple(product(USERS, AGENTS, TALKS))
 ASKING = tuple(
-    pytest.param(each, marks=pytest.mark.slow) if {"bob", "tuesday"} & {*each} else each for each in OWNERS
+    pytest.param(owner, marks=pytest.mark.slow) if {"bob", "tuesday"} & {*owner} else owner
+    for owner in OWNERS
 )
 """In `make test` all but those who only differ by a name from Ada or Monday."""
 OLD = datetime.now(UTC) - timedelta(days=100)
-Told = Callable[[AgentContext, str], Any]
+Read = Callable[[AgentContext, str], Any]
 
 
 def of(owner: tuple[str | None, ...]) -> dict[str, str | None]:
@@ -38,13 +39,13 @@ def of(owner: tuple[str | None, ...]) -> dict[str, str | None]:
 
 def secret(owner: tuple[str | None, ...]) -> str:
     """A word that only this owner's memory has."""
-    return "".join((each or "none").capitalize() for each in owner)
+    return "".join((owner or "none").capitalize() for owner in owner)
 
 
-def may_read(asked: tuple[str | None, ...], owner: tuple[str | None, ...]) -> bool:
+def may_read(reader: tuple[str | None, ...], owner: tuple[str | None, ...]) -> bool:
     """What a scope reaches: its user's only, and of agents and conversations the one named, or any."""
-    return asked[0] == owner[0] and all(
-        wanted is None or wanted == has for wanted, has in zip(asked[1:], owner[1:], strict=True)
+    return reader[0] == owner[0] and all(
+        part is None or part == has for part, has in zip(reader[1:], owner[1:], strict=True)
     )
 
 
@@ -63,7 +64,7 @@ def fill(context: AgentContext) -> dict[tuple[str | None, ...], str]:
     }
 
 
-READS: dict[str, Told] = {
+READS: dict[str, Read] = {
     "retrieve": lambda c, _: c.retrieve("What is the password of the vault?", 50),
     "retrieve by graph": lambda c, _: c.retrieve("vault", 50, alpha=1.0, max_hops=5),
     "retrieve without graph": lambda c, _: c.retrieve("password vault", 50, use_graph=False),
@@ -76,7 +77,7 @@ READS: dict[str, Told] = {
     "get_recent": lambda c, _: c.get_recent(50),
     "get_by_date": lambda c, _: c.get_by_date(OLD, OLD + timedelta(days=1)),
     "history": lambda c, _: c.get_conversation_history(),
-    "short_term": lambda c, _: [each.content for each in c.short_term(agent_id=c._inner.scope.agent)],
+    "short_term": lambda c, _: [turn.content for turn in c.short_term(agent_id=c._inner.scope.agent)],
     "export": lambda c, _: c.export(),
 }
 
@@ -89,64 +90,65 @@ def engine(tmp_path_factory: pytest.TempPathFactory) -> Iterator[BlockingEngine]
 
 @pytest.fixture(scope="module")
 def filled(engine: BlockingEngine) -> dict[tuple[str | None, ...], str]:
-    made = fill(AgentContext(engine))
+    memory_ids = fill(AgentContext(engine))
     engine.documents.wait_until_embedded(collection="memory")
     engine.graph.wait_until_extracted(collection="memory")
-    return made
+    return memory_ids
 
 
 @pytest.fixture(scope="module")
 def written(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A store with the memories of all that is closed, to be copied."""
-    place = tmp_path_factory.mktemp("written")
-    with store(place) as opened:
+    folder = tmp_path_factory.mktemp("written")
+    with store(folder) as opened:
         fill(AgentContext(opened))
-    return place
+    return folder
 
 
-@pytest.mark.parametrize("asked", ASKING, ids=secret)
+@pytest.mark.parametrize("reader", ASKING, ids=secret)
 @pytest.mark.parametrize("name", READS)
 def test_reading_reaches_its_own_only(
     engine: BlockingEngine,
     filled: dict[tuple[str | None, ...], str],
     name: str,
-    asked: tuple[str | None, ...],
+    reader: tuple[str | None, ...],
 ) -> None:
-    context = AgentContext(engine, short_term_limit=100, token_limit=5_000, **of(asked))
-    told = json.dumps(READS[name](context, ""), default=str)
-    own = {secret(owner) for owner in OWNERS if may_read(asked, owner)}
-    others = {secret(owner) for owner in OWNERS} - own
-    assert {each for each in others if each in told} == set()
-    assert {each for each in own if each not in told} == set()
+    context = AgentContext(engine, short_term_limit=100, token_limit=5_000, **of(reader))
+    output = json.dumps(READS[name](context, ""), default=str)
+    readable = {secret(owner) for owner in OWNERS if may_read(reader, owner)}
+    others = {secret(owner) for owner in OWNERS} - readable
+    assert {text for text in others if text in output} == set()
+    assert {text for text in readable if text not in output} == set()
 
 
-@pytest.mark.parametrize("asked", ASKING, ids=secret)
+@pytest.mark.parametrize("reader", ASKING, ids=secret)
 def test_numbers_are_of_its_own_only(
-    engine: BlockingEngine, filled: dict[tuple[str | None, ...], str], asked: tuple[str | None, ...]
+    engine: BlockingEngine, filled: dict[tuple[str | None, ...], str], reader: tuple[str | None, ...]
 ) -> None:
-    context = AgentContext(engine, **of(asked))
-    own = [owner for owner in OWNERS if may_read(asked, owner)]
+    context = AgentContext(engine, **of(reader))
+    readable = [owner for owner in OWNERS if may_read(reader, owner)]
     numbers = context.stats()
-    assert (context.count(), numbers["memories"], numbers["facts"]) == (len(own),) * 3
+    assert (context.count(), numbers["memories"], numbers["facts"]) == (len(readable),) * 3
     listed = [
-        (each["user_id"], each["agent_id"], each["conversation_id"]) for each in context.list_conversations()
+        (conversation["user_id"], conversation["agent_id"], conversation["conversation_id"])
+        for conversation in context.list_conversations()
     ]
-    assert sorted(map(str, listed)) == sorted(map(str, own))
-    assert context.count(metadata={"secret": secret(asked)}) == 1
-    assert context.health()["memories"] == len(own)
+    assert sorted(map(str, listed)) == sorted(map(str, readable))
+    assert context.count(metadata={"secret": secret(reader)}) == 1
+    assert context.health()["memories"] == len(readable)
 
 
-@pytest.mark.parametrize("asked", ASKING, ids=secret)
+@pytest.mark.parametrize("reader", ASKING, ids=secret)
 def test_ids_of_others_are_unknown(
-    engine: BlockingEngine, filled: dict[tuple[str | None, ...], str], asked: tuple[str | None, ...]
+    engine: BlockingEngine, filled: dict[tuple[str | None, ...], str], reader: tuple[str | None, ...]
 ) -> None:
-    context = AgentContext(engine, **of(asked))
+    context = AgentContext(engine, **of(reader))
     for owner, memory in filled.items():
-        known = may_read(asked, owner)
-        assert context.exists(memory) is known
-        assert (context.get(memory) is not None) is known
-        assert bool(context.versions(memory)) is known
-        if not known:
+        is_readable = may_read(reader, owner)
+        assert context.exists(memory) is is_readable
+        assert (context.get(memory) is not None) is is_readable
+        assert bool(context.versions(memory)) is is_readable
+        if not is_readable:
             assert context.update(memory, "Taken over.") is False
             assert (context.forget(memory), context.batch_delete([memory])) == (0, 0)
             assert context.batch_update([{"id": memory, "content": "Taken over."}]) == 0
@@ -160,7 +162,7 @@ def everything(engine: BlockingEngine, owners: tuple[Any, ...]) -> set[str]:
     return {secret(owner) for owner in owners if context.count({"secret": secret(owner)}, **of(owner))}
 
 
-DELETES: dict[str, Told] = {
+DELETES: dict[str, Read] = {
     "clear": lambda c, _: c.clear(),
     "forget by age": lambda c, _: c.forget(days_old=50),
     "forget before": lambda c, _: c.forget(before=datetime.now(UTC) - timedelta(days=50)),
@@ -176,15 +178,15 @@ def _owner(context: AgentContext) -> tuple[str | None, ...]:
     return (scope.user, scope.agent, scope.conversation)
 
 
-@pytest.mark.parametrize("asked", [("ada", "clerk", "monday"), ("ada", None, None), (None, None, "monday")])
+@pytest.mark.parametrize("reader", [("ada", "clerk", "monday"), ("ada", None, None), (None, None, "monday")])
 @pytest.mark.parametrize("name", DELETES)
 def test_deleting_reaches_its_own_only(
-    written: Path, tmp_path: Path, name: str, asked: tuple[str | None, ...]
+    written: Path, tmp_path: Path, name: str, reader: tuple[str | None, ...]
 ) -> None:
     with store(copytree(written, tmp_path / "store")) as engine:
-        own = {secret(owner) for owner in OWNERS if may_read(asked, owner)}
-        assert DELETES[name](AgentContext(engine, **of(asked)), "") == len(own)
-        assert everything(engine, OWNERS) == {secret(owner) for owner in OWNERS} - own
+        readable = {secret(owner) for owner in OWNERS if may_read(reader, owner)}
+        assert DELETES[name](AgentContext(engine, **of(reader)), "") == len(readable)
+        assert everything(engine, OWNERS) == {secret(owner) for owner in OWNERS} - readable
 
 
 def test_a_conversation_and_a_user_go_alone(written: Path, tmp_path: Path) -> None:
@@ -192,9 +194,9 @@ def test_a_conversation_and_a_user_go_alone(written: Path, tmp_path: Path) -> No
         context = AgentContext(engine)
         assert context.delete_conversation("monday", user_id="ada") == 2
         gone = {secret(("ada", agent, "monday")) for agent in AGENTS}
-        assert everything(engine, OWNERS) == {secret(each) for each in OWNERS} - gone
+        assert everything(engine, OWNERS) == {secret(owner) for owner in OWNERS} - gone
         assert context.forget(user_id="bob") == 6
-        assert not any(each.startswith("Bob") for each in everything(engine, OWNERS))
+        assert not any(owner.startswith("Bob") for owner in everything(engine, OWNERS))
         assert len(everything(engine, OWNERS)) == len(OWNERS) - 8
 
 
@@ -210,8 +212,8 @@ def test_names_are_told_apart_however_they_are_written(engine: BlockingEngine) -
         stored.append(name)
     assert {"a", "a/b", "a%2Fb", "A", "*", "..", "a_b", "🎈"} <= set(stored)
     for name in stored:
-        assert [each["content"] for each in context.list(user_id=name)] == [f"of {name!r}"]
-        assert [each["content"] for each in context.conversation(name, user_id=name)] == [f"of {name!r}"]
+        assert [memory["content"] for memory in context.list(user_id=name)] == [f"of {name!r}"]
+        assert [memory["content"] for memory in context.conversation(name, user_id=name)] == [f"of {name!r}"]
     for name in ("", " ", "x" * 1_000, "\x00"):
         with pytest.raises(InvalidInput):
             context.store("nobody's", user_id=name)
@@ -219,10 +221,10 @@ def test_names_are_told_apart_however_they_are_written(engine: BlockingEngine) -
 
 def test_lines_of_another_become_ones_own(engine: BlockingEngine) -> None:
     bob, eve = AgentContext(engine, user_id="bob the giver"), AgentContext(engine, user_id="eve")
-    made = bob.store("A gift.", conversation_id="a")
+    memory_id = bob.store("A gift.", conversation_id="a")
     assert eve.import_memories(bob.export()) == 1
-    assert [each["user_id"] for each in eve.list()] == ["eve"]
-    assert eve.clear() == 1 and bob.exists(made)
+    assert [memory["user_id"] for memory in eve.list()] == ["eve"]
+    assert eve.clear() == 1 and bob.exists(memory_id)
 
 
 def test_graphs_of_others_are_not_walked(engine: BlockingEngine) -> None:
@@ -249,23 +251,24 @@ async def test_on_a_server_it_is_no_different(tmp_path: Path) -> None:
         served(application(engine, SETTINGS)) as url,
         conspectus.connect(url, settings=SETTINGS) as remote,
     ):
-        whole = AsyncAgentContext(remote)
-        made = {
-            owner: await whole.store(f"The password is {secret(owner)}.", **of(owner)) for owner in OWNERS
+        everything = AsyncAgentContext(remote)
+        memory_ids = {
+            owner: await everything.store(f"The password is {secret(owner)}.", **of(owner))
+            for owner in OWNERS
         }
-        for asked in (("ada", "clerk", "monday"), ("ada", None, None), (None, None, None)):
-            context = AsyncAgentContext(remote, **of(asked))
-            own = {secret(owner) for owner in OWNERS if may_read(asked, owner)}
+        for scope in (("ada", "clerk", "monday"), ("ada", None, None), (None, None, None)):
+            context = AsyncAgentContext(remote, **of(scope))
+            readable = {secret(owner) for owner in OWNERS if may_read(scope, owner)}
             seen = [await context.retrieve("password", 50), await context.list(None), await context.export()]
-            for told in (json.dumps(each, default=str) for each in seen):
-                assert {secret(owner) for owner in OWNERS if secret(owner) in told} == own
-            assert await context.count() == len(own)
-            for owner, memory in made.items():
-                assert await context.exists(memory) is may_read(asked, owner)
+            for output in (json.dumps(answer, default=str) for answer in seen):
+                assert {secret(owner) for owner in OWNERS if secret(owner) in output} == readable
+            assert await context.count() == len(readable)
+            for owner, memory in memory_ids.items():
+                assert await context.exists(memory) is may_read(scope, owner)
         ada = AsyncAgentContext(remote, user_id="ada", agent_id="clerk")
-        assert await ada.batch_delete(made.values()) == 3
+        assert await ada.batch_delete(memory_ids.values()) == 3
         assert await ada.clear() == 0
-        assert [await whole.count(user_id=user) for user in USERS] == [3, 6, 6]
+        assert [await everything.count(user_id=user) for user in USERS] == [3, 6, 6]
 
 
 def test_conversations_of_one_name_are_told_apart(
@@ -275,13 +278,13 @@ def test_conversations_of_one_name_are_told_apart(
         if talk is None:
             continue
         context = AgentContext(engine, user_id=user, agent_id=agent)
-        own = {secret(owner) for owner in OWNERS if may_read((user, agent, talk), owner)}
-        told = json.dumps([context.conversation(talk), context.get_conversation_history(talk)], default=str)
-        assert {secret(owner) for owner in OWNERS if secret(owner) in told} == own
-        assert context.conversation_summary(talk)["memories"] == len(own)
-        assert context.save(tmp_path / secret((user, agent, talk)), conversation_id=talk) == len(own)
+        readable = {secret(owner) for owner in OWNERS if may_read((user, agent, talk), owner)}
+        output = json.dumps([context.conversation(talk), context.get_conversation_history(talk)], default=str)
+        assert {secret(owner) for owner in OWNERS if secret(owner) in output} == readable
+        assert context.conversation_summary(talk)["memories"] == len(readable)
+        assert context.save(tmp_path / secret((user, agent, talk)), conversation_id=talk) == len(readable)
         saved = (tmp_path / secret((user, agent, talk)) / "memories.jsonl").read_text("utf-8")
-        assert {secret(owner) for owner in OWNERS if secret(owner) in saved} == own
+        assert {secret(owner) for owner in OWNERS if secret(owner) in saved} == readable
 
 
 def test_every_method_that_reads_or_writes_is_in_the_matrix() -> None:
@@ -289,5 +292,5 @@ def test_every_method_that_reads_or_writes_is_in_the_matrix() -> None:
     elsewhere = {"close", "place", "owns", "flush", "get_memory", "short_term_memory", "store_vectors"}
     of_the_graph = {"link", "build_graph", "graph", "linker", "retriever"}
     same = {"batch_store", "export_to", "backup", "load", "prune", "retain"}
-    public = {each for each in dir(AgentContext) if not each.startswith("_")}
-    assert {each for each in public - elsewhere - of_the_graph - same if f".{each}(" not in written} == set()
+    public = {name for name in dir(AgentContext) if not name.startswith("_")}
+    assert {name for name in public - elsewhere - of_the_graph - same if f".{name}(" not in written} == set()

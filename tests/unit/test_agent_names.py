@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.agent_places import said, store
+from tests.agent_places import contents_of, store
 from tests.support.embedders import StatedEmbedder
 
 from conspectus.errors import InvalidInput
@@ -36,26 +36,26 @@ def context(engine: BlockingEngine, request: pytest.FixtureRequest) -> AgentCont
 
 
 def names(graph: ContextGraph) -> set[str]:
-    return {each["name"] for each in graph.get_nodes()}
+    return {node["name"] for node in graph.get_nodes()}
 
 
 def test_names_go_into_the_graph_if_that_is_asked(context: AgentContext) -> None:
     context.store("Grace Hopper wrote a compiler.")
     assert context.graph.get_nodes() == []
-    made = context.store(TEXT, extract_entities=True)
+    memory_id = context.store(TEXT, extract_entities=True)
     assert {"Ada Lovelace", "Charles Babbage", "London"} <= names(context.graph)
-    assert {each["evidence"] for each in context.graph.get_edges()} == {made}
-    beside = {each["name"] for each in context.get_neighbors("ada lovelace")}
+    assert {edge["evidence"] for edge in context.graph.get_edges()} == {memory_id}
+    beside = {neighbor["name"] for neighbor in context.get_neighbors("ada lovelace")}
     assert beside == {"Charles Babbage", "London"}
-    assert said(context.find_by_entity("ADA LOVELACE")) == [TEXT]
-    assert context.get(made)["metadata"] == {}
+    assert contents_of(context.find_by_entity("ADA LOVELACE")) == [TEXT]
+    assert context.get(memory_id)["metadata"] == {}
 
 
 def test_names_of_different_sentences_do_not_stand_together(context: AgentContext) -> None:
     context.store(
         "Ada Lovelace wrote to Mary Somerville. Alan Turing lived in Wilmslow.", extract_entities=True
     )
-    assert {each["name"] for each in context.get_neighbors("ada lovelace")} == {"Mary Somerville"}
+    assert {neighbor["name"] for neighbor in context.get_neighbors("ada lovelace")} == {"Mary Somerville"}
     context.store("Grace Hopper came.", extract_entities=True, extract_relationships=False)
     assert "Grace Hopper" in names(context.graph) and context.get_neighbors("grace hopper") == []
 
@@ -63,16 +63,16 @@ def test_names_of_different_sentences_do_not_stand_together(context: AgentContex
 def test_a_list_of_documents_becomes_one_graph(context: AgentContext) -> None:
     texts = [TEXT, "Charles Babbage designed the Analytical Engine.", "Nothing here."]
     assert context.store(texts, extract_entities=True)["stored"] == 3
-    reached = {each["name"]: each["hop"] for each in context.get_neighbors("london", 2)}
+    reached = {neighbor["name"]: neighbor["hop"] for neighbor in context.get_neighbors("london", 2)}
     assert (reached["Charles Babbage"], reached["Analytical Engine"]) == (1, 2)
 
 
 def test_long_documents_are_looked_through_to_their_end(context: AgentContext) -> None:
     for filler in ("It rained all day. ", "rain ", "ä"):
         text = f"Ada Lovelace arrived. {filler * (30_000 // len(filler))} Then Charles Babbage left."
-        made = context.store(text, extract_entities=True)
+        memory_id = context.store(text, extract_entities=True)
         assert {"Ada Lovelace", "Charles Babbage"} <= names(context.graph)
-        assert context.get(made)["content"] == text
+        assert context.get(memory_id)["content"] == text
         assert context.get_neighbors("ada lovelace") == []
         context.clear()
 
@@ -102,8 +102,8 @@ def test_names_of_another_users_memory_stay_out_of_the_shared_graph(engine: Bloc
 
 def test_the_names_of_what_is_stored_already_can_be_added(context: AgentContext) -> None:
     context.store([TEXT, "Charles Babbage slept."])
-    made = context.build_graph()
-    assert made["nodes"] >= 3 and made["edges"] >= 3
+    counts = context.build_graph()
+    assert counts["nodes"] >= 3 and counts["edges"] >= 3
     assert context.build_graph() == {"nodes": 0, "edges": 0}
     context.store("Grace Hopper met Alan Turing.", extract_entities=True)
     context.store("Grace Hopper met Alan Turing.", key="k", extract_entities=True)
@@ -116,31 +116,31 @@ def test_the_names_of_what_is_stored_already_can_be_added(context: AgentContext)
 def test_what_shares_a_name_is_found_through_it(unlike: BlockingEngine) -> None:
     context = AgentContext(unlike, user_id="reader")
     context.store("Django was written in Python by Adrian Holovaty.")
-    made = context.store("Adrian Holovaty plays the guitar.")
+    memory_id = context.store("Adrian Holovaty plays the guitar.")
     context.store("The weather was fine.")
     unlike.graph.wait_until_extracted(collection="memory")
-    found = context.retrieve("Who knows Django?", 3, alpha=0.7)
-    other = next(each for each in found if each["id"] == made)
+    memories = context.retrieve("Who knows Django?", 3, alpha=0.7)
+    other = next(memory for memory in memories if memory["id"] == memory_id)
     assert other["through"] and other["parts"]["graph"] > 0
-    assert any("Adrian Holovaty" in each for each in other["why"])
+    assert any("Adrian Holovaty" in reason for reason in other["why"])
 
 
 def test_edges_lead_to_memories_that_share_no_word(unlike: BlockingEngine) -> None:
     context = AgentContext(unlike, ContextGraph(unlike, name="languages"), user_id="coder")
     context.graph.add_nodes([{"id": "Coding"}, {"id": "Python"}])
     context.graph.add_edges([{"source_id": "Coding", "target_id": "Python", "type": "uses", "weight": 0.9}])
-    made = context.store("Every morning I read some Python.")
+    memory_id = context.store("Every morning I read some Python.")
     context.store("It rained.")
     unlike.graph.wait_until_extracted(collection="memory")
     for alpha in (0.3, 1.0):
         best = context.retrieve("Coding", 1, alpha=alpha)[0]
-        assert (best["id"], best["through"]) == (made, ["Coding", "Python"])
+        assert (best["id"], best["through"]) == (memory_id, ["Coding", "Python"])
         assert best["score"] > 0
-    assert all(not each["through"] for each in context.retrieve("Coding", use_graph=False))
+    assert all(not memory["through"] for memory in context.retrieve("Coding", use_graph=False))
 
 
-def fact_of(told: dict[str, Any]) -> tuple[Any, ...]:
-    return (told["fact"][2], told["valid_until"] is not None, told["closed_by"], told["closes"])
+def fact_of(memory: dict[str, Any]) -> tuple[Any, ...]:
+    return (memory["fact"][2], memory["valid_until"] is not None, memory["closed_by"], memory["closes"])
 
 
 def test_a_later_fact_ends_an_earlier_one(context: AgentContext) -> None:
@@ -151,12 +151,12 @@ def test_a_later_fact_ends_an_earlier_one(context: AgentContext) -> None:
     second = context.store("Ada moved to Milan.", fact=moved, valid_from="2024-01-01")
     assert fact_of(context.get(first)) == ("Rome", True, second, [])
     assert fact_of(context.get(second)) == ("Milan", False, None, [first])
-    found = {each["id"]: each for each in context.retrieve("Where does Ada live?")}
-    assert any("ended by" in each for each in found[first]["why"])
-    known = context.retrieve("Where does Ada live?", as_of=then)
-    assert [fact_of(each) for each in known] == [("Rome", False, None, [])]
+    memories = {memory["id"]: memory for memory in context.retrieve("Where does Ada live?")}
+    assert any("ended by" in reason for reason in memories[first]["why"])
+    earlier = context.retrieve("Where does Ada live?", as_of=then)
+    assert [fact_of(memory) for memory in earlier] == [("Rome", False, None, [])]
     edges = context.graph.state_at("2022-01-01")["edges"]
-    assert [each["target_id"] for each in edges] == ["rome"]
+    assert [edge["target_id"] for edge in edges] == ["rome"]
     for odd in (("Ada", "lives"), "Ada", {"subject": "Ada"}):
         with pytest.raises(InvalidInput):
             context.store("x", fact=odd)
@@ -170,13 +170,13 @@ def test_nodes_are_merged_and_split_by_hand(context: AgentContext) -> None:
         ]
     )
     linker = EntityLinker(context)
-    meant = {each["text"]: each["node"] for each in linker.link("Robert Smith called. Rob waited.")}
+    meant = {link["text"]: link["node"] for link in linker.link("Robert Smith called. Rob waited.")}
     assert meant["Robert Smith"]["id"] == "1" and meant.get("Rob") is None
     assert linker.merge("1", ["2"], reason="the same person")["aliases"] == ["Bob Smith"]
     assert linker.link("Bob Smith called.")[0]["node"]["id"] == "1"
     [event] = linker.history()
     assert (event["kind"], event["before"], event["reason"]) == ("merge", ("1", "2"), "the same person")
-    assert {each["id"] for each in linker.split(event["number"])} == {"1", "2"}
+    assert {node["id"] for node in linker.split(event["number"])} == {"1", "2"}
     assert context.link("Bob Smith called.")[0]["node"]["id"] == "2"
     best = linker.find_similar("Bob Smith")[0]
     assert (best["node"]["id"], best["score"] >= 0.8) == ("2", True)

@@ -7,7 +7,7 @@ from itertools import pairwise
 from pathlib import Path
 
 import pytest
-from tests.agent_places import said, store, talk
+from tests.agent_places import contents_of, store, talk
 from tests.support.embedders import StatedEmbedder
 
 from conspectus.errors import InvalidInput
@@ -30,22 +30,22 @@ def context(engine: BlockingEngine, request: pytest.FixtureRequest) -> AgentCont
 
 
 def test_what_is_deleted_is_gone_from_the_short_term_too(context: AgentContext) -> None:
-    made = context.store("The launch code is 4711.", conversation_id="a")
-    assert context.forget(made) == 1
+    memory_id = context.store("The launch code is 4711.", conversation_id="a")
+    assert context.forget(memory_id) == 1
     assert context.retrieve("launch code") == [] == context.retrieve("launch", conversation_id="a")
     assert context.short_term_memory == []
     assert "4711" not in context.query_with_context("launch code", max_tokens=500)["context"]
-    assert context.forget(made) == 0
+    assert context.forget(memory_id) == 0
 
 
 def test_one_item_over_the_limit_stays(engine: BlockingEngine) -> None:
     memory = AgentContext(engine, user_id="big", token_limit=10, tokenizer="chars4_floor")
     text = "A whale surfaced near the harbour wall. " * 10
     memory.store(text, conversation_id="a")
-    assert [each.content for each in memory.short_term_memory] == [text]
-    assert said(memory.retrieve("whale")) == [text]
-    shown = memory.query_with_context("whale", conversation_id="a", max_tokens=20)
-    assert 0 < shown["tokens"] <= 20 and "…" in shown["context"]
+    assert [turn.content for turn in memory.short_term_memory] == [text]
+    assert contents_of(memory.retrieve("whale")) == [text]
+    window = memory.query_with_context("whale", conversation_id="a", max_tokens=20)
+    assert 0 < window["tokens"] <= 20 and "…" in window["context"]
 
 
 def test_history_is_not_cut_before_it_is_filtered(context: AgentContext) -> None:
@@ -53,18 +53,18 @@ def test_history_is_not_cut_before_it_is_filtered(context: AgentContext) -> None
     context.batch_store(
         [{"content": f"Noise {number}.", "conversation_id": f"new {number % 7}"} for number in range(120)]
     )
-    assert said(context.get_conversation_history("old", max_items=10)) == ["The first words."]
-    assert said(context.conversation("old", limit=5)) == ["The first words."]
-    assert said(context.retrieve("first words", conversation_id="old")) == ["The first words."]
+    assert contents_of(context.get_conversation_history("old", max_items=10)) == ["The first words."]
+    assert contents_of(context.conversation("old", limit=5)) == ["The first words."]
+    assert contents_of(context.retrieve("first words", conversation_id="old")) == ["The first words."]
     assert len(context.get_conversation_history("new 3")) == 17
 
 
 @pytest.mark.parametrize("use_graph", [True, False])
 def test_what_was_just_stored_is_found_by_its_words(context: AgentContext, use_graph: bool) -> None:
     context.batch_store([f"The ledger of month {number}." for number in range(30)])
-    made = context.store("Zanzibar exports cloves.")
-    assert context.retrieve("cloves", use_graph=use_graph)[0]["id"] == made
-    assert context.retrieve("zanzibar exports", alpha=1.0, use_graph=use_graph)[0]["id"] == made
+    memory_id = context.store("Zanzibar exports cloves.")
+    assert context.retrieve("cloves", use_graph=use_graph)[0]["id"] == memory_id
+    assert context.retrieve("zanzibar exports", alpha=1.0, use_graph=use_graph)[0]["id"] == memory_id
 
 
 def test_everything_is_exported(context: AgentContext, tmp_path: Path) -> None:
@@ -76,22 +76,22 @@ def test_everything_is_exported(context: AgentContext, tmp_path: Path) -> None:
 
 
 def test_what_is_taken_in_again_keeps_times_names_and_tags(context: AgentContext, tmp_path: Path) -> None:
-    told = {
+    metadata = {
         "timestamp": "2020-02-02T10:00:00+02:00",
         "entities": ["Ada"],
         "metadata": {"ü": [1, {"a": None}]},
     }
-    made = context.store("Line\u2028break and 🎈", role="user", speaker="Ada", pinned=True, **told)
-    context.update(made, "Another text.")
-    before, kept = context.versions(made), context.backup(tmp_path / "copies")
+    memory_id = context.store("Line\u2028break and 🎈", role="user", speaker="Ada", pinned=True, **metadata)
+    context.update(memory_id, "Another text.")
+    before, backup = context.versions(memory_id), context.backup(tmp_path / "copies")
     assert context.clear() == 1
-    assert context.load(kept) == 1
+    assert context.load(backup) == 1
     again = context.list()[0]
-    shown = ("content", "timestamp", "metadata", "entities", "role", "speaker", "pinned")
-    assert [{name: each[name] for name in shown} for each in context.versions(again["id"])] == [
-        {name: each[name] for name in shown} for each in before
+    fields = ("content", "timestamp", "metadata", "entities", "role", "speaker", "pinned")
+    assert [{name: version[name] for name in fields} for version in context.versions(again["id"])] == [
+        {name: version[name] for name in fields} for version in before
     ]
-    assert (context.load(kept), context.count()) == (0, 1)
+    assert (context.load(backup), context.count()) == (0, 1)
 
 
 def test_pickles_are_never_read(context: AgentContext, tmp_path: Path) -> None:
@@ -126,12 +126,12 @@ def test_ids_that_are_unknown_count_nothing(context: AgentContext) -> None:
 def test_nothing_at_all_is_never_everything(context: AgentContext) -> None:
     context.store("Stays.", conversation_id="a")
     me = context._inner.scope.user
-    for given in ({"memory_id": None}, {"days_old": None}, {"before": None}, {}):
+    for arguments in ({"memory_id": None}, {"days_old": None}, {"before": None}, {}):
         with pytest.raises(InvalidInput):
-            context.forget(**given) if given else context.forget(conversation_id=None)
-        if given:
+            context.forget(**arguments) if arguments else context.forget(conversation_id=None)
+        if arguments:
             with pytest.raises(InvalidInput):
-                context.forget(**given, user_id=me)
+                context.forget(**arguments, user_id=me)
     with pytest.raises(InvalidInput):
         context.delete_conversation(None, user_id=me)
     assert (context.forget(""), context.count()) == (0, 1)
@@ -142,7 +142,7 @@ def test_age_counts_from_when_it_was_said(context: AgentContext) -> None:
     context.store("old", timestamp=LATER - timedelta(days=100))
     context.store("older, but pinned", timestamp=LATER - timedelta(days=200), pinned=True)
     assert context.forget(days_old=90) == 1
-    assert said(context.list()) == ["older, but pinned", "young"]
+    assert contents_of(context.list()) == ["older, but pinned", "young"]
     assert context.forget(days_old=90, pinned=True) == 1
     for odd in (-1, -0.5):
         with pytest.raises(ValueError, match="negative"):
@@ -154,13 +154,13 @@ def test_age_counts_from_when_it_was_said(context: AgentContext) -> None:
 
 def test_words_match_whole(context: AgentContext) -> None:
     context.store("Ignition at the start of the race.")
-    made = context.store("Modern art hangs in the hall.")
-    assert context.retrieve("art")[0]["id"] == made
+    memory_id = context.store("Modern art hangs in the hall.")
+    assert context.retrieve("art")[0]["id"] == memory_id
     assert context.retrieve("art", 1)[0]["parts"]["keyword"] > 0
-    other = next(each for each in context.retrieve("art", 5) if each["id"] != made)
+    other = next(memory for memory in context.retrieve("art", 5) if memory["id"] != memory_id)
     assert other["parts"]["keyword"] == 0
     context.graph.add_nodes([{"id": "start"}, {"id": "art"}])
-    assert [each["node"]["id"] for each in context.graph.query("art")] == ["art"]
+    assert [hit["node"]["id"] for hit in context.graph.query("art")] == ["art"]
 
 
 def test_near_perfect_answers_keep_their_scores(tmp_path: Path) -> None:
@@ -169,7 +169,9 @@ def test_near_perfect_answers_keep_their_scores(tmp_path: Path) -> None:
         context.store(["cosine 0.99 first", "cosine 0.98 second", "cosine 0.10 third"])
         context.flush()
         for alpha, share in ((0.0, 1.0), (0.5, 0.5)):
-            first, second = (each["parts"]["vector"] for each in context.retrieve("question", 2, alpha=alpha))
+            first, second = (
+                memory["parts"]["vector"] for memory in context.retrieve("question", 2, alpha=alpha)
+            )
             assert first == pytest.approx(share * 0.99, rel=0.2)
             assert second == pytest.approx(first * 0.98 / 0.99, rel=0.05)
 
@@ -179,17 +181,17 @@ def test_a_floor_is_a_raw_similarity(tmp_path: Path) -> None:
         context = AgentContext(engine)
         context.store(["cosine 0.99 first", "cosine 0.50 second"])
         context.flush()
-        assert said(context.retrieve("question", min_score=0.6)) == ["cosine 0.99 first"]
+        assert contents_of(context.retrieve("question", min_score=0.6)) == ["cosine 0.99 first"]
 
 
 def test_tags_do_not_replace_what_a_memory_is(context: AgentContext) -> None:
     tags = {"id": "x", "content": "fake", "score": 9, "timestamp": "never", "kind": "note", "class": "note"}
-    made = context.store(
+    memory_id = context.store(
         "Decided: blue.", metadata=tags | {"pinned": True, "user": "eve", "conversation": "c"}
     )
-    for shown in (context.get(made), context.retrieve("Decided blue")[0], context.list()[0]):
-        assert (shown["id"], shown["content"], shown["kind"]) == (made, "Decided: blue.", "turn")
-        assert (shown["pinned"], shown["conversation_id"], shown["metadata"]["id"]) == (False, None, "x")
+    for memory in (context.get(memory_id), context.retrieve("Decided blue")[0], context.list()[0]):
+        assert (memory["id"], memory["content"], memory["kind"]) == (memory_id, "Decided: blue.", "turn")
+        assert (memory["pinned"], memory["conversation_id"], memory["metadata"]["id"]) == (False, None, "x")
     assert AgentContext(context, user_id="eve").list() == []
     with pytest.raises(InvalidInput, match="user_id"):
         context.store("For Eve.", metadata={"user_id": "eve"})
@@ -197,16 +199,16 @@ def test_tags_do_not_replace_what_a_memory_is(context: AgentContext) -> None:
 
 def test_same_beginnings_are_different_texts(context: AgentContext) -> None:
     head = "Confidential report of the quarter, for the board only. " * 3
-    made = context.store([f"{head}Sales rose in {town}." for town in ("Oslo", "Lima")])["ids"]
-    found = context.retrieve("How did sales go?", 10)
-    assert {each["id"] for each in found} == set(made) and len(set(made)) == 2
+    memory_ids = context.store([f"{head}Sales rose in {town}." for town in ("Oslo", "Lima")])["ids"]
+    memories = context.retrieve("How did sales go?", 10)
+    assert {memory["id"] for memory in memories} == set(memory_ids) and len(set(memory_ids)) == 2
 
 
 def test_lists_that_are_stored_twice_overwrite_nothing(context: AgentContext) -> None:
     first = context.store(["one", "two"])["ids"]
     second = context.store(["three", "four"])["ids"]
     assert len({*first, *second}) == 4
-    assert said(context.list()) == ["one", "two", "three", "four"]
+    assert contents_of(context.list()) == ["one", "two", "three", "four"]
 
 
 def test_a_key_of_ones_own_makes_storing_twice_harmless(context: AgentContext) -> None:
@@ -222,17 +224,17 @@ def test_numbers_and_ages_of_memories_are_kept_to(engine: BlockingEngine) -> Non
     for number in range(10):
         context.store(f"turn {number}", conversation_id=f"c{number % 2}")
     context.store("too old", timestamp=LATER - timedelta(days=31))
-    kept = ["pinned", "a note", "turn 7", "turn 8", "turn 9"]
-    assert said(context.list()) == kept
-    assert [each.content for each in context.short_term_memory] == ["pinned", *kept[2:]]
+    remaining = ["pinned", "a note", "turn 7", "turn 8", "turn 9"]
+    assert contents_of(context.list()) == remaining
+    assert [turn.content for turn in context.short_term_memory] == ["pinned", *remaining[2:]]
 
 
 def test_a_retention_is_shown_before_it_deletes(engine: BlockingEngine) -> None:
     context = AgentMemory(engine, user_id="shown")
-    made = context.batch_store(["one", "two", "three"])
+    memory_ids = context.batch_store(["one", "two", "three"])
     strict = AgentMemory(context, user_id="shown", max_memories=1)
-    shown = strict.apply_retention(preview=True)
-    assert (shown["ids"], shown["deleted"], context.count()) == (made[:2], 0, 3)
+    preview = strict.apply_retention(preview=True)
+    assert (preview["ids"], preview["deleted"], context.count()) == (memory_ids[:2], 0, 3)
     assert strict.apply_retention()["deleted"] == 2
     strict.retain()
     with pytest.raises(InvalidInput):
@@ -244,8 +246,8 @@ def test_times_without_a_zone_are_in_utc(context: AgentContext) -> None:
     context.store("naive", timestamp=naive)
     context.store("aware", timestamp=naive.replace(tzinfo=UTC) + timedelta(hours=1))
     context.store("text", timestamp="2026-01-01T14:00:00")
-    assert said(context.list()) == ["naive", "aware", "text"]
-    assert {each["timestamp"].tzinfo for each in context.list()} == {UTC}
+    assert contents_of(context.list()) == ["naive", "aware", "text"]
+    assert {memory["timestamp"].tzinfo for memory in context.list()} == {UTC}
     assert len(context.get_by_date(naive, naive + timedelta(hours=2))) == 2
     assert context.retrieve("naive", as_of=naive) == []
 
@@ -266,13 +268,13 @@ def test_misspelt_words_are_no_wider_questions(context: AgentContext) -> None:
 
 def test_hops_of_a_question_are_used(context: AgentContext) -> None:
     context.graph.add_nodes(
-        [{"id": each, "content": f"About {each}."} for each in ("alpha", "beta", "gamma", "delta")]
+        [{"id": node, "content": f"About {node}."} for node in ("alpha", "beta", "gamma", "delta")]
     )
     names = ("alpha", "beta", "gamma", "delta")
     context.graph.add_edges({"source_id": a, "target_id": b} for a, b in pairwise(names))
     for hops in range(4):
-        found = [each["id"] for each in context.retrieve("alpha", 10, max_hops=hops)]
-        assert found == list(names[: hops + 1])
+        ids = [memory["id"] for memory in context.retrieve("alpha", 10, max_hops=hops)]
+        assert ids == list(names[: hops + 1])
     assert context.retrieve("alpha", use_graph=False) == [] == context.retrieve("alpha", alpha=0.0)
     for odd in ({"alpha": 1.5}, {"max_hops": 99}):
         with pytest.raises(InvalidInput):

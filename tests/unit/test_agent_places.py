@@ -9,7 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
-from tests.agent_places import SETTINGS, said, store
+from tests.agent_places import SETTINGS, contents_of, store
 from tests.support.served import served
 
 import conspectus
@@ -46,11 +46,11 @@ def words_only(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_a_path_keeps_what_is_remembered(tmp_path: Path) -> None:
     with AgentContext(tmp_path / "kept", user_id="ada") as context:
-        made = context.store("The kettle is red.", conversation_id="a")
+        memory_id = context.store("The kettle is red.", conversation_id="a")
         context.graph.add_nodes([{"id": "kettle", "content": "It whistles."}])
     with AgentContext(str(tmp_path / "kept"), user_id="ada") as again:
-        assert [each.id for each in again.short_term_memory] == [made]
-        assert set(said(again.retrieve("kettle"))) == {"The kettle is red.", "It whistles."}
+        assert [turn.id for turn in again.short_term_memory] == [memory_id]
+        assert set(contents_of(again.retrieve("kettle"))) == {"The kettle is red.", "It whistles."}
     again.close()
     with pytest.raises(InvalidInput, match="closed"):
         again.count()
@@ -60,14 +60,14 @@ def test_without_a_store_everything_is_gone_with_it(tmp_path: Path, monkeypatch:
     monkeypatch.setenv("TMPDIR", str(tmp_path))
     with AgentContext() as context:
         context.store("A passing thought.")
-        assert said(context.retrieve("thought")) == ["A passing thought."]
+        assert contents_of(context.retrieve("thought")) == ["A passing thought."]
     context = AgentContext()
     context.store("Another.")
     del context
     gc.collect()
-    for thread in [each for each in threading.enumerate() if each.name.startswith("conspectus")]:
+    for thread in [thread for thread in threading.enumerate() if thread.name.startswith("conspectus")]:
         thread.join(30)
-    assert not [each for each in threading.enumerate() if each.name.startswith("conspectus")]
+    assert not [thread for thread in threading.enumerate() if thread.name.startswith("conspectus")]
 
 
 @pytest.mark.parametrize("used", [True, False])
@@ -94,8 +94,8 @@ def test_parts_of_one_context_share_its_store(tmp_path: Path) -> None:
     with store(tmp_path) as engine:
         context = AgentContext(engine, user_id="ada")
         AgentMemory(context, user_id="ada").store("Tea at four.")
-        assert said(ContextRetriever(context, context.graph).retrieve("tea")) == ["Tea at four."]
-        assert said(context.retriever.retrieve("tea")) == ["Tea at four."]
+        assert contents_of(ContextRetriever(context, context.graph).retrieve("tea")) == ["Tea at four."]
+        assert contents_of(context.retriever.retrieve("tea")) == ["Tea at four."]
         EntityLinker(context).assign_uri("tea", "Tea", "drink")
         assert context.graph.get_node("tea")["type"] == "drink"
         assert ContextGraph(context, name=context.graph.name).get_node("tea") is not None
@@ -126,7 +126,7 @@ def test_each_part_works_alone() -> None:
     with ContextGraph() as graph, AgentMemory() as memory, ContextRetriever(memory) as retriever:
         assert graph.add_nodes([{"id": "a"}]) == 1
         memory.store("Alone.")
-        assert said(retriever.retrieve("alone")) == ["Alone."]
+        assert contents_of(retriever.retrieve("alone")) == ["Alone."]
     with EntityLinker() as linker:
         assert linker.assign_uri("a").endswith("a#entity")
 
@@ -137,9 +137,9 @@ def test_a_graph_moves_into_the_store_of_a_context(tmp_path: Path) -> None:
     graph.add_edges([{"source_id": "tea", "target_id": "cup"}])
     with AgentContext(tmp_path / "kept", graph, user_id="ada") as context:
         assert context.graph is graph
-        assert [each["id"] for each in graph.get_neighbors("tea")] == ["cup"]
+        assert [neighbor["id"] for neighbor in graph.get_neighbors("tea")] == ["cup"]
         assert graph.add_nodes([{"id": "pot"}]) == 1
-        assert said(context.retrieve("tea", user_id="bob")) == ["Tea is brewed."]
+        assert contents_of(context.retrieve("tea", user_id="bob")) == ["Tea is brewed."]
     with ContextGraph(tmp_path / "kept", name="world") as again:
         assert len(again.get_nodes()) == 3
         with pytest.raises(InvalidInput, match="another store"):
@@ -155,21 +155,21 @@ def test_a_context_may_be_kept_where_its_graph_is() -> None:
 
 async def seen(context: AsyncAgentContext) -> list[object]:
     """Everything that matters, once."""
-    made = await context.store(["The red door.", "A dog barks."], conversation_id="a")
+    memory_ids = await context.store(["The red door.", "A dog barks."], conversation_id="a")
     await context.store("Keep it short.", kind="note")
     await context.graph.add_nodes([{"id": "door", "content": "Doors open."}, {"id": "key"}])
     await context.graph.add_edges([{"source_id": "door", "target_id": "key", "weight": 0.5}])
-    await context.update(made["ids"][0], "The blue door.")
+    await context.update(memory_ids["ids"][0], "The blue door.")
     window = await context.query_with_context("door", conversation_id="a", max_tokens=100)
     return [
-        sorted(said(await context.retrieve("door", 2))),
-        said(await context.conversation("a")),
-        [each.content for each in await context.short_term()],
-        [(each["id"], each["decay"]) for each in await context.get_neighbors("door")],
+        sorted(contents_of(await context.retrieve("door", 2))),
+        contents_of(await context.conversation("a")),
+        [turn.content for turn in await context.short_term()],
+        [(neighbor["id"], neighbor["decay"]) for neighbor in await context.get_neighbors("door")],
         "Keep it short." in window["context"],
         len(await context.export()),
         await context.count(user_id="nobody"),
-        await context.forget(made["ids"][1]),
+        await context.forget(memory_ids["ids"][1]),
         await context.clear(),
     ]
 
@@ -195,8 +195,8 @@ async def test_here_on_a_server_and_in_a_thread_it_is_the_same(tmp_path: Path) -
         with pytest.raises(InvalidInput, match="loop"):
             blocking.count()
         assert await asyncio.to_thread(blocking.count) == 1
-    async with AsyncAgentContext(user_id="own") as own:
-        assert await seen(own) == expected
+    async with AsyncAgentContext(user_id="own") as private:
+        assert await seen(private) == expected
 
 
 async def test_a_blocking_engine_serves_tasks(tmp_path: Path) -> None:
@@ -213,9 +213,9 @@ def test_many_threads_lose_and_cross_nothing(tmp_path: Path) -> None:
         def work(number: int) -> int:
             user = f"user {number % 5}"
             context.store(f"Thought {number} of {user}.", user_id=user, extract_entities=number % 3 == 0)
-            found = said(context.retrieve(f"Thought {number}", 50, user_id=user))
+            texts = contents_of(context.retrieve(f"Thought {number}", 50, user_id=user))
             assert (
-                all(each.endswith(f"{user}.") for each in found) and f"Thought {number} of {user}." in found
+                all(text.endswith(f"{user}.") for text in texts) and f"Thought {number} of {user}." in texts
             )
             return number
 

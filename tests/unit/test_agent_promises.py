@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
-from tests.agent_places import SETTINGS, said
+from tests.agent_places import SETTINGS, contents_of
 from tests.support.embedders import LockedEmbedder
 
 import conspectus
@@ -32,7 +32,7 @@ def graph_with(node: str, store: object = None, **named: str) -> ContextGraph:
 
 def test_graphs_without_a_name_are_different_graphs(tmp_path: Path) -> None:
     with graph_with("a") as first, graph_with("b") as second, graph_with("c") as third:
-        names = {each.name for each in (first, second, third)}
+        names = {part.name for part in (first, second, third)}
         assert len(names) == 3
         links = [first.link_graph(second, "a", "b"), first.link_graph(third, "a", "c")]
         assert first.navigate_to(links[0]) == (second, "b")
@@ -73,9 +73,9 @@ def test_an_empty_graph_has_no_part_of_a_score(alpha: float) -> None:
     with AgentContext(user_id="ada", knowledge_graph=ContextGraph()) as context:
         context.store("the heron stands in the reeds")
         [plain] = context.retrieve("heron in the reeds", alpha=0.0)
-        [found] = context.retrieve("heron in the reeds", alpha=alpha)
-        assert found["parts"].get("graph", 0.0) == 0.0
-        assert found["score"] == pytest.approx((1 - alpha) * plain["score"])
+        [memories] = context.retrieve("heron in the reeds", alpha=alpha)
+        assert memories["parts"].get("graph", 0.0) == 0.0
+        assert memories["score"] == pytest.approx((1 - alpha) * plain["score"])
 
 
 @pytest.mark.parametrize("kind", [AgentContext, AgentMemory])
@@ -84,10 +84,10 @@ def test_what_was_just_stored_is_found_by_its_meaning(tmp_path: Path, kind: type
         memory = kind(engine, user_id="ada")
         for text in ("a heron in the reeds", "the deploy failed", "soup for lunch"):
             memory.store(text)
-            [found] = memory.retrieve(text, 1)
-            assert found["content"] == text and found["similarity"] == pytest.approx(1.0, abs=1e-3)
-        made = memory.store("before", key="k")
-        memory.update(made, "a stork on the roof")
+            [memories] = memory.retrieve(text, 1)
+            assert memories["content"] == text and memories["similarity"] == pytest.approx(1.0, abs=1e-3)
+        memory_id = memory.store("before", key="k")
+        memory.update(memory_id, "a stork on the roof")
         assert memory.retrieve("stork on the roof", 1)[0]["similarity"] is not None
 
 
@@ -95,7 +95,7 @@ def test_without_an_embedder_that_answers_words_are_enough(tmp_path: Path) -> No
     with conspectus.open(tmp_path, settings=SETTINGS, embedder=LockedEmbedder()) as engine:
         memory = AgentMemory(engine, user_id="ada")
         memory.store("a heron in the reeds")
-        assert said(memory.retrieve("heron")) == ["a heron in the reeds"]
+        assert contents_of(memory.retrieve("heron")) == ["a heron in the reeds"]
 
 
 @pytest.fixture
@@ -108,8 +108,8 @@ def small(tmp_path: Path):
 
 def test_answers_cost_no_more_than_the_token_limit(small: tuple[BlockingEngine, AgentContext]) -> None:
     _, context = small
-    found = context.retrieve("heron in the reeds", 6)
-    assert len(found) >= 1 and sum(len(each["content"]) // 4 for each in found) <= 20
+    memories = context.retrieve("heron in the reeds", 6)
+    assert len(memories) >= 1 and sum(len(memory["content"]) // 4 for memory in memories) <= 20
     assert len(context.retrieve("heron in the reeds", 6, max_tokens=None)) == 6
     assert context.retrieve("heron in the reeds", 6, max_tokens=5) == []
 

@@ -19,7 +19,7 @@ def edges_of(engine: BlockingEngine, text: str) -> set[tuple[str, str, str]]:
     """Subject, relation and object of all edges that a memory brings."""
     context = AgentContext(engine, user_id=text[-80:])
     context.store(text, extract_entities=True)
-    return {(each["source_id"], each["type"], each["target_id"]) for each in context.graph.get_edges()}
+    return {(edge["source_id"], edge["type"], edge["target_id"]) for edge in context.graph.get_edges()}
 
 
 @pytest.mark.parametrize(
@@ -56,16 +56,16 @@ def test_what_is_not_stated_plainly_stands_together_only(engine: BlockingEngine,
 
 
 def test_each_sentence_states_its_own(engine: BlockingEngine) -> None:
-    found = edges_of(engine, "Alice founded Acme. Bob Miller knows Alice.\nDoes Bob Miller own Acme?")
-    typed = {each for each in found if each[1] != "mentioned_with"}
+    edges = edges_of(engine, "Alice founded Acme. Bob Miller knows Alice.\nDoes Bob Miller own Acme?")
+    typed = {edge for edge in edges if edge[1] != "mentioned_with"}
     assert typed == {("alice", "founded", "acme"), ("bob miller", "knows", "alice")}
 
 
 def test_a_relation_goes_with_the_memory_that_states_it(engine: BlockingEngine) -> None:
     context = AgentContext(engine, user_id="forgetful")
-    made = context.store("Alice founded Acme", extract_entities=True)
-    assert [each["relationship"] for each in context.get_neighbors("alice")] == ["founded"]
-    assert context.forget(made) == 1
+    memory_id = context.store("Alice founded Acme", extract_entities=True)
+    assert [neighbor["relationship"] for neighbor in context.get_neighbors("alice")] == ["founded"]
+    assert context.forget(memory_id) == 1
     assert context.graph.get_edges() == [] and context.graph.get_nodes() == []
 
 

@@ -47,12 +47,12 @@ def ok(value: object) -> Answer:
 
 
 def problem(error: ConspectusError) -> Answer:
-    made = problem_of(error)
+    problem = problem_of(error)
     return Answer(
-        json.dumps(made.document()).encode(),
-        made.status,
+        json.dumps(problem.document()).encode(),
+        problem.status,
         type="application/problem+json",
-        headers=made.headers,
+        headers=problem.headers,
     )
 
 
@@ -105,9 +105,15 @@ async def test_nobody_waits_for_longer_than_is_sensible() -> None:
 
 
 async def test_a_lost_answer_is_asked_for_again_with_the_same_key() -> None:
-    made = {"id": "c", "name": "wiki", "space": None, "language": None, "created": "2024-05-01T00:00:00Z"}
+    collection = {
+        "id": "c",
+        "name": "wiki",
+        "space": None,
+        "language": None,
+        "created": "2024-05-01T00:00:00Z",
+    }
     running = problem(Conflict("idempotency key", "k", "belongs to a request that is still being answered"))
-    async with remote({f"{API}/collections": [LOST, running, ok(made)]}) as (engine, server):
+    async with remote({f"{API}/collections": [LOST, running, ok(collection)]}) as (engine, server):
         assert (await engine.collections.create("wiki")).id == "c"
         keys = {request.headers["idempotency-key"] for request in server.requests}
         assert (server.count(), len(keys)) == (3, 1)
@@ -134,7 +140,7 @@ async def test_a_store_that_stays_away_is_told() -> None:
 
 def keys_of(server: ScriptedServer, path: str) -> set[str]:
     """All idempotency keys with which something was sent there."""
-    return {each.headers["idempotency-key"] for each in server.requests if each.path == path}
+    return {request.headers["idempotency-key"] for request in server.requests if request.path == path}
 
 
 async def test_what_a_store_may_have_done_is_asked_for_again_under_its_key() -> None:
@@ -152,20 +158,22 @@ async def test_what_a_store_may_have_done_is_asked_for_again_under_its_key() -> 
             await engine.people.create_key()
         assert server.count() == 2
         await engine.add(["no key", NewDocument("a key", key="k")])
-        sent = [json.loads(each.body)["documents"] for each in server.requests if each.path == documents]
+        sent = [
+            json.loads(request.body)["documents"] for request in server.requests if request.path == documents
+        ]
         with pytest.raises(WriteOutcomeUnknown):
             await engine.channels.add_messages(NewMessage("once"), channel="harbour")
         assert len(keys_of(server, f"{API}/messages")) == 1
         assert server.count(f"{API}/messages") == 4
     assert len(sent) == 3
     assert sent[0] == sent[1] == sent[2]
-    assert [len(each["key"]) for each in sent[0]] == [36, 1]
+    assert [len(document["key"]) for document in sent[0]] == [36, 1]
 
 
 async def test_another_conflict_is_final_and_questions_have_no_key() -> None:
-    found = {"outcome": "found", "hits": []}
+    hits = {"outcome": "found", "hits": []}
     answers = {f"{API}/collections": problem(Conflict("collection", "wiki", "exists already"))}
-    async with remote({**answers, f"{API}/search": [LOST, ok(found)]}) as (engine, server):
+    async with remote({**answers, f"{API}/search": [LOST, ok(hits)]}) as (engine, server):
         with pytest.raises(Conflict):
             await engine.collections.create("wiki")
         assert server.count() == 1

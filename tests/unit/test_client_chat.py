@@ -31,7 +31,7 @@ from conspectus.testing.embedders import HashedEmbedder
 from conspectus.web.app import application
 
 SETTINGS = Settings(embedder="none", log_level="critical")
-ASKED = ChatRequest("When do backups run?")
+REQUEST = ChatRequest("When do backups run?")
 SOURCES = b'id: s:0\nevent: sources\ndata: {"outcome": "off"}\n\n'
 END = b"id: s:9\ndata: [DONE]\n\n"
 FIELDS = st.sampled_from(
@@ -40,23 +40,23 @@ FIELDS = st.sampled_from(
 ENDS = st.sampled_from(["\n", "\r\n", "\r"])
 
 
-async def pieces_of(whole: bytes, cuts: Sequence[int]) -> AsyncIterator[bytes]:
-    places = [0, *sorted(min(cut, len(whole)) for cut in cuts), len(whole)]
+async def pieces_of(payload: bytes, cuts: Sequence[int]) -> AsyncIterator[bytes]:
+    places = [0, *sorted(min(cut, len(payload)) for cut in cuts), len(payload)]
     for start, end in pairwise(places):
-        yield whole[start:end]
+        yield payload[start:end]
 
 
 @given(st.lists(st.tuples(FIELDS, ENDS)), st.lists(st.integers(0, 60)), st.booleans())
 def test_events_are_read_as_by_the_book_however_they_are_cut(
     lines: list[tuple[str, str]], cuts: list[int], mark: bool
 ) -> None:
-    whole = ("\ufeff" * mark + "".join(line + end for line, end in lines) + "\n").encode()
+    payload = ("\ufeff" * mark + "".join(line + end for line, end in lines) + "\n").encode()
 
     async def read() -> list[ServerEvent]:
-        return [event async for event in events_in(pieces_of(whole, cuts))]
+        return [event async for event in events_in(pieces_of(payload, cuts))]
 
-    expected = [(each.name, each.data, each.id) for each in parsed(whole)]
-    assert [(each.name, each.data, each.id) for each in asyncio.run(read())] == expected
+    expected = [(event.name, event.data, event.id) for event in parsed(payload)]
+    assert [(event.name, event.data, event.id) for event in asyncio.run(read())] == expected
 
 
 def stream(*frames: bytes) -> Answer:
@@ -69,7 +69,7 @@ async def told_by(answers: dict[str, Answer | Sequence[Answer]]) -> tuple[list[C
         ScriptedServer(answers) as server,
         conspectus.connect(server.base, settings=SETTINGS) as engine,
     ):
-        events = [event async for event in engine.chat.stream(ASKED)]
+        events = [event async for event in engine.chat.stream(REQUEST)]
         return events, list(server.requests)
 
 
@@ -86,7 +86,7 @@ async def test_an_answer_that_ends_in_between_is_gone_on_with() -> None:
     }
     events, requests = await told_by(answers)
     assert events == [Sources("off"), Delta("a"), Delta("b"), Delta("c")]
-    assert [each.headers.get("last-event-id") for each in requests] == [None, "s:1", "s:2"]
+    assert [request.headers.get("last-event-id") for request in requests] == [None, "s:1", "s:2"]
 
 
 GONE = Answer(
@@ -123,7 +123,7 @@ async def test_an_answer_without_an_end_is_given_up() -> None:
         conspectus.connect(server.base, settings=settings) as engine,
     ):
         with pytest.raises(TooLarge):
-            async for _ in engine.chat.stream(ASKED):
+            async for _ in engine.chat.stream(REQUEST):
                 pass
 
 
@@ -157,7 +157,7 @@ async def test_it_is_the_same_as_where_the_store_is(tmp_path: Path) -> None:
     model = ScriptedChatModel(["a [1]", "\r\n", " [DONE]", "[DONE]", "\U0001f600 [4]"])
     async with both(tmp_path, model) as (local, remote):
         await local.add("Backups run at two.", collection="wiki", wait=True)
-        for request in (ASKED, FULL, ChatRequest("backups", min_similarity=None)):
+        for request in (REQUEST, FULL, ChatRequest("backups", min_similarity=None)):
             here = [event async for event in local.chat.stream(request)]
             there = [event async for event in remote.chat.stream(request)]
             assert here == there
@@ -191,7 +191,7 @@ async def test_who_stops_listening_ends_the_models_call(tmp_path: Path) -> None:
     model = ScriptedChatModel(hangs=True, after=1)
     settings = Settings(embedder="none", log_level="critical", chat_disconnect_grace_seconds=0)
     async with both(tmp_path, model, settings) as (_, remote):
-        events = remote.chat.stream(ASKED)
+        events = remote.chat.stream(REQUEST)
         assert [type(await anext(events)) for _ in range(2)] == [Sources, Delta]
         await events.aclose()
         for _ in range(1_000):
@@ -205,12 +205,12 @@ def test_without_an_event_loop_it_is_the_same(tmp_path: Path) -> None:
     model = ScriptedChatModel(["a", "b"])
     opened = conspectus.open(tmp_path, settings=SETTINGS, embedder=HashedEmbedder(), chat_model=model)
     with opened as engine:
-        said = [event.text for event in engine.chat.stream(ASKED) if isinstance(event, Delta)]
-        assert said == ["a", "b"]
+        texts = [event.text for event in engine.chat.stream(REQUEST) if isinstance(event, Delta)]
+        assert texts == ["a", "b"]
         with pytest.raises(InvalidInput):
             next(engine.chat.stream(ChatRequest("")))
         model.hangs, model.after = True, 1
-        events = engine.chat.stream(ASKED)
+        events = engine.chat.stream(REQUEST)
         assert [type(next(events)) for _ in range(2)] == [Sources, Delta]
         events.close()
     assert (model.open, model.broken_off) == (0, 1)

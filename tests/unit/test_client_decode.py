@@ -59,18 +59,18 @@ def test_lists_and_members_are_named_too() -> None:
 
 def test_only_what_was_said_of_a_document_is_sent() -> None:
     assert document_json(NewDocument("a")) == {"text": "a"}
-    told = document_json(NewDocument("a", occurred="2024-05-01", metadata={"at": parse_instant(0)}))
+    encoded = document_json(NewDocument("a", occurred="2024-05-01", metadata={"at": parse_instant(0)}))
     start = "2024-05-01T00:00:00+00:00"
-    assert told["occurred"] == {"start": start, "end": start}
-    assert told["metadata"] == {"at": "1970-01-01T00:00:00.000000Z"}
+    assert encoded["occurred"] == {"start": start, "end": start}
+    assert encoded["metadata"] == {"at": "1970-01-01T00:00:00.000000Z"}
 
 
 def test_places_are_those_of_the_text_that_is_sent() -> None:
-    told = document_json(
+    encoded = document_json(
         NewDocument("\ud83c\udf89 a\x00b", places=(TextPosition(0), TextPosition(3, page=2)))
     )
-    assert told["text"] == "🎉 a\ufffdb"
-    assert told["places"] == [
+    assert encoded["text"] == "🎉 a\ufffdb"
+    assert encoded["places"] == [
         {"start": 0, "page": None, "headings": []},
         {"start": 2, "page": 2, "headings": []},
     ]
@@ -100,7 +100,7 @@ def test_metadata_without_end_are_refused() -> None:
         document_json(NewDocument("a", metadata=endless))
 
 
-ASKED = Query("a", limit=3, collection="c", filter=Eq("kind", "page"), min_similarity=0.5)
+QUERY = Query("a", limit=3, collection="c", filter=Eq("kind", "page"), min_similarity=0.5)
 
 
 def sent(method: Callable[..., Any], **values: Any) -> Any:
@@ -108,19 +108,19 @@ def sent(method: Callable[..., Any], **values: Any) -> Any:
 
 
 def test_a_question_keeps_what_was_said_of_it() -> None:
-    body = sent(SearchService.retrieve, query=ASKED, collection="d")
+    body = sent(SearchService.retrieve, query=QUERY, collection="d")
     assert body.items() >= {"query": "a", "limit": 3, "collection": "d", "min_similarity": 0.5}.items()
     assert (body["filter"], "text" in body) == ({"field": "kind", "eq": "page"}, False)
     assert sent(SearchService.retrieve, query="a")["limit"] == Query("a").limit
 
 
 def test_what_an_operation_decides_itself_is_sent_as_an_option_only() -> None:
-    window = sent(SearchService.window, query=ASKED, max_tokens=5)
+    window = sent(SearchService.window, query=QUERY, max_tokens=5)
     assert ("limit" in window, window["collection"]) == (False, "c")
-    assert sent(SearchService.window, query=ASKED, max_tokens=5, limit=4)["limit"] == 4
+    assert sent(SearchService.window, query=QUERY, max_tokens=5, limit=4)["limit"] == 4
     assert (
         not {"limit", "collection", "min_similarity"}
-        & sent(SearchService.augment, query=ASKED, max_tokens=5).keys()
+        & sent(SearchService.augment, query=QUERY, max_tokens=5).keys()
     )
 
 

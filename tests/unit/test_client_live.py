@@ -28,8 +28,8 @@ Answers = Answer | Sequence[Answer]
 
 def event(number: int) -> bytes:
     live = LiveCaption(number, caption(f"scene {number}", 0.0, 1.0, StreamClock()))
-    shown = response_model(LiveCaption).model_validate(live).model_dump_json()
-    return f"id: {number}\nevent: caption\ndata: {shown}\n\n".encode()
+    expected = response_model(LiveCaption).model_validate(live).model_dump_json()
+    return f"id: {number}\nevent: caption\ndata: {expected}\n\n".encode()
 
 
 def stream(*frames: bytes) -> Answer:
@@ -54,29 +54,29 @@ async def followed(
     answers: Answers, count: int, after: int | None = None
 ) -> tuple[list[LiveCaption], list[Request]]:
     """So many captions from a server of these answers, and what it was asked."""
-    found: list[LiveCaption] = []
+    received: list[LiveCaption] = []
     async with (
         ScriptedServer({PATH: answers}) as server,
         connected(server.base) as engine,
         aclosing(engine.streams.subscribe(stream="gate", after=after)) as captions,
     ):
-        async for each in captions:
-            found.append(each)
-            if len(found) == count:
+        async for caption in captions:
+            received.append(caption)
+            if len(received) == count:
                 break
-        return found, list(server.requests)
+        return received, list(server.requests)
 
 
 async def test_what_ends_is_gone_on_with() -> None:
     answers = [stream(READY, event(8)), stream(READY), stream(event(9), b"id: 10\nda"), stream(event(10))]
-    found, requests = await followed(answers, 3)
-    assert [each.sequence for each in found] == [8, 9, 10]
-    assert [each.headers.get("last-event-id") for each in requests] == [None, "8", "7", "9"]
+    captions, requests = await followed(answers, 3)
+    assert [caption.sequence for caption in captions] == [8, 9, 10]
+    assert [request.headers.get("last-event-id") for request in requests] == [None, "8", "7", "9"]
 
 
 async def test_events_of_newer_servers_are_passed_over() -> None:
-    found, requests = await followed(stream(READY, b"event: mood\ndata: sunny\n\n", event(8)), 1, after=3)
-    assert [each.caption.text for each in found] == ["scene 8"]
+    captions, requests = await followed(stream(READY, b"event: mood\ndata: sunny\n\n", event(8)), 1, after=3)
+    assert [caption.caption.text for caption in captions] == ["scene 8"]
     assert requests[0].headers["last-event-id"] == "3"
 
 

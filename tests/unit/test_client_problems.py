@@ -87,8 +87,8 @@ def test_what_is_not_known_is_an_error_all_the_same(problem: dict[str, object]) 
 
 @pytest.mark.parametrize("kind", [errors.ChatError, *errors.ChatError.__subclasses__()])
 def test_an_error_of_the_chat_model_keeps_its_kind_and_no_internals(kind: type[errors.ChatError]) -> None:
-    known = kind is errors.ChatNotConfigured
-    error = errors.ChatNotConfigured() if known else kind("vendor", "key sk-1")
+    is_unmapped = kind is errors.ChatNotConfigured
+    error = errors.ChatNotConfigured() if is_unmapped else kind("vendor", "key sk-1")
     again = error_of(problem_of(error).document())
     assert type(again) is kind
     assert isinstance(again, errors.ChatError)

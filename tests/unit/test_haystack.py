@@ -35,7 +35,9 @@ def engine(tmp_path_factory: pytest.TempPathFactory) -> Iterator[BlockingEngine]
 
 def without_vectors(documents: list[Document]) -> list[Document]:
     """The documents as they come back: without embeddings, in an order of their own."""
-    return sorted((replace(each, embedding=None) for each in documents), key=lambda each: each.id)
+    return sorted(
+        (replace(document, embedding=None) for document in documents), key=lambda document: document.id
+    )
 
 
 class Equal:
@@ -91,20 +93,20 @@ def test_a_pipeline_writes_and_retrieves(engine: BlockingEngine) -> None:
     writing.run({"writer": {"documents": [Document(content=text) for text in PLANS]}})
     asking = Pipeline()
     asking.add_component("retriever", ConspectusRetriever(store, top_k=2))
-    found = asking.run({"retriever": {"query": "when do backups run?"}})["retriever"]["documents"]
-    assert (found[0].content, len(found)) == (PLANS[0], 2)
-    assert found[0].score >= found[1].score
+    documents = asking.run({"retriever": {"query": "when do backups run?"}})["retriever"]["documents"]
+    assert (documents[0].content, len(documents)) == (PLANS[0], 2)
+    assert documents[0].score >= documents[1].score
 
 
 def test_a_query_has_filters_and_a_limit_of_its_own(engine: BlockingEngine) -> None:
     only = {"field": "meta.n", "operator": "==", "value": 1}
     retriever = ConspectusRetriever(stored(engine), filters=only)
-    assert [each.id for each in retriever.run("lunch backups")["documents"]] == ["1"]
+    assert [document.id for document in retriever.run("lunch backups")["documents"]] == ["1"]
     other = {"field": "n", "operator": "in", "value": [0, 2]}
     assert len(retriever.run("lunch backups", filters=other)["documents"]) == 2
     assert len(retriever.run("lunch backups", filters=other, top_k=1)["documents"]) == 1
     words = ConspectusRetriever(stored(engine), retrievers=["keyword"])
-    assert [each.id for each in words.run("noon")["documents"]] == ["2"]
+    assert [document.id for document in words.run("noon")["documents"]] == ["2"]
 
 
 def test_embeddings_of_documents_are_searched_with_that_of_the_query(engine: BlockingEngine) -> None:
@@ -112,9 +114,11 @@ def test_embeddings_of_documents_are_searched_with_that_of_the_query(engine: Blo
     store.write_documents([Document(id=str(n), embedding=[float(n == axis) for axis in range(3)], content="x")
                            for n in range(3)])  # fmt: skip
     retriever = ConspectusRetriever(store, retrievers=["vector"], top_k=1)
-    assert [each.id for each in retriever.run("", query_embedding=[0.1, 0.2, 0.9])["documents"]] == ["2"]
+    assert [document.id for document in retriever.run("", query_embedding=[0.1, 0.2, 0.9])["documents"]] == [
+        "2"
+    ]
     assert store.update_by_filter({}, {"seen": True}) == 3
-    assert [each.meta for each in retriever.run("", [0.1, 0.9, 0.2])["documents"]] == [{"seen": True}]
+    assert [document.meta for document in retriever.run("", [0.1, 0.9, 0.2])["documents"]] == [{"seen": True}]
 
 
 def test_a_pipeline_is_written_as_text_and_read_again(tmp_path: Path) -> None:
@@ -124,8 +128,8 @@ def test_a_pipeline_is_written_as_text_and_read_again(tmp_path: Path) -> None:
     pipeline.add_component("retriever", ConspectusRetriever(store, top_k=1))
     store.close()
     again = Pipeline.loads(pipeline.dumps(), allowed_modules=["conspectus.*"])
-    found = again.run({"retriever": {"query": "when is lunch?"}})["retriever"]["documents"]
-    assert [each.content for each in found] == [PLANS[2]]
+    documents = again.run({"retriever": {"query": "when is lunch?"}})["retriever"]["documents"]
+    assert [document.content for document in documents] == [PLANS[2]]
     again.get_component("retriever").document_store.close()
 
 
@@ -153,5 +157,5 @@ async def test_a_store_over_a_server(tmp_path: Path) -> None:
             assert await store.write_documents_async(many) == 1_100
             assert await store.write_documents_async(many, DuplicatePolicy.SKIP) == 0
             assert await store.count_documents_async() == 1_100
-            found = await ConspectusRetriever(store).run_async("plan 7", top_k=3)
-            assert "7" in [each.id for each in found["documents"]]
+            documents = await ConspectusRetriever(store).run_async("plan 7", top_k=3)
+            assert "7" in [document.id for document in documents["documents"]]

@@ -26,8 +26,8 @@ class Longest:
         self.calls += 1
         if self.broken:
             raise ProviderUnavailable("longest", "is out of order")
-        order = sorted(range(len(texts)), key=lambda place: (-len(texts[place]), place))
-        return [(place, len(texts[place]) / 10_000) for place in order[:limit]]
+        order = sorted(range(len(texts)), key=lambda number: (-len(texts[number]), number))
+        return [(number, len(texts[number]) / 10_000) for number in order[:limit]]
 
     async def close(self) -> None:
         """Nothing is held."""
@@ -76,7 +76,7 @@ async def test_two_users_may_give_their_collections_the_same_name(
     second = await base.create_collection({"name": "Wiki"}, bob)
     assert first.id != second.id
     assert (first.name, first.embedding_dimensions, first.user_id) == ("Wiki", 256, ada)
-    assert [each.id for each in await base.list_collections(ada)] == [first.id]
+    assert [collection.id for collection in await base.list_collections(ada)] == [first.id]
     with pytest.raises(Conflict):
         await base.create_collection({"name": "Wiki"}, ada)
 
@@ -87,14 +87,14 @@ async def test_dimensions_must_be_ones_the_embedder_makes(
 ) -> None:
     with pytest.raises(InvalidInput, match="dimensions"):
         await base.create_collection({"name": "Wiki", "embedding_dimensions": size}, ada)
-    made = await base.create_collection({"name": "Wiki", "embedding_dimensions": 256}, ada)
-    assert made.embedding_dimensions == 256
+    collection = await base.create_collection({"name": "Wiki", "embedding_dimensions": 256}, ada)
+    assert collection.embedding_dimensions == 256
 
 
 async def test_a_source_is_of_a_kind_there_is(base: KnowledgeBase, ada: str) -> None:
     collection = await base.create_collection({"name": "Wiki"}, ada)
-    made = await base.create_source(collection.id, {"name": "pages", "source_type": "web"}, ada)
-    assert made.source_type == "web"
+    source = await base.create_source(collection.id, {"name": "pages", "source_type": "web"}, ada)
+    assert source.source_type == "web"
     with pytest.raises(InvalidInput, match="kind"):
         await base.create_source(collection.id, {"name": "other", "source_type": "magic"}, ada)
 
@@ -135,13 +135,13 @@ async def test_a_shared_source_is_seen_until_it_is_revoked(
     collection = await stocked(base, ada, ["a heron in the reeds"])
     hidden = await base.create_source(collection, {"name": "private"}, ada)
     await base.create_document(hidden.id, {"content": "a heron in the attic"}, ada)
-    shared = next(each for each in await base.list_sources(collection, ada) if each.name == "manual")
+    shared = next(source for source in await base.list_sources(collection, ada) if source.name == "manual")
     await engine.documents.wait_until_embedded(collection=collection)
     await engine.people.grant(collection, Principal("user", bob), "viewer", source=shared.id)
-    found = await base.search_accessible(collection, "heron", bob)
-    assert [each.chunk.content for each in found] == ["a heron in the reeds"]
-    assert [each.id for each in await base.list_sources(collection, bob)] == [shared.id]
-    assert [each.id for each in await base.list_accessible_collections(bob)] == [collection]
+    ranked = await base.search_accessible(collection, "heron", bob)
+    assert [match.chunk.content for match in ranked] == ["a heron in the reeds"]
+    assert [source.id for source in await base.list_sources(collection, bob)] == [shared.id]
+    assert [collection.id for collection in await base.list_accessible_collections(bob)] == [collection]
     assert await base.list_collections(bob) == []
     with pytest.raises(PermissionDenied):
         await base.create_document(shared.id, {"content": "x"}, bob)
@@ -155,9 +155,9 @@ async def test_search_measures_the_angle_and_not_the_length(
 ) -> None:
     collection = await stocked(base, ada, ["heron", "heron " * 50, "torque"])
     await engine.documents.wait_until_embedded(collection=collection)
-    found = await base.search(collection, "heron", ada)
-    assert [each.distance for each in found] == sorted(each.distance for each in found)
-    by_title = {each.document.title: each.distance for each in found}
+    matches = await base.search(collection, "heron", ada)
+    assert [match.distance for match in matches] == sorted(match.distance for match in matches)
+    by_title = {match.document.title: match.distance for match in matches}
     assert by_title["note 1"] < by_title["note 2"]
     assert len(await base.search(collection, "heron", ada, limit=1)) == 1
     with pytest.raises(InvalidInput, match="dimensions"):
@@ -167,7 +167,7 @@ async def test_search_measures_the_angle_and_not_the_length(
 async def test_the_hash_is_that_of_the_content(base: KnowledgeBase, ada: str) -> None:
     collection = await stocked(base, ada, ["same", "same", ""])
     source = (await base.list_sources(collection, ada))[0]
-    hashes = [each.content_hash for each in await base.list_documents(source.id, ada)]
+    hashes = [document.content_hash for document in await base.list_documents(source.id, ada)]
     assert hashes[0] == hashes[1]
     assert hashes[2] is None
 
@@ -181,7 +181,7 @@ async def test_embedding_the_same_chunks_again_changes_nothing(base: KnowledgeBa
         done = await base.embed_chunks(document.id, chunks, ada)
         assert (done.status, done.chunk_count) == ("embedded", 2)
     stored = await base.list_chunks_for_document(document.id, ada)
-    assert [(each.content, each.position) for each in stored] == [("first. ", 0), ("second.", 1)]
+    assert [(chunk.content, chunk.position) for chunk in stored] == [("first. ", 0), ("second.", 1)]
     assert await base.delete_document_chunks(document.id, ada) == 2
     assert await base.list_chunks_for_document(document.id, ada) == []
 
@@ -190,17 +190,17 @@ async def test_embedding_the_same_chunks_again_changes_nothing(base: KnowledgeBa
 async def test_many_candidates_are_judged_and_few_are_all_given(
     base: KnowledgeBase, engine: Engine, ada: str, *, number: int, judged: int
 ) -> None:
-    collection = await stocked(base, ada, [f"heron {place}" for place in range(number)])
+    collection = await stocked(base, ada, [f"heron {number}" for number in range(number)])
     await engine.documents.wait_until_embedded(collection=collection)
-    found = await base.augment_context("heron", ada)
-    assert len(found) == (judged or number)
-    assert sum(each.relevance_score is not None for each in found) == judged
+    ranked = await base.augment_context("heron", ada)
+    assert len(ranked) == (judged or number)
+    assert sum(match.relevance_score is not None for match in ranked) == judged
 
 
 async def test_context_has_a_floor_and_a_budget(base: KnowledgeBase, engine: Engine, ada: str) -> None:
     collection = await stocked(base, ada, ["a heron stands in the water", "torque and force " * 20])
     await engine.documents.wait_until_embedded(collection=collection)
-    assert [each.document.title for each in await base.augment_context("heron water", ada)] == ["note 0"]
+    assert [ranked.document.title for ranked in await base.augment_context("heron water", ada)] == ["note 0"]
     assert await base.augment_context("heron water", ada, max_tokens=3) == []
 
 
@@ -210,15 +210,15 @@ async def test_a_broken_reranker_costs_the_scores_and_not_the_answer(
     collection = await stocked(base, ada, ["heron", "heron in the reeds by the lake"])
     await engine.documents.wait_until_embedded(collection=collection)
     good = await base.search_and_rerank(collection, "heron", ada)
-    assert [each.document.title for each in good] == ["note 1", "note 0"]
+    assert [ranked.document.title for ranked in good] == ["note 1", "note 0"]
     reranker.broken = True
     poor = await base.search_and_rerank(collection, "heron", ada)
     assert len(poor) == 2
-    assert all(each.relevance_score is None and "out of order" in str(each.notice) for each in poor)
-    asked = reranker.calls
+    assert all(ranked.relevance_score is None and "out of order" in str(ranked.notice) for ranked in poor)
+    calls = reranker.calls
     assert await base.rerank("heron", [], ada) == []
-    assert reranker.calls == asked
+    assert reranker.calls == calls
     results = await base.search(collection, "heron", ada)
-    assert [each.chunk.id for each in await base.rerank("heron", results, ada, top_n=1)] == [
+    assert [ranked.chunk.id for ranked in await base.rerank("heron", results, ada, top_n=1)] == [
         results[0].chunk.id
     ]

@@ -64,7 +64,7 @@ async def test_what_chunks_cannot_keep_is_refused(engine: Engine, ada: str) -> N
     document = await document_in(base, ada, "before")
     with pytest.raises(InvalidInput, match="metadata"):
         await base.embed_chunks(document, [{"content": "x", "position": 0, "metadata": {"page": 1}}], ada)
-    assert [each.content for each in await base.list_chunks_for_document(document, ada)] == ["before"]
+    assert [chunk.content for chunk in await base.list_chunks_for_document(document, ada)] == ["before"]
 
 
 async def test_a_document_without_content_is_not_embedded(engine: Engine, ada: str) -> None:
@@ -83,8 +83,8 @@ async def test_a_hit_knows_the_source_of_its_document(engine: Engine, ada: str) 
     near = await base.search(stored.collection_id, "heron", ada)
     best = await base.search_and_rerank(stored.collection_id, "heron", ada)
     around = await base.augment_context("heron", ada)
-    for found in (near, best, around, await base.rerank("heron", near, ada)):
-        assert [(each.document.source.id, each.document.source.name) for each in found] == [
+    for matches in (near, best, around, await base.rerank("heron", near, ada)):
+        assert [(match.document.source.id, match.document.source.name) for match in matches] == [
             (stored.source_id, "manual")
         ]
 
@@ -92,7 +92,7 @@ async def test_a_hit_knows_the_source_of_its_document(engine: Engine, ada: str) 
 @pytest.mark.parametrize("size", [1, 2, 200, 399, 2000])
 def test_small_chunks_repeat_at_most_half_of_themselves(size: int) -> None:
     pieces = Chunker.split("one two three four five " * 100, chunk_size=size)
-    assert max(len(each.content) for each in pieces) <= size
+    assert max(len(piece.content) for piece in pieces) <= size
     with pytest.raises(InvalidInput, match="overlap"):
         Chunker.split("text", chunk_size=size, overlap=size)
 
@@ -118,12 +118,12 @@ async def test_collections_of_one_model_have_sizes_of_their_own(
         base = KnowledgeBase(engine)
         ada = (await engine.people.create_user("ada")).id
         attrs = {"name": "Notes", "embedding_dimensions": dimensions}
-        made = await base.create_collection(attrs, ada)
-        source = await base.create_source(made.id, {"name": "manual"}, ada)
+        collection = await base.create_collection(attrs, ada)
+        source = await base.create_source(collection.id, {"name": "manual"}, ada)
         document = await base.create_document(source.id, {"title": "note"}, ada)
         await base.embed_chunks(document.id, [{"content": "a heron", "position": 0}], ada)
-        assert len(await base.search(made.id, "heron", ada, dimensions=dimensions)) == 1
-    assert made.embedding_dimensions == dimensions
+        assert len(await base.search(collection.id, "heron", ada, dimensions=dimensions)) == 1
+    assert collection.embedding_dimensions == dimensions
     assert {call.body["output_dimension"] for call in server.calls} == {dimensions}
 
 
@@ -132,11 +132,11 @@ async def test_a_call_to_the_model_names_the_user_who_asked(tmp_path: Path, serv
         base, users = KnowledgeBase(engine), []
         for name in ("ada", "bo"):
             users.append((await engine.people.create_user(name)).id)
-            made = await base.create_collection({"name": "Notes"}, users[-1])
-            source = await base.create_source(made.id, {"name": "manual"}, users[-1])
+            collection = await base.create_collection({"name": "Notes"}, users[-1])
+            source = await base.create_source(collection.id, {"name": "manual"}, users[-1])
             await base.create_document(source.id, {"content": "a heron"}, users[-1])
-            await engine.documents.wait_until_embedded(collection=made.id)
-            await base.search(made.id, "heron", users[-1])
+            await engine.documents.wait_until_embedded(collection=collection.id)
+            await base.search(collection.id, "heron", users[-1])
     async with conspectus.open(tmp_path, settings=SETTINGS) as engine:
-        logged = [each.user_id for each in await engine.jobs.list_requests()]
+        logged = [request.user_id for request in await engine.jobs.list_requests()]
     assert sorted(filter(None, logged)) == sorted(users) and logged.count(None) == 2

@@ -17,18 +17,18 @@ def test_nothing_has_no_pieces(text: str | None) -> None:
 
 
 def test_pieces_have_positions_and_counts() -> None:
-    assert [(each.content, each.position) for each in Chunker.split("Hello world")] == [("Hello world", 0)]
+    assert [(piece.content, piece.position) for piece in Chunker.split("Hello world")] == [("Hello world", 0)]
     assert Chunker.split("x" * 400)[0].token_count == 100
     assert Chunker.split("Hi")[0].token_count == 1
     pieces = Chunker.split("x" * 5000, chunk_size=200, overlap=0)
-    assert max(len(each.content) for each in pieces) <= 200
-    assert [each.position for each in pieces] == list(range(len(pieces)))
-    assert "".join(each.content for each in pieces) == "x" * 5000
+    assert max(len(piece.content) for piece in pieces) <= 200
+    assert [piece.position for piece in pieces] == list(range(len(pieces)))
+    assert "".join(piece.content for piece in pieces) == "x" * 5000
 
 
 def test_separators_stay_in_the_text() -> None:
     pieces = Chunker.split("part1|part2|part3", chunk_size=6, overlap=0, separators=["|"])
-    assert [each.content for each in pieces] == ["part1|", "part2|", "part3"]
+    assert [piece.content for piece in pieces] == ["part1|", "part2|", "part3"]
     assert len(Chunker.split("🎉🎉 🎉🎉", chunk_size=3, overlap=0)) == 2
 
 
@@ -48,5 +48,5 @@ def test_no_document_can_leave_its_tag() -> None:
 
 def test_only_what_is_cited_counts() -> None:
     results = [result(1), result(2), result(3)]
-    assert [each.document.id for each in cited("So it is [uuid:uuid-2].", results)] == ["uuid-2"]
+    assert [ranked.document.id for ranked in cited("So it is [uuid:uuid-2].", results)] == ["uuid-2"]
     assert cited("No idea [uuid:made-up] [uuid:].", results) == []

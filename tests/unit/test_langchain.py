@@ -59,7 +59,7 @@ def engine(tmp_path: Path) -> Iterator[BlockingEngine]:
 
 
 @pytest.fixture
-def told(engine: BlockingEngine) -> BlockingEngine:
+def filled(engine: BlockingEngine) -> BlockingEngine:
     texts = [f"Meeting {number} is on a Thursday in room {number}. " * 8 for number in range(20)]
     documents = [NewDocument(text, title=f"Plan {n}", metadata={"n": n}) for n, text in enumerate(texts)]
     engine.add(documents, source="plans", wait=True)
@@ -117,8 +117,8 @@ def test_sources_are_apart_and_only_searchable_values_are_found(engine: Blocking
     one.mset([("k", b"hidden zebra")])
     other.mset([("k", b"striped zebra")])
     assert [one.mget(["k"]), other.mget(["k"])] == [[b"hidden zebra"], [b"striped zebra"]]
-    found = engine.retrieve("zebra", collection="langchain").hits
-    assert [hit.chunk.text for hit in found] == ["striped zebra"]
+    memories = engine.retrieve("zebra", collection="langchain").hits
+    assert [hit.chunk.text for hit in memories] == ["striped zebra"]
     one.mdelete(["k"])
     assert other.mget(["k"]) == [b"striped zebra"]
 
@@ -158,10 +158,10 @@ def test_a_path_is_opened_when_needed_and_keeps_what_it_was_given(tmp_path: Path
 
 
 async def test_blocking_calls_in_a_loop_never_wait_for_ever(tmp_path: Path) -> None:
-    own = ConspectusByteStore(tmp_path / "own")
-    own.mset([("k", b"v")])
-    assert await own.amget(["k"]) == own.mget(["k"])
-    own.close()
+    private = ConspectusByteStore(tmp_path / "own")
+    private.mset([("k", b"v")])
+    assert await private.amget(["k"]) == private.mget(["k"])
+    private.close()
     async with conspectus.open(tmp_path / "s", embedder=HashedEmbedder()) as engine:
         store = ConspectusByteStore(engine)
         with pytest.raises(InvalidInput, match="asynchronous"):
@@ -192,8 +192,8 @@ async def test_a_blocking_engine_serves_tasks_of_a_loop(engine: BlockingEngine) 
     assert await store.amget(["9", "10"]) == [b"v", None]
 
 
-def test_passages_say_where_they_are_from_and_why(told: BlockingEngine) -> None:
-    retriever = ConspectusRetriever(engine=told, limit=3)
+def test_passages_say_where_they_are_from_and_why(filled: BlockingEngine) -> None:
+    retriever = ConspectusRetriever(engine=filled, limit=3)
     documents = retriever.invoke("room 7")
     assert len(documents) == 3
     best = documents[0]
@@ -202,43 +202,46 @@ def test_passages_say_where_they_are_from_and_why(told: BlockingEngine) -> None:
     assert best.metadata["stored"] == {"n": 7}
     assert best.metadata["score"] == pytest.approx(sum(best.metadata["parts"].values()))
     cited = best.metadata["citation"]
-    text = told.documents.get_text(cited["document"])
+    text = filled.documents.get_text(cited["document"])
     assert text[cited["start"] : cited["end"]] == best.page_content
     assert best.id == best.metadata["id"]
 
 
 @pytest.mark.parametrize("budget", [0, 5, 60, 100, 333, 1_000, 100_000])
-def test_all_passages_together_fit_into_the_budget(told: BlockingEngine, budget: int) -> None:
-    told.add("Thursday is the day of meetings. " * 2_000, source="plans")
-    documents = ConspectusRetriever(engine=told, max_tokens=budget).invoke("meeting on Thursday")
+def test_all_passages_together_fit_into_the_budget(filled: BlockingEngine, budget: int) -> None:
+    filled.add("Thursday is the day of meetings. " * 2_000, source="plans")
+    documents = ConspectusRetriever(engine=filled, max_tokens=budget).invoke("meeting on Thursday")
     texts = [document.page_content for document in documents]
-    count = told.asynchronous.tokenizer()
+    count = filled.asynchronous.tokenizer()
     assert sum(map(count, texts)) <= budget if texts else budget < 60
     assert count("\n\n".join(texts)) <= budget or not texts
     for document in documents:
         cited = document.metadata["citation"]
         assert (
-            told.documents.get_text(cited["document"])[cited["start"] : cited["end"]] == document.page_content
+            filled.documents.get_text(cited["document"])[cited["start"] : cited["end"]]
+            == document.page_content
         )
         assert document.metadata["parts"]
 
 
-def test_filters_limits_and_options_are_those_of_a_query(told: BlockingEngine) -> None:
-    narrow = ConspectusRetriever(engine=told, filter=Eq(("n",), 4))
-    assert [each.metadata["stored"] for each in narrow.invoke("meeting")] == [{"n": 4}]
-    assert len(ConspectusRetriever(engine=told, max_tokens=5_000, limit=2).invoke("meeting")) == 2
-    assert ConspectusRetriever(engine=told, limit=0).invoke("meeting") == []
-    assert ConspectusRetriever(engine=told, options={"min_similarity": 0.999}).invoke("zebra crossing") == []
-    assert len(ConspectusRetriever(engine=told, collection="*").invoke("meeting")) == 10
+def test_filters_limits_and_options_are_those_of_a_query(filled: BlockingEngine) -> None:
+    narrow = ConspectusRetriever(engine=filled, filter=Eq(("n",), 4))
+    assert [document.metadata["stored"] for document in narrow.invoke("meeting")] == [{"n": 4}]
+    assert len(ConspectusRetriever(engine=filled, max_tokens=5_000, limit=2).invoke("meeting")) == 2
+    assert ConspectusRetriever(engine=filled, limit=0).invoke("meeting") == []
+    assert (
+        ConspectusRetriever(engine=filled, options={"min_similarity": 0.999}).invoke("zebra crossing") == []
+    )
+    assert len(ConspectusRetriever(engine=filled, collection="*").invoke("meeting")) == 10
 
 
-def test_failures_are_never_empty_answers(told: BlockingEngine) -> None:
+def test_failures_are_never_empty_answers(filled: BlockingEngine) -> None:
     with pytest.raises(NotFound):
-        ConspectusRetriever(engine=told, collection="nowhere").invoke("meeting")
+        ConspectusRetriever(engine=filled, collection="nowhere").invoke("meeting")
     with pytest.raises(InvalidInput):
-        ConspectusRetriever(engine=told, limit=-1).invoke("meeting")
+        ConspectusRetriever(engine=filled, limit=-1).invoke("meeting")
     with pytest.raises(InvalidInput):
-        ConspectusRetriever(engine=told, max_tokens=-1).invoke("meeting")
+        ConspectusRetriever(engine=filled, max_tokens=-1).invoke("meeting")
 
 
 async def test_a_retriever_works_in_and_beside_a_loop(tmp_path: Path) -> None:
@@ -246,7 +249,7 @@ async def test_a_retriever_works_in_and_beside_a_loop(tmp_path: Path) -> None:
         await engine.add("The meeting is in room 7.", wait=True)
         retriever = ConspectusRetriever(engine=engine)
         batches = await retriever.abatch(["meeting", "room 7"])
-        assert [[each.page_content for each in batch] for batch in batches] == [
+        assert [[document.page_content for document in batch] for batch in batches] == [
             ["The meeting is in room 7."],
             ["The meeting is in room 7."],
         ]
@@ -261,7 +264,7 @@ def test_messages_come_back_as_they_were_given(engine: BlockingEngine) -> None:
     history.add_messages(TALK)
     history.add_user_message("And Basel?")
     assert history.messages == [*TALK, HumanMessage("And Basel?")]
-    roles = [each.document.role for each in engine.memory.list(scope=Scope("ann")).memories]
+    roles = [memory.document.role for memory in engine.memory.list(scope=Scope("ann")).memories]
     assert roles == ["system", "user", "assistant", "tool", "assistant", "user", "user", "user"]
     history.messages = TALK[:2]
     assert history.messages == TALK[:2]
@@ -271,22 +274,22 @@ def test_messages_come_back_as_they_were_given(engine: BlockingEngine) -> None:
 
 
 @pytest.mark.filterwarnings("ignore::langchain_core._api.LangChainDeprecationWarning")
-def test_a_chain_of_langchain_looks_up_answers_and_keeps_the_talk(told: BlockingEngine) -> None:
+def test_a_chain_of_langchain_looks_up_answers_and_keeps_the_talk(filled: BlockingEngine) -> None:
     prompt = ChatPromptTemplate.from_messages(
         [("system", "Use: {context}"), MessagesPlaceholder("before"), ("user", "{question}")]
     )
-    look_up = itemgetter("question") | ConspectusRetriever(engine=told, max_tokens=100)
+    look_up = itemgetter("question") | ConspectusRetriever(engine=filled, max_tokens=100)
     model = FakeListChatModel(responses=["In room 7.", "In room 8."])
     chain = RunnableWithMessageHistory(
         RunnablePassthrough.assign(context=look_up) | prompt | model,
-        lambda session_id: ConspectusChatMessageHistory(session_id, told, user="ann"),
+        lambda session_id: ConspectusChatMessageHistory(session_id, filled, user="ann"),
         input_messages_key="question",
         history_messages_key="before",
     )
     for question in ("Where is meeting 7?", "And meeting 8?"):
         chain.invoke({"question": question}, {"configurable": {"session_id": "c"}})
-    said = ConspectusChatMessageHistory("c", told, user="ann").messages
-    assert [each.content for each in said] == [
+    messages = ConspectusChatMessageHistory("c", filled, user="ann").messages
+    assert [message.content for message in messages] == [
         "Where is meeting 7?", "In room 7.", "And meeting 8?", "In room 8."
     ]  # fmt: skip
 
@@ -298,23 +301,25 @@ def test_conversations_of_users_are_apart(engine: BlockingEngine) -> None:
         history.add_user_message(f"I am {name}")
     histories["ann", "c"].clear()
     for name, history in histories.items():
-        said = [] if name == ("ann", "c") else [HumanMessage(f"I am {name}")]
-        assert history.messages == said
+        messages = [] if name == ("ann", "c") else [HumanMessage(f"I am {name}")]
+        assert history.messages == messages
 
 
 def test_what_was_remembered_in_another_way_is_a_plain_message(engine: BlockingEngine) -> None:
     history = ConspectusChatMessageHistory("c", engine, user="ann")
     history.add_user_message("Hi")
     scope = Scope("ann", None, "c")
-    given = [("assistant", "Hello"), (None, "anonymous"), ("narrator", "Later")]
-    engine.memory.add([NewMemory(text, role=role) for role, text in given], scope=scope)
+    turns = [("assistant", "Hello"), (None, "anonymous"), ("narrator", "Later")]
+    engine.memory.add([NewMemory(text, role=role) for role, text in turns], scope=scope)
     engine.memory.add(NewMemory("A standing note.", kind="note"), scope=scope)
-    said = [(each.type, getattr(each, "role", None), each.content) for each in history.messages]
-    assert said[1:] == [
+    messages = [
+        (message.type, getattr(message, "role", None), message.content) for message in history.messages
+    ]
+    assert messages[1:] == [
         ("ai", None, "Hello"), ("human", None, "anonymous"), ("chat", "narrator", "Later")
     ]  # fmt: skip
     history.clear()
-    assert [each.text for each in engine.memory.list(scope=scope).memories] == ["A standing note."]
+    assert [memory.text for memory in engine.memory.list(scope=scope).memories] == ["A standing note."]
 
 
 def test_a_history_survives_a_restart_and_is_recalled(tmp_path: Path) -> None:
@@ -323,7 +328,7 @@ def test_a_history_survives_a_restart_and_is_recalled(tmp_path: Path) -> None:
     with conspectus.open(tmp_path, embedder=HashedEmbedder()) as engine:
         assert ConspectusChatMessageHistory("c", engine, user="ann").messages == TALK
         question = {"query": "Switzerland", "scope": Scope("ann")}
-        assert "In Switzerland." in [each.memory.text for each in engine.memory.recall(**question).memories]
+        assert "In Switzerland." in [hit.memory.text for hit in engine.memory.recall(**question).memories]
 
 
 async def test_messages_that_come_at_once_stay_whole_and_in_order(tmp_path: Path) -> None:
@@ -331,10 +336,11 @@ async def test_messages_that_come_at_once_stay_whole_and_in_order(tmp_path: Path
         history = ConspectusChatMessageHistory("c", engine)
         pairs = [[HumanMessage(f"q{n}"), AIMessage(f"a{n}")] for n in range(12)]
         await asyncio.gather(*(history.aadd_messages(pair) for pair in pairs))
-        said = [each.content for each in await history.aget_messages()]
-        assert sorted(said) == sorted(each.content for pair in pairs for each in pair)
+        messages = [message.content for message in await history.aget_messages()]
+        assert sorted(messages) == sorted(message.content for pair in pairs for message in pair)
         assert all(
-            answer == f"a{question[1:]}" for question, answer in zip(said[::2], said[1::2], strict=True)
+            answer == f"a{question[1:]}"
+            for question, answer in zip(messages[::2], messages[1::2], strict=True)
         )
         with pytest.raises(InvalidInput, match="asynchronous"):
             _ = history.messages
@@ -368,13 +374,13 @@ for module, library in missing.items():
     sys.modules[library] = None
     try:
         importlib.import_module(f"conspectus.integrations.{{module}}")
-    except conspectus.errors.MissingExtra as told:
-        print(told)
+    except conspectus.errors.MissingExtra as filled:
+        print(filled)
     del sys.modules[library]
 """
     ran = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
-    told = [line.partition("pip install ")[2] for line in ran.stdout.splitlines()]
-    assert told == [f"'conspectus[{module.replace('_', '-')}]'" for module in missing], ran.stderr
+    advice = [line.partition("pip install ")[2] for line in ran.stdout.splitlines()]
+    assert advice == [f"'conspectus[{module.replace('_', '-')}]'" for module in missing], ran.stderr
 
 
 def test_methods_have_the_parameters_of_what_they_do() -> None:

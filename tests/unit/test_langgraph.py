@@ -50,9 +50,9 @@ def test_a_thread_copied_from_another_checkpointer_goes_on(engine: BlockingEngin
     before, after = InMemorySaver(), ConspectusSaver(engine)
     thread: RunnableConfig = {"configurable": {"thread_id": "t", "checkpoint_ns": ""}}
     graph.compile(checkpointer=before).invoke({"count": 1}, thread)
-    for each in reversed(list(before.list(thread))):
-        versions = each.checkpoint["channel_versions"]
-        after.put(each.parent_config or thread, each.checkpoint, each.metadata, versions)
+    for checkpoint in reversed(list(before.list(thread))):
+        versions = checkpoint.checkpoint["channel_versions"]
+        after.put(checkpoint.parent_config or thread, checkpoint.checkpoint, checkpoint.metadata, versions)
     compiled = graph.compile(checkpointer=after)
     assert compiled.get_state(thread).values == {"count": 2}
     for count in (5, 6):
@@ -73,36 +73,36 @@ async def test_the_conformance_kit_is_green(tmp_path: Path) -> None:
 
 
 class State(TypedDict):
-    told: Annotated[list[str], lambda old, new: old + new]
+    texts: Annotated[list[str], lambda old, new: old + new]
 
 
 def builder() -> Any:
     """A graph that stores what it is told, and asks a person before it ends."""
 
     def note(state: State, *, store: BaseStore) -> State:
-        store.put(("users", "ann"), str(len(state["told"])), {"text": state["told"][-1]})
-        return {"told": ["noted"]}
+        store.put(("users", "ann"), str(len(state["texts"])), {"text": state["texts"][-1]})
+        return {"texts": ["noted"]}
 
     def ask(state: State) -> State:
-        return {"told": [interrupt("Sure?")]}
+        return {"texts": [interrupt("Sure?")]}
 
-    made = StateGraph(State).add_node("note", note).add_node("ask", ask)
-    return made.add_edge(START, "note").add_edge("note", "ask").add_edge("ask", END)
+    graph = StateGraph(State).add_node("note", note).add_node("ask", ask)
+    return graph.add_edge(START, "note").add_edge("note", "ask").add_edge("ask", END)
 
 
 def test_a_graph_goes_on_in_another_process(tmp_path: Path) -> None:
     config: Any = {"configurable": {"thread_id": "c"}}
     with conspectus.open(tmp_path, embedder=HashedEmbedder()) as engine:
         graph = builder().compile(store=ConspectusStore(engine), checkpointer=ConspectusSaver(engine))
-        stopped = graph.invoke({"told": ["Backups run at two."]}, config)
-        assert [each.value for each in stopped["__interrupt__"]] == ["Sure?"]
+        stopped = graph.invoke({"texts": ["Backups run at two."]}, config)
+        assert [interrupt.value for interrupt in stopped["__interrupt__"]] == ["Sure?"]
     with conspectus.open(tmp_path, embedder=HashedEmbedder()) as engine:
         graph = builder().compile(store=ConspectusStore(engine), checkpointer=ConspectusSaver(engine))
         assert graph.get_state(config).next == ("ask",)
-        assert graph.invoke(Command(resume="yes"), config)["told"] == ["Backups run at two.", "noted", "yes"]
+        assert graph.invoke(Command(resume="yes"), config)["texts"] == ["Backups run at two.", "noted", "yes"]
         assert len(list(graph.get_state_history(config))) == 4
-        [found] = ConspectusStore(engine).search(("users",), query="when do backups run?")
-        assert (found.namespace, found.value) == (("users", "ann"), {"text": "Backups run at two."})
+        [match] = ConspectusStore(engine).search(("users",), query="when do backups run?")
+        assert (match.namespace, match.value) == (("users", "ann"), {"text": "Backups run at two."})
 
 
 async def test_a_graph_over_a_server(tmp_path: Path) -> None:
@@ -115,9 +115,12 @@ async def test_a_graph_over_a_server(tmp_path: Path) -> None:
         ):
             saver, store = ConspectusSaver(remote), ConspectusStore(remote)
             config = await put_test_checkpoint(saver, channel_values={"a": b"\x00", "b": "Zürich"})
-            found = await saver.aget_tuple(config)
-            assert found == await ConspectusSaver(local).aget_tuple(config)
-            assert found is not None and found.checkpoint["channel_values"] == {"a": b"\x00", "b": "Zürich"}
+            checkpoint = await saver.aget_tuple(config)
+            assert checkpoint == await ConspectusSaver(local).aget_tuple(config)
+            assert checkpoint is not None and checkpoint.checkpoint["channel_values"] == {
+                "a": b"\x00",
+                "b": "Zürich",
+            }
             await store.aput(("a", "b"), "k", {"n": 1})
             assert await store.asearch(("a",), query="n 1")
             assert await store.alist_namespaces() == [("a", "b")]
@@ -131,7 +134,7 @@ def test_checkpoints_are_not_found_by_searches_and_go_with_their_thread(engine: 
     assert engine.retrieve("zebra", collection="langgraph-checkpoints").hits == ()
     saver.delete_thread("one")
     left = engine.documents.list(collection="langgraph-checkpoints").documents
-    assert sorted(json.loads(each.key)[0] for each in left) == ["two"] * 3
+    assert sorted(json.loads(row.key)[0] for row in left) == ["two"] * 3
     assert saver.get_tuple(generate_config("one")) is None
     with pytest.raises(InvalidInput, match="strategy"):
         saver.prune(["two"], strategy="some")
@@ -175,8 +178,8 @@ def both(engine: BlockingEngine) -> tuple[BaseStore, BaseStore]:
     return stores
 
 
-def shown(items: list[Any]) -> list[Any]:
-    return sorted((each.namespace, each.key, each.value) for each in items)
+def triples_of(items: list[Any]) -> list[Any]:
+    return sorted((stored.namespace, stored.key, stored.value) for stored in items)
 
 
 def test_items_come_back_as_they_were_given(both: tuple[BaseStore, BaseStore]) -> None:
@@ -203,25 +206,25 @@ FILTERS: list[dict[str, Any]] = [
 ]
 
 
-@pytest.mark.parametrize("wanted", FILTERS, ids=str)
-def test_filters_find_what_the_reference_finds(both: tuple[BaseStore, BaseStore], wanted: Any) -> None:
+@pytest.mark.parametrize("condition", FILTERS, ids=str)
+def test_filters_find_what_the_reference_finds(both: tuple[BaseStore, BaseStore], condition: Any) -> None:
     ours, reference = both
     prefixes: list[tuple[str, ...]] = [(), ("users",), ("users", "ann"), ("us",), ("docs",), ("users", "*")]
     for prefix in prefixes:
-        if any("$gte" in str(each) or "$lt" in str(each) for each in wanted.values()) and prefix in (
+        if any("$gte" in str(bound) or "$lt" in str(bound) for bound in condition.values()) and prefix in (
             (),
             ("docs",),
         ):
             continue
-        found = ours.search(prefix, filter=wanted)
-        assert shown(found) == shown(reference.search(prefix, filter=wanted))
-        pages = [ours.search(prefix, filter=wanted, limit=2, offset=start) for start in (0, 2, 4)]
-        assert list(chain.from_iterable(pages)) == found
+        matches = ours.search(prefix, filter=condition)
+        assert triples_of(matches) == triples_of(reference.search(prefix, filter=condition))
+        pages = [ours.search(prefix, filter=condition, limit=2, offset=start) for start in (0, 2, 4)]
+        assert list(chain.from_iterable(pages)) == matches
     assert ours.search((), limit=0) == []
 
 
 @pytest.mark.parametrize(
-    "asked",
+    "options",
     [
         {},
         {"prefix": ("users",)},
@@ -234,9 +237,9 @@ def test_filters_find_what_the_reference_finds(both: tuple[BaseStore, BaseStore]
     ],
     ids=str,
 )
-def test_namespaces_are_those_of_the_reference(both: tuple[BaseStore, BaseStore], asked: Any) -> None:
+def test_namespaces_are_those_of_the_reference(both: tuple[BaseStore, BaseStore], options: Any) -> None:
     ours, reference = both
-    assert ours.list_namespaces(**asked) == reference.list_namespaces(**asked)
+    assert ours.list_namespaces(**options) == reference.list_namespaces(**options)
 
 
 def test_search_finds_the_fields_that_are_indexed(engine: BlockingEngine) -> None:
@@ -247,11 +250,11 @@ def test_search_finds_the_fields_that_are_indexed(engine: BlockingEngine) -> Non
     store.put(("b",), "other", {"text": "Backups are verified.", "x": "giraffe"}, index=["x"])
     [best, *_] = store.search(("a",), query="when do backups run?")
     assert best.key == "one" and best.score is not None
-    assert [each.key for each in store.search((), query="tea in room 7", limit=1)] == ["two"]
-    assert [each.key for each in store.search((), query="giraffe", limit=1)] == ["other"]
-    assert "none" not in [each.key for each in store.search((), query="secret of backups")]
-    assert [each.key for each in store.search((), query="backups", filter={"hidden": "zebra"})] == ["one"]
-    assert shown(store.search(("a",)))[0][1] == "none"
+    assert [match.key for match in store.search((), query="tea in room 7", limit=1)] == ["two"]
+    assert [match.key for match in store.search((), query="giraffe", limit=1)] == ["other"]
+    assert "none" not in [match.key for match in store.search((), query="secret of backups")]
+    assert [match.key for match in store.search((), query="backups", filter={"hidden": "zebra"})] == ["one"]
+    assert triples_of(store.search(("a",)))[0][1] == "none"
 
 
 def test_what_cannot_be_kept_is_refused(engine: BlockingEngine) -> None:

@@ -59,10 +59,10 @@ def test_nodes_say_where_they_are_from_and_why(engine: BlockingEngine) -> None:
 
 def test_the_ask_holds(engine: BlockingEngine) -> None:
     narrow = ConspectusRetriever(engine, Ask(filter=Eq(("n",), 4)))
-    assert [each.metadata["stored"] for each in narrow.retrieve(QueryBundle("meeting"))] == [{"n": 4}]
+    assert [document.metadata["stored"] for document in narrow.retrieve(QueryBundle("meeting"))] == [{"n": 4}]
     nodes = ConspectusRetriever(engine, Ask(max_tokens=150)).retrieve("meeting")
     count = engine.asynchronous.tokenizer()
-    assert 0 < count("\n\n".join(each.text for each in nodes)) <= 150
+    assert 0 < count("\n\n".join(node.text for node in nodes)) <= 150
     assert ConspectusRetriever(engine, Ask(max_tokens=0)).retrieve("meeting") == []
     with pytest.raises(NotFound):
         ConspectusRetriever(engine, Ask("nowhere")).retrieve("meeting")
@@ -86,15 +86,17 @@ async def test_a_server_gives_the_same(tmp_path: Path) -> None:
             assert await store.get_messages("c") == TALK
             assert await ConspectusAsyncChatStore(engine=local, user="ann").get_keys() == ["c"]
             assert await store.delete_message("c", -1) == TALK[-1]
-            asked = [ChatMessage(content="Where is Zürich?")]
-            assert await ConspectusMemoryBlock(engine=remote, user="ann").aget(asked)
+            query = [ChatMessage(content="Where is Zürich?")]
+            assert await ConspectusMemoryBlock(engine=remote, user="ann").aget(query)
 
 
 async def test_retrieving_in_a_loop(tmp_path: Path) -> None:
     async with conspectus.open(tmp_path, embedder=HashedEmbedder()) as engine:
         await engine.add("The meeting is in room 7.", wait=True)
         retriever = ConspectusRetriever(engine)
-        assert [each.text for each in await retriever.aretrieve("meeting")] == ["The meeting is in room 7."]
+        assert [document.text for document in await retriever.aretrieve("meeting")] == [
+            "The meeting is in room 7."
+        ]
         assert len(await asyncio.to_thread(retriever.retrieve, "meeting")) == 1
         with pytest.raises(InvalidInput, match="asynchronous"):
             retriever.retrieve("meeting")
@@ -155,12 +157,12 @@ async def test_a_memory_of_llama_index_lives_in_the_store(tmp_path: Path) -> Non
             session_id="c", token_limit=60, chat_history_token_ratio=0.5, token_flush_size=10,
             tokenizer_fn=str.split, chat_store=store,
         )  # fmt: skip
-        said = [ChatMessage(role="user", content=f"Turn {n} " + "word " * 10) for n in range(6)]
-        for each in said:
-            await memory.aput(each)
+        messages = [ChatMessage(role="user", content=f"Turn {n} " + "word " * 10) for n in range(6)]
+        for message in messages:
+            await memory.aput(message)
         archived = await store.get_messages("c", MessageStatus.ARCHIVED)
-        assert archived and archived == said[: len(archived)]
-        assert await store.get_messages("c") == said[len(archived) :]
+        assert archived and archived == messages[: len(archived)]
+        assert await store.get_messages("c") == messages[len(archived) :]
 
 
 async def test_users_are_apart(engine: BlockingEngine) -> None:
@@ -191,12 +193,12 @@ async def test_what_is_not_json_is_refused(engine: BlockingEngine) -> None:
 async def test_a_block_gives_what_answers_within_its_budget(tmp_path: Path) -> None:
     async with conspectus.open(tmp_path, embedder=HashedEmbedder()) as engine:
         block = ConspectusMemoryBlock(engine=engine, user="ann", max_tokens=60)
-        asked = [ChatMessage(content="Where is the meeting?")]
-        assert (await block.aget(asked), await block.aget([]), await block.aget(None)) == ("", "", "")
-        said = [ChatMessage(content=f"The meeting {n} is in room {n}. " * 3) for n in range(9)]
-        await block.aput(said, session_id="c")
+        query = [ChatMessage(content="Where is the meeting?")]
+        assert (await block.aget(query), await block.aget([]), await block.aget(None)) == ("", "", "")
+        messages = [ChatMessage(content=f"The meeting {n} is in room {n}. " * 3) for n in range(9)]
+        await block.aput(messages, session_id="c")
         await engine.memory.add(NewMemory("A secret of the meeting."), scope=Scope("bob"))
-        text = await block.aget(asked, session_id="d")
+        text = await block.aget(query, session_id="d")
         assert "room" in text
         assert "secret" not in text
         assert engine.tokenizer()(text) <= 60

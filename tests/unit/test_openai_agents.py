@@ -73,7 +73,7 @@ async def test_items_come_back_verbatim_in_their_order(engine: Engine) -> None:
     await session.add_items(ITEMS[:4])
     await session.add_items(ITEMS[4:])
     assert await session.get_items() == ITEMS
-    roles = [each.document.role for each in (await engine.memory.list(scope=Scope("ann"))).memories]
+    roles = [memory.document.role for memory in (await engine.memory.list(scope=Scope("ann"))).memories]
     assert roles[:6] == ["user", "assistant", "assistant", "tool", "tool", "assistant"]
 
 
@@ -100,8 +100,8 @@ async def test_settings_may_be_a_dictionary(engine: Engine) -> None:
 
 
 async def test_a_closed_session_is_named(tmp_path: Path, engine: Engine) -> None:
-    for given in (engine, tmp_path / "own"):
-        session = ConspectusSession("c", given)
+    for engine_or_path in (engine, tmp_path / "own"):
+        session = ConspectusSession("c", engine_or_path)
         session.close()
         session.close()
         for call in (
@@ -129,8 +129,8 @@ async def test_popping_takes_the_last_and_each_only_once(engine: Engine) -> None
     session, other = ConspectusSession("c", engine), ConspectusSession("c", engine)
     await session.add_items(ITEMS[:6])
     assert await session.pop_item() == ITEMS[5]
-    taken = await asyncio.gather(*(each.pop_item() for each in (session, other) * 4))
-    assert sorted(map(json.dumps, filter(None, taken))) == sorted(map(json.dumps, ITEMS[:5]))
+    popped = await asyncio.gather(*(one.pop_item() for one in (session, other) * 4))
+    assert sorted(map(json.dumps, filter(None, popped))) == sorted(map(json.dumps, ITEMS[:5]))
     assert await session.get_items() == []
 
 
@@ -161,9 +161,9 @@ async def test_a_session_has_a_name(engine: Engine, name: Any) -> None:
 async def test_what_comes_at_once_is_all_there_and_batches_stay_whole(engine: Engine) -> None:
     sessions = [ConspectusSession("c", engine) for _ in range(10)]
     batches: list[list[Any]] = [
-        [{"role": "user", "content": f"{n}.{place}"} for place in range(3)] for n in range(10)
+        [{"role": "user", "content": f"{n}.{number}"} for number in range(3)] for n in range(10)
     ]
-    await asyncio.gather(*(each.add_items(batch) for each, batch in zip(sessions, batches, strict=True)))
+    await asyncio.gather(*(one.add_items(batch) for one, batch in zip(sessions, batches, strict=True)))
     items = await sessions[0].get_items()
     assert sorted((items[start : start + 3] for start in range(0, 30, 3)), key=str) == batches
 
@@ -186,8 +186,8 @@ async def test_it_survives_a_restart_and_what_was_said_is_recalled(tmp_path: Pat
     async with conspectus.open(tmp_path) as engine:
         again = ConspectusSession("c", engine, user="ann")
         assert await again.get_items() == ITEMS
-        found = await engine.memory.recall("weather 東京", scope=Scope("ann"))
-        assert any("weather" in each.memory.text for each in found.memories)
+        retrieval = await engine.memory.recall("weather 東京", scope=Scope("ann"))
+        assert any("weather" in hit.memory.text for hit in retrieval.memories)
         assert (await engine.memory.recall("weather 東京", scope=Scope("bob"))).memories == ()
 
 
@@ -199,7 +199,9 @@ async def test_turns_that_were_remembered_otherwise_are_messages(engine: Engine)
     expected = [{"role": "user", "content": "Hi"}, {"role": "assistant", "content": "Hello"}]
     assert await session.get_items() == expected
     await session.clear_session()
-    assert [each.text for each in (await engine.memory.list(scope=scope)).memories] == ["Always be brief."]
+    assert [memory.text for memory in (await engine.memory.list(scope=scope)).memories] == [
+        "Always be brief."
+    ]
 
 
 def _answer(request: Request) -> Answer:
@@ -214,8 +216,8 @@ def _answer(request: Request) -> Answer:
         message |= {"content": None, "tool_calls": [call]}
     choice = {"index": 0, "message": message, "finish_reason": "stop", "logprobs": None}
     usage = {"prompt_tokens": 1, "completion_tokens": 1, "total_tokens": 2}
-    whole = {"id": "r", "object": "chat.completion", "created": 1, "model": "m", "usage": usage}
-    return Answer(json.dumps({**whole, "choices": [choice]}).encode(), type="application/json")
+    completion = {"id": "r", "object": "chat.completion", "created": 1, "model": "m", "usage": usage}
+    return Answer(json.dumps({**completion, "choices": [choice]}).encode(), type="application/json")
 
 
 @function_tool
@@ -235,12 +237,19 @@ async def test_the_runner_goes_on_where_another_process_left_off(tmp_path: Path)
             ("And now?", "I was told 6 messages."),
         ]:
             session = ConspectusSession("c", tmp_path, user="ann")
-            said = await Runner.run(agent, question, session=session)
-            assert said.final_output == answer
+            result_of_run = await Runner.run(agent, question, session=session)
+            assert result_of_run.final_output == answer
             session.close()
         await client.close()
         sent = json.loads(server.requests[-1].body)["messages"]
-        assert [each["role"] for each in sent] == ["system", "user", "assistant", "tool", "assistant", "user"]
+        assert [message["role"] for message in sent] == [
+            "system",
+            "user",
+            "assistant",
+            "tool",
+            "assistant",
+            "user",
+        ]
         assert sent[2]["tool_calls"][0]["function"] == {"name": "weather", "arguments": '{"city":"Bern"}'}
 
 
@@ -252,7 +261,7 @@ async def test_the_runner_keeps_to_a_limit(engine: Engine) -> None:
         client = AsyncOpenAI(base_url=f"{server.base}/v1", api_key="none", max_retries=0)
         agent = Agent(name="a", model=OpenAIChatCompletionsModel(model="m", openai_client=client))
         few = RunConfig(session_settings=SessionSettings(limit=4))
-        said = await Runner.run(agent, "Hello?", session=session, run_config=few)
-        assert said.final_output == "I was told 5 messages."
+        result_of_run = await Runner.run(agent, "Hello?", session=session, run_config=few)
+        assert result_of_run.final_output == "I was told 5 messages."
         await client.close()
     assert len(await session.get_items()) == 52

@@ -63,7 +63,7 @@ def calling(tool: str, arguments: dict[str, Any]) -> FunctionModel:
     return FunctionModel(answer)
 
 
-async def asked(toolset: ConspectusToolset, tool: str, **arguments: Any) -> str:
+async def call_tool(toolset: ConspectusToolset, tool: str, **arguments: Any) -> str:
     agent = Agent(calling(tool, arguments), toolsets=[toolset])
     return (await agent.run("Go on.")).output
 
@@ -78,7 +78,7 @@ async def test_messages_come_back_as_they_were_given(engine: Engine) -> None:
     assert await history.messages() == TALK
     assert await history.messages(2) == TALK[-2:]
     stored = (await engine.memory.list(scope=Scope("ann"))).memories
-    assert [each.document.role for each in stored] == [
+    assert [chunk.document.role for chunk in stored] == [
         "user",
         "assistant",
         "tool",
@@ -122,29 +122,29 @@ async def test_what_is_not_json_is_refused(engine: Engine) -> None:
 async def test_tools_find_documents_within_the_filter(engine: Engine) -> None:
     rooms = [NewDocument(f"Meeting {n} is in room {n}.", metadata={"n": n}) for n in range(9)]
     await engine.add(rooms, wait=True)
-    assert "room 7" in await asked(ConspectusToolset(engine), "context", query="Where is meeting 7?")
+    assert "room 7" in await call_tool(ConspectusToolset(engine), "context", query="Where is meeting 7?")
     narrow = ConspectusToolset(engine, filter=Eq(("n",), 4), max_tokens=100)
-    found = await asked(narrow, "context", query="Where is meeting 7?")
-    assert "room 4" in found and "room 7" not in found
+    answer = await call_tool(narrow, "context", query="Where is meeting 7?")
+    assert "room 4" in answer and "room 7" not in answer
     nothing = ConspectusToolset(engine, filter=Eq(("n",), 99))
-    assert await asked(nothing, "context", query="meeting") == "Nothing was found."
+    assert await call_tool(nothing, "context", query="meeting") == "Nothing was found."
     with pytest.raises(NotFound):
-        await asked(ConspectusToolset(engine, collection="nowhere"), "context", query="meeting")
+        await call_tool(ConspectusToolset(engine, collection="nowhere"), "context", query="meeting")
 
 
 async def test_memory_is_that_of_the_scope(engine: Engine) -> None:
     assert list(ConspectusToolset(engine).tools) == ["context"]
     ann, bob = (ConspectusToolset(engine, scope=Scope(user)) for user in ("ann", "bob"))
     assert list(ann.tools) == ["context", "recall", "remember"]
-    assert await asked(ann, "recall", query="coffee") == "Nothing was found."
-    assert await asked(ann, "remember", text="Ann likes her coffee black.") == "Remembered."
-    assert "black" in await asked(ann, "recall", query="How does Ann like her coffee?")
-    assert await asked(bob, "recall", query="How does Ann like her coffee?") == "Nothing was found."
+    assert await call_tool(ann, "recall", query="coffee") == "Nothing was found."
+    assert await call_tool(ann, "remember", text="Ann likes her coffee black.") == "Remembered."
+    assert "black" in await call_tool(ann, "recall", query="How does Ann like her coffee?")
+    assert await call_tool(bob, "recall", query="How does Ann like her coffee?") == "Nothing was found."
 
 
 async def test_a_wrong_argument_is_said_to_the_model(engine: Engine) -> None:
     toolset = ConspectusToolset(engine, scope=Scope("ann"))
-    assert "text" in await asked(toolset, "remember", text="")
+    assert "text" in await call_tool(toolset, "remember", text="")
 
 
 async def test_a_server_gives_the_same(tmp_path: Path) -> None:
@@ -157,8 +157,8 @@ async def test_a_server_gives_the_same(tmp_path: Path) -> None:
             conspectus.connect(url, api_key=owner.secret, settings=SETTINGS) as remote,
         ):
             here, there = ConspectusToolset(local), ConspectusToolset(remote)
-            found = await asked(there, "context", query="meeting")
-            assert found == await asked(here, "context", query="meeting")
-            assert "room 7" in found
+            answer = await call_tool(there, "context", query="meeting")
+            assert answer == await call_tool(here, "context", query="meeting")
+            assert "room 7" in answer
             await ConspectusHistory("c", remote, user="ann").add(TALK)
             assert await ConspectusHistory("c", local, user="ann").messages() == TALK

@@ -16,7 +16,7 @@ from conspectus.testing.embedders import HashedEmbedder
 SETTINGS = replace(Settings(), embedder="none")
 
 
-NAMES = [name for name, each in vars(BlockingEngine).items() if isinstance(each, cached_property)]
+NAMES = [name for name, attribute in vars(BlockingEngine).items() if isinstance(attribute, cached_property)]
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -30,7 +30,7 @@ def test_every_operation_of_a_service_is_there_too(name: str, tmp_path: Path) ->
 
 
 def test_every_service_has_a_blocking_methods() -> None:
-    services = {name for name, each in vars(Engine).items() if isinstance(each, cached_property)}
+    services = {name for name, attribute in vars(Engine).items() if isinstance(attribute, cached_property)}
     assert set(NAMES) == {name for name in services if not name.startswith("_")}
     assert set(SERVICES.values()) <= set(NAMES)
 

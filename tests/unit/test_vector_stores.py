@@ -43,19 +43,19 @@ def nodes() -> list[TextNode]:
     """Three nodes of two documents, each the unit vector of another axis."""
     return [
         TextNode(
-            id_=f"n{place}",
+            id_=f"n{number}",
             text=text,
-            embedding=[float(place == axis) for axis in range(3)],
-            metadata={"place": place, "tags": ["even" if place % 2 == 0 else "odd", "all"]},
-            relationships={NodeRelationship.SOURCE: RelatedNodeInfo(node_id="late" if place else "early")},
+            embedding=[float(number == axis) for axis in range(3)],
+            metadata={"place": number, "tags": ["even" if number % 2 == 0 else "odd", "all"]},
+            relationships={NodeRelationship.SOURCE: RelatedNodeInfo(node_id="late" if number else "early")},
         )
-        for place, text in enumerate(PLANS)
+        for number, text in enumerate(PLANS)
     ]
 
 
 def ids_of(store: llama_index.ConspectusVectorStore, **query: Any) -> list[str]:
-    asked = {"query_embedding": [0.1, 0.2, 0.9], "similarity_top_k": 3, **query}
-    return store.query(VectorStoreQuery(**asked)).ids or []
+    arguments = {"query_embedding": [0.1, 0.2, 0.9], "similarity_top_k": 3, **query}
+    return store.query(VectorStoreQuery(**arguments)).ids or []
 
 
 def test_reading_an_empty_store_creates_nothing(engine: BlockingEngine) -> None:
@@ -68,30 +68,33 @@ def test_reading_an_empty_store_creates_nothing(engine: BlockingEngine) -> None:
 
 @pytest.mark.parametrize("embedding", [None, DeterministicFakeEmbedding(size=6)])
 def test_langchain_filters_scores_and_thresholds(engine: BlockingEngine, embedding: Any) -> None:
-    facts = [{"n": place, "tags": ["a", "b"]} for place in range(3)]
+    facts = [{"n": number, "tags": ["a", "b"]} for number in range(3)]
     store = langchain.ConspectusVectorStore.from_texts(
         PLANS, embedding, facts, ids=["0", None, "2"], engine=engine
     )
     [(best, score), *rest] = store.similarity_search_with_score(PLANS[0], k=3)
     assert (best.id, best.page_content, best.metadata) == ("0", PLANS[0], facts[0])
     assert all(score >= other for _, other in rest)
-    assert [each.id for each in store.similarity_search("meeting", filter={"n": 2})] == ["2"]
-    assert [each.id for each in store.similarity_search("meeting", filter=Eq(("n",), 0))] == ["0"]
+    assert [document.id for document in store.similarity_search("meeting", filter={"n": 2})] == ["2"]
+    assert [document.id for document in store.similarity_search("meeting", filter=Eq(("n",), 0))] == ["0"]
     sure = store.as_retriever(
         search_type="similarity_score_threshold", search_kwargs={"score_threshold": 0.99}
     )
-    assert [each.id for each in sure.invoke(PLANS[2])] == ["2"]
+    assert [document.id for document in sure.invoke(PLANS[2])] == ["2"]
     if embedding is not None:
-        found = store.similarity_search_by_vector(embedding.embed_query(PLANS[2]), k=1)
-        assert [each.id for each in found] == ["2"]
+        documents = store.similarity_search_by_vector(embedding.embed_query(PLANS[2]), k=1)
+        assert [document.id for document in documents] == ["2"]
 
 
 def test_a_long_text_is_found_once_and_whole(engine: BlockingEngine) -> None:
     long = "\n\n".join(f"Paragraph {n} is about backups. " * 30 for n in range(40))
     store = langchain.ConspectusVectorStore(engine)
     store.add_texts([long, *PLANS], ids=list("abcd"))
-    found = store.similarity_search("paragraph about backups", k=4)
-    assert (found[0].page_content, sorted(each.id or "" for each in found)) == (long, list("abcd"))
+    documents = store.similarity_search("paragraph about backups", k=4)
+    assert (documents[0].page_content, sorted(document.id or "" for document in documents)) == (
+        long,
+        list("abcd"),
+    )
 
 
 def test_langchain_stores_are_apart_and_take_hostile_text(engine: BlockingEngine) -> None:
@@ -99,7 +102,7 @@ def test_langchain_stores_are_apart_and_take_hostile_text(engine: BlockingEngine
     one.add_texts(["Shared text 👩‍👩‍👧", ""], ids=["x'; --", " "])
     other.add_texts(["Shared text 👩‍👩‍👧"], ids=["x'; --"])
     one.delete(["x'; --"])
-    assert [each.id for each in one.get_by_ids(["x'; --", " "])] == [" "]
+    assert [document.id for document in one.get_by_ids(["x'; --", " "])] == [" "]
     assert len(other.similarity_search("text")) == 1
     with pytest.raises(InvalidInput):
         one.add_texts(["kept?", "x"], ids=["good", "bad\x00"])
@@ -129,7 +132,7 @@ def test_llama_index_modes_and_ids(engine: BlockingEngine) -> None:
     store = llama_index.ConspectusVectorStore(engine=engine)
     assert store.add(nodes()) == ["n0", "n1", "n2"] == store.add(nodes())
     result = store.query(VectorStoreQuery(query_embedding=[0.1, 0.2, 0.9], similarity_top_k=2))
-    assert (result.ids, [each.metadata["place"] for each in result.nodes or ()]) == (["n2", "n1"], [2, 1])
+    assert (result.ids, [node.metadata["place"] for node in result.nodes or ()]) == (["n2", "n1"], [2, 1])
     assert result.similarities == [pytest.approx(0.97, abs=0.01), pytest.approx(0.22, abs=0.01)]
     assert ids_of(store, mode=MODES.TEXT_SEARCH, query_str="backups", query_embedding=None) == ["n0"]
     assert set(ids_of(store, mode=MODES.HYBRID, query_str="backups", hybrid_top_k=2)) == {"n0", "n2"}
@@ -146,8 +149,8 @@ def test_llama_index_modes_and_ids(engine: BlockingEngine) -> None:
 
 ONE = MetadataFilter(key="place", value=1)
 FILTERS: list[tuple[MetadataFilters, list[str]]] = [
-    (MetadataFilters(filters=[MetadataFilter(key=key, value=value, operator=operator)]), found)
-    for key, operator, value, found in [
+    (MetadataFilters(filters=[MetadataFilter(key=key, value=value, operator=operator)]), expected)
+    for key, operator, value, expected in [
         ("place", FilterOperator.EQ, 1, ["n1"]),
         ("place", FilterOperator.NE, 1, ["n0", "n2"]),
         ("place", FilterOperator.GT, 1, ["n2"]),
@@ -176,9 +179,9 @@ FILTERS: list[tuple[MetadataFilters, list[str]]] = [
 def test_llama_index_filters(engine: BlockingEngine) -> None:
     store = llama_index.ConspectusVectorStore(engine=engine)
     store.add(nodes())
-    for filters, found in FILTERS:
-        assert sorted(ids_of(store, filters=filters)) == found, filters
-        assert sorted(each.node_id for each in store.get_nodes(filters=filters)) == found, filters
+    for filters, expected in FILTERS:
+        assert sorted(ids_of(store, filters=filters)) == expected, filters
+        assert sorted(node.node_id for node in store.get_nodes(filters=filters)) == expected, filters
 
 
 async def test_an_index_of_llama_index_over_a_server(tmp_path: Path) -> None:
@@ -191,17 +194,17 @@ async def test_an_index_of_llama_index_over_a_server(tmp_path: Path) -> None:
         ):
             store = llama_index.ConspectusVectorStore(engine=remote)
             context = StorageContext.from_defaults(vector_store=store)
-            documents = [Document(text=text, id_=f"d{place}") for place, text in enumerate(PLANS)]
+            documents = [Document(text=text, id_=f"d{number}") for number, text in enumerate(PLANS)]
             index = await asyncio.to_thread(
                 VectorStoreIndex.from_documents, documents, context, embed_model=MockEmbedding(4)
             )
-            found = await index.as_retriever(similarity_top_k=2).aretrieve("backups")
-            assert {each.text for each in found} < set(PLANS)
+            nodes = await index.as_retriever(similarity_top_k=2).aretrieve("backups")
+            assert {node.text for node in nodes} < set(PLANS)
             await index.adelete_ref_doc("d0")
             assert len(await store.aget_nodes()) == 2
             mine = langchain.ConspectusVectorStore(remote)
             assert await mine.aadd_texts(PLANS, ids=list("abc")) == list("abc")
-            assert [each.id for each in await mine.asimilarity_search(PLANS[2], k=1)] == ["c"]
+            assert [document.id for document in await mine.asimilarity_search(PLANS[2], k=1)] == ["c"]
 
 
 def refusals(engine: BlockingEngine) -> Iterator[tuple[str, Callable[[], Any]]]:

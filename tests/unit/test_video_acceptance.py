@@ -31,7 +31,7 @@ class Backwards:
 
     async def rerank(self, query: str, texts: Sequence[str], *, limit: int) -> Sequence[tuple[int, float]]:
         last = range(len(texts) - 1, -1, -1)[:3][:limit]
-        return [(place, 1 - rank / 10) for rank, place in enumerate(last)]
+        return [(number, 1 - rank / 10) for rank, number in enumerate(last)]
 
     async def close(self) -> None:
         pass
@@ -60,7 +60,9 @@ async def filmed(engine: Engine, *texts: str, stream: str = "cam", seconds: floa
     captions = [
         NewCaption(text, seconds * n, seconds * (n + 1), index=n) for n, text in enumerate(texts or MINUTES)
     ]
-    return [str(each.id) for each in await engine.streams.add_captions(captions, stream=stream, wait=True)]
+    return [
+        str(caption.id) for caption in await engine.streams.add_captions(captions, stream=stream, wait=True)
+    ]
 
 
 class TestWordsAndVectors:
@@ -70,9 +72,9 @@ class TestWordsAndVectors:
             assert first in {
                 hit.document.id for hit in (await engine.retrieve("red van", retrievers=arms)).hits
             }
-        found = await engine.retrieve("red van")
-        [hit] = [each for each in found.hits if each.document.id == first]
-        assert hit is found.hits[0]
+        documents = await engine.retrieve("red van")
+        [hit] = [hit for hit in documents.hits if hit.document.id == first]
+        assert hit is documents.hits[0]
         assert hit.bm25 > 0 and hit.similarity > 0.5
         assert {"keyword", "vector"} <= hit.parts.keys()
         assert sum(hit.parts.values()) == pytest.approx(hit.score) and hit.score > 0.5
@@ -80,8 +82,8 @@ class TestWordsAndVectors:
     async def test_a_caption_beside_a_better_one_gains(self, engine: Engine) -> None:
         far = ["nothing of it"] * 8
         ids = await filmed(engine, "a van", *far, "a van", "a red van stops here", *far)
-        found = {hit.document.id: hit for hit in (await engine.retrieve("red van stops", limit=50)).hits}
-        alone, beside = found[ids[0]], found[ids[9]]
+        documents = {hit.document.id: hit for hit in (await engine.retrieve("red van stops", limit=50)).hits}
+        alone, beside = documents[ids[0]], documents[ids[9]]
         assert (alone.bm25, alone.similarity) == (beside.bm25, beside.similarity)
         assert beside.score > alone.score
         assert beside.parts["neighbors"] > alone.parts["neighbors"]
@@ -92,8 +94,8 @@ class TestWordsAndVectors:
     ) -> None:
         async with conspectus.open(tmp_path / "bare", settings=SETTINGS) as engine:
             await filmed(engine)
-            found = await engine.streams.search(prompt)
-            assert (found.outcome, found.moments) == ("no_match", ())
+            retrieval = await engine.streams.search(prompt)
+            assert (retrieval.outcome, retrieval.moments) == ("no_match", ())
             window = await engine.streams.window(prompt, 100, streams=("cam",))
             assert (window.window.outcome, window.window.text) == ("no_match", "")
 
@@ -116,8 +118,8 @@ class TestReranking:
     @pytest.mark.parametrize("body", [b"", b"2,1,0", b'{"results": [{"index": 99}]}', b'[{"index": "x"}]'])
     async def test_garbage_keeps_the_order_and_is_said_to_be_so(self, tmp_path: Path, body: bytes) -> None:
         async with ScriptedServer({"/rerank": Answer(body, type="application/json")}) as server:
-            chosen = replace(SETTINGS, reranker=f"{server.base}/rerank")
-            async with conspectus.open(tmp_path, settings=chosen, embedder=HashedEmbedder()) as engine:
+            settings = replace(SETTINGS, reranker=f"{server.base}/rerank")
+            async with conspectus.open(tmp_path, settings=settings, embedder=HashedEmbedder()) as engine:
                 await filmed(engine, "van", "van van red", "a red van")
                 before = await engine.retrieve("red van", rerank=False)
                 after = await engine.retrieve("red van")
@@ -133,15 +135,15 @@ class TestNotReady:
         async with conspectus.open(tmp_path, settings=SETTINGS, embedder=embedder) as engine:
             await engine.streams.add_captions(NewCaption("vans of red", 0, 60), stream="cam")
             await engine.streams.add_captions(NewCaption("a dog", 0, 60), stream="yard")
-            asked = {"query": "lorry", "streams": ("cam",), "min_similarity": -1.0}
-            early = await engine.streams.search(**asked)
+            query = {"query": "lorry", "streams": ("cam",), "min_similarity": -1.0}
+            early = await engine.streams.search(**query)
             assert (early.outcome, early.moments) == ("no_match", ())
-            assert any("not embedded yet" in each for each in early.notices)
-            window = await engine.streams.window(max_tokens=100, **asked)
+            assert any("not embedded yet" in notice for notice in early.notices)
+            window = await engine.streams.window(max_tokens=100, **query)
             assert window.window.notices == early.notices
             embedder.let.set()
             await engine.documents.wait_until_embedded()
-            late = await engine.streams.search(**asked)
+            late = await engine.streams.search(**query)
             assert (late.outcome, late.notices) == ("found", ())
 
     async def test_only_what_is_asked_has_to_be_ready(self, tmp_path: Path) -> None:
@@ -149,25 +151,27 @@ class TestNotReady:
         async with conspectus.open(tmp_path, settings=SETTINGS, embedder=embedder) as engine:
             await engine.streams.put("cam")
             await engine.streams.add_captions(NewCaption("a dog", 0, 60), stream="yard")
-            found = await engine.streams.search("lorry", streams=("cam",))
-            assert (found.outcome, found.notices) == ("no_match", ())
+            retrieval = await engine.streams.search("lorry", streams=("cam",))
+            assert (retrieval.outcome, retrieval.notices) == ("no_match", ())
             embedder.let.set()
 
 
 class TestTimes:
     async def test_zero_is_a_time_and_a_number(self, engine: Engine) -> None:
         await filmed(engine)
-        place = {"stream": "cam"}
+        address = {"stream": "cam"}
         for within in (CaptionRange(0, 60), CaptionRange("0", "00:01:00"), CaptionRange(first=0, last=0)):
-            [only] = (await engine.streams.list_captions(**place, range=within)).captions
+            [only] = (await engine.streams.list_captions(**address, range=within)).captions
             assert (only.start, only.text) == (0.0, MINUTES[0])
             request = {"stream": "cam", "range": within, "extractive": True}
             assert MINUTES[1] not in (await engine.summaries.summarize(**request)).text
-            found = await engine.streams.search("", streams=("cam",), range=within)
-            assert [(each.start, each.end) for each in found.moments] == [(0.0, 60.0)]
-        assert (await engine.streams.list_captions(**place, range=CaptionRange(0, 0))).captions == ()
-        await engine.events.add(NewEvent("stop", 0, 0), **place)
-        assert [each.start for each in await engine.events.list(**place, range=CaptionRange(0, 1))] == [0.0]
+            retrieval = await engine.streams.search("", streams=("cam",), range=within)
+            assert [(moment.start, moment.end) for moment in retrieval.moments] == [(0.0, 60.0)]
+        assert (await engine.streams.list_captions(**address, range=CaptionRange(0, 0))).captions == ()
+        await engine.events.add(NewEvent("stop", 0, 0), **address)
+        assert [event.start for event in await engine.events.list(**address, range=CaptionRange(0, 1))] == [
+            0.0
+        ]
 
     async def test_seconds_since_1970_and_instants_are_the_same_everywhere(self, engine: Engine) -> None:
         epoch, iso = 1_714_557_600, "2024-05-01T10:00:00Z"
@@ -184,26 +188,26 @@ class TestTimes:
         answers = []
         for within in ranges:
             captions = (await engine.streams.list_captions(stream="cam", range=within)).captions
-            assert {each.text for each in captions} == {"by number", "by instant"}
+            assert {caption.text for caption in captions} == {"by number", "by instant"}
             events = await engine.events.list(stream="cam", range=within)
             summary = await engine.summaries.summarize("cam", range=within, extractive=True)
-            found = await engine.streams.search("", streams=("cam",), range=within)
-            answers.append((captions, events, summary, found.moments))
+            retrieval = await engine.streams.search("", streams=("cam",), range=within)
+            answers.append((captions, events, summary, retrieval.moments))
         assert len(answers[0][1]) == 1
         assert answers[0] == answers[1] == answers[2]
 
     async def test_indexes_end_where_they_say(self, engine: Engine) -> None:
         await filmed(engine)
-        asked = {"stream": "cam", "range": CaptionRange(first=2, last=1), "extractive": True}
+        request = {"stream": "cam", "range": CaptionRange(first=2, last=1), "extractive": True}
         for work in (
-            engine.summaries.summarize(**asked),
-            engine.summaries.get(**asked),
-            engine.streams.list_captions(stream="cam", range=asked["range"]),
+            engine.summaries.summarize(**request),
+            engine.summaries.get(**request),
+            engine.streams.list_captions(stream="cam", range=request["range"]),
         ):
             with pytest.raises(InvalidInput, match="last"):
                 await work
-        rest = {**asked, "range": CaptionRange(first=2, last=-1)}
-        assert [each.captions for each in (await engine.summaries.summarize(**rest)).batches] == [2]
+        rest = {**request, "range": CaptionRange(first=2, last=-1)}
+        assert [caption.captions for caption in (await engine.summaries.summarize(**rest)).batches] == [2]
 
 
 class TestStreams:
@@ -211,7 +215,7 @@ class TestStreams:
         for name in ("cam", "yard"):
             await filmed(engine, f"a red van at the {name}", stream=name)
             await engine.events.add(NewEvent("stop", 1, 2, f"{name} stop", (name,)), stream=name)
-        told = (
+        expected = (
             await engine.streams.list_captions(stream="cam"),
             await engine.streams.search("red van yard stop", streams=("cam",), limit=50),
             await engine.streams.window("red van yard stop", 500, streams=("cam",)),
@@ -220,7 +224,7 @@ class TestStreams:
             await engine.events.count_entities(stream="cam"),
             await engine.events.entity_timeline("yard", stream="cam"),
         )
-        assert "at the yard" not in repr(told) and "yard stop" not in repr(told)
+        assert "at the yard" not in repr(expected) and "yard stop" not in repr(expected)
         assert list(await engine.events.count_entities(stream="cam")) == ["cam"]
         both = await engine.streams.window("red van", 500, streams=("cam", "yard"))
         for name in ("cam", "yard"):
@@ -253,7 +257,7 @@ class TestStreams:
         for name in ("nowhere", "notes", "Cam"):
             with pytest.raises(NotFound, match=name):
                 await ask(engine, name)
-        assert [each.source.name for each in await engine.streams.list()] == ["cam"]
+        assert [stream.source.name for stream in await engine.streams.list()] == ["cam"]
 
     async def test_nothing_is_left_of_a_stream_that_is_deleted(self, engine: Engine) -> None:
         await filmed(engine)
@@ -263,8 +267,8 @@ class TestStreams:
         assert receipt.documents == 5
         [numbers] = (await engine.maintenance.status(collection="default")).collections
         assert (numbers.documents, numbers.chunks, numbers.sources) == (1, 1, 1)
-        found = await engine.streams.search("red van", limit=50)
-        assert {each.stream.name for each in found.moments} == {"yard"}
+        retrieval = await engine.streams.search("red van", limit=50)
+        assert {moment.stream.name for moment in retrieval.moments} == {"yard"}
 
     async def test_what_was_cleared_can_be_filled_again(self, engine: Engine) -> None:
         await filmed(engine)
@@ -282,8 +286,8 @@ class TestTexts:
         await filmed(engine, text, "short")
         [caption, _] = (await engine.streams.list_captions(stream="cam")).captions
         assert caption.text == text
-        found = await engine.retrieve("zebra", filter=Eq("kind", "caption"))
-        assert "zebra" in found.hits[0].chunk.text
+        documents = await engine.retrieve("zebra", filter=Eq("kind", "caption"))
+        assert "zebra" in documents.hits[0].chunk.text
         [moment] = (await engine.streams.search("zebra", streams=("cam",), limit=1)).moments
         assert moment.captions[0].text == text
         alert = await engine.alerts.put(NewAlert("zebra", "zebra roof"))
@@ -293,7 +297,7 @@ class TestTexts:
         await filmed(engine, "a zebra. " * 2_000)
         window = (await engine.streams.window("zebra", 100, streams=("cam",))).window
         assert 0 < window.tokens <= 100
-        assert [each.status for each in window.trace if each.status != "included"]
+        assert [candidate.status for candidate in window.trace if candidate.status != "included"]
 
     async def test_tokens_are_counted_and_never_nothing(self, engine: Engine) -> None:
         await filmed(engine, *("🦓" for _ in range(200)), seconds=1.0)

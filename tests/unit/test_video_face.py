@@ -24,9 +24,9 @@ TEXTS = ["A car arrives.", "A dog barks at the car.", "Rain falls."]
 
 @pytest.fixture(params=["ours", "somebody else's"])
 async def store(request: pytest.FixtureRequest) -> AsyncIterator[ContextStore]:
-    made = InMemoryContextStore() if request.param == "ours" else ListStore()
-    yield made
-    await made.close()
+    store = InMemoryContextStore() if request.param == "ours" else ListStore()
+    yield store
+    await store.close()
 
 
 @pytest.fixture
@@ -46,9 +46,9 @@ async def filled(manager: ContextManager) -> list[str]:
 async def test_a_program_as_it_was_written_needs_nothing_else() -> None:
     manager = ContextManager(embeddings=SubjectEmbeddings())
     added = await manager.add_document(text="A car.", metadata={"stream_id": "v", "chunk_idx": 0})
-    found = await manager.retrieve(query="Which car?", top_k=1, filter_metadata={"stream_id": "v"})
+    documents = await manager.retrieve(query="Which car?", top_k=1, filter_metadata={"stream_id": "v"})
     expected = {"id": added, "text": "A car.", "metadata": {"stream_id": "v", "chunk_idx": 0}, "score": 1.0}
-    assert found == [expected]
+    assert documents == [expected]
     await manager.close()
     with pytest.raises(InvalidInput, match="closed"):
         await manager.retrieve("car")
@@ -61,10 +61,12 @@ def test_a_manager_tells_what_it_was_made_of(store: ContextStore, embeddings: Su
 
 
 async def test_the_fields_of_a_document_are_read_by_name_too(manager: ContextManager) -> None:
-    found = await manager.get_document((await filled(manager))[0])
-    assert found is not None and found["text"] == TEXTS[0] and found["metadata"]["stream_id"] == "gate"
+    document = await manager.get_document((await filled(manager))[0])
+    assert (
+        document is not None and document["text"] == TEXTS[0] and document["metadata"]["stream_id"] == "gate"
+    )
     with pytest.raises(KeyError):
-        found["score"]
+        document["score"]
 
 
 def test_the_words_are_those_of_before() -> None:
@@ -78,8 +80,8 @@ async def test_questions_and_documents_are_embedded_each_in_their_own_way(
     manager: ContextManager, embeddings: SubjectEmbeddings
 ) -> None:
     ids = await filled(manager)
-    found = await manager.retrieve("the dog and the car", top_k=2)
-    assert [each["id"] for each in found] == [ids[1], ids[0]]
+    documents = await manager.retrieve("the dog and the car", top_k=2)
+    assert [document["id"] for document in documents] == [ids[1], ids[0]]
     assert (embeddings.documents, embeddings.queries) == (TEXTS, ["the dog and the car"])
     assert await manager.retrieve("nothing of that kind") == []
 
@@ -88,15 +90,15 @@ async def test_embeddings_need_not_be_coroutines(store: ContextStore) -> None:
     manager = ContextManager(PlainEmbeddings(), store)
     ids = await filled(manager)
     await manager.add_document("Another dog.", minute(3))
-    assert [each["id"] for each in await manager.retrieve("rain", top_k=1)] == ids[2:]
+    assert [document["id"] for document in await manager.retrieve("rain", top_k=1)] == ids[2:]
 
 
 async def test_an_empty_store_is_a_store() -> None:
-    own = ListStore()
-    manager = ContextManager(SubjectEmbeddings(), own)
-    assert not own
+    store = ListStore()
+    manager = ContextManager(SubjectEmbeddings(), store)
+    assert not store
     await manager.add_document("A car.", {})
-    assert len(own) == 1
+    assert len(store) == 1
     ours = InMemoryContextStore()
     assert (len(ours), bool(ours)) == (0, True)
     await ContextManager(SubjectEmbeddings(), ours).add_document("A car.", {})
@@ -129,7 +131,7 @@ async def test_what_was_left_is_embedded_with_the_next_question(embeddings: Subj
         embeddings.failing = {"document"}
         ids = await manager.add_documents_batch(["A car.", "A dog."], [{}, {}])
         embeddings.failing = {"A dog."}
-        assert [each["id"] for each in await manager.retrieve("car")] == ids[:1]
+        assert [document["id"] for document in await manager.retrieve("car")] == ids[:1]
         assert manager.pending == tuple(ids[1:])
         for _ in range(9):
             await manager.retrieve("car")
@@ -209,7 +211,7 @@ async def test_cancelling_is_not_a_failure_of_the_embedder() -> None:
     adding.cancel()
     with pytest.raises(asyncio.CancelledError):
         await adding
-    assert store.kept == []
+    assert store.documents == []
 
 
 async def test_documents_are_stored_without_embedding_where_asked(
@@ -219,8 +221,8 @@ async def test_documents_are_stored_without_embedding_where_asked(
     await manager.add_documents_batch(["a dog"], [{}], generate_embeddings=False)
     assert (embeddings.documents, manager.pending) == ([], ())
     assert await manager.retrieve("car") == []
-    found = await manager.get_document(added)
-    assert found is not None and found.text == "a car"
+    document = await manager.get_document(added)
+    assert document is not None and document.text == "a car"
     assert (await manager.delete_document(added), await manager.delete_document(added)) == (True, False)
     assert await manager.get_document(added) is None
 
@@ -240,9 +242,9 @@ async def test_clearing_forgets_what_was_pending(
 ) -> None:
     embeddings.failing = {"document"}
     await manager.add_document("a", minute(0, "gate"))
-    kept = await manager.add_document("b", minute(0, "yard"))
+    remaining = await manager.add_document("b", minute(0, "yard"))
     await manager.clear_context("gate")
-    assert manager.pending == (kept,)
+    assert manager.pending == (remaining,)
     await manager.clear_context()
     assert manager.pending == ()
 

@@ -59,11 +59,11 @@ async def seen(manager: ContextManager) -> list[object]:
         ["A car arrives.", "A dog barks.", "Rain."], [minute(0), minute(1, tags=["pet"]), minute(2, "yard")]
     )
     await manager.delete_document(ids[2])
-    found = await manager.retrieve("the dog", 1, {"tags": ["pet"]})
+    documents = await manager.retrieve("the dog", 1, {"tags": ["pet"]})
     window = await manager.get_context_window("car", stream_id="gate")
     return [
-        [(each["text"], round(each["score"], 2), each["metadata"]) for each in found],
-        [each.text for each in window.documents],
+        [(document["text"], round(document["score"], 2), document["metadata"]) for document in documents],
+        [document.text for document in window.documents],
         await manager.get_captions_by_time_range(30, "0:45"),
         await manager.get_all_captions(),
         await manager.clear_context("gate"),
@@ -97,8 +97,8 @@ async def test_streams_of_odd_names_are_reached_on_a_server(engine: Engine) -> N
         store = EngineContextStore(remote, collection="a/b c?#")
         for name in ("a\nb", "..", "a/b?c#d", "ü🎉 %2F", "\ud800", "x" * 2_000, "captions", "*"):
             added = await store.add_document("mine", {"stream_id": name, "start_time": 3}, [1.0])
-            found = await store.between(CaptionRange(0, 9), name)
-            assert [each.id for each in found] == [added]
+            documents = await store.between(CaptionRange(0, 9), name)
+            assert [document.id for document in documents] == [added]
             assert await store.clear_stream(name) == 1
         assert list(await remote.collections.list_sources(collection="a/b c?#")) == []
 
@@ -107,8 +107,8 @@ async def test_an_engine_that_embeds_needs_no_embeddings(engine: Engine) -> None
     manager = ContextManager(engine=engine)
     ids = await manager.add_documents_batch(["A red car arrives.", "A dog barks."], [minute(0), minute(1)])
     await engine.documents.wait_until_embedded(collection="video")
-    found = await manager.retrieve("Which dog barks?")
-    assert (found[0]["id"], manager.pending) == (ids[1], ())
+    documents = await manager.retrieve("Which dog barks?")
+    assert (documents[0]["id"], manager.pending) == (ids[1], ())
     assert (await engine.collections.get("video")).space == HashedEmbedder().space
     await manager.close()
     assert await engine.documents.count(collection="video") == 2
@@ -123,8 +123,8 @@ async def test_objects_that_embed_can_serve_an_engine(tmp_path: Path) -> None:
     embedder = ContextEmbedder(SubjectEmbeddings(), 4)
     async with conspectus.open(tmp_path / "own", settings=SETTINGS, embedder=embedder) as engine:
         await engine.add(["A car.", "A dog."], wait=True)
-        found = await engine.retrieve("dog", retrievers=("vector",))
-        assert found.hits[0].chunk.text == "A dog."
+        retrieval = await engine.retrieve("dog", retrievers=("vector",))
+        assert retrieval.hits[0].chunk.text == "A dog."
     broken = SubjectEmbeddings()
     broken.failing = {"document"}
     with pytest.raises(ConspectusError, match="RuntimeError"):
@@ -136,8 +136,8 @@ async def test_objects_that_embed_can_serve_an_engine(tmp_path: Path) -> None:
 def test_one_store_serves_many_event_loops() -> None:
     manager = ContextManager(SubjectEmbeddings())
     asyncio.run(manager.add_document("A car.", minute(0)))
-    found = asyncio.run(manager.retrieve("car"))
-    assert [each["text"] for each in found] == ["A car."]
+    documents = asyncio.run(manager.retrieve("car"))
+    assert [document["text"] for document in documents] == ["A car."]
     asyncio.run(manager.close())
 
 
@@ -156,13 +156,13 @@ async def test_who_stops_waiting_stops_nobody_else() -> None:
         await asyncio.sleep(0)
         first.cancel()
         await second
-        assert "second" in {each.text for each in await store.get_all_documents()}
+        assert "second" in {document.text for document in await store.get_all_documents()}
 
 
 async def test_a_store_that_nobody_holds_any_more_is_closed() -> None:
     store = InMemoryContextStore()
     await store.add_document("text", {})
-    [thread] = [each for each in threading.enumerate() if each.name == "conspectus event loop"]
+    [thread] = [thread for thread in threading.enumerate() if thread.name == "conspectus event loop"]
     del store
     gc.collect()
     await asyncio.to_thread(thread.join, 30)
@@ -195,12 +195,12 @@ def test_nothing_is_left_of_a_program_that_closes_nothing(tmp_path: Path, used: 
 
 
 async def test_settings_choose_the_store(tmp_path: Path) -> None:
-    made = ContextManager.from_settings(SubjectEmbeddings(), Settings(max_context_tokens=7))
-    assert isinstance(made._store, InMemoryContextStore) and made._max_context_tokens == 7
-    chosen = Settings(
+    manager = ContextManager.from_settings(SubjectEmbeddings(), Settings(max_context_tokens=7))
+    assert isinstance(manager._store, InMemoryContextStore) and manager._max_context_tokens == 7
+    settings = Settings(
         index="milvus", milvus_uri="http://db:1", path=str(tmp_path), default_collection="films"
     )
-    assert isinstance(ContextManager.from_settings(SubjectEmbeddings(), chosen)._store, MilvusContextStore)
+    assert isinstance(ContextManager.from_settings(SubjectEmbeddings(), settings)._store, MilvusContextStore)
 
 
 async def test_streams_are_summarised_by_name(engine: Engine) -> None:
@@ -210,9 +210,9 @@ async def test_streams_are_summarised_by_name(engine: Engine) -> None:
     nothing = await manager.call("summarize", "gate")
     assert (nothing["success"], nothing["summary"], nothing["batch_count"]) == (False, NO_CAPTIONS, 0)
     await manager.add_documents_batch(["A car arrives.", "A dog barks."], [minute(0), minute(1)])
-    made = await manager.call("summarize", "gate")
-    assert (made["success"], made["outcome"], made["batch_count"]) == (True, "complete", 1)
-    assert "car" in made["summary"]
+    summary = await manager.call("summarize", "gate")
+    assert (summary["success"], summary["outcome"], summary["batch_count"]) == (True, "complete", 1)
+    assert "car" in summary["summary"]
     late = await manager.call("summarize", stream_id="gate", start_time="1:00:00")
     assert (late["summary"], late["batch_count"]) == (NO_CAPTIONS, 0)
 
@@ -226,8 +226,8 @@ async def test_two_batches_take_three_calls_and_a_model_that_fails_is_told(tmp_p
         manager.register_function("summarize", SummarizationFunction(store))
         texts = [f"Caption {number} of a car." for number in range(7)]
         await manager.add_documents_batch(texts, [minute(number, "gate") for number in range(7)])
-        made = await manager.call("summarize", "gate")
-        assert (made["success"], made["batch_count"], len(model.asked)) == (True, 2, 3)
+        summary = await manager.call("summarize", "gate")
+        assert (summary["success"], summary["batch_count"], len(model.asked)) == (True, 2, 3)
         await manager.add_documents_batch(texts, [minute(number, "yard") for number in range(7)])
         model.fails = ChatAuthFailed("scripted", "no")
         failed = await manager.call("summarize", "yard")

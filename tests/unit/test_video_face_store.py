@@ -33,8 +33,8 @@ def shared(engine: Engine) -> EngineContextStore:
 @pytest.fixture(params=["memory", "engine"])
 async def store(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[EngineContextStore]:
     if request.param == "memory":
-        async with InMemoryContextStore() as made:
-            yield made
+        async with InMemoryContextStore() as memory_store:
+            yield memory_store
     else:
         async with conspectus.open(tmp_path / "other", settings=SETTINGS) as opened:
             yield EngineContextStore(opened)
@@ -44,33 +44,33 @@ async def add_three(store: EngineContextStore) -> list[str]:
     vectors = [[1.0, 0.0, 0.0], [0.6, 0.8, 0.0], [0.0, 1.0, 0.0]]
     streams = ["gate", "gate", "yard"]
     return [
-        await store.add_document(f"text {place}", {"stream_id": stream, "chunk_idx": place}, vector)
-        for place, (vector, stream) in enumerate(zip(vectors, streams, strict=True))
+        await store.add_document(f"text {number}", {"stream_id": stream, "chunk_idx": number}, vector)
+        for number, (vector, stream) in enumerate(zip(vectors, streams, strict=True))
     ]
 
 
 async def test_ids_have_36_characters(store: EngineContextStore) -> None:
     first, *_ = await add_three(store)
     assert UUID.fullmatch(first)
-    found = await store.get_document(first)
-    assert found is not None
-    assert (found.text, found.metadata) == ("text 0", {"stream_id": "gate", "chunk_idx": 0})
-    assert found.created_at.tzinfo is not None
+    document = await store.get_document(first)
+    assert document is not None
+    assert (document.text, document.metadata) == ("text 0", {"stream_id": "gate", "chunk_idx": 0})
+    assert document.created_at.tzinfo is not None
     assert await store.get_document("nobody") is None and await store.get_document("") is None
 
 
 async def test_the_most_similar_come_first(store: EngineContextStore) -> None:
     ids = await add_three(store)
     unembedded = await store.add_document("text", {"stream_id": "gate"})
-    found = await store.search([2.0, 0.0, 0.0], top_k=10)
-    assert [(each.id, round(score, 2)) for each, score in found] == list(
+    scored = await store.search([2.0, 0.0, 0.0], top_k=10)
+    assert [(document.id, round(score, 2)) for document, score in scored] == list(
         zip(ids, (1.0, 0.6, 0.0), strict=True)
     )
-    assert unembedded not in {each.id for each, _ in found}
-    assert [each.id for each, _ in await store.search([2.0, 0.0, 0.0], top_k=1)] == ids[:1]
+    assert unembedded not in {document.id for document, _ in scored}
+    assert [match.id for match, _ in await store.search([2.0, 0.0, 0.0], top_k=1)] == ids[:1]
     assert await store.search([2.0, 0.0, 0.0], top_k=0) == []
     only = await store.search([2.0, 0.0, 0.0], 10, {"stream_id": "yard"})
-    assert [each.id for each, _ in only] == ids[2:]
+    assert [document.id for document, _ in only] == ids[2:]
 
 
 async def test_a_vector_of_zeros_finds_nothing_and_is_not_kept(store: EngineContextStore) -> None:
@@ -78,7 +78,7 @@ async def test_a_vector_of_zeros_finds_nothing_and_is_not_kept(store: EngineCont
     zero = await store.add_document("nothing in it", {}, [0.0, 0.0, 0.0])
     await add_three(store)
     assert await store.search([0.0, 0.0, 0.0]) == []
-    assert zero not in {each.id for each, _ in await store.search([1.0, 1.0, 1.0], 10)}
+    assert zero not in {match.id for match, _ in await store.search([1.0, 1.0, 1.0], 10)}
     assert len(await store.get_all_documents()) == 4
     assert await store.set_embedding(zero, [0.0, 0.0, 0.0]) is False
     assert await store.set_embedding(zero, [0.0, 0.0, 2.0]) is True
@@ -91,9 +91,9 @@ async def test_all_come_in_the_order_of_chunk_idx_then_as_they_came(store: Engin
     first = await store.add_documents(
         ["b", "a", "c"], [{}, {"chunk_idx": None}, {"chunk_idx": "x"}], [None] * 3
     )
-    texts = [each.text for each in await store.get_all_documents()]
+    texts = [document.text for document in await store.get_all_documents()]
     assert texts == ["text 0", "b", "a", "c", "text 1", "text 2"]
-    assert [each.id for each in await store.get_all_documents({"chunk_idx": None})] == first[:2]
+    assert [document.id for document in await store.get_all_documents({"chunk_idx": None})] == first[:2]
 
 
 async def test_what_is_deleted_is_gone_and_counted(store: EngineContextStore) -> None:
@@ -102,7 +102,7 @@ async def test_what_is_deleted_is_gone_and_counted(store: EngineContextStore) ->
     assert await store.delete_document(first) is True
     assert await store.delete_document(first) is False
     assert await store.set_embedding(first, [1.0, 0.0, 0.0]) is False
-    assert [each.id for each, _ in await store.search([1.0, 0.0, 0.0], 1)] == [second]
+    assert [match.id for match, _ in await store.search([1.0, 0.0, 0.0], 1)] == [second]
     assert await store.clear() == 2
     assert (await store.clear(), await store.get_all_documents()) == (0, [])
 
@@ -114,27 +114,30 @@ VALUES: list[Any] = [
 
 
 async def test_any_value_can_be_looked_for_as_it_is(store: EngineContextStore) -> None:
-    facts = [{"value": each} for each in VALUES] + [{'other key.with " marks': "x"}]
+    facts = [{"value": content} for content in VALUES] + [{'other key.with " marks': "x"}]
     ids = await store.add_documents(["t"] * len(facts), facts, [[1.0, 0.0]] * len(facts))
     for number, value in enumerate(VALUES):
         expected = [ids[number]] if value is not None else [ids[number], ids[-1]]
-        found = await store.search([1.0, 0.0], 100, {"value": value})
-        assert [each.id for each, _ in found] == expected, value
-        assert [each.id for each in await store.get_all_documents({"value": value})] == expected, value
-        assert found[0][0].metadata == {"value": value}
+        scored = await store.search([1.0, 0.0], 100, {"value": value})
+        assert [document.id for document, _ in scored] == expected, value
+        assert [document.id for document in await store.get_all_documents({"value": value})] == expected, (
+            value
+        )
+        assert scored[0][0].metadata == {"value": value}
     odd = await store.search([1.0, 0.0], 100, {'other key.with " marks': "x"})
-    assert [each.id for each, _ in odd] == ids[-1:]
+    assert [document.id for document, _ in odd] == ids[-1:]
 
 
 @pytest.mark.parametrize(
-    ("stored", "asked"), [(["a", "b"], "a"), ("a", ["a"]), (1, "1"), (True, 1), ({"a": 1, "b": 2}, {"a": 1})]
+    ("stored", "requested"),
+    [(["a", "b"], "a"), ("a", ["a"]), (1, "1"), (True, 1), ({"a": 1, "b": 2}, {"a": 1})],
 )
 async def test_what_only_looks_alike_is_not_found(
-    shared: EngineContextStore, stored: Any, asked: Any
+    shared: EngineContextStore, stored: Any, requested: Any
 ) -> None:
     await shared.add_document("t", {"value": stored, "stream_id": "s"}, [1.0])
-    assert await shared.search([1.0], 5, {"value": asked}) == []
-    assert await shared.get_all_documents({"value": asked}) == []
+    assert await shared.search([1.0], 5, {"value": requested}) == []
+    assert await shared.get_all_documents({"value": requested}) == []
 
 
 async def test_numbers_are_equal_however_they_are_written(shared: EngineContextStore) -> None:
@@ -149,17 +152,17 @@ async def test_any_value_can_name_a_stream(shared: EngineContextStore, stream: A
     await shared.add_document("other", {"stream_id": "other"}, [1.0])
     await shared.add_document("none", {}, [1.0])
     mine = await shared.add_document("mine", {"stream_id": stream}, [1.0])
-    assert [each.id for each, _ in await shared.search([1.0], 9, {"stream_id": stream})] == [mine]
-    assert [each.text for each in await shared.get_all_documents({"stream_id": None})] == ["none"]
+    assert [document.id for document, _ in await shared.search([1.0], 9, {"stream_id": stream})] == [mine]
+    assert [document.text for document in await shared.get_all_documents({"stream_id": None})] == ["none"]
     assert await shared.clear_stream(stream) == 1
-    assert [each.text for each in await shared.get_all_documents()] == ["other", "none"]
+    assert [document.text for document in await shared.get_all_documents()] == ["other", "none"]
 
 
 async def test_numbers_and_their_digits_are_different_streams(shared: EngineContextStore) -> None:
     await shared.add_documents(["number", "digits"], [{"stream_id": 5}, {"stream_id": "5"}], [[1.0]] * 2)
-    assert [each.text for each, _ in await shared.search([1.0], 9, {"stream_id": 5})] == ["number"]
+    assert [document.text for document, _ in await shared.search([1.0], 9, {"stream_id": 5})] == ["number"]
     assert await shared.clear_stream("5") == 1
-    assert [each.text for each in await shared.get_all_documents()] == ["number"]
+    assert [document.text for document in await shared.get_all_documents()] == ["number"]
 
 
 @pytest.mark.parametrize(
@@ -176,9 +179,9 @@ async def test_vectors_may_come_after_texts(store: EngineContextStore) -> None:
     early = await store.add_document("early", {})
     assert await store.search([1.0, 0.0]) == []
     late = await store.add_document("late", {}, [1.0, 0.0])
-    assert [each.id for each, _ in await store.search([1.0, 0.0])] == [late]
+    assert [match.id for match, _ in await store.search([1.0, 0.0])] == [late]
     assert await store.set_embedding(early, [1.0, 1.0])
-    assert [each.id for each, _ in await store.search([1.0, 0.0])] == [late, early]
+    assert [match.id for match, _ in await store.search([1.0, 0.0])] == [late, early]
 
 
 async def test_nothing_is_made_by_reading(engine: Engine) -> None:
@@ -195,7 +198,7 @@ async def test_a_cleared_stream_leaves_nothing_behind(engine: Engine) -> None:
     assert await store.clear_stream("gate") == 2
     [status] = (await engine.maintenance.status(collection="video")).collections
     assert (status.documents, status.chunks, status.vectors, status.sources) == (1, 1, 1, 1)
-    assert [each.name for each in await engine.collections.list_sources(collection="video")] == ["yard"]
+    assert [source.name for source in await engine.collections.list_sources(collection="video")] == ["yard"]
     assert await store.clear_stream("gate") == await store.clear_stream("never") == 0
 
 
@@ -213,9 +216,9 @@ async def test_captions_that_came_another_way_belong_to_it(engine: Engine) -> No
     spoken = NewCaption("hello", "0:05", "0:07", index=3, metadata={"file": "a.srt"})
     await engine.streams.add_captions(spoken, stream="talk", collection="video")
     store = EngineContextStore(engine)
-    [found] = await store.get_all_documents({"stream_id": "talk"})
+    [document] = await store.get_all_documents({"stream_id": "talk"})
     expected = {"stream_id": "talk", "chunk_idx": 3, "start_time": 5.0, "end_time": 7.0, "file": "a.srt"}
-    assert (found.text, found.metadata) == ("hello", expected)
+    assert (document.text, document.metadata) == ("hello", expected)
     assert await store.clear_stream("talk") == 1
 
 
@@ -223,5 +226,5 @@ async def test_a_long_text_is_one_document(store: EngineContextStore) -> None:
     text = "A car passes. " * 2_000
     await store.add_document(text, minute(0), [1.0, 0.0])
     await store.add_document("short", minute(1), [0.8, 0.6])
-    found = await store.search([1.0, 0.0], 2)
-    assert [(each.text, round(score, 2)) for each, score in found] == [(text, 1.0), ("short", 0.8)]
+    scored = await store.search([1.0, 0.0], 2)
+    assert [(document.text, round(score, 2)) for document, score in scored] == [(text, 1.0), ("short", 0.8)]

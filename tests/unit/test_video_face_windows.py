@@ -12,9 +12,9 @@ from conspectus.facades.video import ContextManager, ContextStore, InMemoryConte
 
 @pytest.fixture(params=["ours", "somebody else's"])
 async def store(request: pytest.FixtureRequest) -> AsyncIterator[ContextStore]:
-    made = InMemoryContextStore() if request.param == "ours" else ListStore()
-    yield made
-    await made.close()
+    store = InMemoryContextStore() if request.param == "ours" else ListStore()
+    yield store
+    await store.close()
 
 
 @pytest.fixture
@@ -57,10 +57,10 @@ async def test_what_does_not_fit_is_passed_over(manager: ContextManager) -> None
     facts = [minute(number) for number in range(3)]
     await manager.add_documents_batch(["car " * 400, "car dog", "car rain"], facts)
     window = await manager.get_context_window("car", max_tokens=40)
-    assert [each.text for each in window.documents] == ["car dog", "car rain"]
+    assert [document.text for document in window.documents] == ["car dog", "car rain"]
     assert (window.total_tokens, window.truncated) == (3, True)
     everything = await manager.get_context_window("", max_tokens=40, include_all=True)
-    assert [each.text for each in everything.documents] == ["car dog", "car rain"]
+    assert [document.text for document in everything.documents] == ["car dog", "car rain"]
 
 
 async def test_no_tokens_mean_nothing(manager: ContextManager) -> None:
@@ -76,21 +76,21 @@ async def test_no_tokens_mean_nothing(manager: ContextManager) -> None:
 
 async def test_windows_stay_in_their_stream(manager: ContextManager) -> None:
     await manager.add_documents_batch(["car A", "car B"], [minute(0, "a"), minute(0, "b", lens="wide")])
-    for asked in ({"stream_id": "b"}, {"filter_metadata": {"lens": "wide"}}):
+    for options in ({"stream_id": "b"}, {"filter_metadata": {"lens": "wide"}}):
         for everything in (True, False):
-            window = await manager.get_context_window("car", include_all=everything, **asked)
-            assert [each.text for each in window.documents] == ["car B"]
+            window = await manager.get_context_window("car", include_all=everything, **options)
+            assert [document.text for document in window.documents] == ["car B"]
 
 
 async def test_a_filter_starves_nothing() -> None:
     async with ContextManager(SubjectEmbeddings()) as manager:
-        near = [minute(0, "loud", frame=each) for each in range(300)]
+        near = [minute(0, "loud", frame=frame) for frame in range(300)]
         await manager.add_documents_batch(["car car"] * 300, near)
         rare = await manager.add_document("a car in the rain", minute(1, "quiet"))
-        found = await manager.retrieve("car", filter_metadata={"stream_id": "quiet"})
-        assert [each["id"] for each in found] == [rare]
-        found = await manager.retrieve("car", 3, filter_metadata={"frame": 299})
-        assert [each["metadata"]["frame"] for each in found] == [299]
+        documents = await manager.retrieve("car", filter_metadata={"stream_id": "quiet"})
+        assert [document["id"] for document in documents] == [rare]
+        documents = await manager.retrieve("car", 3, filter_metadata={"frame": 299})
+        assert [document["metadata"]["frame"] for document in documents] == [299]
 
 
 async def test_three_minutes_two_of_them_asked_for(manager: ContextManager) -> None:
@@ -154,4 +154,4 @@ async def test_captions_come_in_the_order_of_their_numbers(manager: ContextManag
     assert await manager.get_all_captions() == expected
     assert await manager.get_captions_by_time_range(0, 600) == expected
     window = await manager.get_context_window("", include_all=True)
-    assert [each.text for each in window.documents] == expected
+    assert [document.text for document in window.documents] == expected

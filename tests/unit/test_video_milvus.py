@@ -39,8 +39,8 @@ def name() -> str:
 
 @pytest.fixture
 async def store(milvus: MilvusProcess, name: str) -> AsyncIterator[MilvusContextStore]:
-    async with store_at(milvus, name) as made:
-        yield made
+    async with store_at(milvus, name) as opened:
+        yield opened
 
 
 @pytest.fixture
@@ -76,9 +76,9 @@ async def test_two_programs_share_what_they_store(
     added = await store.add_document("A dog.", {"stream_id": "it's", "tags": ["x"]}, [0.0, 1.0, 0.0, 0.0])
     monkeypatch.chdir(tmp_path)
     async with store_at(milvus, name) as other:
-        found = await other.get_document(added)
-        assert found is not None and found.metadata == {"stream_id": "it's", "tags": ["x"]}
-        assert [each.id for each, _ in await other.search([0.0, 2.0, 0.0, 0.0])] == [added]
+        document = await other.get_document(added)
+        assert document is not None and document.metadata == {"stream_id": "it's", "tags": ["x"]}
+        assert [document.id for document, _ in await other.search([0.0, 2.0, 0.0, 0.0])] == [added]
         assert await other.delete_document(added) and not await other.delete_document(added)
     assert await store.get_document(added) is None and list(tmp_path.iterdir()) == []
 
@@ -88,11 +88,11 @@ async def test_a_collection_of_another_program_is_read(milvus: MilvusProcess, th
         manager = ContextManager(SubjectEmbeddings(), store)
         assert await manager.get_all_captions() == ["A dog barks.", "Nobody embedded this.", "A car arrives."]
         assert await manager.get_captions_by_time_range("00:00:30", "00:00:40") == ["A dog barks."]
-        found = await manager.retrieve("car", 5, {"stream_id": "gate"})
-        assert [(each["id"], each["text"]) for each in found] == [("a", "A car arrives.")]
-        assert found[0]["metadata"] == minute(1)
+        documents = await manager.retrieve("car", 5, {"stream_id": "gate"})
+        assert [(document["id"], document["text"]) for document in documents] == [("a", "A car arrives.")]
+        assert documents[0]["metadata"] == minute(1)
         assert await store.set_embedding("c", [1.0, 1.0, 0.0, 0.0])
-        assert {each["id"] for each in await manager.retrieve("car")} == {"a", "b", "c"}
+        assert {document["id"] for document in await manager.retrieve("car")} == {"a", "b", "c"}
         assert await manager.clear_context("gate") == 2
         assert await manager.get_all_captions() == ["A dog barks."]
 
@@ -107,7 +107,7 @@ async def test_another_program_reads_and_writes_it(
     client.close()
     assert (row["id"], row["text"], row["stream_id"], row["chunk_idx"]) == (added, "A car.", "gate", 1)
     assert (row["start_time"], row["end_time"]) == ("00:01:00", "00:02:00")
-    assert {each.id for each in await store.get_all_documents({"stream_id": "gate"})} == {added, "a"}
+    assert {document.id for document in await store.get_all_documents({"stream_id": "gate"})} == {added, "a"}
 
 
 async def test_what_a_collection_cannot_keep_is_refused(milvus: MilvusProcess, theirs: str) -> None:
@@ -147,8 +147,8 @@ async def test_names_lead_out_of_no_expression(store: MilvusContextStore) -> Non
     for stream in streams:
         await store.add_document(json.dumps(stream), {"stream_id": stream}, [1.0, 0.0, 0.0, 0.0])
     for stream in streams:
-        found = await store.get_all_documents({"stream_id": stream})
-        assert [each.text for each in found] == [json.dumps(stream)]
+        documents = await store.get_all_documents({"stream_id": stream})
+        assert [document.text for document in documents] == [json.dumps(stream)]
         assert await store.get_document(stream) is None
     assert await store.clear_stream('" or id != "') == 1
     assert len(await store.get_all_documents()) == len(streams) - 1
@@ -157,9 +157,9 @@ async def test_names_lead_out_of_no_expression(store: MilvusContextStore) -> Non
 async def test_filters_look_as_far_as_they_must(store: MilvusContextStore) -> None:
     far = [{"place": number, "tags": ["x"] if number > 27 else []} for number in range(30)]
     vectors = [[1.0, number / 10, 0.0, 0.0] for number in range(30)]
-    await store.add_documents([str(each["place"]) for each in far], far, vectors)
-    found = await store.search([1.0, 0.0, 0.0, 0.0], 2, {"tags": ["x"]})
-    assert [each.text for each, _ in found] == ["28", "29"]
+    await store.add_documents([str(document["place"]) for document in far], far, vectors)
+    scored = await store.search([1.0, 0.0, 0.0, 0.0], 2, {"tags": ["x"]})
+    assert [document.text for document, _ in scored] == ["28", "29"]
     assert await store.search([1.0, 0.0, 0.0, 0.0], 2, {"place": True}) == []
     assert len(await store.between(CaptionRange(None, None))) == 30
 
