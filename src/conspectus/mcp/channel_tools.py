@@ -12,10 +12,9 @@ from conspectus.mcp.arguments import (
     Question,
 )
 from conspectus.mcp.lines import notice_lines, source_lines
-from conspectus.mcp.search_tools import MAX_NAME_TOKENS, NAMING_SHARE, NOTHING
+from conspectus.mcp.search_tools import NOTHING
 from conspectus.mcp.token_budget import ResultPage
 from conspectus.mcp.tool import ToolCall, tool
-from conspectus.model.query import Budget
 from conspectus.text.times import parse_instant
 
 
@@ -36,11 +35,10 @@ async def channel_context(call: ToolCall, arguments: ChannelArguments) -> str:
     """Build the context for a question in a channel: messages, reply chains, threads."""
     source = await call.engine.collections.get_source(arguments.channel, collection=arguments.collection)
     call.require_inside(source, name=arguments.channel)
-    naming_tokens = min(call.room.tokens // NAMING_SHARE, MAX_NAME_TOKENS)
     at = None if arguments.at is None else parse_instant(arguments.at)
     window_result = await call.engine.channels.window(
         arguments.query,
-        Budget(call.room.tokens - naming_tokens, call.options.tokenizer),
+        call.text_budget(),
         channel=arguments.channel,
         collection=arguments.collection,
         thread=arguments.thread,

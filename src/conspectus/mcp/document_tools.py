@@ -41,7 +41,7 @@ async def read_document(call: ToolCall, arguments: ReadArguments) -> str:
     text = await call.engine.documents.get_text(document.id)
     if arguments.start > len(text):
         raise InvalidInput("start", f"the document has {len(text)} characters")
-    return document_part(document_heading(document, text), text, arguments.start, call.room)
+    return document_part(document_heading(document, text), text, arguments.start, call.budget)
 
 
 async def get_document_inside(call: ToolCall, name: str) -> Document:
@@ -59,20 +59,20 @@ def document_heading(document: Document, text: str) -> str:
     return f"{document_name(document)}{level_mark(document.trust)} ({facts})"
 
 
-def document_part(head: str, text: str, start: int, room: ToolBudget) -> str:
+def document_part(head: str, text: str, start: int, budget: ToolBudget) -> str:
     """The part of a text that fits under a heading, and where to continue."""
-    above = ToolBudget(room.tokens // 3, room.count).cut(head)
-    low, high = start, min(len(text), start + room.tokens * MAX_TOKEN_LENGTH)
+    above = ToolBudget(budget.tokens // 3, budget.count).cut(head)
+    low, high = start, min(len(text), start + budget.tokens * MAX_TOKEN_LENGTH)
     while low < high:
         middle = (low + high + 1) // 2
         low, high = (
-            (middle, high) if room.holds(_part_between(above, text, start, middle)) else (low, middle - 1)
+            (middle, high) if budget.holds(_part_between(above, text, start, middle)) else (low, middle - 1)
         )
     end = low
     if low < len(text):
         lines = text.rfind("\n", low - (low - start) // 4, low) + 1
         end = lines or max(last_border(text, low, start), start)
-    return room.cut(_part_between(above, text, start, end if end > start else low))
+    return budget.cut(_part_between(above, text, start, end if end > start else low))
 
 
 def _part_between(head: str, text: str, start: int, end: int) -> str:

@@ -11,7 +11,6 @@ from conspectus.mcp.arguments import (
 )
 from conspectus.mcp.document_tools import REMEMBERED, get_document_inside
 from conspectus.mcp.lines import document_name, escape_content, notice_lines, shorten
-from conspectus.mcp.search_tools import MAX_NAME_TOKENS, NAMING_SHARE
 from conspectus.mcp.token_budget import ResultPage
 from conspectus.mcp.tool import ToolCall, tool
 from conspectus.memory.scopes import GRAPHS
@@ -85,16 +84,15 @@ async def find_files(call: ToolCall, arguments: FindArguments) -> str:
 async def read_file(call: ToolCall, arguments: FileArguments) -> str:
     """Read lines of a file, as cat and head do, as much as fits into max_tokens."""
     await _require_path_inside(call, arguments.path)
-    naming_tokens = min(call.room.tokens // NAMING_SHARE, MAX_NAME_TOKENS)
     part = await call.engine.files.read(
-        **arguments.model_dump(exclude={"max_tokens"}), max_tokens=call.room.tokens - naming_tokens
+        **arguments.model_dump(exclude={"max_tokens"}), max_tokens=call.text_budget().max_tokens
     )
     document = await get_document_inside(call, part.document)
     lines = f"lines {part.first_line} to {part.last_line} of {part.lines}"
     position = f"document {part.document}, characters {part.start} to {part.end} of {part.characters}"
     rest = f"\n\n[goes on: read_file with start={part.next}]" if part.next is not None else ""
     head = f"{document_name(document)}{level_mark(document.trust)} ({lines}; {position})"
-    return call.room.cut(f"{head}\n\n{escape_content(part.text)}{rest}")
+    return call.budget.cut(f"{head}\n\n{escape_content(part.text)}{rest}")
 
 
 @tool()
@@ -104,9 +102,9 @@ async def grep(call: ToolCall, arguments: GrepArguments) -> str:
     matches = await call.engine.files.grep(
         **arguments.model_dump(exclude={"max_tokens"}),
         filter=Not(In("kind", REMEMBERED)),
-        max_tokens=call.room.tokens * 7 // 8,
+        max_tokens=call.budget.tokens * 7 // 8,
     )
-    return call.room.cut(
+    return call.budget.cut(
         "\n".join(filter(None, (matches.text or "No line matches.", notice_lines(matches.notices))))
     )
 

@@ -74,11 +74,11 @@ def source_lines(citations: Iterable[Citation]) -> list[str]:
 
 def trace_line(candidate: TraceEntry) -> str:
     """A candidate: its status with the reason, and its score with the parts."""
-    why = on_one_line(candidate.reason) or candidate.status
-    fate = why if why.startswith(candidate.status) else f"{candidate.status}: {why}"
-    where = f"document {candidate.document}, chunk {candidate.chunk}, {candidate.tokens} tokens"
-    score = f"score {candidate.score:.3g}{score_terms(candidate.parts)}"
-    return f"{candidate.rank}. {fate} —{level_mark(candidate.trust)} {shorten(candidate.title)} ({where}; {score})"
+    reason = on_one_line(candidate.reason) or candidate.status
+    status = reason if reason.startswith(candidate.status) else f"{candidate.status}: {reason}"
+    head = f"{candidate.rank}. {status} —{level_mark(candidate.trust)} {shorten(candidate.title)}"
+    chunk = f"document {candidate.document}, chunk {candidate.chunk}, {candidate.tokens} tokens"
+    return f"{head} ({chunk}; score {candidate.score:.3g}{score_terms(candidate.parts)})"
 
 
 def score_terms(parts: Mapping[str, float]) -> str:

@@ -279,9 +279,9 @@ def _answer_text(call: ToolCall, answer: Any) -> str:
     if isinstance(value, list):
         return call.data("items", value)
     if not isinstance(value, dict):
-        return call.room.cut(value if isinstance(value, str) else json_of(value))
+        return call.budget.cut(value if isinstance(value, str) else json_of(value))
     lists = [name for name, member in value.items() if isinstance(member, list)]
     if not lists:
-        return call.room.cut(json_of(value))
+        return call.budget.cut(json_of(value))
     longest = max(lists, key=lambda name: len(value[name]))
     return call.data(longest, value.pop(longest), **value)

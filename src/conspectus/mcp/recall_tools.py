@@ -90,8 +90,8 @@ async def recall(call: ToolCall, arguments: RecallArguments) -> str:
 
 
 async def _window(call: ToolCall, arguments: RecallArguments) -> str:
-    footer_tokens = min(call.room.tokens // FOOT_SHARE, MAX_FOOTER_TOKENS)
-    budget = Budget(call.room.tokens - footer_tokens, call.options.tokenizer)
+    footer_tokens = min(call.budget.tokens // FOOT_SHARE, MAX_FOOTER_TOKENS)
+    budget = Budget(call.budget.tokens - footer_tokens, call.options.tokenizer)
     options: MemoryQueryOptions = {**arguments.search_options(), "recent": arguments.turns}
     window = call.engine.memory.window(
         arguments.query, budget, scope=arguments.scope(call.options.scope), **options
@@ -113,7 +113,7 @@ async def history(call: ToolCall, arguments: HistoryArguments) -> str:
         older = f"[older: history with cursor={page.next}]" if page.next else ""
         lines = list(map(memory_lines, page.memories))
         head = older or ("" if lines else "No memories.")
-        text, shown_count = fill_page(ResultPage(lines, head, between="\n", upwards=True), call.room)
+        text, shown_count = fill_page(ResultPage(lines, head, between="\n", upwards=True), call.budget)
         if shown_count >= len(lines) or shown_count == 0:
             return text
         limit = shown_count

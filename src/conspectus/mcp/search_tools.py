@@ -30,8 +30,6 @@ MAX_HITS = 50
 MAX_FILTERS = 20
 MAX_FILTER_LENGTH = 10_000
 EXPLAINED = 2_048
-NAMING_SHARE = 6
-MAX_NAME_TOKENS = 400
 NOTHING = "Nothing relevant was found."
 Condition = Annotated[str, StringConstraints(min_length=1, max_length=MAX_FILTER_LENGTH)]
 
@@ -150,10 +148,12 @@ def anatomy(window: ContextWindow) -> dict[str, Any]:
 @tool()
 async def context(call: ToolCall, arguments: ContextArguments) -> str:
     """Build the context for an answer from documents: passages within max_tokens, numbered to cite as [1]."""
-    naming_tokens = min(call.room.tokens // NAMING_SHARE, MAX_NAME_TOKENS)
-    budget = Budget(call.room.tokens - naming_tokens, call.options.tokenizer)
     window = await call.engine.search.window(
-        arguments.query, budget, format=arguments.format, parts=True, **await arguments.query_fields(call)
+        arguments.query,
+        call.text_budget(),
+        format=arguments.format,
+        parts=True,
+        **await arguments.query_fields(call),
     )
     call.view.update(anatomy(window))
     head = window.text or _no_match_line(window)

@@ -167,7 +167,7 @@ class ServerState:
         job = await self._job(context, params.task_id, call, call.engine.jobs.get)
         if job.state not in {"succeeded", "failed"}:
             return task_of(job)
-        text = TextContent(text=call.room.cut(json_of(job)))
+        text = TextContent(text=call.budget.cut(json_of(job)))
         call_result = CallToolResult(content=[text], is_error=job.state == "failed")
         return {
             **task_of(job),
@@ -270,7 +270,7 @@ class ServerState:
 
     def _failed(self, error: ConspectusError, call: ToolCall, data: Any = None) -> MCPError:
         """The protocol error of a request that is no tool call."""
-        content = error_result(error, call.room.count).content[0]
+        content = error_result(error, call.budget.count).content[0]
         return MCPError(INVALID_PARAMS, content.text if isinstance(content, TextContent) else BROKEN, data)
 
 
@@ -287,7 +287,7 @@ async def _read_resource(call: ToolCall, uri: str) -> tuple[str, str]:
         raise NotFound("resource", uri)
     document = await get_document_inside(call, name)
     text = await call.engine.documents.get_text(document.id)
-    return document_part(document_heading(document, text), text, 0, call.room), "text/plain"
+    return document_part(document_heading(document, text), text, 0, call.budget), "text/plain"
 
 
 MAX_LISTED = 100

@@ -66,21 +66,21 @@ class ResultPage:
         return self.between.join(filter(None, (self.head, *inner, self.foot)))
 
 
-def fill_page(page: ResultPage, room: ToolBudget) -> tuple[str, int]:
+def fill_page(page: ResultPage, budget: ToolBudget) -> tuple[str, int]:
     """The page with as many of its first items as fit, and their number; a single item may be cut."""
     low, high = 0, len(page.items)
     while low < high:
         middle = (low + high + 1) // 2
-        low, high = (middle, high) if room.holds(page.render(page.items[:middle])) else (low, middle - 1)
+        low, high = (middle, high) if budget.holds(page.render(page.items[:middle])) else (low, middle - 1)
     if low or not page.items:
-        return room.cut(page.render(page.items[:low])), low
-    spare = room.tokens - room.count(page.render([""]))
+        return budget.cut(page.render(page.items[:low])), low
+    spare = budget.tokens - budget.count(page.render([""]))
     while spare >= WORTH_CUTTING:
-        first = page.render([ToolBudget(spare, room.count).cut(page.items[0])])
-        if room.holds(first):
+        first = page.render([ToolBudget(spare, budget.count).cut(page.items[0])])
+        if budget.holds(first):
             return first, 1
         spare -= WORTH_CUTTING // 2
-    return room.cut(page.render([])), 0
+    return budget.cut(page.render([])), 0
 
 
 def _cut_at(text: str, end: int) -> str:

@@ -15,11 +15,15 @@ from conspectus.mcp.token_budget import MIN_TOKENS, ResultPage, ToolBudget, fill
 from conspectus.memory.scopes import GRAPHS, MEMORIES, checked, holds, scope_of
 from conspectus.model.jobs import Job
 from conspectus.model.memory import MEMORY, Scope
+from conspectus.model.query import Budget
 from conspectus.model.records import Source
 
 PATH = "/mcp"
 """The path of the HTTP endpoint."""
-PARTS = 3
+NAME_TOKENS_DIVISOR = 6
+"""A budget divided by this is left for the names of documents, at most MAX_NAME_TOKENS."""
+MAX_NAME_TOKENS = 400
+MEMORY_GRAPH_SLASHES = 3
 """Slashes in the name of a graph of memories: before user, agent and conversation. Other names have one."""
 Effect = Literal["reads", "adds", "changes", "deletes"]
 A = TypeVar("A", bound=Arguments)
@@ -57,15 +61,20 @@ class ToolCall:
 
     engine: AnyEngine
     options: ToolOptions
-    room: ToolBudget
+    budget: ToolBudget
     view: dict[str, Any] = field(default_factory=dict)
     """What an MCP App shows beside the text; no model reads it."""
     jobs: list[Job] = field(default_factory=list)
     """The jobs that the call has started."""
 
+    def text_budget(self) -> Budget:
+        """Return the budget of the text, which leaves tokens for the names of its documents."""
+        name_tokens = min(self.budget.tokens // NAME_TOKENS_DIVISOR, MAX_NAME_TOKENS)
+        return Budget(self.budget.tokens - name_tokens, self.options.tokenizer)
+
     def page(self, page: ResultPage) -> str:
         """As many items as fit."""
-        return fill_page(page, self.room)[0]
+        return fill_page(page, self.budget)[0]
 
     def data(self, name: str, items: Sequence[Any], /, **facts: Any) -> str:
         """Facts and as many items as fit, as JSON; `left_out` is the number of the others."""
@@ -74,9 +83,9 @@ class ToolCall:
         for number in _decreasing_counts(len(items)):
             left = {"left_out": len(items) - number} if number < len(items) else {}
             text = _compact({**members, name: rows[:number], **left})
-            if number == 0 or self.room.holds(text):
+            if number == 0 or self.budget.holds(text):
                 break
-        return self.room.cut(text)
+        return self.budget.cut(text)
 
     def is_inside(self, source: Source) -> bool:
         """Whether a source has no memories, and no graph of some, outside of what the server fixes."""
@@ -129,7 +138,9 @@ def tool(
 
 def is_of_memory(source: Source) -> bool:
     """Whether a source holds memories, or is the graph of some."""
-    return source.kind == MEMORIES or (source.kind == GRAPHS and source.name.count("/") == PARTS)
+    return source.kind == MEMORIES or (
+        source.kind == GRAPHS and source.name.count("/") == MEMORY_GRAPH_SLASHES
+    )
 
 
 def json_of(value: Any) -> str:

@@ -40,7 +40,7 @@ class AsyncContextGraph(Graph):
             if await graph.get_node(node) is None:
                 raise KeyError(f"no node {node!r} in the graph {graph.name!r}")
         link = stable_id("link", self.name, source_node_id, link_type, other.name, target_node_id)
-        await self._links.add_nodes([_written(link, source_node_id, other.name, target_node_id, link_type)])
+        await self._links.add_nodes([_link_node(link, source_node_id, other.name, target_node_id, link_type)])
         self._others[other.name] = other
         return link
 
@@ -49,7 +49,7 @@ class AsyncContextGraph(Graph):
         await self.source()
         if not await self._links.exists():
             return []
-        return [_read(node) for node in await self._links.get_nodes()]
+        return [_link_dict(node) for node in await self._links.get_nodes()]
 
     async def navigate_to(self, link_id: str) -> tuple[Graph, str]:
         """Return the graph and the node that a link leads to.
@@ -60,17 +60,17 @@ class AsyncContextGraph(Graph):
         link_node = await self._links.get_node(link_id) if await self._links.exists() else None
         if link_node is None:
             raise KeyError(f"no link {link_id!r} in the graph {self.name!r}")
-        link = _read(link_node)
-        graph = await self._other(link["target_graph"])
+        link = _link_dict(link_node)
+        graph = await self._find_graph(link["target_graph"])
         if graph is None:
             raise KeyError(f"the graph {link['target_graph']!r} is unknown; give it to resolve_links")
         return graph, link["target_node_id"]
 
     async def resolve_links(self, graphs: Mapping[str, Graph] | Iterable[Graph]) -> int:
         """Register graphs of other stores and return the number of links that can be followed now."""
-        named = graphs if isinstance(graphs, Mapping) else {graph.name: graph for graph in graphs}
-        self._others |= named
-        return sum([await self._other(link["target_graph"]) is not None for link in await self.links()])
+        graphs_by_name = graphs if isinstance(graphs, Mapping) else {graph.name: graph for graph in graphs}
+        self._others |= graphs_by_name
+        return sum([await self._find_graph(link["target_graph"]) is not None for link in await self.links()])
 
     async def to_dict(self) -> dict[str, Any]:
         """Return the whole graph with its links as JSON values."""
@@ -80,10 +80,10 @@ class AsyncContextGraph(Graph):
         """Import a result of `to_dict` and return the numbers of new or changed items."""
         done = await super().import_dict(data)
         links = data.get("links") or () if isinstance(data, Mapping) else ()
-        if any(not isinstance(link, Mapping) or not _LINK.issubset(link) for link in links):
-            raise InvalidInput("links", f"must have {', '.join(sorted(_LINK))}")
+        if any(not isinstance(link, Mapping) or not _LINK_KEYS.issubset(link) for link in links):
+            raise InvalidInput("links", f"must have {', '.join(sorted(_LINK_KEYS))}")
         words = ("id", "source_node_id", "target_graph", "target_node_id", "type")
-        nodes = [_written(*(str(link[word]) for word in words)) for link in links]
+        nodes = [_link_node(*(str(link[word]) for word in words)) for link in links]
         return {**done, "links": await self._links.add_nodes(nodes) if nodes else 0}
 
     async def clear(self) -> int:
@@ -97,20 +97,20 @@ class AsyncContextGraph(Graph):
         """Return the graph that stores the links: links must survive the replacement of a node."""
         return Graph(self.storage, name=f"links of {self.name}")
 
-    async def _other(self, name: str) -> Graph | None:
+    async def _find_graph(self, name: str) -> Graph | None:
         if name in self._others:
             return self._others[name]
         graph = AsyncContextGraph(self.storage, name=name)
         return graph if await graph.exists() else None
 
 
-_LINK: Final = frozenset({"id", "source_node_id", "target_graph", "target_node_id", "type"})
+_LINK_KEYS: Final = frozenset({"id", "source_node_id", "target_graph", "target_node_id", "type"})
 
 
-def _written(link: str, source: str, graph: str, target: str, type: str) -> dict[str, Any]:
+def _link_node(link: str, source: str, graph: str, target: str, type: str) -> dict[str, Any]:
     led = {"source_node_id": source, "target_graph": graph, "target_node_id": target}
     return {"id": link, "type": type, "properties": led}
 
 
-def _read(node: Mapping[str, Any]) -> dict[str, Any]:
+def _link_dict(node: Mapping[str, Any]) -> dict[str, Any]:
     return {"id": node["id"], "type": node["type"], **node["properties"]}

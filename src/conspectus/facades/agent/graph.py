@@ -35,8 +35,8 @@ from conspectus.model.memory import MEMORY
 from conspectus.model.pages import pages
 
 T = TypeVar("T")
-NAME: Final = "knowledge"
-AT_ONCE: Final = 10_000
+DEFAULT_NAME: Final = "knowledge"
+MAX_PARTS_PER_CALL: Final = 10_000
 PAGE: Final = 1_000
 
 
@@ -65,14 +65,14 @@ class Graph(AsyncPart):
         self.storage: AgentStorage = storage_of(vector_store, collection)
         self.owns = has_own_storage(vector_store)
         self.named = name is not None or vector_store is not None
-        self.name = name or (NAME if self.named else f"{NAME} {uuid4().hex}")
-        self._left: AgentStorage | None = None
-        self._was = self.name
+        self.name = name or (DEFAULT_NAME if self.named else f"{DEFAULT_NAME} {uuid4().hex}")
+        self._old_storage: AgentStorage | None = None
+        self._old_name = self.name
         self._source: str | None = None
 
     async def add_nodes(self, nodes: Iterable[Mapping[str, Any]]) -> int:
         """Add nodes and return how many are new or changed. Adding a node twice has no effect."""
-        return await self._changed("nodes", [new_node(node) for node in nodes])
+        return await self._add_in_batches("nodes", [new_node(node) for node in nodes])
 
     async def add_edges(self, edges: Iterable[Mapping[str, Any]]) -> int:
         """Add edges and return how many are new or changed.
@@ -80,7 +80,7 @@ class Graph(AsyncPart):
         Raises DanglingEdges with the ids of missing nodes; then no edge of the same batch of 10,000 is
         stored.
         """
-        return await self._changed("edges", [new_edge(edge) for edge in edges])
+        return await self._add_in_batches("edges", [new_edge(edge) for edge in edges])
 
     async def get_neighbors(
         self, node_id: str, hops: int = 1, **options: Unpack[GraphTraversal]
@@ -168,11 +168,11 @@ class Graph(AsyncPart):
 
     async def to_graphml(self) -> str:
         """Return the graph as GraphML."""
-        return await self._as("graphml")
+        return await self._export("graphml")
 
     async def to_svg(self) -> str:
         """Return the graph as an SVG picture."""
-        return await self._as("svg")
+        return await self._export("svg")
 
     async def import_dict(self, data: object) -> dict[str, int]:
         """Import a result of `to_dict` and return the numbers of new or changed nodes and edges.
@@ -182,7 +182,7 @@ class Graph(AsyncPart):
         if not isinstance(data, Mapping):
             raise InvalidInput("graph", "must be a dictionary with nodes and edges")
         name = data.get("name")
-        if isinstance(name, str) and not self.named and await self._first() is None:
+        if isinstance(name, str) and not self.named and await self._first_nodes() is None:
             self.name, self.named = name, True
         edges = [{k: v for k, v in edge.items() if k != "evidence"} for edge in data.get("edges") or ()]
         return {
@@ -192,7 +192,7 @@ class Graph(AsyncPart):
 
     async def save(self, path: str | Path) -> None:
         """Write the graph to a JSON file."""
-        await write_lines(Path(path), _once(await self.to_json()))
+        await write_lines(Path(path), _one_line(await self.to_json()))
 
     async def load(self, path: str | Path) -> dict[str, int]:
         """Import a JSON file. Raises InvalidInput, also for a pickle."""
@@ -212,18 +212,18 @@ class Graph(AsyncPart):
 
     async def source(self) -> str | None:
         """Return the id of the graph in its store; None if it was never written."""
-        if self._left is None and await self._first() is None:
+        if self._old_storage is None and await self._first_nodes() is None:
             self._source = None
             return None
-        await self.run(_touch)
+        await self.run(_do_nothing)
         return self._source
 
-    async def filled(self) -> str | None:
+    async def source_if_not_empty(self) -> str | None:
         """Return the id of the graph in its store; None if it has no nodes."""
         source = await self.source()
-        return source if source is not None and await self._first() else None
+        return source if source is not None and await self._first_nodes() else None
 
-    async def _first(self) -> tuple[Node, ...] | None:
+    async def _first_nodes(self) -> tuple[Node, ...] | None:
         """Return the first node as a tuple, empty if there is none; None if the graph does not exist."""
         try:
             return (
@@ -241,20 +241,20 @@ class Graph(AsyncPart):
         stays = old_storage.is_same(storage)
         if not (stays or old_storage.is_temporary):
             raise InvalidInput("knowledge_graph", "is in another store than the memory")
-        self._left = old_storage if old_storage.is_prepared and not stays else None
-        if self._left is None and old_storage is not storage:
+        self._old_storage = old_storage if old_storage.is_prepared and not stays else None
+        if self._old_storage is None and old_storage is not storage:
             old_storage.close()
         self.storage, self._source, self.owns = storage, None, False
-        self._was = self.name
+        self._old_name = self.name
         if not self.named and not storage.is_temporary:
-            self.name, self.named = NAME, True
+            self.name, self.named = DEFAULT_NAME, True
 
     async def run(self, work: Work[T]) -> T:
         """Run work with the engine after ensuring that the graph exists."""
-        if self._left is not None:
-            left, self._left = type(self)(self._left, name=self._was), None
-            await self.import_dict(await left.to_dict())
-            left.storage.close()
+        if self._old_storage is not None:
+            old_graph, self._old_storage = type(self)(self._old_storage, name=self._old_name), None
+            await self.import_dict(await old_graph.to_dict())
+            old_graph.storage.close()
 
         async def done(engine: AnyEngine) -> T:
             if self._source is None:
@@ -270,20 +270,20 @@ class Graph(AsyncPart):
         """Return the arguments that identify the graph in calls of the engine."""
         return {"graph": self.name, "collection": self.storage.collection}
 
-    async def _changed(self, kind: str, parts: Sequence[NewNode] | Sequence[NewEdge]) -> int:
+    async def _add_in_batches(self, kind: str, parts: Sequence[NewNode] | Sequence[NewEdge]) -> int:
         """Add nodes or edges and return how many are new or changed."""
 
         async def add(engine: AnyEngine) -> int:
             changed = 0
-            for start in range(0, len(parts), AT_ONCE):
-                part = parts[start : start + AT_ONCE]
+            for start in range(0, len(parts), MAX_PARTS_PER_CALL):
+                part = parts[start : start + MAX_PARTS_PER_CALL]
                 written = await getattr(engine.graph, f"add_{kind}")(part, **self.address)
                 changed += sum(part.outcome != "unchanged" for part in written)
             return changed
 
         return await self.run(add) if parts else 0
 
-    async def _as(self, form: GraphForm) -> str:
+    async def _export(self, form: GraphForm) -> str:
         return await self.run(lambda engine: engine.graph.export(form, **self.address))
 
     async def _all(self, kind: str, **selection: str | None) -> list[Any]:
@@ -296,9 +296,9 @@ class Graph(AsyncPart):
         return await self.run(read)
 
 
-async def _once(text: str) -> AsyncIterator[str]:
+async def _one_line(text: str) -> AsyncIterator[str]:
     yield text
 
 
-async def _touch(engine: AnyEngine) -> None:
+async def _do_nothing(engine: AnyEngine) -> None:
     """Do nothing; the call only ensures that the graph exists."""

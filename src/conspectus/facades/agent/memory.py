@@ -51,9 +51,9 @@ from conspectus.model.memory import (
 from conspectus.model.pages import pages
 from conspectus.settings import Settings, context_token_limit
 
-SHORT_TERM: Final = 10
-SHORT: Final = "short_term"
-TOKENIZER: Final = "o200k_base"
+DEFAULT_SHORT_TERM_LIMIT: Final = 10
+SHORT_TERM_SOURCE: Final = "short_term"
+DEFAULT_TOKENIZER: Final = "o200k_base"
 
 
 class MemoryOptions(AgentScope, total=False):
@@ -72,7 +72,7 @@ class MemoryOptions(AgentScope, total=False):
     collection: str
 
 
-MEMORIES: Final = "memories.jsonl"
+MEMORIES_FILE: Final = "memories.jsonl"
 T = TypeVar("T")
 CHANGES: Final = {
     "content": "text",
@@ -101,8 +101,10 @@ class AsyncAgentMemory(MemoryReads):
             storage_of(vector_store, options.get("collection", MEMORY)),
             scope_of(Scope(), {name: option for name, option in options.items() if name in SCOPE_KEYS}),
             token_limit=number("token_limit", options.get("token_limit"), _default_token_limit()),
-            short_term_limit=number("short_term_limit", options.get("short_term_limit"), SHORT_TERM),
-            tokenizer=options.get("tokenizer", TOKENIZER),
+            short_term_limit=number(
+                "short_term_limit", options.get("short_term_limit"), DEFAULT_SHORT_TERM_LIMIT
+            ),
+            tokenizer=options.get("tokenizer", DEFAULT_TOKENIZER),
         )
         self.owns = has_own_storage(vector_store)
         self._count = local_counter(self.tokenizer)
@@ -151,7 +153,7 @@ class AsyncAgentMemory(MemoryReads):
         self.storage.writes += 1
         try:
             await self.storage.run(
-                lambda engine: engine.memory.update(memory_id, **self._at(scope), **fields)
+                lambda engine: engine.memory.update(memory_id, **self._address(scope), **fields)
             )
         except NotFound:
             return False
@@ -192,7 +194,7 @@ class AsyncAgentMemory(MemoryReads):
         if memory_id is not ...:
             what = MemorySelection(ids=(_required("memory_id", memory_id),))
         elif days_old is not ...:
-            what = MemorySelection(older_than_days=_age(days_old), pinned=pinned)
+            what = MemorySelection(older_than_days=_checked_age(days_old), pinned=pinned)
         elif before is not ...:
             what = MemorySelection(before=instant_of(_required("before", before)), pinned=pinned)
         elif any(part is not None for part in scope_options.values()):
@@ -222,7 +224,9 @@ class AsyncAgentMemory(MemoryReads):
             what = MemorySelection(older_than_days=self.retention.days)
             gone += (await self._forget(what, scope, preview=preview)).ids
         if self.retention.max_count is not None:
-            over = await self._beyond(scope, self.retention.max_count, frozenset(gone if preview else ()))
+            over = await self._oldest_beyond(
+                scope, self.retention.max_count, frozenset(gone if preview else ())
+            )
             if over and not preview:
                 await self._forget(MemorySelection(ids=tuple(over)), scope)
             gone += over
@@ -265,7 +269,10 @@ class AsyncAgentMemory(MemoryReads):
             last = {memory.id for memory in await self._short_term(scope)}
             for answer in answers:
                 if answer["id"] in last:
-                    answer["source"], answer["sources"] = SHORT, [SHORT, *answer["sources"]]
+                    answer["source"], answer["sources"] = (
+                        SHORT_TERM_SOURCE,
+                        [SHORT_TERM_SOURCE, *answer["sources"]],
+                    )
         return answers
 
     async def wait_until_embedded(self) -> None:
@@ -302,9 +309,9 @@ class AsyncAgentMemory(MemoryReads):
         scope = scope_of(self.scope, scope_options)
         rule = self.retention
         if rule == Retention():
-            await self.storage.run(lambda engine: engine.retention.delete(**self._at(scope)))
+            await self.storage.run(lambda engine: engine.retention.delete(**self._address(scope)))
         else:
-            await self.storage.run(lambda engine: engine.retention.set(rule, **self._at(scope)))
+            await self.storage.run(lambda engine: engine.retention.set(rule, **self._address(scope)))
 
     async def flush(self) -> int:
         """Wait until all memories are embedded and return the number of new vectors."""
@@ -346,18 +353,20 @@ class AsyncAgentMemory(MemoryReads):
             await to_thread(read_lines, Path(options)) if isinstance(options, str | Path) else list(options)
         )
         self.storage.writes += 1
-        done = await self.storage.run(lambda engine: engine.memory.import_lines(lines, **self._at(scope)))
+        done = await self.storage.run(
+            lambda engine: engine.memory.import_lines(lines, **self._address(scope))
+        )
         return sum(memory.outcome != "unchanged" for memory in done)
 
     async def save(self, folder: str | Path, **scope: Unpack[AgentScope]) -> int:
         """Write all memories to a folder, which is created, and return their number."""
         target = Path(folder)
         await to_thread(target.mkdir, parents=True, exist_ok=True)
-        return await self.export_to(target / MEMORIES, **scope)
+        return await self.export_to(target / MEMORIES_FILE, **scope)
 
     async def load(self, folder: str | Path, **scope: Unpack[AgentScope]) -> int:
         """Import a folder written by `save` and return the number of new or changed memories."""
-        return await self.import_memories(Path(folder) / MEMORIES, **scope)
+        return await self.import_memories(Path(folder) / MEMORIES_FILE, **scope)
 
     async def backup(self, folder: str | Path, **scope: Unpack[AgentScope]) -> Path:
         """Save to a new subfolder named after the current time and return its path."""
@@ -365,7 +374,7 @@ class AsyncAgentMemory(MemoryReads):
         await self.save(target, **scope)
         return target
 
-    async def _beyond(self, scope: Scope, maximum: int, gone: frozenset[str]) -> list[str]:
+    async def _oldest_beyond(self, scope: Scope, maximum: int, gone: frozenset[str]) -> list[str]:
         """Return the ids of the oldest turns beyond `maximum`, without those in `gone`."""
         excess = await self._count_where(scope, RETAINED) - len(gone) - maximum
         over: list[str] = []
@@ -380,13 +389,13 @@ class AsyncAgentMemory(MemoryReads):
 
     async def _forget(self, what: MemorySelection, scope: Scope, *, preview: bool = False) -> MemoryReceipt:
         return await self.storage.run(
-            lambda engine: engine.memory.forget(what, **self._at(scope), dry_run=preview)
+            lambda engine: engine.memory.forget(what, **self._address(scope), dry_run=preview)
         )
 
     async def _store(self, items: list[tuple[str, dict[str, Any]]]) -> list[MemoryWritten]:
         """Store items in order; consecutive items of one scope are stored together."""
         done: list[MemoryWritten] = []
-        for scope, batch in _runs(self.scope, items):
+        for scope, batch in _group_by_scope(self.scope, items):
             done += await self._remember(batch, scope)
             if self.retention != Retention():
                 await self.prune(user_id=scope.user, agent_id=scope.agent, conversation_id=None)
@@ -394,11 +403,13 @@ class AsyncAgentMemory(MemoryReads):
 
     async def _remember(self, batch: list[NewMemory], scope: Scope) -> Sequence[MemoryWritten]:
         self.storage.writes += 1
-        return await self.storage.run(lambda engine: engine.memory.add(batch, **self._at(scope)))
+        return await self.storage.run(lambda engine: engine.memory.add(batch, **self._address(scope)))
 
     async def _lines(self, scope: Scope) -> AsyncIterator[str]:
         async def read(after: str | None = None) -> MemoryExport:
-            return await self.storage.run(lambda engine: engine.memory.export(**self._at(scope), after=after))
+            return await self.storage.run(
+                lambda engine: engine.memory.export(**self._address(scope), after=after)
+            )
 
         async for page in pages(read):
             for line in page.lines:
@@ -416,7 +427,9 @@ def _retention(days: float | None, maximum: int | None) -> Retention:
     return Retention(days, None if maximum is None else number("max_memories", maximum, 0))
 
 
-def _runs(default: Scope, items: list[tuple[str, dict[str, Any]]]) -> list[tuple[Scope, list[NewMemory]]]:
+def _group_by_scope(
+    default: Scope, items: list[tuple[str, dict[str, Any]]]
+) -> list[tuple[Scope, list[NewMemory]]]:
     runs: list[tuple[Scope, list[NewMemory]]] = []
     for content, options in items:
         scope_options, beside = split_arguments(options)
@@ -434,7 +447,7 @@ def _required(name: str, value: T) -> T:
     return value
 
 
-def _age(days: float) -> float:
+def _checked_age(days: float) -> float:
     if _required("days_old", days) < 0:
         raise ValueError("days_old must not be negative")
     return days

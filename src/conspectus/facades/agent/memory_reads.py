@@ -41,7 +41,7 @@ class MemoryReads(AsyncPart):
     async def _short_term(self, scope: Scope) -> Sequence[MemoryItem]:
         turns = await self.storage.run(
             lambda engine: engine.memory.list_recent(
-                **self._at(scope),
+                **self._address(scope),
                 limit=self.short_term_limit,
                 max_tokens=self.token_limit,
                 tokenizer=self.tokenizer,
@@ -64,7 +64,7 @@ class MemoryReads(AsyncPart):
         if await self._find(memory_id, scope) is None:
             return []
         versions = await self.storage.run(
-            lambda engine: engine.memory.list_versions(memory_id, **self._at(scope))
+            lambda engine: engine.memory.list_versions(memory_id, **self._address(scope))
         )
         return [
             {**memory_dict(version), "known_from": version.known_from, "known_until": version.known_until}
@@ -140,7 +140,7 @@ class MemoryReads(AsyncPart):
         """Return the conversations with their numbers of memories, first and last times."""
         scope = scope_of(self.scope, scope_options)
         conversations = await self.storage.run(
-            lambda engine: engine.memory.list_conversations(**self._at(scope))
+            lambda engine: engine.memory.list_conversations(**self._address(scope))
         )
         return [
             {
@@ -174,19 +174,21 @@ class MemoryReads(AsyncPart):
             "token_limit": self.token_limit,
         }
 
-    def _at(self, scope: Scope) -> dict[str, Any]:
+    def _address(self, scope: Scope) -> dict[str, Any]:
         return {"scope": scope, "collection": self.storage.collection}
 
     async def _numbers(self, scope: Scope) -> dict[str, Any]:
-        statistics = await self.storage.run(lambda engine: engine.memory.stats(**self._at(scope)))
+        statistics = await self.storage.run(lambda engine: engine.memory.stats(**self._address(scope)))
         return {name: getattr(statistics, name) for name in statistics.__dataclass_fields__}
 
     async def _count_where(self, scope: Scope, where: Filter) -> int:
-        return await self.storage.run(lambda engine: engine.memory.count(**self._at(scope), filter=where))
+        return await self.storage.run(
+            lambda engine: engine.memory.count(**self._address(scope), filter=where)
+        )
 
     async def _find(self, memory_id: str, scope: Scope) -> Memory | None:
         try:
-            return await self.storage.run(lambda engine: engine.memory.get(memory_id, **self._at(scope)))
+            return await self.storage.run(lambda engine: engine.memory.get(memory_id, **self._address(scope)))
         except NotFound:
             return None
 
@@ -198,7 +200,7 @@ class MemoryReads(AsyncPart):
         async def read(after: str | None = None) -> MemoryPage:
             return await self.storage.run(
                 lambda engine: engine.memory.list(
-                    **self._at(scope),
+                    **self._address(scope),
                     filter=where,
                     after=after,
                     limit=PAGE,

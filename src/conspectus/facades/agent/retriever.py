@@ -102,37 +102,38 @@ class AsyncContextRetriever(AsyncPart):
             return ()
         if self.graph.name.startswith(f"{GRAPHS}/") and not holds(scope, self.memory.scope):
             return ()
-        source = await self.graph.filled()
+        source = await self.graph.source_if_not_empty()
         return () if source is None else (source,)
 
-    async def _graph_results(self, query: str, ask: GraphExpansion, as_of: datetime | None) -> RecordList:
+    async def _graph_results(
+        self, query: str, expansion: GraphExpansion, as_of: datetime | None
+    ) -> RecordList:
         """Return the contents of nodes that the query names, and of their neighbors, each once."""
         if self.graph is None or not query.strip():
             return []
-        best_answers: dict[str, dict[str, Any]] = {}
+        best_records: dict[str, dict[str, Any]] = {}
         for start in await self.graph.query(query, MAX_STARTS):
             if not _exists_at(start["node"], as_of):
                 continue
-            name, worth = start["node"]["id"], ask.alpha * start["score"]
+            name, weight = start["node"]["id"], expansion.alpha * start["score"]
             if CONTENT in start["node"]["properties"]:
-                _keep(best_answers, _answer(start["node"], worth, [name]))
-            walked = (
-                await self.graph.get_neighbors(name, ask.hops, limit=MAX_REACHED, at=as_of)
-                if ask.hops
-                else []
-            )
-            for neighbor in walked:
+                _keep_best(best_records, _graph_record(start["node"], weight, [name]))
+            if not expansion.hops:
+                continue
+            neighbors = await self.graph.get_neighbors(name, expansion.hops, limit=MAX_REACHED, at=as_of)
+            for neighbor in neighbors:
                 if CONTENT in neighbor["properties"]:
-                    _keep(best_answers, _answer(neighbor, worth * neighbor["decay"], neighbor["path"]))
-        return list(best_answers.values())
+                    score = weight * neighbor["decay"]
+                    _keep_best(best_records, _graph_record(neighbor, score, neighbor["path"]))
+        return list(best_records.values())
 
 
-def _without_graph_part(answer: dict[str, Any]) -> dict[str, Any]:
+def _without_graph_part(record: dict[str, Any]) -> dict[str, Any]:
     """Set the graph part of a result to 0, unless a shared entity led to it."""
-    if answer["through"]:
-        return answer
-    parts = {**answer["parts"], GRAPH: 0.0}
-    return {**answer, "parts": parts, "score": sum(parts.values())}
+    if record["through"]:
+        return record
+    parts = {**record["parts"], GRAPH: 0.0}
+    return {**record, "parts": parts, "score": sum(parts.values())}
 
 
 def _exists_at(node: Mapping[str, Any], at: datetime | None) -> bool:
@@ -141,13 +142,13 @@ def _exists_at(node: Mapping[str, Any], at: datetime | None) -> bool:
     return at is None or ((begins is None or begins <= at) and (ends is None or at <= ends))
 
 
-def _keep(best_answers: dict[str, dict[str, Any]], answer: dict[str, Any]) -> None:
-    stored = best_answers.get(answer["id"])
-    if stored is None or stored["score"] < answer["score"]:
-        best_answers[answer["id"]] = answer
+def _keep_best(best_records: dict[str, dict[str, Any]], record: dict[str, Any]) -> None:
+    stored = best_records.get(record["id"])
+    if stored is None or stored["score"] < record["score"]:
+        best_records[record["id"]] = record
 
 
-def _answer(node: dict[str, Any], score: float, path: list[str]) -> dict[str, Any]:
+def _graph_record(node: dict[str, Any], score: float, path: list[str]) -> dict[str, Any]:
     return {
         "id": node["id"],
         "content": str(node["properties"][CONTENT]),
