@@ -16,7 +16,7 @@ from tests.support.milvus_server import MilvusProcess
 from tests.support.postgres_server import PostgresProcess
 
 from conspectus import Engine, NewDocument
-from conspectus.bootstrap.components import parts_of
+from conspectus.bootstrap.components import components_at
 from conspectus.bootstrap.models import CALLER_EMBEDDER, Models
 from conspectus.bootstrap.store_address import address_of
 from conspectus.evals.datasets import read_retrieval_set
@@ -41,7 +41,7 @@ async def in_memory(collection: Collection, space: EmbeddingSpace | None, reader
 async def exact(folder: Path, embedder: Embedder) -> AsyncIterator[Engine]:
     """An engine whose index looks at every chunk."""
     chosen = replace(SETTINGS, embedder=CALLER_EMBEDDER)
-    parts = await parts_of(address_of(folder, chosen), chosen, Models(chosen, embedder))
+    parts = await components_at(address_of(folder, chosen), chosen, Models(chosen, embedder))
     engine = Engine(replace(parts, open_index=in_memory))
     try:
         yield engine

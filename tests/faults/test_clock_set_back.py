@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from conspectus import Engine, NewDocument, Settings
-from conspectus.bootstrap.components import parts_of
+from conspectus.bootstrap.components import components_at
 from conspectus.bootstrap.models import Models
 from conspectus.bootstrap.store_address import address_of
 from conspectus.errors import Unauthenticated
@@ -43,7 +43,7 @@ class Clock:
 @asynccontextmanager
 async def opened(path: str, cache: Path, clock: Clock) -> AsyncIterator[Engine]:
     settings = replace(SETTINGS, cache=str(cache))
-    parts = await parts_of(address_of(path, settings), settings, Models(settings, HashedEmbedder()))
+    parts = await components_at(address_of(path, settings), settings, Models(settings, HashedEmbedder()))
     engine = Engine(replace(parts, clock=clock, chat_model=ScriptedChatModel(("at", " noon"))))
     try:
         await engine.maintenance.resume()

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from tests.repetitions import tries
 
 from conspectus.client.decode import decoded
-from conspectus.client.request import encoded
+from conspectus.client.request import to_json
 from conspectus.model import access, channels, graph, jobs, records, reports, results, streams
 from conspectus.model.records import Json
 from conspectus.web.operation_schemas import answered
@@ -93,12 +93,12 @@ def test_what_a_server_answers_is_what_its_engine_gave(kind: Any, data: st.DataO
 @given(data=st.data())
 def test_encoding_and_decoding_are_inverse(kind: Any, data: st.DataObject) -> None:
     value = data.draw(values(kind))
-    wire = json.dumps(encoded(value), ensure_ascii=False, allow_nan=False)
-    assert encoded(decoded(kind, json.loads(wire))) == encoded(value)
+    wire = json.dumps(to_json(value), ensure_ascii=False, allow_nan=False)
+    assert to_json(decoded(kind, json.loads(wire))) == to_json(value)
 
 
 @given(hours=st.integers(-14, 14))
 def test_instants_keep_their_zone(hours: int) -> None:
     moment = datetime(2024, 5, 1, 12, tzinfo=timezone(timedelta(hours=hours)))
-    again = decoded(records.Period, encoded(records.Period(moment, moment))).start
+    again = decoded(records.Period, to_json(records.Period(moment, moment))).start
     assert (again, again.utcoffset()) == (moment, moment.utcoffset())

@@ -7,7 +7,7 @@ import pytest
 
 from conspectus.client.decode import Misread, decoded, decoded_list, decoded_member
 from conspectus.client.operations import request_of
-from conspectus.client.request import document_json, encoded
+from conspectus.client.request import document_json, to_json
 from conspectus.engine.search import SearchService
 from conspectus.errors import InvalidInput
 from conspectus.model.filter import Eq
@@ -137,4 +137,4 @@ def test_a_budget_stands_beside_a_question() -> None:
 
 def test_odd_values() -> None:
     with pytest.raises(InvalidInput):
-        encoded(float("inf"))
+        to_json(float("inf"))

@@ -11,7 +11,7 @@ import pytest
 from tests.support.poisoned_analyzer import POISON, POISONED
 
 from conspectus import Engine, NewDocument
-from conspectus.bootstrap.components import parts_of
+from conspectus.bootstrap.components import components_at
 from conspectus.bootstrap.models import CALLER_EMBEDDER, Models
 from conspectus.bootstrap.store_address import address_of
 from conspectus.engine.components import EngineComponents
@@ -46,7 +46,7 @@ async def segments(
 
 
 async def parts(folder: Path) -> EngineComponents:
-    return await parts_of(address_of(folder, SETTINGS), SETTINGS, Models(SETTINGS, HashedEmbedder()))
+    return await components_at(address_of(folder, SETTINGS), SETTINGS, Models(SETTINGS, HashedEmbedder()))
 
 
 @asynccontextmanager

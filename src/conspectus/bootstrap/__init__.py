@@ -13,13 +13,13 @@ from functools import partial
 from pathlib import Path
 
 from conspectus.bootstrap.components import (
+    components_at,
     foreign_reader,
     local_archives,
     local_counter,
     local_files,
     memory_files,
     now,
-    parts_of,
     prepare,
 )
 from conspectus.bootstrap.indexes import build, index_folder, milvus_captions
@@ -99,7 +99,7 @@ async def open(
     judge = reranker or models.rerankers.by_name(options.reranker)
     speaker = chat_model or models.speaker()
     checked_names(options)
-    parts = replace(await parts_of(address, options, models), reranker=judge, chat_model=speaker)
+    parts = replace(await components_at(address, options, models), reranker=judge, chat_model=speaker)
     parts = replace(parts, names=replace(parts.names, make_extractor=partial(extractor_of, options, speaker)))
     models.notes.write_to(parts.request_log)
     engine, process = Engine(parts), os.getpid()

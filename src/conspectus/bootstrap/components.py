@@ -43,7 +43,7 @@ UPLOADS = "uploads"
 COPIES = "wikis"
 
 
-async def parts_of(address: StoreAddress, settings: Settings, models: Models) -> EngineComponents:
+async def components_at(address: StoreAddress, settings: Settings, models: Models) -> EngineComponents:
     """Return the adapters of the store at an address. The store is created if it is missing."""
     from conspectus.records import feedback
     from conspectus.records.accounts.store import SqlAccounts
@@ -52,7 +52,7 @@ async def parts_of(address: StoreAddress, settings: Settings, models: Models) ->
     from conspectus.records.memories.store import SqlMemories
     from conspectus.records.streams.summaries import SqlSummaries
 
-    records, turns, indexes = await _opened(address, settings)
+    records, turns, indexes = await _open_records(address, settings)
     transactions, alone = records.transactions, not (address.is_shared or settings.workers > 1)
     return EngineComponents(
         path=transactions.database.name if address.is_shared else str(address.folder),
@@ -72,7 +72,7 @@ async def parts_of(address: StoreAddress, settings: Settings, models: Models) ->
         embedder_for=models.embedders.of,
         release=partial(_release, models, indexes),
         counter=cache(local_counter),
-        size=partial(_size, address, transactions),
+        size=partial(_store_bytes, address, transactions),
         indexes=indexes,
         request_log=request_log.SqlRequestLog(transactions),
         idempotency=idempotency.SqlIdempotencyStore(
@@ -96,13 +96,13 @@ async def prepare(path: str | Path, settings: Settings) -> None:
     from conspectus.records.store import open_records
 
     address = address_of(path, settings)
-    await asyncio.to_thread(_make, address.folder)
+    await asyncio.to_thread(_make_folder, address.folder)
     await (
         await open_records(address.records, busy_seconds=settings.lock_timeout_seconds, connections=2)
     ).close()
 
 
-async def _opened(address: StoreAddress, settings: Settings) -> "tuple[SqlRecords, Turns, Indexes]":
+async def _open_records(address: StoreAddress, settings: Settings) -> "tuple[SqlRecords, Turns, Indexes]":
     """Open the records of a store, created if they are missing, with its locks and indexes.
 
     It is checked first that they fit the settings.
@@ -111,7 +111,7 @@ async def _opened(address: StoreAddress, settings: Settings) -> "tuple[SqlRecord
 
     chosen_index(address, settings)
     screens(settings.sensitive)
-    await asyncio.to_thread(_make, address.folder)
+    await asyncio.to_thread(_make_folder, address.folder)
     busy, connections = settings.lock_timeout_seconds, settings.database_connections
     if settings.row_security not in {"on", "off"}:
         raise InvalidInput("row_security", f"{settings.row_security!r} is not on or off")
@@ -130,7 +130,7 @@ async def _release(models: Models, indexes: Indexes) -> None:
         await indexes.close()
 
 
-async def _size(address: StoreAddress, transactions: "Transactions") -> int:
+async def _store_bytes(address: StoreAddress, transactions: "Transactions") -> int:
     """Return the size of the folder or database in bytes, without caches of this machine."""
     from conspectus.index.segments.store import bytes_below
     from conspectus.records.core.database import bytes_of_database
@@ -296,7 +296,7 @@ async def _open_jobs(address: StoreAddress, workers: int, *, executor: str, turn
     return jobs or InProcessJobs(workers=workers)
 
 
-def _make(folder: Path) -> None:
+def _make_folder(folder: Path) -> None:
     try:
         make_folder(folder)
     except OSError as fault:

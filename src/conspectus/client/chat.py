@@ -9,7 +9,7 @@ from typing import Final
 from conspectus.client.decode import Misread, decoded
 from conspectus.client.event_stream import ServerEvent, events_in
 from conspectus.client.operations import derived
-from conspectus.client.request import Request, ask, encoded, path_of
+from conspectus.client.request import Request, path_of, query_request, to_json
 from conspectus.client.transport import RemoteService
 from conspectus.engine.chat import ChatService
 from conspectus.errors import InvalidInput, NotFound, ServerUnavailable
@@ -47,7 +47,7 @@ class RemoteChat(RemoteService, ChatService):
     async def stream(self, request: ChatRequest) -> AsyncGenerator[ChatEvent, None]:
         if request.since or request.options != ModelOptions():
             raise InvalidInput("options", "are not supported by /chat of a server; use /chat/completions")
-        sent = replace(ask("/chat", chat_json(request)), once=request.store_in is not None)
+        sent = replace(query_request("/chat", chat_json(request)), once=request.store_in is not None)
         async with aclosing(self._events(sent)) as events:
             async for event in events:
                 if (values := self._decoded(event)) is not None:
@@ -100,9 +100,9 @@ def chat_json(request: ChatRequest) -> dict[str, Json]:
     """Return a chat as JSON. Raises InvalidInput for numbers that JSON does not have."""
     names = (field.name for field in fields(request) if field.name not in ONLY_COMPLETIONS)
     values = {name: getattr(request, name) for name in names}
-    conditions, allocation = filter_to_json(values.pop("filter")), encoded(values.pop("allocation"))
+    conditions, allocation = filter_to_json(values.pop("filter")), to_json(values.pop("allocation"))
     members = {
-        name: encoded(value)
+        name: to_json(value)
         for name, value in values.items()
         if value is not None or name == "min_similarity"
     }

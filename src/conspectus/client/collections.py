@@ -5,7 +5,15 @@ from dataclasses import replace
 from typing import Any, Final
 
 from conspectus.client.operations import derived
-from conspectus.client.request import Request, encoded, get, metadata_json, path_of, post, remove
+from conspectus.client.request import (
+    Request,
+    delete_request,
+    metadata_json,
+    path_of,
+    read_request,
+    to_json,
+    write_request,
+)
 from conspectus.client.transport import RemoteService
 from conspectus.engine.collections import CollectionService
 from conspectus.errors import NotFound
@@ -24,7 +32,7 @@ class RemoteCollections(RemoteService, CollectionService):
     ) -> Collection:
         embedder = "none" if words_only else None
         body = present(name=name, embedder=embedder, language=language)
-        return await self._channel.one(Collection, post("/collections", {**body, "get": True}))
+        return await self._channel.one(Collection, write_request("/collections", {**body, "get": True}))
 
     async def create(
         self,
@@ -38,15 +46,15 @@ class RemoteCollections(RemoteService, CollectionService):
         body = present(
             name=name, embedder=embedder, dimensions=dimensions, language=language, description=description
         )
-        return await self._channel.one(Collection, post("/collections", body))
+        return await self._channel.one(Collection, write_request("/collections", body))
 
-    async def get(self, collection: str) -> Collection:
+    async def read_request(self, collection: str) -> Collection:
         path = in_collection(await self._unmistakable(collection))
-        return await self._channel.one(Collection, get(path))
+        return await self._channel.one(Collection, read_request(path))
 
     async def delete(self, collection: str, *, purge: bool = False) -> Receipt:
         path = in_collection(await self._unmistakable(collection))
-        return await self._channel.one(Receipt, remove(path, purge=purge))
+        return await self._channel.one(Receipt, delete_request(path, purge=purge))
 
     async def get_or_create_source(
         self,
@@ -58,7 +66,7 @@ class RemoteCollections(RemoteService, CollectionService):
     ) -> Source:
         stored = None if metadata is None else metadata_json(metadata)
         body = present(name=name, metadata=stored, kind=kind)
-        request = replace(post(in_collection(collection, "sources"), body), repeatable=True)
+        request = replace(write_request(in_collection(collection, "sources"), body), repeatable=True)
         try:
             return await self._channel.one(Source, request)
         except NotFound as fault:
@@ -69,7 +77,7 @@ class RemoteCollections(RemoteService, CollectionService):
 
     async def get_source(self, source: str, *, collection: str | None = None) -> Source:
         if collection is None:
-            return await self._channel.one(Source, get(path_of("sources", ("source", source))))
+            return await self._channel.one(Source, read_request(path_of("sources", ("source", source))))
         for stored in await self.list_sources(collection=collection):
             if source in {stored.id, stored.name}:
                 return stored
@@ -91,7 +99,7 @@ class RemoteCollections(RemoteService, CollectionService):
         self, source: str, *, collection: str | None = None, purge: bool = False
     ) -> Receipt:
         path = await self._source_path(source, collection)
-        return await self._channel.one(Receipt, remove(path, purge=purge))
+        return await self._channel.one(Receipt, delete_request(path, purge=purge))
 
     async def _unmistakable(self, name: str) -> str:
         """Return the name, or the id if the name looks like the path of something in another collection."""
@@ -111,7 +119,7 @@ class RemoteCollections(RemoteService, CollectionService):
 
 def present(**fields: object) -> dict[str, Json]:
     """Return the fields that are not None, as the body of a request."""
-    return {name: encoded(value) for name, value in fields.items() if value is not None}
+    return {name: to_json(value) for name, value in fields.items() if value is not None}
 
 
 def in_collection(name: str, *parts: tuple[str, str] | str) -> str:

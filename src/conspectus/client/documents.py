@@ -9,7 +9,15 @@ from uuid import uuid4
 
 from conspectus.client.collections import RemoteCollections, in_collection
 from conspectus.client.operations import derived
-from conspectus.client.request import Request, changes_json, document_json, encoded, path_of, post, work
+from conspectus.client.request import (
+    Request,
+    changes_json,
+    document_json,
+    long_write_request,
+    path_of,
+    to_json,
+    write_request,
+)
 from conspectus.client.transport import RemoteService
 from conspectus.engine.documents import DocumentService
 from conspectus.errors import PermissionDenied
@@ -108,7 +116,7 @@ class RemoteDocuments(RemoteService, DocumentService):
         total = Receipt(purged=purge)
         for start in range(0, max(1, len(all_ids)), LIST_LIMIT):
             batch = all_ids[start : start + LIST_LIMIT]
-            request = work("/documents/delete", encoded({"ids": batch, "purge": purge}))
+            request = long_write_request("/documents/delete", to_json({"ids": batch, "purge": purge}))
             one = await self._channel.one(Receipt, request)
             names = ("documents", "chunks", "vectors")
             total = replace(total, **{name: getattr(total, name) + getattr(one, name) for name in names})
@@ -120,7 +128,9 @@ class RemoteDocuments(RemoteService, DocumentService):
         self, filter: Filter, *, collection: str = "default", purge: bool = False
     ) -> Receipt:
         body = {"filter": filter_to_json(filter), "purge": purge}
-        return await self._channel.one(Receipt, work(in_collection(collection, "documents", "delete"), body))
+        return await self._channel.one(
+            Receipt, long_write_request(in_collection(collection, "documents", "delete"), body)
+        )
 
     async def _write(self, batch: Sequence[NewDocument], source: Source) -> Sequence[Written]:
         return await self._channel.several(Written, _writing(batch, source))
@@ -141,4 +151,6 @@ def _writing(batch: Sequence[NewDocument], source: Source) -> Request:
         document if document.key is not None else replace(document, key=str(uuid4())) for document in batch
     ]
     body: Json = {"documents": [document_json(document) for document in keyed]}
-    return replace(post(path_of("sources", ("source", source.id), "documents"), body), repeatable=True)
+    return replace(
+        write_request(path_of("sources", ("source", source.id), "documents"), body), repeatable=True
+    )

@@ -5,7 +5,7 @@ from typing import Final
 
 from conspectus.client.collections import in_collection
 from conspectus.client.operations import derived
-from conspectus.client.request import get, instant_json, path_of, work
+from conspectus.client.request import instant_json, long_write_request, path_of, read_request
 from conspectus.client.transport import RemoteService
 from conspectus.engine.graph import GraphService
 from conspectus.model.graph import GraphForm
@@ -30,7 +30,7 @@ class RemoteGraph(RemoteService, GraphService):
     ) -> str:
         path = path_of("graphs", ("graph", graph), "export")
         fields = {"collection": collection, "at": instant_json(at), "min_trust": min_trust}
-        request = get(path, format=format, **fields)
+        request = read_request(path, format=format, **fields)
         return b"".join([piece async for piece in self._channel.pieces(request)]).decode("utf-8")
 
     async def wait_until_extracted(
@@ -38,4 +38,6 @@ class RemoteGraph(RemoteService, GraphService):
     ) -> int:
         if progress is not None:
             progress(LOOKING, 0, 0)
-        return await self._channel.member(int, "read", work(in_collection(collection, "entities", "wait")))
+        return await self._channel.member(
+            int, "read", long_write_request(in_collection(collection, "entities", "wait"))
+        )

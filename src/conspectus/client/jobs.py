@@ -6,7 +6,7 @@ from typing import Final
 
 from conspectus.client.collections import in_collection, present
 from conspectus.client.operations import derived
-from conspectus.client.request import Request, get, path_of
+from conspectus.client.request import Request, path_of, read_request
 from conspectus.client.transport import RemoteService
 from conspectus.engine.jobs import JobService
 from conspectus.errors import InvalidInput
@@ -29,14 +29,14 @@ class RemoteJobs(RemoteService, JobService):
         request = Request("POST", path, present(source=source), uploads=files, writes=True, unhurried=True)
         return await self._channel.one(Job, request)
 
-    async def get(self, job: str) -> Job:
-        return await self._channel.one(Job, get(path_of("jobs", ("job", job))))
+    async def read_request(self, job: str) -> Job:
+        return await self._channel.one(Job, read_request(path_of("jobs", ("job", job))))
 
     async def wait(self, job: str, *, timeout: float | None = None) -> Job:
         path = path_of("jobs", ("job", job))
         give_up = None if timeout is None else time.monotonic() + timeout
         while True:
             left = POLL_SECONDS if give_up is None else max(0.0, give_up - time.monotonic())
-            current = await self._channel.one(Job, get(path, wait=min(left, POLL_SECONDS)))
+            current = await self._channel.one(Job, read_request(path, wait=min(left, POLL_SECONDS)))
             if current.state in FINISHED or (give_up is not None and time.monotonic() >= give_up):
                 return current

@@ -10,7 +10,7 @@ from types import NoneType
 from typing import Any, Final, TypeVar, cast, get_args, get_origin
 from urllib.parse import quote
 
-from conspectus.client.request import Request, encoded, instant_json, metadata_json, path_of, query_of
+from conspectus.client.request import Request, instant_json, metadata_json, path_of, query_of, to_json
 from conspectus.client.transport import RemoteService, Transport
 from conspectus.engine.context import Service
 from conspectus.errors import InvalidInput, PermissionDenied
@@ -161,9 +161,9 @@ def _json_value(hint: Any, value: Any) -> Json:
     members = get_args(hint)
     match value:
         case str() | None:
-            return encoded(value)
+            return to_json(value)
         case datetime():
-            return encoded(value) if str in members else instant_json(value)
+            return to_json(value) if str in members else instant_json(value)
         case Mapping():
             return cast(Json, metadata_json(value))
         case _ if is_dataclass(value):
@@ -176,7 +176,7 @@ def _json_value(hint: Any, value: Any) -> Json:
             }
         case Iterable():
             return [_json_value(_member(members), member) for member in value]
-    return encoded(value)
+    return to_json(value)
 
 
 def _member(members: Sequence[Any]) -> Any:

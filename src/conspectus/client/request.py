@@ -53,27 +53,27 @@ class Request:
     unhurried: bool = False
 
 
-def get(path: str, **query: object) -> Request:
+def read_request(path: str, **query: object) -> Request:
     """Read something. Parameters that are None are omitted."""
     return Request("GET", path, query=query_of(query))
 
 
-def ask(path: str, body: Json) -> Request:
+def query_request(path: str, body: Json) -> Request:
     """Send a read-only query in the body, because it may be too long for an address."""
     return Request("POST", path, body)
 
 
-def post(path: str, body: Json = None) -> Request:
+def write_request(path: str, body: Json = None) -> Request:
     """Create something, or run an action."""
     return Request("POST", path, body, writes=True)
 
 
-def work(path: str, body: Json = None) -> Request:
+def long_write_request(path: str, body: Json = None) -> Request:
     """Run work whose duration grows with the store."""
     return Request("POST", path, body, writes=True, unhurried=True)
 
 
-def remove(path: str, **query: object) -> Request:
+def delete_request(path: str, **query: object) -> Request:
     """Delete something."""
     return Request("DELETE", path, query=query_of(query), writes=True, unhurried=True)
 
@@ -89,7 +89,7 @@ def body_of(request: Request, files: ExitStack, *, boundary: str) -> dict[str, A
     The multipart boundary is given by the caller, so that a repeated request is identical byte for byte.
     """
     if request.uploads:
-        form = [("files", (upload.name, _opened(upload.data, files))) for upload in request.uploads]
+        form = [("files", (upload.name, _open_upload(upload.data, files))) for upload in request.uploads]
         kind = f"multipart/form-data; boundary={boundary}"
         return {"files": form, "data": request.body, "headers": {"Content-Type": kind}}
     if request.body is None:
@@ -98,7 +98,7 @@ def body_of(request: Request, files: ExitStack, *, boundary: str) -> dict[str, A
     return {"content": body.encode(), "headers": {"Content-Type": "application/json"}}
 
 
-def _opened(data: bytes | Path, files: ExitStack) -> bytes | IO[bytes]:
+def _open_upload(data: bytes | Path, files: ExitStack) -> bytes | IO[bytes]:
     if isinstance(data, bytes):
         return data
     try:
@@ -117,13 +117,13 @@ def _segment(kind: str, name: str) -> str:
 def query_of(query: Mapping[str, object]) -> dict[str, str | Sequence[str]]:
     """Return the query parameters. Parameters that are None are omitted."""
     return {
-        name: [_text(member) for member in value] if isinstance(value, list) else _text(value)
+        name: [_query_text(member) for member in value] if isinstance(value, list) else _query_text(value)
         for name, value in query.items()
         if value is not None
     }
 
 
-def _text(value: object) -> str:
+def _query_text(value: object) -> str:
     if isinstance(value, dict):
         return json.dumps(value, ensure_ascii=False)
     return str(value).lower() if isinstance(value, bool) else clean(str(value))
@@ -133,7 +133,7 @@ UNLIMITED: Final = Settings(max_metadata_bytes=sys.maxsize, max_metadata_depth=1
 """The server validates sizes; the depth limit only protects the encoder."""
 
 
-def encoded(value: object) -> Json:
+def to_json(value: object) -> Json:
     """Encode any value of the model as JSON: dataclasses by field, instants in ISO 8601.
 
     Raises InvalidInput for a number that JSON does not have, and for unsupported types.
@@ -148,11 +148,11 @@ def encoded(value: object) -> Json:
         case datetime():
             return value.isoformat()
         case Mapping():
-            return {str(name): encoded(member) for name, member in value.items()}
+            return {str(name): to_json(member) for name, member in value.items()}
         case list() | tuple():
-            return [encoded(member) for member in value]
+            return [to_json(member) for member in value]
         case _ if is_dataclass(value):
-            return {field.name: encoded(getattr(value, field.name)) for field in fields(value)}
+            return {field.name: to_json(getattr(value, field.name)) for field in fields(value)}
         case _:
             raise InvalidInput("value", f"{shown(value)} cannot be written as JSON")
 
@@ -191,7 +191,7 @@ def changes_json(changes: Mapping[str, Any]) -> dict[str, Json]:
     if values.get("vector") is not None:
         unit(values["vector"])
         values["vector"] = [float(number) for number in values["vector"]]
-    return {name: encoded(value) for name, value in values.items()}
+    return {name: to_json(value) for name, value in values.items()}
 
 
 def metadata_json(metadata: Mapping[str, object]) -> Metadata:

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from conspectus.client.operations import derived
-from conspectus.client.request import ask, encoded
+from conspectus.client.request import query_request, to_json
 from conspectus.client.transport import RemoteService
 from conspectus.engine.search import RERANKED, SearchService
 from conspectus.model.results import ContextWindow, Feedback, Hit, Reranking
@@ -17,7 +17,7 @@ class RemoteSearch(RemoteService, SearchService):
     async def rerank(self, query: str, hits: Sequence[Hit], *, limit: int = RERANKED) -> Reranking:
         hits_by_chunk = {hit.chunk.id: hit for hit in hits}
         body = {"query": query, "chunks": list(hits_by_chunk), "limit": limit}
-        answer = await self._channel.one(Reranking, ask("/rerank", encoded(body)))
+        answer = await self._channel.one(Reranking, query_request("/rerank", to_json(body)))
         judged = [replace(ranked, hit=hits_by_chunk[ranked.hit.chunk.id]) for ranked in answer.results]
         return replace(answer, results=tuple(judged))
 
