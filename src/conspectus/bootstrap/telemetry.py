@@ -102,7 +102,7 @@ class Telemetry:
             yield span
 
     def steps(self, start: int, timings: Mapping[str, float]) -> None:
-        """A span for each step that was measured and has none yet, one after the other."""
+        """Add a span for each measured step that has none yet, one after the other."""
         seen = _steps.get()
         for name, milliseconds in timings.items():
             end = start + int(milliseconds * 1_000_000)
@@ -113,20 +113,20 @@ class Telemetry:
             start = end
 
     def used(self, attributes: Mapping[str, Any], usage: Usage, span: Any) -> None:
-        """What a chat cost."""
+        """Record the cost of a chat."""
         for kind, count in (("input", usage.input), ("output", usage.output)):
             span.set_attribute(f"gen_ai.usage.{kind}_tokens", count)
             self._tokens.record(count, {**_of_metrics(attributes), "gen_ai.token.type": kind})
 
     def carrier(self) -> dict[str, str]:
-        """The current trace as headers."""
+        """Return the current trace as headers."""
         carried: dict[str, str] = {}
         self.propagate.inject(carried)
         return carried
 
 
 def _of_metrics(attributes: Mapping[str, Any]) -> dict[str, Any]:
-    """The attributes with few values, which a metric may have."""
+    """Return the attributes with few values, which a metric may have."""
     dimensions = (
         "error.type",
         "gen_ai.provider.name",
@@ -179,7 +179,7 @@ def _set_providers() -> None:
 
 
 def _operation(telemetry: Telemetry, name: str, method: Callable[..., Any]) -> Callable[..., Any]:
-    """An operation with a span, and one for each step that its result has measured."""
+    """Trace an operation with a span, and one for each step that its result has measured."""
     generation, signature = GEN_AI.get(name), inspect.signature(method)
 
     @wraps(method)
@@ -214,7 +214,7 @@ def _operation(telemetry: Telemetry, name: str, method: Callable[..., Any]) -> C
 
 
 def _collection(arguments: Mapping[str, Any]) -> str | None:
-    """The collection that is named by an argument, or by a query among them."""
+    """Return the collection that an argument or a query names."""
     query = arguments.get("query")
     named = arguments.get("collection") or (Query(query).collection if isinstance(query, str) else None)
     named = named or getattr(query, "collection", None)
@@ -273,7 +273,7 @@ def _submission(telemetry: Telemetry, method: Callable[..., Any]) -> Callable[..
 
 
 def _job(telemetry: Telemetry, method: Callable[..., Any]) -> Callable[..., Any]:
-    """A job with a span in the trace of the request that submitted it, in whatever process it runs."""
+    """Trace a job in the trace of the request that submitted it, in whatever process it runs."""
 
     @wraps(method)
     async def traced(self: Runner, job: Job) -> None:

@@ -42,14 +42,14 @@ class ScopedArguments(Arguments):
     conversation: Name | None = Field(None, description="Memory scope; none: any conversation.")
 
     def scope(self, fixed: Scope) -> Scope:
-        """The memory scope of the call, where the server may fix some of it."""
+        """Return the memory scope of the call, some of which the server may fix."""
         return Scope(
             fixed.user or self.user, fixed.agent or self.agent, fixed.conversation or self.conversation
         )
 
 
 def fixed_names(fixed: Scope) -> frozenset[str]:
-    """The arguments that the server fixes."""
+    """Return the names of the arguments that the server fixes."""
     return frozenset(name for name in ("user", "agent", "conversation") if getattr(fixed, name) is not None)
 
 
@@ -61,7 +61,7 @@ TACIT += [("maxLength", length) for length in (NAME, IDENTIFIER, INSTANT, QUESTI
 
 @cache
 def compact_schema(model: type[BaseModel]) -> dict[str, Any]:
-    """The JSON schema of a model in few tokens: no references, null alternatives, titles or usual bounds."""
+    """Return the JSON schema of a model in few tokens, without references, titles and usual bounds."""
     schema = model.model_json_schema()
     simple: dict[str, Any] = _simplify(schema, schema.get("$defs", {}))
     return {name: member for name, member in simple.items() if name != "description"}

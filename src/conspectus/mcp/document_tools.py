@@ -45,7 +45,7 @@ async def read_document(call: ToolCall, arguments: ReadArguments) -> str:
 
 
 async def get_document_inside(call: ToolCall, name: str) -> Document:
-    """The document, if it is inside of the scope that the server fixes. Raises NotFound."""
+    """Return a document of the scope that the server fixes. Raises NotFound."""
     document = await call.engine.documents.get(name)
     is_memory = document.kind in REMEMBERED
     if is_memory and not call.is_inside(await call.engine.collections.get_source(document.source)):
@@ -54,13 +54,13 @@ async def get_document_inside(call: ToolCall, name: str) -> Document:
 
 
 def document_heading(document: Document, text: str) -> str:
-    """A document described on one line."""
+    """Describe a document on one line."""
     facts = f"document {document.id}, {document.kind}, {len(text)} characters"
     return f"{document_name(document)}{level_mark(document.trust)} ({facts})"
 
 
 def document_part(head: str, text: str, start: int, budget: ToolBudget) -> str:
-    """The part of a text that fits under a heading, and where to continue."""
+    """Return the part of a text that fits under a heading, and where to continue."""
     above = ToolBudget(budget.tokens // 3, budget.count).cut(head)
     low, high = start, min(len(text), start + budget.tokens * MAX_TOKEN_LENGTH)
     while low < high:
@@ -98,5 +98,5 @@ async def list_collections(call: ToolCall, arguments: ListArguments) -> str:
 
 
 def _call_name(source: Source) -> str:
-    """The name of a source in a call: of a graph, its own name."""
+    """Return the name of a source in calls; a graph is called by its own name."""
     return unquote(source.name.removeprefix(f"{GRAPHS}/")) if source.kind == GRAPHS else source.name

@@ -52,7 +52,7 @@ class GraphAddress(ScopedArguments):
     graph: Name = Field("default", description="Name of the graph.")
 
     async def addresses(self, call: ToolCall) -> list[dict[str, str]]:
-        """The graphs and their collections. Raises NotFound, or InvalidInput for too many."""
+        """Return the names of graphs and collections. Raises NotFound, or InvalidInput for too many."""
         if not self.of_memory:
             if call.has_fixed_scope:
                 source = await self._source(call)
@@ -68,7 +68,7 @@ class GraphAddress(ScopedArguments):
         return [{"graph": name, "collection": MEMORY} for name in names]
 
     async def _source(self, call: ToolCall) -> Source:
-        """The source of the graph by its name or id. Raises NotFound."""
+        """Return the source of the graph by its name or id. Raises NotFound."""
         for name in (f"{GRAPHS}/{quote(self.graph, safe='')}", self.graph):
             try:
                 return await call.engine.collections.get_source(name, collection=self.collection)
@@ -94,7 +94,7 @@ class GraphArguments(GraphAddress):
     min_trust: MinTrustArgument = None
 
     def traversal(self) -> Traversal:
-        """The traversal from the node."""
+        """Return the traversal from the node."""
         at = None if self.at is None else parse_instant(self.at)
         types = tuple(self.types)
         return Traversal(
@@ -119,7 +119,7 @@ class FactToAdd(ArgumentModel):
     evidence: Identifier | None = Field(None, description="Id of the document that states it.")
 
     def edge(self) -> NewEdge:
-        """The edge to write."""
+        """Return the edge to write."""
         return NewEdge(
             self.subject,
             self.object,
@@ -213,7 +213,7 @@ async def add_facts(call: ToolCall, arguments: AddArguments) -> str:
 async def _neighbors_of_name(
     call: ToolCall, arguments: GraphArguments, address: dict[str, str]
 ) -> Sequence[Neighbor] | None:
-    """The neighbors of the node with that id, or with that name in a fact; None if there is none."""
+    """Return the neighbors of the node with that id or name; None without such a node."""
     for name in filter(None, dict.fromkeys((arguments.node, key_of(arguments.node or "")))):
         try:
             return await call.engine.graph.neighbors(name, arguments.traversal(), **address)
@@ -224,7 +224,7 @@ async def _neighbors_of_name(
 
 
 async def _may_show_names(call: ToolCall, arguments: GraphArguments) -> bool:
-    """Whether entity names, which are of the whole collection, may be shown in the fixed scope."""
+    """Return whether entity names of the whole collection may be shown in the fixed scope."""
     if arguments.of_memory:
         return False
     if not call.has_fixed_scope:

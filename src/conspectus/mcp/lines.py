@@ -17,35 +17,35 @@ MAX_NOTICES = 3
 
 
 def escape_content(text: str) -> str:
-    """A text that cannot be mistaken for a line of the tool."""
+    """Escape a text, so that it cannot be mistaken for a line of the tool."""
     return renderer_by_name("text").show(text)
 
 
 def shorten(text: str) -> str:
-    """A name on one line, shortened if it is long."""
+    """Put a name on one line, and shorten it if it is long."""
     line = on_one_line(text)
     return line if len(line) <= MAX_NAME_LENGTH else line[: MAX_NAME_LENGTH - 1] + "…"
 
 
 def time_text(at: datetime) -> str:
-    """A time in UTC, to the minute."""
+    """Return a time in UTC, to the minute."""
     return f"{at.astimezone(UTC):%Y-%m-%d %H:%M}"
 
 
 def notice_lines(texts: Iterable[str]) -> str:
-    """The notices of a result, a line each."""
+    """Return the notices of a result, a line each."""
     return "\n".join(
         f"Note: {on_one_line(notice)[:MAX_NOTICE_LENGTH]}" for notice in list(texts)[:MAX_NOTICES]
     )
 
 
 def document_name(document: Document) -> str:
-    """The name that a document is shown with."""
+    """Return the name that a document is shown with."""
     return shorten(document.title or (document.kind if document.kind == "memory" else document.location))
 
 
 def hit_lines(number: int, hit: Hit) -> str:
-    """A passage with its citation and its text."""
+    """Return a passage with its citation and its text."""
     chunk, document = hit.chunk, hit.document
     facts = [document_name(document)]
     facts += [f"p. {chunk.page}"] if chunk.page is not None else []
@@ -60,12 +60,12 @@ def hit_lines(number: int, hit: Hit) -> str:
 
 
 def path_line(names: Iterable[str]) -> str:
-    """A path of entity names."""
+    """Return a path of entity names."""
     return " → ".join(shorten(name) for name in names)
 
 
 def source_lines(citations: Iterable[Citation]) -> list[str]:
-    """For each document of a window the numbers of its passages and its id."""
+    """Return a line for each document of a window: the numbers of its passages and its id."""
     numbers: dict[str, list[str]] = {}
     for citation in citations:
         numbers.setdefault(citation.document, []).append(f"[{citation.number}]")
@@ -73,7 +73,7 @@ def source_lines(citations: Iterable[Citation]) -> list[str]:
 
 
 def trace_line(candidate: TraceEntry) -> str:
-    """A candidate: its status with the reason, and its score with the parts."""
+    """Return a candidate with its status, the reason, its score and the parts."""
     reason = on_one_line(candidate.reason) or candidate.status
     status = reason if reason.startswith(candidate.status) else f"{candidate.status}: {reason}"
     head = f"{candidate.rank}. {status} —{level_mark(candidate.trust)} {shorten(candidate.title)}"
@@ -82,13 +82,13 @@ def trace_line(candidate: TraceEntry) -> str:
 
 
 def score_terms(parts: Mapping[str, float]) -> str:
-    """The parts of a score."""
+    """Return the parts of a score as a sum."""
     terms = " + ".join(f"{name} {part:.3g}" for name, part in parts.items())
     return f" = {terms}" if terms else ""
 
 
 def memory_lines(memory: Memory, about: Iterable[str] = ()) -> str:
-    """A memory with its id, time and speaker, and further facts about it."""
+    """Return a memory with its id, time, speaker and further facts."""
     document = memory.document
     at = document.occurred.start if document.occurred is not None else memory.known_from
     who = " ".join(shorten(name) for name in (document.role, document.author) if name)
@@ -99,14 +99,14 @@ def memory_lines(memory: Memory, about: Iterable[str] = ()) -> str:
 
 
 def recalled_lines(recalled: MemoryHit) -> str:
-    """A memory that was found, with the reasons."""
+    """Return a memory with the reasons why it matches."""
     through = [f"found through {path_line(recalled.through)}"] if recalled.through else []
     why = [on_one_line(reason)[:MAX_NOTICE_LENGTH] for reason in recalled.why]
     return memory_lines(recalled.memory, (f"score {recalled.score:.3g}", *through, *why))
 
 
 def node_line(node: Node, score: float | None = None) -> str:
-    """A node of a graph."""
+    """Return a node of a graph."""
     facts = [shorten(node.type)]
     facts += [f"also {', '.join(shorten(alias) for alias in node.aliases[:5])}"] if node.aliases else []
     facts += _validity_facts(node.valid_from, node.valid_until)
@@ -116,7 +116,7 @@ def node_line(node: Node, score: float | None = None) -> str:
 
 
 def neighbor_line(neighbor: Neighbor) -> str:
-    """A neighbor with the path to it."""
+    """Return a neighbor with the path to it."""
     steps = ", ".join(map(_step_text, neighbor.steps))
     return f"hop {neighbor.hop}, decay {neighbor.decay:.3g}: {node_line(neighbor.node)} by {steps}"
 

@@ -65,7 +65,7 @@ class MemoryPart(ArgumentModel):
     )
 
     def memory(self) -> NewMemory:
-        """The memory to add."""
+        """Return the memory to add."""
         fields = self.model_dump(exclude={"fact", "entities"})
         entities = tuple(self.entities)
         return NewMemory(**fields, fact=fact_of(self.fact), entities=entities)
@@ -89,7 +89,7 @@ class UpdateArguments(ScopedArguments):
     valid_until: Instant | None = Field(None, description="End of the fact.")
 
     def changes(self) -> dict[str, Any]:
-        """The changed fields. Raises InvalidInput if there are none."""
+        """Return the changed fields. Raises InvalidInput if there are none."""
         names = ("text", "kind", "pinned", "valid_from", "valid_until")
         changes: dict[str, Any] = {
             name: getattr(self, name) for name in names if getattr(self, name) is not None
@@ -116,7 +116,7 @@ class ForgetArguments(ScopedArguments):
     confirm: bool = Field(False, description="Delete; false: only count.")
 
     def selection(self) -> MemorySelection:
-        """The memories to delete."""
+        """Return the selection of memories to delete."""
         before = None if self.before is None else parse_instant(self.before)
         return MemorySelection(tuple(self.ids), before, self.older_than_days, self.everything, self.pinned)
 
@@ -152,5 +152,5 @@ async def forget(call: ToolCall, arguments: ForgetArguments) -> str:
 
 
 def fact_of(part: FactPart | None) -> Fact | None:
-    """The fact of a memory."""
+    """Return the fact of a memory."""
     return None if part is None else Fact(part.subject, part.predicate, part.object, part.single)

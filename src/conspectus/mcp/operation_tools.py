@@ -66,7 +66,7 @@ class OperationArguments(Arguments):
 
 
 def operation_arguments(spec: ToolSpec[Any], call: ToolCall, arguments: Mapping[str, Any]) -> Any:
-    """The arguments of a tool, checked. Raises InvalidInput."""
+    """Check the arguments of a tool. Raises InvalidInput."""
     fixed = sorted(fixed_names(call.options.scope) & arguments.keys())
     if fixed:
         raise InvalidInput(fixed[0], "is fixed by this server and cannot be given")
@@ -77,7 +77,7 @@ def operation_arguments(spec: ToolSpec[Any], call: ToolCall, arguments: Mapping[
 
 
 def schema_mismatch(error: ValidationError) -> InvalidInput:
-    """The mismatches with a schema, by the names of the arguments, without their values."""
+    """Return an error that names mismatching arguments, without their values."""
     mismatches = error.errors(include_input=False, include_url=False, include_context=False)
     named = [
         (".".join(map(str, mismatch["loc"])) or "arguments", mismatch["msg"])
@@ -107,7 +107,7 @@ async def operations(call: ToolCall, arguments: OperationArguments) -> str:
 
 
 def offered_operations(call: ToolCall) -> Mapping[str, ToolSpec[Any] | Operation]:
-    """The operations by name. With a fixed scope, of the table only those whose target can be checked."""
+    """Return the operations by name; with a fixed scope, only those whose target can be checked."""
     table = {
         name: operation
         for name, operation in TABLE_OPERATIONS.items()
@@ -159,7 +159,7 @@ def _leaf_parameters(operation: Operation) -> list[Parameter]:
 
 
 def _type_name(hint: Any) -> str:
-    """A type in few words; of a dataclass its fields, where an optional one has a question mark."""
+    """Describe a type in few words; optional fields of a dataclass have a question mark."""
     members = get_args(hint)
     if hint == Filter:
         return "filter (field=value, or JSON)"
@@ -221,7 +221,7 @@ async def _require_inside(call: ToolCall, values: Mapping[str, Any]) -> None:
 
 
 def _method_arguments(parameter: Parameter, arguments: Mapping[str, Any]) -> list[Any]:
-    """The argument of the method, or nothing where it takes its default. Raises InvalidInput."""
+    """Return the argument of the method, or nothing for its default. Raises InvalidInput."""
     if parameter.location == "header":
         return []
     if parameter.is_spread:
@@ -234,7 +234,7 @@ def _method_arguments(parameter: Parameter, arguments: Mapping[str, Any]) -> lis
 
 
 def _make_dataclass(kind: Any, arguments: Mapping[str, Any]) -> Any:
-    """A dataclass of the arguments with the names of its fields, and of those of dataclasses in it."""
+    """Make a dataclass, and those in it, of the arguments with the names of their fields."""
     field_types = hints(kind)
     checked_fields: dict[str, Any] = {}
     for field in fields(kind):
@@ -258,7 +258,7 @@ def _checked(name: str, hint: Any, value: Any) -> Any:
 
 
 def _eager_type(hint: Any) -> Any:
-    """A type with lists for iterables, whose elements pydantic would only check while they are read."""
+    """Replace iterables by lists: pydantic checks elements of iterables only while they are read."""
     origin, members = get_origin(hint), get_args(hint)
     if origin in {Union, UnionType}:
         return reduce(or_, map(_eager_type, members))
@@ -272,7 +272,7 @@ def _filter(value: Any) -> Filter:
 
 
 def _answer_text(call: ToolCall, answer: Any) -> str:
-    """An answer as JSON within the budget: of its longest list as many items as fit."""
+    """Return an answer as JSON within the budget; its longest list has as many items as fit."""
     value = to_jsonable_python(answer, fallback=str)
     if value is None:
         return "Done."

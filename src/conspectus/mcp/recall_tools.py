@@ -50,7 +50,7 @@ class RecallArguments(ScopedArguments):
     turns: int | None = Field(None, ge=0, le=MAX_TURNS, description="Maximum last turns in the window.")
 
     def search_options(self) -> MemoryQueryOptions:
-        """The options of the query."""
+        """Return the options of the query."""
         return {
             "limit": self.limit,
             "as_of": None if self.as_of is None else parse_instant(self.as_of),
@@ -120,7 +120,7 @@ async def history(call: ToolCall, arguments: HistoryArguments) -> str:
 
 
 def _changes_line(retrieval: MemoryRetrieval) -> str:
-    """Changes after the time that was asked for."""
+    """Return the numbers of changes after the time of the query."""
     if retrieval.since is None:
         return ""
     since = retrieval.since

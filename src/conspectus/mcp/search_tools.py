@@ -58,7 +58,7 @@ class QueryArguments(Arguments):
     )
 
     async def query_fields(self, call: ToolCall) -> dict[str, Any]:
-        """The fields of the query except its text."""
+        """Return the fields of the query except its text."""
         fields: dict[str, Any] = {"collection": self.collection, "filter": await self._where(call)}
         if self.min_confidence:
             fields["min_confidence"] = self.min_confidence
@@ -71,7 +71,7 @@ class QueryArguments(Arguments):
         return fields
 
     async def _graphs(self, call: ToolCall) -> tuple[str, ...] | None:
-        """The graphs that may be traversed; with a fixed scope none of memories."""
+        """Return the graphs to traverse; with a fixed scope none of memories."""
         if not call.has_fixed_scope:
             return None
         if self.collection == EVERYWHERE:
@@ -130,7 +130,7 @@ async def search(call: ToolCall, arguments: SearchArguments) -> str:
 
 
 def anatomy(window: ContextWindow) -> dict[str, Any]:
-    """What a window is made of: parts, citations and the candidates in it. Its text is in the result."""
+    """Return the parts and citations of a window, and the candidates in it, without its text."""
     inside = [candidate for candidate in window.trace if candidate.status in {"included", "truncated"}]
     view: dict[str, Any] = to_jsonable_python(
         {

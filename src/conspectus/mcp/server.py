@@ -87,7 +87,7 @@ log = logging.getLogger("conspectus.mcp")
 
 
 def build_server(engine_of: EngineOf, options: ToolOptions) -> Server[Any]:
-    """A server that answers each request with the engine that `engine_of` returns for it.
+    """Return a server that answers each request with the engine that `engine_of` returns for it.
 
     Whatever a tool writes is of an agent. Raises InvalidInput for options that name an unknown operation.
     """
@@ -162,7 +162,7 @@ class ServerState:
         return ToolCall(engine, self._options, ToolBudget(allowed, engine.tokenizer(self._options.tokenizer)))
 
     async def get_task(self, context: Context, params: GetTaskRequestParams) -> dict[str, Any]:
-        """A job as a task, with its result when it has ended. Raises MCPError."""
+        """Return a job as a task, with its result when it has ended. Raises MCPError."""
         call = self._call(self._engine_of(context))
         job = await self._job(context, params.task_id, call, call.engine.jobs.get)
         if job.state not in {"succeeded", "failed"}:
@@ -208,7 +208,7 @@ class ServerState:
     async def list_resources(
         self, context: Context, _params: PaginatedRequestParams | None
     ) -> ListResourcesResult:
-        """The collections."""
+        """List the collections."""
         collections = await self._engine_of(context).collections.list()
         return ListResourcesResult(
             resources=[
@@ -223,7 +223,7 @@ class ServerState:
         )
 
     async def read_resource(self, context: Context, params: ReadResourceRequestParams) -> ReadResourceResult:
-        """A document, or the beginning of it, or the sources of a collection. Raises MCPError."""
+        """Return the text of a document or its beginning, or the sources of a collection. Raises MCPError."""
         uri = str(params.uri)
         call = self._call(self._engine_of(context))
         try:
@@ -235,7 +235,7 @@ class ServerState:
         return ReadResourceResult(contents=[TextResourceContents(uri=uri, mime_type=kind, text=text)])
 
     async def get_prompt(self, context_: Context, params: GetPromptRequestParams) -> GetPromptResult:
-        """A question with its context. Raises MCPError."""
+        """Return a question with its context. Raises MCPError."""
         call = self._call(self._engine_of(context_))
         prompt_arguments = params.arguments or {}
         try:
@@ -256,7 +256,7 @@ class ServerState:
         return GetPromptResult(messages=[PromptMessage(role="user", content=TextContent(text=text))])
 
     async def complete(self, context: Context, params: CompleteRequestParams) -> CompleteResult:
-        """Names of collections for the argument `collection` of the prompt and `name` of the resource."""
+        """Complete names of collections for the prompt and the resource."""
         if params.argument.name not in {"collection", "name"}:
             return CompleteResult(completion=Completion(values=[], total=0, has_more=False))
         collection_names = [
@@ -269,13 +269,13 @@ class ServerState:
         return CompleteResult(completion=Completion(values=values, total=len(names), has_more=more))
 
     def _failed(self, error: ConspectusError, call: ToolCall, data: Any = None) -> MCPError:
-        """The protocol error of a request that is no tool call."""
+        """Return the protocol error of a request that is no tool call."""
         content = error_result(error, call.budget.count).content[0]
         return MCPError(INVALID_PARAMS, content.text if isinstance(content, TextContent) else BROKEN, data)
 
 
 async def _read_resource(call: ToolCall, uri: str) -> tuple[str, str]:
-    """The text of a resource and its type. Raises NotFound."""
+    """Return the text of a resource and its type. Raises NotFound."""
     if uri == APP and PAGE.is_file():
         return PAGE.read_text(encoding="utf-8"), APP_TYPE
     before, scheme, name = uri.partition(COLLECTION.removesuffix("{name}"))
@@ -330,7 +330,7 @@ PROMPTS = (
 
 
 def client_supports(context: Context, extension: str) -> bool:
-    """Whether the client says that it takes an extension. Those before 2026-07-28 take no tasks."""
+    """Return whether the client supports an extension. Clients before 2026-07-28 support no tasks."""
     capabilities = context.session.client_capabilities
     is_supported = extension != TASKS or context.protocol_version in MODERN_PROTOCOL_VERSIONS
     return is_supported and capabilities is not None and extension in (capabilities.extensions or {})

@@ -69,7 +69,7 @@ class Lines:
         self._thread.start()
 
     async def __aiter__(self) -> AsyncIterator[str]:
-        """Each line, to the end of the input."""
+        """Yield each line, to the end of the input."""
         while (line := await self._queue.get()) is not None:
             yield line
 

@@ -19,7 +19,7 @@ POLL_MS = 1_000
 
 
 def task_of(job: Job) -> dict[str, Any]:
-    """A job as a task of the protocol."""
+    """Return a job as a task of the protocol."""
     changed = job.finished or job.started or job.created
     return {
         "taskId": job.id,

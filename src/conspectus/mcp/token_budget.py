@@ -15,7 +15,7 @@ WORTH_CUTTING = 24
 
 
 def omission_line(number: int) -> str:
-    """The line that stands for items that did not fit."""
+    """Return the line that stands for items that did not fit."""
     return f"[{number} more left out: raise max_tokens, or ask for less]"
 
 
@@ -27,11 +27,11 @@ class ToolBudget:
     count: CountTokens
 
     def holds(self, text: str) -> bool:
-        """Whether a text is within it."""
+        """Return whether a text is within the limit."""
         return len(text) <= self.tokens * MAX_TOKEN_LENGTH and self.count(text) <= self.tokens
 
     def cut(self, text: str) -> str:
-        """The text, or as much of its beginning as fits together with a mark."""
+        """Cut a text to its beginning with a mark, unless it fits."""
         if self.holds(text):
             return text
         low, high = 0, min(len(text), self.tokens * MAX_TOKEN_LENGTH - len(MARK))
@@ -59,7 +59,7 @@ class ResultPage:
     upwards: bool = False
 
     def render(self, items: Sequence[str]) -> str:
-        """The page with only these items."""
+        """Render the page with only these items."""
         missing = len(self.items) - len(items)
         omission = [self.rest(missing)] if missing else []
         inner = [*omission, *reversed(items)] if self.upwards else [*items, *omission]
@@ -67,7 +67,7 @@ class ResultPage:
 
 
 def fill_page(page: ResultPage, budget: ToolBudget) -> tuple[str, int]:
-    """The page with as many of its first items as fit, and their number; a single item may be cut."""
+    """Fill a page with its first items. Return its text and their number; a single item may be cut."""
     low, high = 0, len(page.items)
     while low < high:
         middle = (low + high + 1) // 2

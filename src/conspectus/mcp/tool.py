@@ -73,11 +73,11 @@ class ToolCall:
         return Budget(self.budget.tokens - name_tokens, self.options.tokenizer)
 
     def page(self, page: ResultPage) -> str:
-        """As many items as fit."""
+        """Return the text of a page with as many items as fit."""
         return fill_page(page, self.budget)[0]
 
     def data(self, name: str, items: Sequence[Any], /, **facts: Any) -> str:
-        """Facts and as many items as fit, as JSON; `left_out` is the number of the others."""
+        """Return facts and as many items as fit, as JSON; `left_out` is the number of the others."""
         members = _without_empty_members(to_jsonable_python(facts))
         rows = _without_empty_members(to_jsonable_python(items))
         for number in _decreasing_counts(len(items)):
@@ -88,7 +88,7 @@ class ToolCall:
         return self.budget.cut(text)
 
     def is_inside(self, source: Source) -> bool:
-        """Whether a source has no memories, and no graph of some, outside of what the server fixes."""
+        """Return whether a source has no memories or graph of memories outside the fixed scope."""
         is_fixed = self.has_fixed_scope and is_of_memory(source)
         return not is_fixed or _fits(self.options.scope, scope_of(source.name))
 
@@ -98,7 +98,7 @@ class ToolCall:
             raise NotFound("source", name)
 
     async def remembered(self, work: Awaitable[T], nothing: T) -> T:
-        """The answer of a memory operation, or `nothing` where no memory was ever stored."""
+        """Return the answer of a memory operation, or `nothing` if no memory was ever stored."""
         try:
             return await work
         except NotFound as fault:
@@ -137,14 +137,14 @@ def tool(
 
 
 def is_of_memory(source: Source) -> bool:
-    """Whether a source holds memories, or is the graph of some."""
+    """Return whether a source holds memories, or is the graph of some."""
     return source.kind == MEMORIES or (
         source.kind == GRAPHS and source.name.count("/") == MEMORY_GRAPH_SLASHES
     )
 
 
 def json_of(value: Any) -> str:
-    """Compact JSON of any value of the model, without empty members of objects."""
+    """Return compact JSON of any value of the model, without empty members of objects."""
     return _compact(_without_empty_members(to_jsonable_python(value)))
 
 
@@ -165,13 +165,13 @@ def _without_empty_members(value: Any) -> Any:
 
 
 def _fits(fixed: Scope, memory_scope: Scope) -> bool:
-    """Whether memories of a scope are inside of what is fixed; where no user is, they may be of any."""
+    """Return whether memories of a scope are inside the fixed one; without a fixed user, of any user."""
     user = memory_scope.user if fixed.user is None else fixed.user
     return holds(Scope(user, fixed.agent, fixed.conversation), memory_scope)
 
 
 def _decreasing_counts(number: int) -> list[int]:
-    """That number, and numbers below it down to none."""
+    """Return a number, and numbers below it down to 0."""
     tried = [number]
     while tried[-1] > 0:
         tried.append(min(tried[-1] - 1, tried[-1] * 7 // 8))

@@ -19,7 +19,7 @@ HIDDEN = "the store failed; see the log of the server"
 
 
 def error_result(error: ConspectusError, count: CountTokens) -> CallToolResult:
-    """The result of a refused call, of at most MIN_TOKENS tokens."""
+    """Return the result of a refused call, of at most MIN_TOKENS tokens."""
     hidden = isinstance(error, StorageError) and not isinstance(error, StorageBusy | IndexReplaced)
     reason = HIDDEN if hidden else on_one_line(str(error))
     text = ToolBudget(MIN_TOKENS, count).cut(f"{error.code}: {reason}")

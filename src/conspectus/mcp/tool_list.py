@@ -32,12 +32,12 @@ PAGE = files("conspectus.mcp") / "window.html"
 
 
 def list_tools(options: ToolOptions) -> list[Tool]:
-    """The tools with their schemas."""
+    """Return the tools with their schemas."""
     return [_tool(spec, options) for spec in TOOLS.values()]
 
 
 def input_schema(spec: ToolSpec[Any], options: ToolOptions) -> dict[str, Any]:
-    """The schema of a tool's arguments on a server with these options."""
+    """Return the schema of a tool's arguments on a server with these options."""
     arguments: type[BaseModel] = spec.arguments
     schema = compact_schema(arguments)
     properties = {
