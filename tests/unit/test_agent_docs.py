@@ -46,5 +46,5 @@ def test_blocking_and_asynchronous_classes_have_the_same_methods() -> None:
             name for name in dir(asynchronous) if callable(getattr(asynchronous, name)) and name[0] != "_"
         }
         inner = {"run", "move", "import_dict", "source", "exists", "search_scope", "within", "graph_for"}
-        inner |= {"window", "filled", "wait_until_embedded"}
+        inner |= {"window", "source_if_not_empty", "wait_until_embedded"}
         assert methods - set(dir(blocking)) - inner == set()
