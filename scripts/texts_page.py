@@ -16,10 +16,11 @@ What holds for each text column of the tables. Columns with ids, hashes and word
 The [rules for secrets](../operate/security.md#secrets-and-personal-data) say what text, alias, name, key and
 account mean; a derived column is made from others, and an exempt one has its reason.
 
-A purge of the collection deletes a text with its row, erases it from a row that stays, or leaves it. Backups
-and moves to another store contain every column; the export is that of memories or of a graph.
+A purge of the collection deletes a text with its row, erases it from a row that stays, or leaves it.
+[Trust](../concepts/trust.md) of a text is the level of its row or document, or programs may not write attacks
+into it (checked), or only people see it. Backups and moves to another store contain every column.
 
-| table | columns | secrets | purge | export | reason |
+| table | columns | secrets | purge | trust | reason |
 | --- | --- | --- | --- | --- | --- |
 """
 
@@ -34,7 +35,7 @@ def _lines() -> Iterator[str]:
     ordered = sorted(shown, key=lambda row: (row[0], str(row[2]), row[1]))
     for (table, rule), columns in groupby(ordered, key=lambda row: (row[0], row[2])):
         names = ", ".join(f"`{column}`" for _, column, _ in columns)
-        rules = f"{rule.screening} | {rule.purging} | {rule.exporting}"
+        rules = f"{rule.screening} | {rule.purging} | {rule.trusting}"
         yield f"| `{table}` | {names} | {rules} | {rule.reason} |\n"
 
 

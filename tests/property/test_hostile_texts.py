@@ -54,7 +54,7 @@ OUT_OF_REACH = {
     "ingest.captions.CaptionCounts": "takes an error",
     "ingest.open_indexes.OpenIndexes": "asks a store",
     "ingest.sensitive.reported": "is generic; Screen.in_report does it",
-    "ingest.sensitive.screened": "is generic; Screen.column does it",
+    "ingest.column_rules.screen_column": "is generic; Screen.column does it",
     "ingest.sensitive.stored_form": "is generic; Screen.as_stored does it",
     "memory.jsonl.Fields": "is generic; read_line uses it",
     "memory.jsonl.LineReader": "calls back; read_line uses the same reader",

@@ -11,6 +11,7 @@ import conspectus
 from conspectus import Engine, Settings
 from conspectus.errors import InvalidInput
 from conspectus.ingest.sensitive import find_sensitive, screen_of, screens
+from conspectus.model.access import Person, Principal
 from conspectus.model.channels import NewMessage
 from conspectus.model.filter import Eq
 from conspectus.model.graph import Fact, NewEdge, NewNode
@@ -281,3 +282,19 @@ async def test_a_scan_counts_what_is_stored(tmp_path: Path) -> None:
         assert (len(report.places), len((await engine.maintenance.scan(limit=2)).places)) == (7, 2)
         assert TOKEN not in str(report)
         assert dict((await engine.maintenance.scan(categories=["cards"])).found) == {"cards": 1}
+
+
+async def test_a_scan_reads_nodes_of_readable_graphs_only(tmp_path: Path) -> None:
+    async with opened(tmp_path, "") as engine:
+        for graph in ("open", "closed"):
+            await engine.graph.add_nodes([NewNode("n", name=f"a {EMAIL}")], graph=graph)
+        await engine.collections.update("default", description=f"of {EMAIL}")
+        await engine.people.create_owner()
+        user = await engine.people.create_user("bob")
+        source = await engine.graph.get_or_create("open")
+        await engine.people.grant("default", Principal("user", user.id), "viewer", source=source.id)
+        reader = engine.as_person(Person("bob", owner=False, id=user.id))
+        columns = [place.column for place in (await reader.maintenance.scan()).places]
+        assert columns == ["graph_nodes.name"]
+        columns = [place.column for place in (await engine.maintenance.scan()).places]
+        assert sorted(columns) == ["collections.description", "graph_nodes.name", "graph_nodes.name"]

@@ -6,6 +6,7 @@ import sqlite3
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 from tests.programs import ROOT
 from tests.web.planting import PLANTED
@@ -60,6 +61,18 @@ def tables_with(folder: Path, pattern: re.Pattern[bytes]) -> dict[str, set[str]]
             matches |= {table: columns} if columns else {}
         database.close()
     return matches
+
+
+def rows_of(folder: Path, table: str) -> list[dict[str, Any]]:
+    """Return the rows of a table in all databases of SQLite that have it."""
+    rows: list[dict[str, Any]] = []
+    for path in folder.rglob("*.sqlite"):
+        database = sqlite3.connect(path)
+        database.row_factory = sqlite3.Row
+        if database.execute("SELECT 1 FROM sqlite_master WHERE name = ?", (table,)).fetchone():
+            rows += [dict(row) for row in database.execute(f'SELECT * FROM "{table}"')]
+        database.close()
+    return rows
 
 
 def in_store(folder: Path) -> tuple[dict[str, set[str]], set[str]]:

@@ -43,9 +43,9 @@ CHAT = json.dumps({"channel": "zqximportedqz", "text": "zqxsaidqz", "author": "z
 CUES = "WEBVTT\n\n00:01.000 --> 00:02.000\nzqxcueqz\n"
 
 NOT_PLANTED = {
-    "/users": "accounts are not purged",
-    "/groups": "accounts are not purged",
-    "/keys": "accounts are not purged",
+    "/users": "accounts are purged by themselves: test_nothing_is_left_of_a_purged_account",
+    "/groups": "as /users",
+    "/keys": "as /users",
     "/session": "takes a key",
     "/grants": "names who may see what",
     "/reembed": "names a model",

@@ -1,12 +1,14 @@
 """A purge leaves nothing: what was planted by every operation is looked for in every file and every table."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
+from typing import Any
 
 import httpx
 import pytest
 
+from conspectus.model.text_columns import TEXT_COLUMNS
 from conspectus.testing.chat_models import ScriptedChatModel
 from tests.support.web_server import Answer, ScriptedServer
 from tests.waiting import until
@@ -73,3 +75,44 @@ async def test_nothing_is_left_of_what_any_operation_took_in(tmp_path: Path, wor
             assert gone.json()["purged"]
         assert in_store(store) == ({}, set())
     assert in_files(store) == set()
+
+
+ACCOUNT_NAMES = {"users", "groups", "keys", "account_changes"}
+"""Tables with what people write into accounts: names, and labels of keys."""
+
+
+async def test_nothing_is_left_of_a_purged_account(tmp_path: Path) -> None:
+    """Names of groups, which nobody purges, stay in the audit log alone."""
+    store = tmp_path / "data"
+    async with AsyncExitStack() as stack:
+        site = await stack.enter_async_context(chats(tmp_path, ScriptedChatModel(["an answer"])))
+        client = await stack.enter_async_context(site.client(await with_accounts(site)))
+        await plant_accounts(client)
+        columns = {name for name, rule in TEXT_COLUMNS.items() if rule.screening == "account"}
+        assert {"users.name", "groups.name"} <= columns
+        assert in_tables(store).keys() == ACCOUNT_NAMES
+        gone = await client.delete("/users/zqxpersonqz", params={"purge": True})
+        assert gone.status_code < 300, gone.text
+        left, lying = in_store(store)
+        assert left == {"groups": {"zqxcrewqz"}, "account_changes": {"zqxcrewqz"}}
+        assert lying == {"zqxcrewqz"}
+        assert (await client.delete("/groups/zqxcrewqz")).status_code < 300
+        assert in_tables(store) == {"account_changes": {"zqxcrewqz"}}
+
+
+async def plant_accounts(client: httpx.AsyncClient) -> None:
+    """Write a name or a label by each operation that takes one."""
+    person = (await post(client, "/users", {"name": "zqxpersonqz"}))["id"]
+    await post(client, "/groups", {"name": "zqxcrewqz"})
+    joined = await client.put(f"/groups/zqxcrewqz/members/{person}")
+    assert joined.status_code < 300, joined.text
+    key = await post(client, "/keys", {"user": person, "label": "zqxlabelqz"})
+    await post(client, f"/keys/{key['key']['id']}/rotate", {})
+    disabled = await client.patch(f"/users/{person}", json={"disabled": True})
+    assert disabled.status_code < 300, disabled.text
+
+
+async def post(client: httpx.AsyncClient, path: str, body: Mapping[str, Any]) -> Any:
+    answer = await client.post(path, json=body)
+    assert answer.status_code < 300, answer.text
+    return answer.json()

@@ -1,6 +1,7 @@
 """A secret in every text that any operation takes: masked or refused, it is in no table, file or log."""
 
 import re
+import sqlite3
 from collections.abc import Iterator, Mapping
 from contextlib import AsyncExitStack
 from pathlib import Path
@@ -8,11 +9,12 @@ from typing import Any
 
 import pytest
 
+from conspectus.model.text_columns import TEXT_COLUMNS, WRITTEN, columns_of
 from conspectus.testing.chat_models import ScriptedChatModel
 from tests.support.web_server import Answer, ScriptedServer
 from tests.waiting import until
 from tests.web.chatting import chats
-from tests.web.finding import tables_with
+from tests.web.finding import rows_of, tables_with
 from tests.web.planting import NOT_PLANTED, PLANTED, Planter
 from tests.web.test_purge_oracle import with_accounts
 
@@ -117,3 +119,75 @@ async def test_a_secret_in_any_text_of_any_operation_is_nowhere(tmp_path: Path, 
     assert tables_with(tmp_path / "data", SECRET) == {}
     files = [path for path in tmp_path.rglob("*") if path.is_file() and SECRET.search(path.read_bytes())]
     assert files == []
+
+
+TAGS: Mapping[str, str] = {
+    "documents": "metadata",
+    "graph_nodes": "properties",
+    "graph_edges": "properties",
+    "sources": "metadata",
+}
+"""Tables whose rows say what was found in them, each with the column that has the tags."""
+
+
+async def test_a_secret_in_any_column_is_tagged_and_found_by_a_scan(tmp_path: Path) -> None:
+    """Operations write secrets into most columns; rows of documents, graphs and sources have a tag for it.
+
+    The other columns get theirs by SQL, so that a scan is tried on each.
+    """
+    wiki, data = tmp_path / "wiki", tmp_path / "data"
+    wiki.mkdir()
+    settings = {"fetch_allowed_networks": "127.0.0.0/8", "sensitive": "secrets=tag"}
+    written = {column for column, rule in TEXT_COLUMNS.items() if rule.screening in WRITTEN}
+    scanned: set[str] = set()
+    async with AsyncExitStack() as stack:
+        web = await stack.enter_async_context(ScriptedServer({"/zqxpageqz": Answer(b"a page")}))
+        site = await stack.enter_async_context(chats(tmp_path, ScriptedChatModel(["an answer"]), **settings))
+        client = await stack.enter_async_context(site.client(await with_accounts(site)))
+        planter = SecretPlanter(client, site.app.openapi(), web.base, str(wiki))
+        planter.known["user"] = "viewer"
+        await planter.prepare()
+        await planter.post("/tasks", {"id": "zqxtaskqz", "title": "a task"})
+        await planter.plant()
+        await planter.post("/collections", {"name": "late"})
+        (added,) = await planter.post("/collections/late/documents", {"documents": [{"text": "a tide"}]})
+        (chunk,) = (await client.get(f"/documents/{added['id']}/chunks")).json()
+        await planter.post("/feedback", {"query": "a tide", "used": [chunk["id"]]})
+        assert "\n".join(untagged_rows(data)) == ""
+        planted = {f"{table}.{name}" for table, names in tables_with(data, SECRET).items() for name in names}
+        assert len(written - planted) < 10
+        fill_columns(data, written - planted, f"ghp_{RANDOM}")
+        for collection in await site.engine.collections.list():
+            report = await site.engine.maintenance.scan(
+                collection=collection.id, categories=["secrets"], limit=1_000
+            )
+            assert RANDOM.lower() not in str(report).lower()
+            scanned |= {position.column for position in report.places}
+    assert sorted(written - scanned) == []
+    assert scanned - written == {"chunks.text"}
+
+
+def fill_columns(folder: Path, columns: set[str], text: str) -> None:
+    """Write a text into each of these columns, in all rows of SQLite, as JSON where they have JSON."""
+    for path in folder.rglob("*.sqlite"):
+        database = sqlite3.connect(path, timeout=30)
+        for table, _, name in (column.partition(".") for column in columns):
+            as_json = f"CASE WHEN substr(\"{name}\", 1, 1) IN ('{{', '[') THEN json_array(?) ELSE ? END"
+            database.execute(f'UPDATE {table} SET "{name}" = {as_json}', (text, text))
+        database.commit()
+        database.close()
+
+
+def untagged_rows(folder: Path) -> list[str]:
+    """Return the rows with a secret in a column that people write, and without a tag for it.
+
+    A source is tagged for its metadata only; a quarantined document has its tags in what was given.
+    """
+    untagged = []
+    for table, tags in TAGS.items():
+        written = [name for name, rule in columns_of(table) if rule.screening in WRITTEN]
+        for row in rows_of(folder, table):
+            text = row["metadata"] if table == "sources" else " ".join(str(row[name]) for name in written)
+            if SECRET.search(text.encode()) and '"sensitive": ["secrets"]' not in row[tags]:
+                untagged.append(f"{table}: {text[:200]}")
+    return untagged

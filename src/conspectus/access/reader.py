@@ -39,7 +39,7 @@ from conspectus.model.records import (
     StoredChunk,
     StoredThread,
 )
-from conspectus.model.reports import as_given
+from conspectus.model.reports import ColumnText, Reach, as_given
 from conspectus.ports import Clock, Records
 from conspectus.ports.accounts import Accounts
 from conspectus.ports.jobs import JobScope, JobStore
@@ -415,6 +415,28 @@ class AuthorizedReader:
         """Return a page of the quarantined documents that the person may read, if they were released."""
         allowed = access.narrowed(QUARANTINED)
         return await self._records.list(access.collection.id, allowed, after=after, limit=limit)
+
+    async def column_texts(self, access: CollectionAccess) -> AsyncIterator[Sequence[ColumnText]]:
+        """Yield pages of the texts that people wrote, except in documents, by table.
+
+        They are those of readable sources, for managers also those of the collection, and for the owner
+        account also names of accounts and labels of keys.
+        """
+        within = None if access.sees_all else [source.id for source in await self.sources(access)]
+        reaches: list[Reach] = ["source"]
+        if at_least(access.roles.collection, "manager"):
+            reaches.append("collection")
+        if self.person.owner:
+            reaches.append("store")
+        for reach in reaches:
+            after: str | None = None
+            while True:
+                texts, after = await self._everything.column_texts(
+                    access.collection.id, reach=reach, sources=within, after=after, limit=MAX_CHECKED
+                )
+                yield texts
+                if after is None:
+                    break
 
     async def stored(self, access: CollectionAccess, where: Filter) -> AsyncIterator[Sequence[Document]]:
         """Yield pages of the documents that match, quarantined ones by what was given, for deletions."""

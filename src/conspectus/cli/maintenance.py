@@ -147,15 +147,19 @@ def scan(
     ] = None,
     limit: Annotated[int, typer.Option("--limit", "-n", min=0, max=1_000, help="Places to list.")] = 100,
 ) -> None:
-    """Search stored documents for secrets and personal data."""
+    """Search stored texts for secrets and personal data."""
     wanted = cast(list[SensitiveCategory], category or list(CATEGORIES))
     report = session.engine.maintenance.scan(collection=session.collection, categories=wanted, limit=limit)
-    rows = ((one.category, one.kind, one.document, one.title, one.start, one.end) for one in report.places)
+    rows = (
+        (place.category, place.kind, place.column, place.row, place.title, place.start, place.end)
+        for place in report.places
+    )
     counts = [
-        f"{number} {name} in {report.documents[name]} documents" for name, number in report.found.items()
+        f"{number} {name} ({report.documents.get(name, 0)} documents)"
+        for name, number in report.found.items()
     ]
     heading = f"{report.scanned} documents: {', '.join(counts) or 'nothing found'}"
-    columns = ("category", "kind", "document", "title", "start", "end")
+    columns = ("category", "kind", "column", "row", "title", "start", "end")
     session.show(report, Group(heading, rows_table(columns, rows)) if report.places else heading)
 
 

@@ -9,7 +9,7 @@ from conspectus.access.reader import CollectionAccess
 from conspectus.engine.context import Service
 from conspectus.engine.source_writer import NO_ID, require_same_connection
 from conspectus.errors import Conflict, InvalidInput, NotFound, as_field
-from conspectus.ingest.prepare import named, refuse_attacks, strings_in
+from conspectus.ingest.prepare import named
 from conspectus.model.ids import is_stable_id, is_uuid
 from conspectus.model.records import (
     Collection,
@@ -76,7 +76,6 @@ class CollectionService(Service):
         Raises NotFound, or Conflict if the new name is taken.
         """
         access = await self._context.collection_with_role(collection, "manager", "change a collection")
-        refuse_attacks(self._person.origin, "collection", name or "", description or "")
         new = None
         if name is not None:
             require_account(self._person, access.collection, "rename a collection")
@@ -157,7 +156,6 @@ class CollectionService(Service):
         stored = None if metadata is None else self._writer.storable(metadata)
         self._context.screened("sources.name", name, found.collection)
         stored = self._context.screened("sources.metadata", stored, found.collection)
-        refuse_attacks(self._person.origin, "source", name or "", *strings_in(stored or {}))
         require_same_connection(access, found, stored)
         changed = await self._core.records.change_source(found.id, name=new, metadata=stored)
         fields = {"name": name, "metadata": metadata}

@@ -30,6 +30,7 @@ from conspectus.errors import (
     WriteOutcomeUnknown,
 )
 from conspectus.ingest.background_workers import Backfill, Followers, NameReader
+from conspectus.ingest.column_rules import screen_column
 from conspectus.ingest.embedding_queue import EmbedQueue
 from conspectus.ingest.open_indexes import OpenIndexes, When
 from conspectus.ingest.prepare import (
@@ -38,7 +39,6 @@ from conspectus.ingest.prepare import (
     embedded,
     write,
 )
-from conspectus.ingest.sensitive import screened
 from conspectus.model.access import LOCAL_OWNER, AccountChange, AuditEntry, Person, ReviewAction
 from conspectus.model.ids import LOCAL, CollectionId, UserId
 from conspectus.model.index import WriteResult
@@ -335,11 +335,12 @@ class EngineContext:
     def screened(
         self, column: str, value: T, collection: CollectionId | None = None, *, field: str = ""
     ) -> T:
-        """Return what is stored in `table.column` by the rules for secrets and personal data.
+        """Return what is stored in `table.column` by the rules for secrets, personal data and attacks.
 
         Without a collection, the general rules hold. Raises InvalidInput.
         """
-        return screened(self.parts.settings.sensitive, column, value, collection, field=field)
+        setting, origin = self.parts.settings.sensitive, self.person.origin
+        return screen_column(setting, column, value, collection, origin=origin, field=field)
 
     def preparation(self, source: Source) -> Preparation:
         """Return the settings and functions that prepare documents of a source."""

@@ -25,7 +25,6 @@ from conspectus.graph.export import to_graphml, to_json, to_svg
 from conspectus.graph.gazetteer import Gazetteer, singular_of
 from conspectus.graph.name_keys import key_of
 from conspectus.ingest.embedding_queue import GivenVectors
-from conspectus.ingest.prepare import refuse_attacks
 from conspectus.model.filter import EVERYTHING, Filter
 from conspectus.model.graph import (
     ENTITY,
@@ -321,7 +320,6 @@ class GraphService(Service):
         Raises NotFound, PermissionDenied, or InvalidInput if no other node is given.
         """
         source = await self._access.edited(graph, collection, "merge nodes")
-        refuse_attacks(self._person.origin, "reason", reason)
         gone = [each for each in dict.fromkeys(self._access.bounded_ids("nodes", nodes)) if each != into]
         if not gone:
             raise InvalidInput("nodes", "names no other node")
@@ -339,7 +337,6 @@ class GraphService(Service):
         Raises NotFound, PermissionDenied, or Conflict if one of the nodes exists again.
         """
         source = await self._access.edited(graph, collection, "split a node")
-        refuse_attacks(self._person.origin, "reason", reason)
         events = await self._parts.graphs.events(source.id)
         merged = next((each for each in events if each.number == merge and each.kind == "merge"), None)
         if merged is None:

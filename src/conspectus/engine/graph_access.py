@@ -17,7 +17,7 @@ from conspectus.errors import Conflict, InvalidInput, NotFound, TooLarge, requir
 from conspectus.graph.expansion import GraphCandidates
 from conspectus.graph.name_keys import keys_of
 from conspectus.ingest.prepare import named, refuse_attacks, storable, strings_in
-from conspectus.ingest.sensitive import screen_of
+from conspectus.ingest.sensitive import screen_of, with_tags
 from conspectus.model.filter import Filter
 from conspectus.model.graph import DIRECTIONS, Edge, GraphWritten, Neighbor, NewEdge, NewNode, Node, Traversal
 from conspectus.model.ids import SourceId, is_stable_id
@@ -67,11 +67,7 @@ class Entries:
         return Adding(
             nodes=tuple(new_nodes),
             edges=tuple(new_edges),
-            single=frozenset(
-                edge.id
-                for edge, new in zip(new_edges, values, strict=True)
-                if new.single and edge.trust != "untrusted"
-            ),
+            single=frozenset(edge.id for edge, new in zip(new_edges, values, strict=True) if new.single),
             keys={each.id: keys_of(each.name, each.aliases) for each in new_nodes},
             terms={each.id: self._terms(each) for each in new_nodes},
             passing=frozenset(each.id for each in new_nodes) if passing else frozenset(),
@@ -81,16 +77,21 @@ class Entries:
         if isinstance(new.aliases, str) or len(new.aliases) > MAX_ALIASES:
             raise InvalidInput("aliases", f"must be at most {MAX_ALIASES} names")
         begins, ends = validity(new.valid_from, new.valid_until)
-        name = named("node", self._screened("graph_nodes.id", new.id, "node"))
-        aliases = self._screened("graph_nodes.aliases", list(new.aliases))
+        tags: set[str] = set()
+        screened = partial(self._screened, tags)
+        name = named("node", screened("graph_nodes.id", new.id, "node"))
+        aliases = screened("graph_nodes.aliases", list(new.aliases))
+        type = named("type", screened("graph_nodes.type", new.type))
+        called = name if new.name is None else named("name", screened("graph_nodes.name", new.name))
+        properties = self._properties("graph_nodes.properties", new.properties, tags)
         origin, trust = self._level(new.origin, new.trust)
         node = Node(
             id=name,
             graph=self.graph,
-            type=named("type", self._screened("graph_nodes.type", new.type)),
-            name=name if new.name is None else named("name", self._screened("graph_nodes.name", new.name)),
+            type=type,
+            name=called,
             aliases=tuple(dict.fromkeys(named("alias", alias) for alias in aliases)),
-            properties=self._properties(new.properties),
+            properties=properties,
             recorded=self.now,
             updated=self.now,
             valid_from=begins,
@@ -105,9 +106,11 @@ class Entries:
 
     def _edge(self, new: NewEdge) -> Edge:
         begins, ends = validity(new.valid_from, new.valid_until)
-        source = named("source", self._screened("graph_edges.source_id", new.source, "source"))
-        target = named("target", self._screened("graph_edges.target_id", new.target, "target"))
-        type = named("type", self._screened("graph_edges.type", new.type))
+        tags: set[str] = set()
+        screened = partial(self._screened, tags)
+        source = named("source", screened("graph_edges.source_id", new.source, "source"))
+        target = named("target", screened("graph_edges.target_id", new.target, "target"))
+        type = named("type", screened("graph_edges.type", new.type))
         origin, trust = self._level(new.origin, new.trust)
         edge = Edge(
             id=edge_id(self.graph.id, source, target, type, begins),
@@ -116,7 +119,7 @@ class Entries:
             target=target,
             type=type,
             weight=_weight("weight", new.weight),
-            properties=self._properties(new.properties),
+            properties=self._properties("graph_edges.properties", new.properties, tags),
             recorded=self.now,
             updated=self.now,
             valid_from=begins,
@@ -133,13 +136,14 @@ class Entries:
         lowest = least_trusted(self.origin, origin)
         return lowest, least(HIGHEST[lowest], trust)
 
-    def _screened(self, column: str, value: Any, field: str = "") -> Any:
+    def _screened(self, tags: set[str], column: str, value: Any, field: str = "") -> Any:
         screen = screen_of(self.settings.sensitive, self.graph.collection)
-        return value if screen is None else screen.column(column, value, field=field)
+        return value if screen is None else screen.column(column, value, field=field, tags=tags)
 
-    def _properties(self, values: Mapping[str, object]) -> Metadata:
+    def _properties(self, column: str, values: Mapping[str, object], tags: set[str]) -> Metadata:
+        """Return storable properties, with the tags of all texts of their node or edge."""
         try:
-            return storable(self._screened("graph_nodes.properties", values), self.settings)
+            return with_tags(storable(self._screened(tags, column, values), self.settings), tags)
         except TooLarge as error:
             raise TooLarge("properties", size=error.size, limit=error.limit) from error
         except InvalidInput as error:

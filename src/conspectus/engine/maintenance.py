@@ -1,32 +1,24 @@
 """The maintenance service."""
 
-import asyncio
-from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Final
 
 from conspectus.access.policy import require_embedder, require_owner, require_scope
 from conspectus.engine.context import EngineContext, Service
 from conspectus.engine.documents import DocumentService
+from conspectus.engine.sensitive_scan import MAX_PLACES, SensitiveScan
 from conspectus.errors import InvalidInput, PermissionDenied, require_range
 from conspectus.ingest.maintenance import check, collection_status, move
-from conspectus.ingest.sensitive import find_sensitive
-from conspectus.model.filter import EVERYTHING
-from conspectus.model.ids import DocumentId
-from conspectus.model.records import Document
 from conspectus.model.reports import (
     CATEGORIES,
     CheckReport,
     SensitiveCategory,
-    SensitivePlace,
     SensitiveReport,
     Status,
 )
 from conspectus.ports import Progress
 
-SCANNED: Final = 200
-MAX_PLACES: Final = 1_000
 RETRY_SECONDS: Final = 600.0
 """Seconds between two attempts for texts that an embedding model failed for, while others were embedded."""
 
@@ -60,26 +52,16 @@ class MaintenanceService(Service):
         categories: Sequence[SensitiveCategory] = CATEGORIES,
         limit: int = 100,
     ) -> SensitiveReport:
-        """Search the stored documents that you may read for secrets and personal data, and count them.
+        """Search stored texts that you may read for secrets and personal data, and count them.
 
-        The report has the first `limit` places, but none of the texts. Raises MissingExtra.
+        Documents, nodes, edges and sources are searched with all their fields. Managers also search
+        quarantined documents and the texts of the collection itself, such as jobs, connections and feedback;
+        the owner account also searches names of accounts and labels of keys. The report has the first `limit`
+        places, but none of the texts. Raises MissingExtra.
         """
         require_range("limit", limit, 0, MAX_PLACES)
         access = await self._authorized.collection(collection)
-        scanned, positions = 0, list[SensitivePlace]()
-        counts, documents = Counter[SensitiveCategory](), Counter[SensitiveCategory]()
-        more: str | None = None
-        while True:
-            page, more = await self._authorized.list(access, EVERYTHING, after=more, limit=SCANNED)
-            texts = await self._authorized.texts(page)
-            found = await asyncio.to_thread(_places, page, texts, categories)
-            for each in found:
-                counts.update(one.category for one in each)
-                documents.update({one.category for one in each})
-                positions += each[: max(0, limit - len(positions))]
-            scanned += len(page)
-            if more is None:
-                return SensitiveReport(scanned, documents, counts, tuple(positions))
+        return await SensitiveScan(self._context).report(access, categories, limit)
 
     async def check(self) -> CheckReport:
         """Check the indexes against the records, and the database itself; nothing is repaired."""
@@ -147,16 +129,3 @@ class MaintenanceService(Service):
         """Finish purges in the background that an earlier process did not complete."""
         if self._context.does_background_work and await self._core.records.unfinished_purges():
             self._core.purges.finish()
-
-
-def _places(
-    page: Sequence[Document], texts: Mapping[DocumentId, str], categories: Sequence[SensitiveCategory]
-) -> list[list[SensitivePlace]]:
-    """Return what each document has in its text."""
-    return [
-        [
-            SensitivePlace(document.id, document.title, one.category, one.kind, one.start, one.end)
-            for one in find_sensitive(texts.get(document.id, ""), categories)
-        ]
-        for document in page
-    ]

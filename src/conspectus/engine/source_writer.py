@@ -8,8 +8,8 @@ from conspectus.access.policy import require_embedder, require_scope
 from conspectus.access.reader import AuthorizedReader, CollectionAccess
 from conspectus.engine.components import EngineComponents
 from conspectus.errors import Conflict, InvalidInput, NotFound
-from conspectus.ingest.prepare import named, refuse_attacks, storable, strings_in
-from conspectus.ingest.sensitive import screened
+from conspectus.ingest.column_rules import screen_column
+from conspectus.ingest.prepare import named, storable
 from conspectus.model.access import Person
 from conspectus.model.ids import LOCAL, CollectionId, SourceId, is_stable_id, is_uuid
 from conspectus.model.query import EVERYWHERE
@@ -84,7 +84,6 @@ class SourceWriter:
         """Create a source, or update the metadata of an existing one."""
         require_scope(self._person, "write", "write")
         stored = self._screened("sources.metadata", self.storable(metadata), access.collection.id)
-        refuse_attacks(self._person.origin, "source", unquote(name), *strings_in(stored))
         if found is not None and found.metadata == stored:
             return found
         if found is not None:
@@ -109,7 +108,6 @@ class SourceWriter:
     ) -> Collection:
         """Create a collection. Raises InvalidInput, Conflict or PermissionDenied."""
         require_scope(self._person, "write", "write")
-        refuse_attacks(self._person.origin, "collection", name, description)
         usual = self._parts.settings.embedder
         require_embedder(self._person, embedder or usual, usual)
         made = await self._parts.load_embedder(embedder or usual)
@@ -158,7 +156,8 @@ class SourceWriter:
             raise Conflict("collection", name, "is the id of another collection; choose another name")
 
     def _screened(self, column: str, value: T, collection: CollectionId, *, field: str = "") -> T:
-        return screened(self._parts.settings.sensitive, column, value, collection, field=field)
+        setting, origin = self._parts.settings.sensitive, self._person.origin
+        return screen_column(setting, column, value, collection, origin=origin, field=field)
 
     def storable(self, metadata: Mapping[str, Any]) -> Metadata:
         """Return storable metadata. Raises InvalidInput or TooLarge."""

@@ -11,7 +11,7 @@ from typing import Any, Final, Literal, NamedTuple, TypeAlias, TypeVar, cast, ge
 from conspectus.deferred import dataclass
 from conspectus.errors import InvalidInput, optional
 from conspectus.model.ids import CollectionId
-from conspectus.model.records import NewDocument
+from conspectus.model.records import Metadata, NewDocument
 from conspectus.model.reports import CATEGORIES, SensitiveCategory
 from conspectus.model.text_columns import Screening, rule_of
 from conspectus.text.hashing import stable_id
@@ -20,7 +20,7 @@ Screened = TypeVar("Screened")
 Action = Literal["off", "tag", "mask", "refuse"]
 ACTIONS: Final[tuple[Action, ...]] = get_args(Action)
 TAG: Final = "sensitive"
-"""The metadata field that names the categories found in a document."""
+"""The field of metadata or properties that names the categories found in their row."""
 EXTRA: Final = "secrets"
 MAX_DEPTH: Final = 32
 ALIAS_DIGITS: Final = 6
@@ -166,16 +166,13 @@ class Screen:
         """Return a document with masks and tags. Raises InvalidInput for a refused one, without its text."""
         tags: set[str] = set()
         text, moved = self._text("text", new.text, tags)
-        self._refuse_name("key", new.key or "", "key")
-        tags.update(span.category for span in find_sensitive(new.key or "", self.actions))
+        self._refuse_name("key", new.key or "", "key", tags)
         metadata = self._value("metadata", new.metadata, tags)
         author, title, role = (
             self._value(field, getattr(new, field), tags) for field in ("author", "title", "role")
         )
         thread = self._value("thread", new.thread, tags, label=_alias)
-        if tags:
-            known = metadata.get(TAG, ())
-            metadata |= {TAG: sorted(tags.union(known if isinstance(known, list | tuple) else ()))}
+        metadata = with_tags(metadata, tags)
         places = tuple(replace(place, start=moved(place.start)) for place in new.places)
         spans = ((moved(start), moved(end)) for start, end in new.spans)
         return replace(
@@ -190,16 +187,18 @@ class Screen:
             spans=tuple(span for span in spans if span[0] < span[1]),
         )
 
-    def column(self, column: str, value: Any, *, field: str = "") -> Any:
+    def column(self, column: str, value: Any, *, field: str = "", tags: set[str] | None = None) -> Any:
         """Return what is stored in `table.column`, by the rules of the column; `field` names it in errors.
 
-        Raises InvalidInput for what is refused, and for a name that would have to be masked.
+        Adds to `tags` the categories that a row is tagged with. Raises InvalidInput for what is refused, and
+        for a name that would have to be masked.
         """
         screening, field = rule_of(column).screening, field or column.partition(".")[2]
+        tags = set() if tags is None else tags
         if screening in {"text", "alias"}:
-            return self._value(field, value, set(), label=_LABELS[screening])
+            return self._value(field, value, tags, label=_LABELS[screening])
         for text in _strings_in(value):
-            self._refuse_name(field, text, screening)
+            self._refuse_name(field, text, screening, tags)
         return value
 
     def as_stored(self, column: str, value: Any) -> Any:
@@ -216,11 +215,12 @@ class Screen:
         }
         return Screen(masks)._value("report", value, set())
 
-    def _refuse_name(self, field: str, text: str, screening: Screening) -> None:
-        """Raise InvalidInput for a name with what is refused, or would have to be masked."""
+    def _refuse_name(self, field: str, text: str, screening: Screening, tags: set[str]) -> None:
+        """Raise InvalidInput for a name with what is refused, or would have to be masked; tag the rest."""
         for span in find_sensitive(text, self.actions):
             action = self.actions[span.category]
             if action == "tag" or span.category in _ALLOWED.get((screening, action), ()):
+                tags.add(span.category)
                 continue
             reason = "refused" if action == "refuse" else "masked"
             raise InvalidInput(
@@ -267,6 +267,15 @@ class Screen:
         if depth < MAX_DEPTH and isinstance(value, list | tuple):
             return [inner(element) for element in value]
         return value
+
+
+def with_tags(metadata: Metadata, tags: Set[str]) -> Metadata:
+    """Return metadata or properties with the categories that were found in their row."""
+    if not tags:
+        return metadata
+    before = metadata.get(TAG)
+    names = {*tags, *(map(str, before) if isinstance(before, list) else ())}
+    return {**metadata, TAG: [*sorted(names)]}
 
 
 Label: TypeAlias = Callable[[SensitiveSpan, str], str]
@@ -350,17 +359,6 @@ def screen_of(setting: str, collection: CollectionId) -> Screen | None:
     known = screens(setting)
     found = known.get(collection, known[""])
     return found if found.actions else None
-
-
-def screened(
-    setting: str, column: str, value: Screened, collection: CollectionId | None, *, field: str = ""
-) -> Screened:
-    """Return what is stored in `table.column` of a collection; None: by the general rules.
-
-    Raises InvalidInput for what is refused.
-    """
-    screen = screen_of(setting, collection or CollectionId(""))
-    return value if screen is None else cast(Screened, screen.column(column, value, field=field))
 
 
 def stored_form(setting: str, column: str, value: Screened, collection: CollectionId) -> Screened:

@@ -1,4 +1,4 @@
-"""Rules for every text column of the tables: secrets and personal data, purge, export and trust."""
+"""Rules for every text column of the tables: secrets and personal data, purge, and trust."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
@@ -21,11 +21,11 @@ Screening = Literal["text", "alias", "name", "key", "account", "derived", "progr
 """
 Purging = Literal["row", "erased", "stays"]
 """A purge deletes a text with its row, erases it from a row that stays, or leaves it for the reason named."""
-Exporting = Literal["memories", "graph", "none"]
-"""The export that contains a column. Backups and moves to another store contain all columns."""
 Trusting = Literal["level", "checked", "people"]
 """Who vouches for a text: the level of its row or document; a check that refuses attack patterns of programs;
 or nobody, because it is shown to people alone and reaches no prompt."""
+WRITTEN: Final = frozenset[Screening]({"text", "alias", "name", "key", "account"})
+"""The columns in which people and programs write: a scan for secrets reads them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,20 +34,21 @@ class TextColumn:
 
     screening: Screening
     purging: Purging = "row"
-    exporting: Exporting = "none"
     trusting: Trusting = "people"
     reason: str = ""
 
 
 PROGRAM: Final = TextColumn("program")
-DOCUMENT: Final = TextColumn("text", exporting="memories", trusting="level")
-GRAPH: Final = TextColumn("text", exporting="graph", trusting="level")
+DOCUMENT: Final = TextColumn("text", trusting="level")
+GRAPH: Final = TextColumn("text", trusting="level")
 NODE: Final = replace(GRAPH, screening="alias")
-DERIVED: Final = TextColumn("derived", exporting="none", reason="made again from the documents")
+DERIVED: Final = TextColumn("derived", reason="made again from the documents")
 SETTING: Final = TextColumn(
     "name", "stays", trusting="checked", reason="a name that people gave; deleted with what it names"
 )
-ACCOUNT: Final = TextColumn("account", "stays", reason="the name of an account; deleted with the account")
+ACCOUNT: Final = replace(
+    SETTING, screening="account", reason="the name of an account; deleted with the account"
+)
 CHANGE: Final = TextColumn(
     "derived", "stays", reason="names of accounts, for who changed what; a purge of the account erases them"
 )
@@ -121,10 +122,10 @@ TEXT_COLUMNS: Final[Mapping[str, TextColumn]] = MappingProxyType(
         "account_changes.subject_name": CHANGE,
         "audit.query": TextColumn("text", "erased"),
         "chat_frames.frame": TextColumn(
-            "exempt", "erased", "none", "level", "an answer on its way to its user; deleted when it is read"
+            "exempt", "erased", "level", "an answer on its way to its user; deleted when it is read"
         ),
         "chunks.heading": replace(DERIVED, trusting="level"),
-        "chunks.text": TextColumn("derived", exporting="memories", trusting="level"),
+        "chunks.text": TextColumn("derived", trusting="level"),
         "collections.description": replace(SETTING, screening="text"),
         "collections.name": SETTING,
         "connections.cursor": replace(
@@ -151,7 +152,7 @@ TEXT_COLUMNS: Final[Mapping[str, TextColumn]] = MappingProxyType(
         "graph_events.after": replace(GRAPH, screening="derived", purging="erased"),
         "graph_events.before": replace(GRAPH, screening="derived", purging="erased"),
         "graph_events.by": replace(ACCOUNT, reason="who merged nodes; an id once the account is deleted"),
-        "graph_events.reason": replace(GRAPH, purging="erased", exporting="none"),
+        "graph_events.reason": TextColumn("text", "erased", "checked"),
         "graph_names.key": DERIVED,
         "graph_nodes.aliases": GRAPH,
         "graph_nodes.id": NODE,
@@ -162,11 +163,9 @@ TEXT_COLUMNS: Final[Mapping[str, TextColumn]] = MappingProxyType(
         "graph_terms.term": DERIVED,
         "groups.name": ACCOUNT,
         "job_files.data": TextColumn(
-            "exempt", "row", "none", reason="uploads until they are read; deleted when the job ends"
+            "exempt", reason="uploads until they are read; deleted when the job ends"
         ),
-        "job_secrets.secret": TextColumn(
-            "exempt", "row", "none", reason="headers of a request; deleted when the job ends"
-        ),
+        "job_secrets.secret": TextColumn("exempt", reason="headers of a request; deleted when the job ends"),
         "jobs.arguments": TextColumn("key", "erased"),
         "jobs.error": TextColumn("text", "erased"),
         "jobs.result": TextColumn("text", "erased"),
@@ -175,22 +174,28 @@ TEXT_COLUMNS: Final[Mapping[str, TextColumn]] = MappingProxyType(
         "mentions.key": DERIVED,
         "mentions.surface": DERIVED,
         "replays.answer": TextColumn(
-            "exempt", "erased", "none", "level", "an answer that is kept for a repeated request"
+            "exempt", "erased", "level", "an answer that is kept for a repeated request"
         ),
         "retentions.begins": replace(ACCOUNT, reason="the user a rule is for; deleted with the rule"),
         "sources.metadata": TextColumn("text", trusting="checked"),
         "sources.name": replace(
             SETTING, reason="a name that people gave; that of memories is purged with the last of them"
         ),
-        "standing_summaries.request": TextColumn("text"),
-        "summaries.text": TextColumn(
-            "derived", exporting="none", trusting="level", reason="made again from the captions"
-        ),
+        "standing_summaries.request": TextColumn("text", trusting="checked"),
+        "summaries.text": TextColumn("derived", trusting="level", reason="made again from the captions"),
         "users.name": ACCOUNT,
         "vectors.vector": DERIVED,
     }
 )
 """The rules of each column, by `table.column`."""
+
+
+def columns_of(table: str) -> Iterator[tuple[str, TextColumn]]:
+    """Yield the text columns of a table with their rules."""
+    for column, rule in TEXT_COLUMNS.items():
+        owner, _, name = column.partition(".")
+        if owner == table:
+            yield name, rule
 
 
 def rule_of(column: str) -> TextColumn:

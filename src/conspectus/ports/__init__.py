@@ -39,6 +39,7 @@ from conspectus.model.records import (
     StoredChunk,
     StoredThread,
 )
+from conspectus.model.reports import ColumnText, Reach
 from conspectus.model.results import Feedback, FeedbackPage
 from conspectus.ports.streams import Timelines
 
@@ -273,6 +274,20 @@ class Records(Timelines, Protocol):
 
     async def texts(self, documents: Sequence[DocumentId]) -> Mapping[DocumentId, str]:
         """The full texts of those that exist, as they are at one time."""
+
+    async def column_texts(
+        self,
+        collection: CollectionId,
+        *,
+        reach: Reach,
+        sources: Sequence[SourceId] | None = None,
+        after: str | None = None,
+        limit: int,
+    ) -> tuple[Sequence[ColumnText], str | None]:
+        """A page of the texts that people wrote, except in documents, and the cursor of the next page.
+
+        They are those of the collection's sources (all, or these), of the collection itself, or of the store.
+        """
 
     async def document_chunks(self, document: DocumentId) -> Sequence[StoredChunk]:
         """A document's chunks by position."""

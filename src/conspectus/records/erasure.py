@@ -4,10 +4,11 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
-from sqlalchemy import Connection, bindparam, delete, select, update
+from sqlalchemy import Connection, Table, bindparam, delete, select, update
 
 from conspectus.model.ids import CollectionId
 from conspectus.model.jobs import FINISHED
+from conspectus.model.text_columns import columns_of
 from conspectus.records.core.statements import IDS, execute_in_blocks, fetch_in_blocks
 from conspectus.records.jobs.idempotency import ERASED, LOST, PLAIN
 from conspectus.records.tables.core import audit, sources
@@ -61,12 +62,12 @@ def _erase_chats(connection: Connection, purged: Sequence[CollectionId]) -> None
 def _erase_audit(connection: Connection, purged: Sequence[CollectionId]) -> None:
     """Erase queries asked as another user. Who asked as whom, where and when stays."""
     queries = update(audit).where(audit.c.collection.in_(IDS), audit.c.action == SEE_AS)
-    execute_in_blocks(connection, queries.values(query=""), purged)
+    execute_in_blocks(connection, queries.values(_blanks(audit)), purged)
 
 
 def _erase_connections(connection: Connection, purged: Sequence[CollectionId]) -> None:
     failed = update(connections).where(connections.c.collection.in_(IDS))
-    execute_in_blocks(connection, failed.values(error=None), purged)
+    execute_in_blocks(connection, failed.values(_blanks(connections)), purged)
 
 
 def _erase_jobs(connection: Connection, purged: Sequence[CollectionId]) -> None:
@@ -75,10 +76,11 @@ def _erase_jobs(connection: Connection, purged: Sequence[CollectionId]) -> None:
     A sync only names its connection, and can be repeated.
     """
     for job in list(fetch_in_blocks(connection, _ENDED_JOBS, purged)):
-        counts = None if job.result is None else json.dumps(_numbers_in(json.loads(job.result)))
-        texts: dict[str, str | None] = {"result": counts, "error": None}
-        if job.kind != "sync":
-            texts |= {"title": job.kind, "arguments": NOT_REPEATABLE}
+        texts = _blanks(jobs) | {"title": job.kind, "arguments": NOT_REPEATABLE}
+        if job.result is not None:
+            texts["result"] = json.dumps(_numbers_in(json.loads(job.result)))
+        if job.kind == "sync":
+            del texts["title"], texts["arguments"]
         connection.execute(update(jobs).where(jobs.c.id == job.id, _HAS_ENDED).values(texts))
 
 
@@ -88,6 +90,12 @@ def _erase_merges(connection: Connection, purged: Sequence[CollectionId]) -> Non
         ids = {*json.loads(merge.before), *json.loads(merge.after)}
         if not list(fetch_in_blocks(connection, _NODES_LEFT, ids, of=merge.graph)):
             connection.execute(delete(events).where(events.c.number == merge.number))
+
+
+def _blanks(table: Table) -> dict[str, str | None]:
+    """Return what replaces the texts that `text_columns` has erased from the rows of a table."""
+    erased = [name for name, rule in columns_of(table.name) if rule.purging == "erased"]
+    return {name: None if table.c[name].nullable else "" for name in erased}
 
 
 def _numbers_in(result: Mapping[str, Any]) -> dict[str, float]:

@@ -14,6 +14,7 @@ from conspectus.model.records import EmbeddingSpace
 from conspectus.ports import Reader
 from conspectus.records import deletion, erasure
 from conspectus.records.collection_reader import CollectionReader
+from conspectus.records.column_texts import column_texts
 from conspectus.records.core import chunk_reads, embeddings, reads, thread_reads
 from conspectus.records.core import collections as collection_rows
 from conspectus.records.core import unindexable as marks
@@ -136,6 +137,7 @@ class SqlRecords(SqlStore):
     thread = reading(thread_reads.read_thread)
     latest = reading(thread_reads.latest)
     beginnings = reading(thread_reads.beginnings)
+    column_texts = reading(column_texts)
     timeline = reading(timelines.timeline)
     names = reading(timelines.names)
     mentions = reading(timelines.mentions)
