@@ -21,27 +21,25 @@ from conspectus.model.graph import (
 )
 from conspectus.model.ids import SourceId
 from conspectus.model.trust import MinTrust, Origin, Trust, levels_from
-from conspectus.ports.graphs import Adding
+from conspectus.ports.graphs import Adding, Graphs
 from tests.support.kept_graphs import KeptGraphs, Merged, at_most, lowered
 
 Rank = tuple[float, str, str, bool]
 
 
-class MemoryGraphs(KeptGraphs):
-    """The `Graphs` port over graphs and documents that are told to it."""
+class MemoryGraphs(KeptGraphs, Graphs):
+    """The port over graphs and documents that tests add; cursors are positions in the order of a page."""
 
     _with_levels = False
 
     async def add(self, adding: Adding) -> Sequence[GraphWritten]:
-        """Store nodes, then edges. Raises NotFound and DanglingEdges."""
         self._require(adding)
-        nodes = [self._put_node(each, adding) for each in adding.nodes]
-        return [*nodes, *(self._put_edge(each, each.id in adding.single) for each in adding.edges)]
+        nodes = [self._put_node(node, adding) for node in adding.nodes]
+        return [*nodes, *(self._put_edge(edge, edge.id in adding.single) for edge in adding.edges)]
 
     async def nodes_by_id(self, graphs: Sequence[SourceId], ids: Sequence[str]) -> Sequence[Node]:
-        """Those nodes that exist, in the order asked; of one id in several graphs each."""
         keys = [(graph, name) for name in ids for graph in graphs]
-        return [self._nodes[key].told for key in keys if key in self._nodes]
+        return [self._nodes[key].as_read for key in keys if key in self._nodes]
 
     async def nodes(
         self,
@@ -52,14 +50,13 @@ class MemoryGraphs(KeptGraphs):
         after: str | None = None,
         limit: int,
     ) -> NodePage:
-        """A page of nodes, by id and graph; a cursor is a place."""
-        found = [each.told for (graph, _), each in self._nodes.items() if graph in graphs]
+        visible = [stored.as_read for (graph, _), stored in self._nodes.items() if graph in graphs]
         levels = levels_from(min_trust)
-        chosen = [each for each in found if type in {None, each.type} and each.trust in levels]
-        chosen.sort(key=lambda each: (each.id, each.graph.id))
-        start = _place(after)
-        page = tuple(chosen[start : start + limit])
-        return NodePage(page, str(start + limit) if len(chosen) > start + limit else None)
+        selected = [node for node in visible if type in {None, node.type} and node.trust in levels]
+        selected.sort(key=lambda node: (node.id, node.graph.id))
+        start = _position(after)
+        page = tuple(selected[start : start + limit])
+        return NodePage(page, str(start + limit) if len(selected) > start + limit else None)
 
     async def edges(
         self,
@@ -70,34 +67,31 @@ class MemoryGraphs(KeptGraphs):
         after: str | None = None,
         limit: int,
     ) -> EdgePage:
-        """A page of edges in order of recording; a cursor is a number."""
-        last = _place(after)
-        found = [
-            each
-            for each in sorted(self._edges.values(), key=lambda each: each.number)
-            if each.edge.graph.id in graphs
-            and each.number > last
-            and each.edge.trust in levels_from(min_trust)
-            and node in {None, each.edge.source, each.edge.target}
+        last = _position(after)
+        selected = [
+            stored
+            for stored in sorted(self._edges.values(), key=lambda edge: edge.number)
+            if stored.edge.graph.id in graphs
+            and stored.number > last
+            and stored.edge.trust in levels_from(min_trust)
+            and node in {None, stored.edge.source, stored.edge.target}
         ]
-        page = tuple(each.told for each in found[:limit])
-        return EdgePage(page, str(found[limit - 1].number) if len(found) > limit else None)
+        page = tuple(edge.as_read for edge in selected[:limit])
+        return EdgePage(page, str(selected[limit - 1].number) if len(selected) > limit else None)
 
     async def edges_by_id(self, graphs: Sequence[SourceId], ids: Sequence[str]) -> Sequence[Edge]:
-        """Those edges that exist, in the order asked."""
-        found = [self._edges[name].told for name in ids if name in self._edges]
-        return [each for each in found if each.graph.id in graphs]
+        stored = [self._edges[name].as_read for name in ids if name in self._edges]
+        return [edge for edge in stored if edge.graph.id in graphs]
 
     async def nodes_by_name(
         self, graphs: Sequence[SourceId], keys: Sequence[str]
     ) -> Sequence[tuple[str, Node]]:
-        """The nodes that have one of these names or aliases, each with the key that it was found by."""
         ordered = sorted(self._nodes.items(), key=lambda item: (item[0][1], item[0][0]))
         return [
-            (key, each.told)
+            (key, stored.as_read)
             for key in dict.fromkeys(keys)
-            for (graph, _), each in ordered
-            if graph in graphs and key in each.all_keys
+            for (graph, _), stored in ordered
+            if graph in graphs and key in stored.all_keys
         ]
 
     async def nodes_by_terms(
@@ -108,13 +102,12 @@ class MemoryGraphs(KeptGraphs):
         min_trust: MinTrust | None = None,
         limit: int,
     ) -> Sequence[tuple[Node, int]]:
-        """Nodes that are found by any of these terms, with how many of them; those with most come first."""
-        here = [each for (graph, _), each in self._nodes.items() if graph in graphs]
-        counted = [(each.told, len(each.all_terms & set(words))) for each in here]
+        here = [stored for (graph, _), stored in self._nodes.items() if graph in graphs]
+        counted = [(stored.as_read, len(stored.all_terms & set(words))) for stored in here]
         levels = levels_from(min_trust)
-        found = [(node, count) for node, count in counted if count and node.trust in levels]
-        found.sort(key=lambda pair: (-pair[1], pair[0].id, pair[0].graph.id))
-        return found[:limit]
+        matches = [(node, count) for node, count in counted if count and node.trust in levels]
+        matches.sort(key=lambda pair: (-pair[1], pair[0].id, pair[0].graph.id))
+        return matches[:limit]
 
     async def walk(
         self,
@@ -125,61 +118,58 @@ class MemoryGraphs(KeptGraphs):
         as_of: datetime | None = None,
         with_levels: bool = False,
     ) -> Sequence[Neighbor]:
-        """What is reached from any of the starts, every layer as a whole."""
         there = await self.nodes_by_id(graphs, starts)
         levels = levels_from(walk.min_trust)
-        here = {each.id for each in there if _holds(each, walk.at, as_of) and each.trust in levels}
+        here = {node.id for node in there if _holds(node, walk.at, as_of) and node.trust in levels}
         self._with_levels = with_levels or walk.min_trust is not None
         best = {name: Neighbor(there[0], 0, 1.0, (name,), ()) for name in here}
         layer, order = list(best), []
         for hop in range(1, walk.hops + 1):
             reached = self._layer(graphs, [best[name] for name in layer], walk, as_of=as_of)
-            fresh = [each for name, each in reached.items() if name not in best]
-            fresh.sort(key=lambda each: (-each.decay, each.node.id))
-            order += [replace(each, hop=hop) for each in fresh]
-            layer = [each.node.id for each in fresh]
-            best.update({each.node.id: each for each in fresh})
+            fresh = [neighbor for name, neighbor in reached.items() if name not in best]
+            fresh.sort(key=lambda neighbor: (-neighbor.decay, neighbor.node.id))
+            order += [replace(neighbor, hop=hop) for neighbor in fresh]
+            layer = [neighbor.node.id for neighbor in fresh]
+            best.update({neighbor.node.id: neighbor for neighbor in fresh})
         return order[: self._maximum][walk.offset : walk.offset + walk.limit]
 
     async def delete_nodes(self, graph: SourceId, ids: Sequence[str]) -> GraphReceipt:
-        """Delete nodes with their edges; unknown ids count 0."""
         gone = [name for name in dict.fromkeys(ids) if self._nodes.pop((graph, name), None) is not None]
         touched = [
-            each
-            for each in self._edges.values()
-            if each.edge.graph.id == graph and not {each.edge.source, each.edge.target}.isdisjoint(gone)
+            edge
+            for edge in self._edges.values()
+            if edge.edge.graph.id == graph and not {edge.edge.source, edge.edge.target}.isdisjoint(gone)
         ]
-        for each in touched:
-            self._remove(each)
+        for edge in touched:
+            self._remove(edge)
         self._drop_merged(graph, set(gone))
         return GraphReceipt(len(gone), len(touched))
 
     async def delete_edges(self, graph: SourceId, ids: Sequence[str]) -> GraphReceipt:
-        """Delete edges by id; unknown ids count 0."""
-        found = [self._edges[name] for name in dict.fromkeys(ids) if name in self._edges]
-        gone = [each for each in found if each.edge.graph.id == graph]
-        for each in gone:
-            self._remove(each)
+        stored = [self._edges[name] for name in dict.fromkeys(ids) if name in self._edges]
+        gone = [edge for edge in stored if edge.edge.graph.id == graph]
+        for edge in gone:
+            self._remove(edge)
         return GraphReceipt(0, len(gone))
 
     async def summary(self, graph: SourceId) -> GraphSummary:
-        """A graph in numbers. Raises NotFound."""
         if graph not in self._graphs:
             raise NotFound("graph", graph)
-        types = Counter(each.node.type for (home, _), each in self._nodes.items() if home == graph)
-        relations = Counter(each.edge.type for each in self._edges.values() if each.edge.graph.id == graph)
+        types = Counter(stored.node.type for (home, _), stored in self._nodes.items() if home == graph)
+        relations = Counter(edge.edge.type for edge in self._edges.values() if edge.edge.graph.id == graph)
         return GraphSummary(
             self._graphs[graph], types.total(), relations.total(), _ordered(types), _ordered(relations)
         )
 
     async def at(self, graph: SourceId, instant: datetime) -> tuple[Sequence[Node], Sequence[Edge]]:
-        """The nodes there were at an instant, and the edges of which both ends were there."""
-        here = [each.told for (home, _), each in sorted(self._nodes.items()) if home == graph]
-        nodes = [each for each in here if _holds(each, instant)]
-        there = {each.id for each in nodes}
+        here = [stored.as_read for (home, _), stored in sorted(self._nodes.items()) if home == graph]
+        nodes = [node for node in here if _holds(node, instant)]
+        there = {node.id for node in nodes}
         edges = (await self.edges([graph], limit=len(self._edges) or 1)).edges
-        held = [each for each in edges if _holds(each, instant) and {each.source, each.target} <= there]
-        return nodes, held
+        valid_edges = [
+            edge for edge in edges if _holds(edge, instant) and {edge.source, edge.target} <= there
+        ]
+        return nodes, valid_edges
 
     async def merge(
         self,
@@ -190,30 +180,28 @@ class MemoryGraphs(KeptGraphs):
         *,
         origin: Origin = "user",
     ) -> Node:
-        """Make several nodes one. Raises NotFound."""
-        asked = list(dict.fromkeys((keep, *others)))
-        for name in asked:
+        ids = list(dict.fromkeys((keep, *others)))
+        for name in ids:
             if (graph, name) not in self._nodes:
                 raise NotFound("node", name)
         merged = Merged(graph, replace(event, number=len(self._events) + 1))
         self._events.append(merged)
-        kept = self._nodes[graph, keep]
-        kept.passing = False
-        merged.nodes = [self._nodes.pop((graph, name)) for name in asked[1:]]
-        for each in merged.nodes:
-            for name in (each.node.name, *each.told.aliases):
-                if name != kept.node.name:
-                    kept.merged.append((merged.event.number, name, each.all_keys, each.all_terms))
-        for edge in sorted(self._edges.values(), key=lambda each: each.number):
+        survivor = self._nodes[graph, keep]
+        survivor.passing = False
+        merged.nodes = [self._nodes.pop((graph, name)) for name in ids[1:]]
+        for removed in merged.nodes:
+            for name in (removed.node.name, *removed.as_read.aliases):
+                if name != survivor.node.name:
+                    survivor.merged.append((merged.event.number, name, removed.all_keys, removed.all_terms))
+        for edge in sorted(self._edges.values(), key=lambda stored: stored.number):
             if edge.edge.graph.id == graph:
-                self._lead(edge, merged, keep, set(asked[1:]), origin)
-        kept.node = at_most(lowered(kept.node, *(each.node for each in merged.nodes)), origin)
-        return kept.told
+                self._lead(edge, merged, keep, set(ids[1:]), origin)
+        survivor.node = at_most(lowered(survivor.node, *(removed.node for removed in merged.nodes)), origin)
+        return survivor.as_read
 
     async def split(self, graph: SourceId, merge: int, event: NodeEvent) -> Sequence[Node]:
-        """Undo a merge by its number. Raises NotFound or Conflict."""
-        here = [each for each in self._events if each.graph == graph and each.event.kind == "merge"]
-        merged = next((each for each in here if each.event.number == merge), None)
+        here = [record for record in self._events if record.graph == graph and record.event.kind == "merge"]
+        merged = next((record for record in here if record.event.number == merge), None)
         if merged is None:
             raise NotFound("merge", str(merge))
         self._require_last(merged)
@@ -227,24 +215,23 @@ class MemoryGraphs(KeptGraphs):
         return await self.nodes_by_id([graph], [keep, *others])
 
     async def events(self, graph: SourceId, *, node: str | None = None) -> Sequence[NodeEvent]:
-        """Merges and splits in order, all or those of one node."""
-        found = [each.event for each in self._events if each.graph == graph]
-        return [each for each in found if node is None or node in (*each.before, *each.after)]
+        all_events = [record.event for record in self._events if record.graph == graph]
+        return [event for event in all_events if node is None or node in (*event.before, *event.after)]
 
     def _put_back(self, merged: Merged) -> None:
         """Have everything as it was before a merge, as far as it is left."""
-        kept = self._nodes[merged.graph, merged.event.before[0]]
-        kept.merged = [each for each in kept.merged if each[0] != merged.event.number]
-        self._nodes |= {(merged.graph, each.node.id): each for each in merged.nodes}
+        survivor = self._nodes[merged.graph, merged.event.before[0]]
+        survivor.merged = [came for came in survivor.merged if came[0] != merged.event.number]
+        self._nodes |= {(merged.graph, removed.node.id): removed for removed in merged.nodes}
         for edge, source, target in merged.moved:
             if self._edges.get(edge.edge.id) is edge:
                 del self._edges[edge.edge.id]
                 self._lay(edge, source, target)
-        self._edges |= {each.edge.id: each for each in merged.aside}
+        self._edges |= {edge.edge.id: edge for edge in merged.aside}
         for edge, name in merged.proofs:
-            edge.proofs = [each for each in edge.proofs if each != name]
+            edge.proofs = [document for document in edge.proofs if document != name]
         merged.aside, merged.undone = [], True
-        self._loosen((merged.graph, each.node.id) for each in merged.nodes)
+        self._loosen((merged.graph, removed.node.id) for removed in merged.nodes)
 
     def _layer(
         self,
@@ -255,32 +242,32 @@ class MemoryGraphs(KeptGraphs):
         as_of: datetime | None,
     ) -> dict[str, Neighbor]:
         """What is one step from a layer, each by the best way."""
-        found: dict[str, tuple[Rank, Neighbor]] = {}
+        best: dict[str, tuple[Rank, Neighbor]] = {}
         for before in layer:
             for step in self._steps(graphs, before.path[-1], walk, as_of=as_of):
                 decay = before.decay * step.weight
                 rank = (-decay, step.source, step.type, step.backwards)
-                if step.target not in found or rank < found[step.target][0]:
+                if step.target not in best or rank < best[step.target][0]:
                     node = self._seen(graphs, step.target, walk, as_of=as_of)
                     path, steps = (*before.path, step.target), (*before.steps, step)
-                    found[step.target] = rank, Neighbor(node, 0, decay, path, steps)
-        return {name: each for name, (_, each) in found.items()}
+                    best[step.target] = rank, Neighbor(node, 0, decay, path, steps)
+        return {name: neighbor for name, (_, neighbor) in best.items()}
 
     def _steps(
         self, graphs: Sequence[SourceId], name: str, walk: Traversal, *, as_of: datetime | None
     ) -> list[EdgeStep]:
         """The steps that can be made from a node."""
         steps = []
-        for kept in self._edges.values():
-            edge = kept.edge
+        for stored in self._edges.values():
+            edge = stored.edge
             home = edge.graph.id
             ends = [self._nodes[home, end].node for end in (edge.source, edge.target)]
             parts: tuple[Node | Edge, ...] = (edge, *ends)
-            there = all(_holds(each, walk.at, as_of) for each in parts)
-            there = there and {each.trust for each in parts} <= {*levels_from(walk.min_trust)}
+            there = all(_holds(part, walk.at, as_of) for part in parts)
+            there = there and {part.trust for part in parts} <= {*levels_from(walk.min_trust)}
             trust: Trust = edge.trust if self._with_levels else "trusted"
-            wanted = edge.weight >= walk.min_weight and (not walk.types or edge.type in walk.types)
-            if home in graphs and there and wanted:
+            is_selected = edge.weight >= walk.min_weight and (not walk.types or edge.type in walk.types)
+            if home in graphs and there and is_selected:
                 if edge.source == name and walk.direction != "in":
                     steps.append(EdgeStep(name, edge.type, edge.target, edge.weight, trust=trust))
                 if edge.target == name and walk.direction != "out":
@@ -292,9 +279,9 @@ class MemoryGraphs(KeptGraphs):
         self, graphs: Sequence[SourceId], name: str, walk: Traversal, *, as_of: datetime | None
     ) -> Node:
         """The node of the first of these graphs that has it then."""
-        there = [self._nodes[graph, name].told for graph in graphs if (graph, name) in self._nodes]
+        there = [self._nodes[graph, name].as_read for graph in graphs if (graph, name) in self._nodes]
         levels = levels_from(walk.min_trust)
-        return next(each for each in there if _holds(each, walk.at, as_of) and each.trust in levels)
+        return next(node for node in there if _holds(node, walk.at, as_of) and node.trust in levels)
 
 
 def _holds(what: Node | Edge, at: datetime | None, as_of: datetime | None = None) -> bool:
@@ -309,7 +296,7 @@ def _ordered(counts: Counter[str]) -> dict[str, int]:
     return dict(sorted(counts.items(), key=lambda item: (-item[1], item[0])))
 
 
-def _place(cursor: str | None) -> int:
+def _position(cursor: str | None) -> int:
     if cursor is not None and not cursor.isdecimal():
         raise InvalidInput("after", "is not a cursor of a page")
     return int(cursor or 0)

@@ -9,11 +9,11 @@ from conspectus.model.ids import ChunkId, CollectionId, SourceId
 from conspectus.model.memory import fact_ends, stored_entities
 from conspectus.model.records import Chunk, Document, Mention
 from conspectus.ports import Records
-from conspectus.ports.graphs import SUBJECT, Mentioned, TextPassage, Unread
+from conspectus.ports.graphs import SUBJECT, Mentioned, MentionStore, TextPassage, Unread
 
 
-class MemoryNames:
-    """A keeper of names beside any records, which it asks for what there is each time."""
+class MemoryNames(MentionStore):
+    """The port over any records, which it reads anew each time; it says what each method does."""
 
     def __init__(self, records: Records) -> None:
         self._records = records
@@ -21,16 +21,17 @@ class MemoryNames:
         self._found: dict[ChunkId, dict[str, Mention]] = {}
 
     async def of(self, chunks: Sequence[ChunkId]) -> Sequence[TextPassage]:
-        """The names in these passages; those without any are left out."""
         there = {row.chunk.id for row in await self._records.hydrate(list(chunks))}
-        found = {each: self._found.get(each, {}) for each in dict.fromkeys(chunks) if each in there}
+        mentions_by_chunk = {
+            chunk: self._found.get(chunk, {}) for chunk in dict.fromkeys(chunks) if chunk in there
+        }
         return [
             TextPassage(
-                each,
+                chunk,
                 {key: name.text for key, name in names.items()},
                 frozenset(key for key, name in names.items() if name.type == SUBJECT),
             )
-            for each, names in found.items()
+            for chunk, names in mentions_by_chunk.items()
             if names
         ]
 
@@ -42,21 +43,26 @@ class MemoryNames:
         *,
         maximum: int,
     ) -> Mapping[str, Mentioned]:
-        """For each name the passages that mention it, as far as not too many do."""
         every = await self._within(sources, collection)
-        found = {key: {each: names[key] for each, names in every.items() if key in names} for key in keys}
-        about = {key: {each for each in where if where[each].type == SUBJECT} for key, where in found.items()}
-        told = {key: where if len(where) <= keys[key] else about[key] for key, where in found.items()}
+        mentions_by_key = {
+            key: {chunk: names[key] for chunk, names in every.items() if key in names} for key in keys
+        }
+        about = {
+            key: {chunk for chunk in where if where[chunk].type == SUBJECT}
+            for key, where in mentions_by_key.items()
+        }
+        counted = {
+            key: where if len(where) <= keys[key] else about[key] for key, where in mentions_by_key.items()
+        }
         return {
-            key: Mentioned(tuple(sorted(told[key])), frozenset(about[key]))
-            for key, where in found.items()
-            if told[key] and len(where) <= maximum
+            key: Mentioned(tuple(sorted(counted[key])), frozenset(about[key]))
+            for key, where in mentions_by_key.items()
+            if counted[key] and len(where) <= maximum
         }
 
     async def counts(
         self, sources: Sequence[SourceId] | None, collection: CollectionId, *, begins: str, limit: int
     ) -> Sequence[EntityCount]:
-        """The names that most passages mention, those whose key begins so."""
         spelt: dict[str, list[Mention]] = {}
         for names in (await self._within(sources, collection)).values():
             for key, name in names.items():
@@ -65,31 +71,26 @@ class MemoryNames:
         ordered = sorted(spelt, key=lambda key: (-len(spelt[key]), key))[:limit]
         return [EntityCount(key, *_mostly(spelt[key]), passages=len(spelt[key])) for key in ordered]
 
-    async def put(self, collection: CollectionId, found: Mapping[ChunkId, Sequence[Mention]]) -> int:
-        """Store what passages mention in the place of what they did, and say how many names that is."""
+    async def put(self, collection: CollectionId, mentions: Mapping[ChunkId, Sequence[Mention]]) -> int:
         stored = 0
-        for row in await self._records.hydrate(list(found)):
+        for row in await self._records.hydrate(list(mentions)):
             chunk = row.chunk.id
             if row.document.collection == collection and collection in self._read_to:
-                self._found[chunk] = _first(found[chunk])
+                self._found[chunk] = _first(mentions[chunk])
                 self._read_to[collection] = max(self._read_to[collection], chunk)
                 stored += len(self._found[chunk])
         return stored
 
     async def unread(self, collection: CollectionId, *, limit: int) -> Sequence[Unread]:
-        """Passages in which no name was looked for yet, oldest first."""
         return (await self._unread(collection))[:limit]
 
     async def has_unread(self, collection: CollectionId) -> bool:
-        """Whether `unread` has any to give."""
         return bool(await self._unread(collection))
 
     async def count_unread(self, collection: CollectionId) -> int:
-        """How many passages `unread` has still to give."""
         return len(await self._unread(collection))
 
     async def enable(self, collection: CollectionId, on: bool) -> None:
-        """Have a collection's passages looked through from the first on, or no more. Raises NotFound."""
         if await self._records.collection(collection) is None:
             raise NotFound("collection", collection)
         if on:
@@ -103,10 +104,10 @@ class MemoryNames:
         if collection not in self._read_to:
             return []
         return [
-            _unread(each.chunk, each.document)
+            _unread(indexed.chunk, indexed.document)
             async for batch in self._records.reader(collection, None).scan()
-            for each in batch
-            if each.chunk.id > self._read_to[collection]
+            for indexed in batch
+            if indexed.chunk.id > self._read_to[collection]
         ]
 
     async def _within(
@@ -123,19 +124,19 @@ class MemoryNames:
 def _unread(chunk: Chunk, document: Document) -> Unread:
     if chunk.position:
         return Unread(chunk.id, "", chunk.text)
-    told = document.metadata if document.kind in {"memory", "version"} else {}
-    return Unread(chunk.id, document.title, chunk.text, fact_ends(told), stored_entities(told))
+    metadata = document.metadata if document.kind in {"memory", "version"} else {}
+    return Unread(chunk.id, document.title, chunk.text, fact_ends(metadata), stored_entities(metadata))
 
 
-def _first(found: Sequence[Mention]) -> dict[str, Mention]:
+def _first(mentions: Sequence[Mention]) -> dict[str, Mention]:
     """The first mention of each name; one in the title comes before those in the text."""
     first: dict[str, Mention] = {}
-    for each in sorted(found, key=lambda mention: (mention.type != SUBJECT, mention.start)):
-        first.setdefault(each.key, each)
+    for mention in sorted(mentions, key=lambda mention: (mention.type != SUBJECT, mention.start)):
+        first.setdefault(mention.key, mention)
     return first
 
 
-def _mostly(found: Sequence[Mention]) -> tuple[str, str]:
+def _mostly(mentions: Sequence[Mention]) -> tuple[str, str]:
     """How a name is mostly spelt, and what it mostly is; a title tells that least of all."""
-    counts = Counter((each.text, each.type) for each in found)
-    return max(counts, key=lambda told: (told[1] != SUBJECT, counts[told], told[0]))
+    counts = Counter((mention.text, mention.type) for mention in mentions)
+    return max(counts, key=lambda spelling: (spelling[1] != SUBJECT, counts[spelling], spelling[0]))

@@ -41,7 +41,7 @@ class KeptNode:
     merged: list[tuple[int, str, set[str], set[str]]] = field(default_factory=list)
 
     @property
-    def told(self) -> Node:
+    def as_read(self) -> Node:
         """The node with all its names."""
         came = (alias for _, alias, _, _ in self.merged)
         return replace(self.node, aliases=tuple(dict.fromkeys((*self.node.aliases, *came))))
@@ -70,7 +70,7 @@ class KeptEdge:
     closed_by: "KeptEdge | None" = None
 
     @property
-    def told(self) -> Edge:
+    def as_read(self) -> Edge:
         """The edge as it is read."""
         by = None if self.closed_by is None else self.closed_by.edge.id
         return replace(self.edge, evidence=next(iter(self.proofs), None), closed_by=by)
@@ -99,7 +99,7 @@ class KeptGraphs:
     """Graphs, the documents that edges rest on, and what was merged."""
 
     def __init__(self, *graphs: Source, maximum: int = 10_000) -> None:
-        self._graphs = {each.id: each for each in graphs}
+        self._graphs = {graph.id: graph for graph in graphs}
         self._documents: set[str] = set()
         self._nodes: dict[Key, KeptNode] = {}
         self._edges: dict[str, KeptEdge] = {}
@@ -124,17 +124,17 @@ class KeptGraphs:
     def drop(self, graph: SourceId) -> None:
         """Delete a graph."""
         del self._graphs[graph]
-        self._nodes = {key: each for key, each in self._nodes.items() if key[0] != graph}
-        self._edges = {name: each for name, each in self._edges.items() if each.edge.graph.id != graph}
-        self._events = [each for each in self._events if each.graph != graph]
+        self._nodes = {key: node for key, node in self._nodes.items() if key[0] != graph}
+        self._edges = {name: edge for name, edge in self._edges.items() if edge.edge.graph.id != graph}
+        self._events = [event for event in self._events if event.graph != graph]
 
     def _require(self, adding: Adding) -> None:
         homes = [node.graph for node in adding.nodes] + [edge.graph for edge in adding.edges]
         for home in homes:
             if home.id not in self._graphs:
                 raise NotFound("graph", home.name)
-        there = self._nodes.keys() | {(each.graph.id, each.id) for each in adding.nodes}
-        ends = [(each.graph.id, end) for each in adding.edges for end in (each.source, each.target)]
+        there = self._nodes.keys() | {(node.graph.id, node.id) for node in adding.nodes}
+        ends = [(edge.graph.id, end) for edge in adding.edges for end in (edge.source, edge.target)]
         if missing := [name for graph, name in dict.fromkeys(ends) if (graph, name) not in there]:
             raise DanglingEdges(list(dict.fromkeys(missing)))
         for edge in adding.edges:
@@ -144,48 +144,48 @@ class KeptGraphs:
     def _put_node(self, node: Node, adding: Adding) -> GraphWritten:
         key, passing = (node.graph.id, node.id), node.id in adding.passing
         words = set(adding.keys.get(node.id, ())), set(adding.terms.get(node.id, ()))
-        known = self._nodes.get(key)
-        if known is None:
+        stored = self._nodes.get(key)
+        if stored is None:
             self._nodes[key] = KeptNode(node, passing, *words)
             return GraphWritten(node.id, "added")
-        before = known.node
+        before = stored.node
         times: Any = {"recorded": node.recorded, "updated": node.updated}
         level: Any = {"origin": node.origin, "trust": node.trust}
         same = node == replace(before, graph=node.graph, **times, **level)
-        if passing or (same and not known.passing):
+        if passing or (same and not stored.passing):
             return GraphWritten(node.id, "unchanged")
-        known.node, known.passing = lowered(replace(node, recorded=before.recorded), before), False
-        known.keys, known.terms = words
+        stored.node, stored.passing = lowered(replace(node, recorded=before.recorded), before), False
+        stored.keys, stored.terms = words
         return GraphWritten(node.id, "updated")
 
     def _put_edge(self, edge: Edge, single: bool) -> GraphWritten:
-        known = self._edges.get(edge.id)
-        if known is not None:
-            return self._change(known, edge, single)
+        stored = self._edges.get(edge.id)
+        if stored is not None:
+            return self._change(stored, edge, single)
         self._number += 1
         fresh = KeptEdge(edge, self._number, _began(edge), single, stands=edge.evidence is None)
         self._edges[edge.id] = fresh
         self._prove(fresh, edge.evidence)
         return GraphWritten(edge.id, "added", self._end(fresh) if single else ())
 
-    def _change(self, known: KeptEdge, given: Edge, single: bool) -> GraphWritten:
-        before = known.edge
-        now = replace(before, weight=given.weight, properties=given.properties)
-        ends = given.valid_until != before.valid_until
-        if ends and not (given.valid_until is None and known.closed_by is not None):
-            now = replace(now, valid_until=given.valid_until)
-            known.closed_by = None
-        proved = self._prove(known, given.evidence)
-        ending = (known.single or single) and (now.valid_until != before.valid_until or not known.single)
+    def _change(self, stored: KeptEdge, new: Edge, single: bool) -> GraphWritten:
+        before = stored.edge
+        now = replace(before, weight=new.weight, properties=new.properties)
+        ends = new.valid_until != before.valid_until
+        if ends and not (new.valid_until is None and stored.closed_by is not None):
+            now = replace(now, valid_until=new.valid_until)
+            stored.closed_by = None
+        proved = self._prove(stored, new.evidence)
+        ending = (stored.single or single) and (now.valid_until != before.valid_until or not stored.single)
         if changed := now != before:
-            known.edge = replace(now, updated=given.updated)
+            stored.edge = replace(now, updated=new.updated)
         if changed or proved:
-            known.edge = lowered(known.edge, given)
-        known.began = _began(known.edge)
-        known.single |= single
-        known.stands |= given.evidence is None
-        closed = self._end(known) if ending else ()
-        return GraphWritten(given.id, "updated" if changed or proved else "unchanged", closed)
+            stored.edge = lowered(stored.edge, new)
+        stored.began = _began(stored.edge)
+        stored.single |= single
+        stored.stands |= new.evidence is None
+        closed = self._end(stored) if ending else ()
+        return GraphWritten(new.id, "updated" if changed or proved else "unchanged", closed)
 
     @staticmethod
     def _prove(edge: KeptEdge, document: str | None) -> bool:
@@ -195,50 +195,50 @@ class KeptGraphs:
         return True
 
     def _end(self, edge: KeptEdge) -> tuple[str, ...]:
-        rivals = [each for each in self._edges.values() if edge.rivals(each)]
-        later = [each for each in rivals if each.single and each.began > edge.began]
+        rivals = [other for other in self._edges.values() if edge.rivals(other)]
+        later = [rival for rival in rivals if rival.single and rival.began > edge.began]
         if later and edge.edge.valid_until is None:
-            by = min(later, key=lambda each: (each.began, each.number))
+            by = min(later, key=lambda rival: (rival.began, rival.number))
             edge.edge, edge.closed_by = lowered(replace(edge.edge, valid_until=by.began), by.edge), by
         ended = [
-            each
-            for each in rivals
-            if each.began <= edge.began
+            rival
+            for rival in rivals
+            if rival.began <= edge.began
             and (
-                each.edge.valid_until is None
-                or (each.closed_by is not None and each.edge.valid_until > edge.began)
+                rival.edge.valid_until is None
+                or (rival.closed_by is not None and rival.edge.valid_until > edge.began)
             )
         ]
-        ended.sort(key=lambda each: each.number)
-        for each in ended:
-            each.edge = replace(each.edge, valid_until=edge.began, updated=edge.edge.updated)
-            each.edge = lowered(each.edge, edge.edge)
-            each.closed_by = edge
-        return tuple(each.edge.id for each in ended)
+        ended.sort(key=lambda edge: edge.number)
+        for rival in ended:
+            rival.edge = replace(rival.edge, valid_until=edge.began, updated=edge.edge.updated)
+            rival.edge = lowered(rival.edge, edge.edge)
+            rival.closed_by = edge
+        return tuple(rival.edge.id for rival in ended)
 
     def _remove(self, gone: KeptEdge) -> None:
         """Take an edge away; what it ended stays ended."""
         if self._edges.get(gone.edge.id) is gone:
             del self._edges[gone.edge.id]
         for merged in self._events:
-            merged.aside = [each for each in merged.aside if each is not gone]
-        for each in self._every_edge():
-            if each.closed_by is gone:
-                each.closed_by = None
+            merged.aside = [edge for edge in merged.aside if edge is not gone]
+        for edge in self._every_edge():
+            if edge.closed_by is gone:
+                edge.closed_by = None
 
     def _every_edge(self) -> list[KeptEdge]:
         """The edges, also those that merges took out."""
-        return [*self._edges.values(), *(edge for each in self._events for edge in each.aside)]
+        return [*self._edges.values(), *(edge for event in self._events for edge in event.aside)]
 
     def _loosen(self, keys: Iterable[Key]) -> None:
         """Take passing nodes away that no edge leads to any more."""
-        held = {
-            (each.edge.graph.id, end)
-            for each in self._every_edge()
-            for end in (each.edge.source, each.edge.target)
+        connected = {
+            (edge.edge.graph.id, end)
+            for edge in self._every_edge()
+            for end in (edge.edge.source, edge.edge.target)
         }
         for key in keys:
-            if key not in held and key in self._nodes and self._nodes[key].passing:
+            if key not in connected and key in self._nodes and self._nodes[key].passing:
                 del self._nodes[key]
 
     def _lead(self, edge: KeptEdge, merged: Merged, keep: str, gone: set[str], origin: Origin) -> None:
@@ -274,18 +274,18 @@ class KeptGraphs:
         if merged.undone:
             raise Conflict("merge", number, "was undone already")
         edges = [*merged.aside, *(edge for edge, _, _ in merged.moved if edge in self._every_edge())]
-        ours = {end for each in edges for end in (each.edge.source, each.edge.target)}
+        ours = {end for edge in edges for end in (edge.edge.source, edge.edge.target)}
         ours |= set(merged.event.before)
-        for each in self._events[self._events.index(merged) + 1 :]:
-            here = each.graph == merged.graph and each.event.kind == "merge" and not each.undone
-            if here and not ours.isdisjoint(each.event.before):
+        for later in self._events[self._events.index(merged) + 1 :]:
+            here = later.graph == merged.graph and later.event.kind == "merge" and not later.undone
+            if here and not ours.isdisjoint(later.event.before):
                 raise Conflict(
-                    "merge", number, f"merge {each.event.number} depends on it; undo that one first"
+                    "merge", number, f"merge {later.event.number} depends on it; undo that one first"
                 )
 
     def _drop_merged(self, graph: SourceId, gone: set[str]) -> None:
         """Forget what was merged into nodes that are gone."""
-        for merged in reversed([each for each in self._events if each.graph == graph]):
+        for merged in reversed([event for event in self._events if event.graph == graph]):
             if merged.event.kind == "merge" and not merged.undone and merged.event.before[0] in gone:
                 gone |= set(merged.event.before)
                 merged.nodes, merged.aside, merged.moved, merged.undone = [], [], [], True
