@@ -7,7 +7,7 @@ from typing import Any
 from sqlalchemy import Column, Connection, Float, Integer, LargeBinary, Table, delete, insert, inspect, select
 
 from conspectus.records.core.database import Database, DatabaseAccess, database_at
-from conspectus.records.core.schema import COUNTED
+from conspectus.records.core.schema import SHARED_COUNTERS
 from conspectus.records.tables.core import collections, metadata
 from conspectus.records.tables.jobs import jobs
 
@@ -32,7 +32,7 @@ def fill(connection: Connection, *, rows: int = 3, start: int = 1) -> None:
             if start == 1:
                 connection.execute(delete(table))
                 first = {"collection": "", "value": 10**9, "end": 2**63 - 1}
-                connection.execute(insert(table), [{"name": n, **first} for n in COUNTED])
+                connection.execute(insert(table), [{"name": n, **first} for n in SHARED_COUNTERS])
             continue
         made = [_row(table, number) for number in range(start, start + rows)]
         connection.execute(insert(table), made)

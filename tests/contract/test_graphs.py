@@ -20,7 +20,7 @@ from tests.support.samples import shelf as a_shelf
 from conspectus.model.graph import GraphReceipt, Traversal
 from conspectus.model.ids import DocumentId, SourceId
 from conspectus.records.graph.store import SqlGraphs
-from conspectus.records.graph.traversal import READINGS
+from conspectus.records.graph.traversal import EDGE_QUERIES
 from conspectus.records.store import SqlRecords, open_records
 
 RIM = 20_000
@@ -93,7 +93,7 @@ class TestMemory(GraphsContract, GraphWalksContract, GraphLevelsContract, GraphM
         return RememberedShelf()
 
 
-@pytest.mark.parametrize("way", READINGS, ids=str)
+@pytest.mark.parametrize("way", EDGE_QUERIES, ids=str)
 async def test_a_step_of_a_walk_reads_an_index_and_sorts_nothing(
     records: SqlRecords, way: tuple[bool, bool, bool, bool, bool]
 ) -> None:
@@ -114,7 +114,7 @@ async def test_a_step_of_a_walk_reads_an_index_and_sorts_nothing(
     def explained(connection: Connection) -> list[str]:
         said: list[tuple[str, Any]] = []
         event.listen(connection, "before_cursor_execute", lambda *told: said.append((told[2], told[3])))
-        connection.execute(READINGS[way], given)
+        connection.execute(EDGE_QUERIES[way], given)
         sql, values = said[0]
         return [row[-1] for row in connection.exec_driver_sql(f"EXPLAIN QUERY PLAN {sql}", values)]
 

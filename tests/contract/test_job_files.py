@@ -11,12 +11,12 @@ from conspectus.errors import UnreadableFile
 from conspectus.model.ids import JobId
 from conspectus.model.jobs import Upload
 from conspectus.ports.jobs import JobFiles
-from conspectus.records.jobs.files import PART, SqlJobFiles
+from conspectus.records.jobs.files import PART_BYTES, SqlJobFiles
 from conspectus.records.store import SqlRecords, open_records
 from conspectus.sources.files.job_files import LocalJobFiles
 
 JOB = JobId("5a921db3")
-SIZES = (0, 1, PART - 1, PART, PART + 1)
+SIZES = (0, 1, PART_BYTES - 1, PART_BYTES, PART_BYTES + 1)
 
 
 def now() -> datetime:

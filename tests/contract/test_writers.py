@@ -19,7 +19,7 @@ from conspectus.model.index import WriteResult
 from conspectus.model.records import PreparedDocument
 from conspectus.records.accounts.store import SqlAccounts
 from conspectus.records.core.transactions import Transactions
-from conspectus.records.core.write_queue import MAX_BATCH
+from conspectus.records.core.write_queue import MAX_BATCH_UNITS
 from conspectus.records.store import SqlRecords, open_records
 from conspectus.records.tables.core import counters
 
@@ -73,7 +73,7 @@ async def queued(transactions: Transactions, *works: Work) -> list[int | BaseExc
 async def test_those_who_wait_share_transactions(transactions: Transactions) -> None:
     ended: list[int] = []
     transactions.before_commit(lambda _: ended.append(1))
-    many = 2 * MAX_BATCH
+    many = 2 * MAX_BATCH_UNITS
     results = await queued(transactions, *(partial(counted, number) for number in range(many)))
     assert results == list(range(many))
     assert len(await stored(transactions)) == many

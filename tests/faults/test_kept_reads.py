@@ -17,7 +17,7 @@ from conspectus.errors import ForkedEngine, NotFound, StorageError
 from conspectus.model.access import Person
 from conspectus.model.ids import ChunkId, DocumentId
 from conspectus.model.records import Collection
-from conspectus.records.core.inline import MAX_BYTES, InlineReads
+from conspectus.records.core.inline import MAX_CACHE_BYTES, InlineReads
 from conspectus.records.graph.mentions import SqlNames
 from conspectus.records.store import SqlRecords, open_records
 from conspectus.testing.embedders import HashedEmbedder
@@ -239,7 +239,7 @@ async def test_no_more_is_kept_than_may_be(records: SqlRecords) -> None:
     inline = inline_of(records)
     version = inline.version()
     assert version is not None
-    assert list(inline.cached(version, ids)) == ids[-(MAX_BYTES // 1_000_000) :]
+    assert list(inline.cached(version, ids)) == ids[-(MAX_CACHE_BYTES // 1_000_000) :]
 
 
 async def test_a_locked_file_is_waited_for_by_a_thread(records: SqlRecords, tmp_path: Path) -> None:

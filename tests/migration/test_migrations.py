@@ -15,7 +15,7 @@ from sqlalchemy import create_engine
 
 from conspectus.errors import StorageError, StorageTooNew
 from conspectus.records import migrations
-from conspectus.records.core.schema import COUNTED, make_tables
+from conspectus.records.core.schema import SHARED_COUNTERS, make_tables
 from conspectus.records.core.sqlite import migrating, sqlite_engine
 from conspectus.records.store import open_records
 from conspectus.records.tables.core import VERSION, metadata
@@ -90,7 +90,7 @@ def test_a_backup_of_a_migrated_store_holds_what_is_expected(tmp_path: Path) -> 
     migrate_to(tmp_path / "made", "head")
     run_sql(tmp_path / "made", "UPDATE counters SET value = 5 WHERE name = 'change'; ANALYZE")
     found, sums = checked(tmp_path / "made")
-    assert (found, sums["counters"].rows) == (VERSION, len(COUNTED))
+    assert (found, sums["counters"].rows) == (VERSION, len(SHARED_COUNTERS))
 
 
 @pytest.mark.parametrize("version", ["0017", "9999"])

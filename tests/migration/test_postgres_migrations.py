@@ -12,7 +12,7 @@ from sqlalchemy import create_engine
 
 from conspectus.records import migrations
 from conspectus.records.core.postgres import DRIVER, PostgresDatabase
-from conspectus.records.core.schema import COUNTED
+from conspectus.records.core.schema import SHARED_COUNTERS
 from conspectus.records.tables.core import metadata
 from tests.support.postgres_server import PostgresProcess
 
@@ -92,7 +92,7 @@ def test_texts_are_ordered_by_code_point_and_numbers_come_from_us(postgres_url: 
 def test_processes_that_open_a_new_database_at_once_all_succeed(empty_url: str) -> None:
     openers = [starts(OPEN, empty_url) for _ in range(3)]
     assert [(opener.communicate(), opener.returncode)[1] for opener in openers] == [0, 0, 0]
-    assert asked(empty_url, "SELECT count(*) FROM counters") == [{(len(COUNTED),)}]
+    assert asked(empty_url, "SELECT count(*) FROM counters") == [{(len(SHARED_COUNTERS),)}]
 
 
 def test_a_process_killed_while_it_migrates_leaves_it_to_the_next(empty_url: str) -> None:
@@ -106,4 +106,4 @@ def test_a_process_killed_while_it_migrates_leaves_it_to_the_next(empty_url: str
     first.communicate()
     second.communicate()
     assert second.returncode == 0
-    assert asked(empty_url, "SELECT count(*) FROM counters") == [{(len(COUNTED),)}]
+    assert asked(empty_url, "SELECT count(*) FROM counters") == [{(len(SHARED_COUNTERS),)}]

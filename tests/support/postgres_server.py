@@ -17,7 +17,7 @@ import psycopg
 import pytest
 
 from conspectus import bootstrap
-from conspectus.records.core.schema import COUNTED
+from conspectus.records.core.schema import SHARED_COUNTERS
 from conspectus.records.tables.core import metadata
 from conspectus.settings import Settings
 
@@ -26,7 +26,7 @@ _FAST = ("fsync=off", "full_page_writes=off")
 """Tests end processes, never the machine: what the server wrote is safe with the system, if it wrote it."""
 _EMPTYING = "; ".join(
     [f'DELETE FROM "{table.name}"' for table in reversed(metadata.sorted_tables) if table.name != "counters"]
-    + [f"DELETE FROM counters WHERE collection <> '' OR name NOT IN {COUNTED}"]
+    + [f"DELETE FROM counters WHERE collection <> '' OR name NOT IN {SHARED_COUNTERS}"]
     + ["UPDATE counters SET value = 0"]
 )
 _STAYS = {*metadata.tables, "alembic_version"}

@@ -14,7 +14,7 @@ from sqlalchemy import select
 
 from conspectus import bootstrap
 from conspectus.records.core.database_clock import DatabaseTime
-from conspectus.records.jobs.rates import MINUTE, SqlRateCounters
+from conspectus.records.jobs.rates import MINUTE_MICROSECONDS, SqlRateCounters
 from conspectus.records.store import SqlRecords, open_records
 from conspectus.web.app import application
 from conspectus.web.limits import portion_of
@@ -54,7 +54,7 @@ async def records(address: str, tmp_path: Path) -> AsyncIterator[SqlRecords]:
 
 async def minute(store: SqlRecords) -> int:
     now = await store.transactions.read(lambda asked: asked.execute(select(DatabaseTime())).scalar_one())
-    return now // MINUTE
+    return now // MINUTE_MICROSECONDS
 
 
 async def asked(sites: Sites, secret: str, times: int) -> list[httpx.Response]:

@@ -10,7 +10,7 @@ from conspectus.model.ids import CollectionId
 from conspectus.model.jobs import FINISHED
 from conspectus.model.text_columns import columns_of
 from conspectus.records.core.statements import IDS, execute_in_blocks, fetch_in_blocks
-from conspectus.records.jobs.idempotency import ERASED, LOST, PLAIN
+from conspectus.records.jobs.idempotency import ERASED, LOST_ANSWER, PLAIN
 from conspectus.records.tables.core import audit, sources
 from conspectus.records.tables.graph import events, nodes
 from conspectus.records.tables.jobs import chat_answers, connections, jobs, purges, replays
@@ -50,7 +50,7 @@ def _erase_replays(connection: Connection, purged: Sequence[CollectionId]) -> No
     A response in progress may have read the text, so it will not be stored either.
     """
     answered = update(replays).where(replays.c.answer.is_not(None), replays.c.stored != PLAIN)
-    connection.execute(answered.values(answer=LOST))
+    connection.execute(answered.values(answer=LOST_ANSWER))
     open_claims = update(replays).where(replays.c.answer.is_(None), replays.c.stored > 0)
     connection.execute(open_claims.values(stored=ERASED))
 

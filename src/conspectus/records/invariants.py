@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from sqlalchemy import ColumnElement, Connection, String, and_, cast, exists, func, or_, select
 
-from conspectus.records.core.counters import SHARED
+from conspectus.records.core.counters import ALL_COLLECTIONS
 from conspectus.records.tables.core import changes, chunks, collections, counters, documents, vectors
 from conspectus.text.hashing import content_hash
 
@@ -92,7 +92,7 @@ def _counters(connection: Connection) -> Iterator[str]:
     }
     counter_rows = {(row.name, row.collection): row for row in connection.execute(select(counters))}
     for name, query in newest.items():
-        ranges = counter_rows.get((name, SHARED))
+        ranges = counter_rows.get((name, ALL_COLLECTIONS))
         for collection, last in connection.execute(query):
             counter = counter_rows.get((name, collection))
             if counter is None or ranges is None or counter.value < (last or 0) or counter.end > ranges.value:

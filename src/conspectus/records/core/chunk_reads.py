@@ -37,7 +37,7 @@ from conspectus.records.core.statements import IDS, blocks, fetch_rows
 from conspectus.records.tables.core import chunks, documents, vectors
 from conspectus.text.hashing import content_hash
 
-SCAN = 2_000
+SCAN_ROWS = 2_000
 
 _OTHER = documents.alias("other")
 # For a comparison of two columns, SQLite uses only the first field of the index; with an expression, it uses
@@ -90,7 +90,7 @@ _SCANS = {
     with_vectors: _indexed(with_vectors=with_vectors)
     .where(documents.c.last_chunk > bindparam("after"), chunks.c.id > bindparam("after"))
     .order_by(documents.c.last_chunk, chunks.c.position)
-    .limit(SCAN)
+    .limit(SCAN_ROWS)
     for with_vectors in (False, True)
 }
 

@@ -10,9 +10,9 @@ from conspectus.model.ids import CollectionId
 from conspectus.records.core.statements import execute_batch, fetch_rows, prepare
 from conspectus.records.tables.core import Number, counters
 
-SHARED: Final = ""
+ALL_COLLECTIONS: Final = ""
 """The pseudo-collection of counters that number rows without a collection, and ranges."""
-RANGE: Final = 1_024
+MIN_RANGE: Final = 1_024
 """Minimum count of numbers that a collection reserves at once."""
 _COUNTER = (counters.c.name == bindparam("counter"), counters.c.collection == bindparam("of"))
 _AMOUNT = bindparam("amount", type_=Number)
@@ -22,14 +22,14 @@ _TAKE = (
     .values(value=counters.c.value + _AMOUNT)
     .returning(counters.c.value)
 )
-WRITTEN: Final = ("document", "chunk", "change")
+COUNTERS_OF_WRITES: Final = ("document", "chunk", "change")
 """The counters of the rows that a write of documents inserts."""
-_AMOUNTS = case({name: bindparam(name, type_=Number) for name in WRITTEN}, value=counters.c.name)
+_AMOUNTS = case({name: bindparam(name, type_=Number) for name in COUNTERS_OF_WRITES}, value=counters.c.name)
 _TAKE_ALL = (
     update(counters)
     .where(
         counters.c.collection == bindparam("of"),
-        counters.c.name.in_([literal_column(f"'{name}'") for name in WRITTEN]),
+        counters.c.name.in_([literal_column(f"'{name}'") for name in COUNTERS_OF_WRITES]),
         counters.c.value + _AMOUNTS <= counters.c.end,
     )
     .values(value=counters.c.value + _AMOUNTS)
@@ -38,7 +38,7 @@ _TAKE_ALL = (
 _RESET = update(counters).where(*_COUNTER).values(value=bindparam("last"), end=bindparam("final"))
 
 
-def allocate(connection: Connection, counter: str, amount: int, collection: str = SHARED) -> int:
+def allocate(connection: Connection, counter: str, amount: int, collection: str = ALL_COLLECTIONS) -> int:
     """Return the first of `amount` consecutive new numbers, greater than all earlier ones.
 
     It blocks other writers of the collection, and those of all collections only when it needs another range.
@@ -49,9 +49,9 @@ def allocate(connection: Connection, counter: str, amount: int, collection: str 
     if rows:
         ((last,),) = rows
         return last - amount + 1
-    if collection == SHARED:
+    if collection == ALL_COLLECTIONS:
         raise RecordsDamaged(f"the counter {counter} is missing; run `conspectus check`")
-    end = allocate(connection, counter, size := max(RANGE, amount)) + size - 1
+    end = allocate(connection, counter, size := max(MIN_RANGE, amount)) + size - 1
     last = end - size + amount
     if not connection.execute(_RESET, {**here, "last": last, "final": end}).rowcount:
         row = {"name": counter, "collection": collection, "value": last, "end": end}
@@ -62,7 +62,7 @@ def allocate(connection: Connection, counter: str, amount: int, collection: str 
 def allocate_written(
     connection: Connection, amounts_by_collection: Mapping[CollectionId, Mapping[str, int]]
 ) -> dict[CollectionId, dict[str, int]]:
-    """Allocate numbers of all counters in `WRITTEN`, with one statement a collection if ranges suffice."""
+    """Allocate numbers of `COUNTERS_OF_WRITES`, with one statement for a collection if its ranges suffice."""
     statements = [
         prepare(connection, _TAKE_ALL, {**amounts, "of": of}) for of, amounts in amounts_by_collection.items()
     ]

@@ -23,7 +23,7 @@ from conspectus.records.tables.core import VERSION, metadata
 
 Result = TypeVar("Result")
 
-ATTEMPTS = 5
+MAX_ATTEMPTS = 5
 PAUSE_SECONDS = 0.02
 
 
@@ -86,7 +86,7 @@ class Database(Protocol):
 
 def transact(database: Database, engine: Engine, work: Callable[[Connection], Result]) -> Result:
     """Run a function in one transaction, and again if the database rolled it back because of a conflict."""
-    for attempt in range(1, ATTEMPTS + 1):
+    for attempt in range(1, MAX_ATTEMPTS + 1):
         undone = True
         try:
             with database.translated(), engine.begin() as connection:
@@ -95,7 +95,7 @@ def transact(database: Database, engine: Engine, work: Callable[[Connection], Re
                 undone = engine in {database.reading, database.single}
             return result
         except StorageError as fault:
-            if attempt == ATTEMPTS or not database.may_repeat(fault, attempt=attempt, undone=undone):
+            if attempt == MAX_ATTEMPTS or not database.may_repeat(fault, attempt=attempt, undone=undone):
                 raise database.reported(fault, undone=undone) from fault.__cause__
             # The conflicting transaction needs a moment to finish first.
             time.sleep(PAUSE_SECONDS * (attempt - 1))
@@ -108,7 +108,7 @@ def guarded(database: Database, work: Callable[[], Result]) -> Result:
         return work()
 
 
-READERS = 4
+MAX_READERS = 4
 SCHEMES = ("postgresql://", "postgres://")
 
 
@@ -136,7 +136,7 @@ def database_at(address: str, access: DatabaseAccess) -> Database:
             raise InvalidInput("path", "must be the path of a folder, or begin with postgresql://")
         if access.row_security:
             raise InvalidInput("row_security", "needs records in PostgreSQL; turn it off for a folder")
-        return SqliteDatabase(Path(address), busy_seconds=access.busy_seconds, readers=READERS)
+        return SqliteDatabase(Path(address), busy_seconds=access.busy_seconds, readers=MAX_READERS)
     try:
         postgres = importlib.import_module("conspectus.records.core.postgres")
     except ImportError as fault:

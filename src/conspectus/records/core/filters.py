@@ -33,12 +33,12 @@ from conspectus.records.tables.core import QUARANTINED, documents
 from conspectus.text.times import to_microseconds
 
 MAX_TERMS = 300
-DEEPEST = 30
+MAX_DEPTH = 30
 VALUES_PER_TERM = 50
 MAX_STRING_LENGTH = 1_000
 """Databases limit the depth of expressions, the number of values, and the length of patterns."""
 
-_LIMIT = 2**63
+_INT64_LIMIT = 2**63
 
 _TEXTS: Mapping[str, Column[Any]] = {
     "source": documents.c.source,
@@ -71,7 +71,7 @@ def compile_filter(where: Filter) -> Condition:
     left = MAX_TERMS
     compiled = []
     for part in where.inner if isinstance(where, And) else (where,):
-        terms = _terms(part, DEEPEST)
+        terms = _terms(part, MAX_DEPTH)
         compiled.append(_compiled(part) if terms <= left else _UNKNOWN)
         left -= terms if terms <= left else 0
     return _all_of(compiled)
@@ -213,7 +213,7 @@ def _compared_number(column: Column[Any], bound: Scalar, compare: Compare) -> Co
         return _NONE
     if isinstance(bound, float) and math.isnan(bound):
         return _NONE
-    if not -_LIMIT <= bound < _LIMIT:
+    if not -_INT64_LIMIT <= bound < _INT64_LIMIT:
         return Condition(column.is_not(None), exact=False)
     integer = math.ceil(bound)
     if compare is eq and integer != bound:

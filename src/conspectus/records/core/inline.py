@@ -25,15 +25,15 @@ Result = TypeVar("Result")
 
 INLINE: Final = "conspectus_inline"
 """The execution option of a connection whose statements are transactions of their own."""
-AT_ONCE: Final = 64
+MAX_INLINE_ROWS: Final = 64
 """Maximum number of rows read at once: those of a window of 2,048 tokens."""
-MAX_BYTES: Final = 8 << 20
-FAILURES: Final = (
+MAX_CACHE_BYTES: Final = 8 << 20
+REPEATED_ERRORS: Final = (
     *(ConspectusError, SQLAlchemyError, sqlite3.Error),
     *(ValueError, KeyError, TypeError, AttributeError, OverflowError),
 )
 """Errors after which a thread repeats the read and raises our error."""
-OBJECT_BYTES: Final = 1_500
+CHUNK_OVERHEAD_BYTES: Final = 1_500
 """A chunk with its document, without its text."""
 
 
@@ -84,7 +84,7 @@ class InlineReads:
                 size = _size(value)
                 self._bytes += size - self._kept.pop(key, (None, 0))[1]
                 self._kept[key] = (value, size)
-            while self._bytes > MAX_BYTES:
+            while self._bytes > MAX_CACHE_BYTES:
                 self._bytes -= self._kept.popitem(last=False)[1][1]
 
     def read(self, version: Version, work: Callable[[Connection], Result]) -> tuple[Result] | None:
@@ -93,7 +93,7 @@ class InlineReads:
         Each statement is its own transaction, so that no lock outlives it; the version shows whether all of
         them saw the same data.
         """
-        with self._lock, suppress(*FAILURES):
+        with self._lock, suppress(*REPEATED_ERRORS):
             if self._connection is not None:
                 result = work(self._connection)
                 return (result,) if self._current() == version else None
@@ -115,7 +115,7 @@ class InlineReads:
                 self._connection = self._driver = None
 
     def _current(self) -> Version | None:
-        with suppress(OSError, *FAILURES):
+        with suppress(OSError, *REPEATED_ERRORS):
             status = self._path.stat()
             if self._driver is None and not self._closed:
                 self._connection = self._make_engine().execution_options(**{INLINE: True}).connect()
@@ -131,4 +131,4 @@ def _size(value: object) -> int:
     """Return the approximate size in memory in bytes."""
     text = getsizeof(value.chunk.text) if isinstance(value, StoredChunk) else 0
     parts = len(value) if isinstance(value, list | tuple) else 1
-    return OBJECT_BYTES * max(parts, 1) + text
+    return CHUNK_OVERHEAD_BYTES * max(parts, 1) + text

@@ -12,7 +12,7 @@ Locks: TypeAlias = Set[str | None]
 """Names of what a unit of work looks at and changes; the id of a collection names its documents."""
 
 
-WHOLE: Final[Locks] = frozenset({None})
+WHOLE_DATABASE: Final[Locks] = frozenset({None})
 """The lock of the whole database."""
 
 

@@ -31,7 +31,7 @@ from conspectus.records.core.statements import IDS, fetch_in_blocks, fetch_rows
 from conspectus.records.tables.core import chunks, documents
 from conspectus.text.hashing import content_hash
 
-PAGE = 500
+PAGE_ROWS = 500
 
 
 _BY_ID = select(*DOCUMENT_COLUMNS).where(documents.c.id.in_(IDS))
@@ -71,7 +71,7 @@ def list_documents(
     state(connection, collection)
     rows_with_documents: list[tuple[Any, Document]] = []
     for row, document in _matching(
-        connection, collection, where=where, after=after, page=min(limit + 1, PAGE), status=status
+        connection, collection, where=where, after=after, page=min(limit + 1, PAGE_ROWS), status=status
     ):
         if len(rows_with_documents) == limit:
             return [document for _, document in rows_with_documents], to_cursor(
@@ -96,7 +96,9 @@ def count_documents(
     state(connection, collection)
     condition = compile_filter(where)
     if not condition.exact:
-        matching_rows = _matching(connection, collection, where=where, after=None, page=PAGE, status=status)
+        matching_rows = _matching(
+            connection, collection, where=where, after=None, page=PAGE_ROWS, status=status
+        )
         return sum(1 for _ in matching_rows)
     counted = select(func.count()).select_from(documents)
     query = counted.where(documents.c.collection == collection, condition.sql, _of_status(status))
@@ -172,5 +174,5 @@ def _matching(
                 yield row, document
         if len(rows) < page:
             return
-        page = PAGE
+        page = PAGE_ROWS
         position = (rows[-1].recorded, rows[-1].id)

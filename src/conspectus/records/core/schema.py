@@ -24,8 +24,8 @@ UNFINISHED = "unfinished move"
 """The stored version of a store that is being filled by a transfer."""
 
 
-FIRST = {"collection": "", "value": 0, "end": 2**63 - 1}
-COUNTED = ("change", "chunk", "document", "alert_event", "graph_node", "graph_edge", "graph_event")
+FIRST_COUNTER_VALUES = {"collection": "", "value": 0, "end": 2**63 - 1}
+SHARED_COUNTERS = ("change", "chunk", "document", "alert_event", "graph_node", "graph_edge", "graph_event")
 
 history = Table(
     "alembic_version",
@@ -48,7 +48,7 @@ def make_tables(connection: Connection) -> None:
     """Create all tables and their first rows inside the connection's open transaction."""
     for statement in creation_statements(connection.dialect.name):
         connection.exec_driver_sql(statement)
-    connection.execute(insert(counters), [{"name": name, **FIRST} for name in COUNTED])
+    connection.execute(insert(counters), [{"name": name, **FIRST_COUNTER_VALUES} for name in SHARED_COUNTERS])
     connection.execute(insert(history), {"version_num": VERSION})
 
 

@@ -7,7 +7,7 @@ from typing import Any, Concatenate, Final, ParamSpec, TypeAlias, TypeVar
 from sqlalchemy import Connection, Table, select
 
 from conspectus.records.core.dialects import json_list, json_list_param
-from conspectus.records.core.lock_names import WHOLE, Locks
+from conspectus.records.core.lock_names import WHOLE_DATABASE, Locks
 from conspectus.records.core.transactions import Transactions
 
 P = ParamSpec("P")
@@ -88,7 +88,7 @@ def writing(
         if rows is not None and self.transactions.database.locks_parts:
             call: Callable[..., Result] = work
             find = partial(
-                _at_rows,
+                _find_row_locks,
                 rows,
                 named,
                 lambda ids, connection: call(connection, ids, *args[1:], **kwargs),
@@ -96,13 +96,13 @@ def writing(
             )
             return await self.transactions.write_found(find, long=many)
         return await self.transactions.write(
-            lambda connection: work(connection, *args, **kwargs), locks=named or WHOLE, long=many
+            lambda connection: work(connection, *args, **kwargs), locks=named or WHOLE_DATABASE, long=many
         )
 
     return method
 
 
-def _at_rows(
+def _find_row_locks(
     table: Table,
     named: Locks,
     work: Callable[[Any, Connection], Result],
@@ -119,7 +119,7 @@ def _at_rows(
     rows = connection.execute(query, {"ids": json_list(list(dict.fromkeys(ids)))})
     collections_by_id = {row.id: row.collection for row in rows}
     if isinstance(id_or_ids, str):
-        return named | (set(collections_by_id.values()) or WHOLE), partial(work, id_or_ids)
+        return named | (set(collections_by_id.values()) or WHOLE_DATABASE), partial(work, id_or_ids)
     return named | set(collections_by_id.values()), partial(
         work, [row_id for row_id in id_or_ids if row_id in collections_by_id]
     )

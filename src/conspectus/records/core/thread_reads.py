@@ -61,7 +61,7 @@ def read_thread(
     condition = {"source": source, "thread": thread}
     begun = fetch_rows(connection, _FROM_THE_FIRST, {**condition, "maximum": limit + 1})
     if len(begun) <= limit:
-        rows = stored_chunks(_linked(begun))
+        rows = stored_chunks(_with_neighbors(begun))
         return StoredThread(tuple(rows), {row.document.id: at for at, row in enumerate(rows)}, len(rows))
     ((total,),) = fetch_rows(connection, _SIZE, condition)
     anchors = connection.execute(_PLACES, {**condition, "ids": list(around)}).scalars().all()
@@ -72,7 +72,7 @@ def read_thread(
     return StoredThread(tuple(sorted(rows, key=lambda row: places[row.document.id])), places, total)
 
 
-def _linked(rows: Sequence[Sequence[Any]]) -> list[tuple[Any, ...]]:
+def _with_neighbors(rows: Sequence[Sequence[Any]]) -> list[tuple[Any, ...]]:
     """Return rows of a whole thread with their neighbors, which need no lookup then."""
     before = [None, *(row[-1] for row in rows)]
     after = [*(row[0] for row in rows[1:]), None]

@@ -19,12 +19,12 @@ from sqlalchemy import Connection
 from conspectus.errors import ConspectusError, ForkedEngine, StorageError
 from conspectus.ports.jobs import Commits
 from conspectus.records.core.database import Database, guarded, transact
-from conspectus.records.core.inline import AT_ONCE
-from conspectus.records.core.lock_names import WHOLE, Locks
+from conspectus.records.core.inline import MAX_INLINE_ROWS
+from conspectus.records.core.lock_names import WHOLE_DATABASE, Locks
 from conspectus.records.core.row_security import install_row_security, read_as
 from conspectus.records.core.snapshots import Snapshots
 from conspectus.records.core.statements import MAX_BLOCK_VALUES
-from conspectus.records.core.write_queue import Finish, Joined, Waiting, WriteQueue
+from conspectus.records.core.write_queue import Finish, Joined, WriteQueue, WriteUnit
 
 Key = TypeVar("Key", bound=Hashable)
 Result = TypeVar("Result")
@@ -106,7 +106,7 @@ class Transactions:
         def read(connection: Connection) -> Mapping[Key, Result]:
             return find(connection, missing)
 
-        at_once = inline.read(version, read) if len(missing) <= AT_ONCE else None
+        at_once = inline.read(version, read) if len(missing) <= MAX_INLINE_ROWS else None
         fresh_values = at_once[0] if at_once is not None else await self.read(read)
         if at_once is None and inline.version() != version:
             return (
@@ -139,7 +139,7 @@ class Transactions:
             self._watching.reset(token)
 
     async def write(
-        self, work: Callable[[Connection], Result], *, locks: Locks = WHOLE, long: bool = False
+        self, work: Callable[[Connection], Result], *, locks: Locks = WHOLE_DATABASE, long: bool = False
     ) -> Result:
         """Run a function with locks; committed on return, rolled back on an exception.
 
@@ -147,7 +147,7 @@ class Transactions:
         other locks run concurrently. Units that wait at the same time share a transaction, unless they are
         `long`; none may rely on being alone in it.
         """
-        result: Result = await self._write(Waiting(work, locks, long, self._recorded.get()))
+        result: Result = await self._write(WriteUnit(work, locks, long, self._recorded.get()))
         return result
 
     async def write_found(
@@ -157,7 +157,7 @@ class Transactions:
 
         It is called first, and again under these locks; if it then needs others, it gets those as well.
         """
-        locks = (await self.read(find))[0] if self.database.locks_parts else WHOLE
+        locks = (await self.read(find))[0] if self.database.locks_parts else WHOLE_DATABASE
         while True:
             needed, done = await self.write(partial(_if_locked, find, locks), locks=locks, long=long)
             if done is not None:
@@ -166,12 +166,12 @@ class Transactions:
 
     async def write_joined(self, joined: Joined, item: Any, *, locks: Locks, long: bool) -> Any:
         """Write as `write` does. Units of the same function that wait at the same time are one call of it."""
-        unit = Waiting(
+        unit = WriteUnit(
             lambda connection: joined(connection, [item])[0], locks, long, self._recorded.get(), joined, item
         )
         return await self._write(unit)
 
-    async def _write(self, unit: Waiting) -> Any:
+    async def _write(self, unit: WriteUnit) -> Any:
         self.snapshots.leave()
         commits = self._watching.get() or Commits()
         commits.possible += 1

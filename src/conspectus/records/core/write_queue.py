@@ -14,7 +14,7 @@ from sqlalchemy import Connection
 from conspectus.deferred import dataclass
 from conspectus.errors import ConspectusError, StorageError
 from conspectus.records.core.database import Database, transact
-from conspectus.records.core.lock_names import WHOLE, Locks
+from conspectus.records.core.lock_names import WHOLE_DATABASE, Locks
 from conspectus.records.core.statements import PreparedStatement, execute_batch
 
 Work: TypeAlias = Callable[[Connection], Any]
@@ -24,17 +24,17 @@ Joined: TypeAlias = Callable[[Connection, Sequence[Any]], Sequence[Any]]
 _Ended: TypeAlias = tuple[Any, BaseException | None]
 
 
-MAX_BATCH: Final = 32
+MAX_BATCH_UNITS: Final = 32
 """PostgreSQL caches up to 64 savepoints of a transaction for concurrent readers."""
-_SAVE = PreparedStatement("SAVEPOINT work", ())
-_RELEASE = PreparedStatement("RELEASE SAVEPOINT work", ())
-_UNDO = PreparedStatement("ROLLBACK TO SAVEPOINT work", ())
-SECONDS: Final = 0.25
+_SAVEPOINT = PreparedStatement("SAVEPOINT work", ())
+_RELEASE_SAVEPOINT = PreparedStatement("RELEASE SAVEPOINT work", ())
+_ROLLBACK_TO_SAVEPOINT = PreparedStatement("ROLLBACK TO SAVEPOINT work", ())
+MAX_TRANSACTION_SECONDS: Final = 0.25
 """After this time, the remaining work moves to the next transaction, so that other processes can write."""
 
 
 @dataclass(slots=True, eq=False)
-class Waiting:
+class WriteUnit:
     """A unit of work in the queue. `locks` name what it looks at and changes.
 
     It shares its transaction unless it is `alone`. `record` runs after the work, in the same savepoint. Units
@@ -64,7 +64,7 @@ class Waiting:
         return result
 
 
-def _do_joined(units: Sequence[Waiting], joined: Joined, connection: Connection) -> Sequence[Any]:
+def _run_joined(units: Sequence[WriteUnit], joined: Joined, connection: Connection) -> Sequence[Any]:
     """Run units by one call, and record them."""
     results = joined(connection, [unit.item for unit in units])
     for unit in units:
@@ -87,19 +87,19 @@ class WriteQueue:
         self._database = database
         self._threads = ThreadPoolExecutor(database.writers, thread_name_prefix="records-write")
         self._mutex = Lock()
-        self._waiting: list[Waiting] = []
-        self._running: list[list[Waiting]] = []
+        self._waiting: list[WriteUnit] = []
+        self._running: list[list[WriteUnit]] = []
         self._closed = False
 
-    def write(self, unit: "Waiting") -> "Future[Any]":
+    def write(self, unit: WriteUnit) -> "Future[Any]":
         """Run a unit in a transaction that holds its locks. Raises RuntimeError if the queue is closed."""
         if not self._database.locks_parts:
-            unit.locks = WHOLE
+            unit.locks = WHOLE_DATABASE
         return self._queue(unit)
 
     def submit(self, job: Callable[[], Any]) -> "Future[Any]":
         """Run a function while no unit writes. Raises RuntimeError if the queue is closed."""
-        return self._queue(Waiting(lambda _: job(), WHOLE, alone=True, transaction=False))
+        return self._queue(WriteUnit(lambda _: job(), WHOLE_DATABASE, alone=True, transaction=False))
 
     def close(self) -> None:
         """Finish all queued units."""
@@ -109,7 +109,7 @@ class WriteQueue:
         wait(left)
         self._threads.shutdown()
 
-    def _queue(self, waiting: Waiting) -> "Future[Any]":
+    def _queue(self, waiting: WriteUnit) -> "Future[Any]":
         with self._mutex:
             if self._closed:
                 raise RuntimeError("the queue is closed")
@@ -123,9 +123,9 @@ class WriteQueue:
             job = self._threads.submit(self._do, batch)
             job.add_done_callback(partial(self._done, batch))
 
-    def _next(self) -> list[Waiting]:
+    def _next(self) -> list[WriteUnit]:
         """Return the first units that can share a transaction now."""
-        batch: list[Waiting] = []
+        batch: list[WriteUnit] = []
         with self._mutex:
             if len(self._running) == self._database.writers:
                 return batch
@@ -144,7 +144,7 @@ class WriteQueue:
                 self._running.append(batch)
         return batch
 
-    def _joins(self, waiting: Waiting, batch: Sequence[Waiting], passed: Locks) -> bool:
+    def _joins(self, waiting: WriteUnit, batch: Sequence[WriteUnit], passed: Locks) -> bool:
         """Return whether a unit may join a batch, ahead of units with the skipped locks."""
         locks_everything = None in waiting.locks
         if waiting.locks & passed or (locks_everything and (passed or self._running)):
@@ -152,9 +152,9 @@ class WriteQueue:
         if not batch:
             return True
         like = not locks_everything or None in batch[0].locks
-        return like and len(batch) < MAX_BATCH and not (waiting.alone or batch[0].alone)
+        return like and len(batch) < MAX_BATCH_UNITS and not (waiting.alone or batch[0].alone)
 
-    def _do(self, batch: Sequence[Waiting]) -> list[_Ended]:
+    def _do(self, batch: Sequence[WriteUnit]) -> list[_Ended]:
         if not batch[0].transaction:
             return [(batch[0].work(None), None)]
         engine = self._database.writing_to(frozenset().union(*(unit.locks for unit in batch)))
@@ -162,7 +162,7 @@ class WriteQueue:
             return transact(self._database, engine, partial(self._together, batch))
         return [(transact(self._database, engine, partial(self._single, batch[0].do)), None)]
 
-    def _done(self, batch: Sequence[Waiting], job: "Future[list[_Ended]]") -> None:
+    def _done(self, batch: Sequence[WriteUnit], job: "Future[list[_Ended]]") -> None:
         """Report the results of a batch. After an unexpected error, each unit is run alone."""
         fault = job.exception()
         if fault is None:
@@ -182,27 +182,27 @@ class WriteQueue:
                 waiting.answer.set_exception(failed)
         self._start()
 
-    def _together(self, works: Sequence[Waiting], connection: Connection) -> list[_Ended]:
+    def _together(self, works: Sequence[WriteUnit], connection: Connection) -> list[_Ended]:
         ended: list[_Ended] = []
         begun = time.monotonic()
         for _, units in groupby(works, key=lambda unit: unit.joined or unit):
             ended += self._joined(list(units), connection)
-            if time.monotonic() - begun > SECONDS:
+            if time.monotonic() - begun > MAX_TRANSACTION_SECONDS:
                 break
         self._finish(connection)
         return ended
 
-    def _joined(self, units: Sequence[Waiting], connection: Connection) -> list[_Ended]:
+    def _joined(self, units: Sequence[WriteUnit], connection: Connection) -> list[_Ended]:
         """Run units by one call, and by themselves if that fails: only those at fault get an error."""
         if len(units) > 1 and (joined := units[0].joined) is not None:
-            results, failed = self._one(partial(_do_joined, units, joined), connection)
+            results, failed = self._one(partial(_run_joined, units, joined), connection)
             if failed is None:
                 return [(result, None) for result in results]
         return [self._one(unit.do, connection) for unit in units]
 
     def _one(self, work: Work, connection: Connection) -> _Ended:
         # Savepoints of SQLAlchemy cost more than the statements of most units.
-        execute_batch(connection, [_SAVE])
+        execute_batch(connection, [_SAVEPOINT])
         try:
             with self._database.translated():
                 result = work(connection)
@@ -211,14 +211,14 @@ class WriteQueue:
                 raise
             self._undo(connection, fault)
             return None, fault
-        execute_batch(connection, [_RELEASE])
+        execute_batch(connection, [_RELEASE_SAVEPOINT])
         return result, None
 
     def _undo(self, connection: Connection, fault: ConspectusError) -> None:
         """Roll back one unit. Raises its error if the database has rolled back the others too."""
         try:
             with self._database.translated():
-                execute_batch(connection, [_UNDO, _RELEASE])
+                execute_batch(connection, [_ROLLBACK_TO_SAVEPOINT, _RELEASE_SAVEPOINT])
         except ConspectusError as error:
             raise fault from error
 

@@ -30,7 +30,7 @@ from conspectus.model.records import Mention
 from conspectus.ports.graphs import SUBJECT, Mentioned, TextPassage, Unread
 from conspectus.records.core.collections import state
 from conspectus.records.core.dialects import json_list, json_pairs, listed_with_numbers
-from conspectus.records.core.inline import AT_ONCE
+from conspectus.records.core.inline import MAX_INLINE_ROWS
 from conspectus.records.core.name_lookup import in_list, rare, split_by_cost
 from conspectus.records.core.rows import mention_values
 from conspectus.records.core.statements import (
@@ -44,7 +44,7 @@ from conspectus.records.core.store_methods import SqlStore, cached, reading, wri
 from conspectus.records.tables.core import chunks, collections, documents
 from conspectus.records.tables.graph import IS_ABOUT, mentions
 
-BEYOND = chr(0x10FFFF)
+LAST_CHARACTER = chr(0x10FFFF)
 
 _IN_COLLECTION = mentions.c.collection == bindparam("of")
 _OF = select(mentions.c.chunk, mentions.c.key, mentions.c.surface, mentions.c.type).where(
@@ -191,7 +191,7 @@ def _counts(
         **({} if sources is None else {"sources": json_list(sorted(set(sources)))}),
     }
     if begins:
-        seen += [mentions.c.key >= begins, mentions.c.key < begins + BEYOND]
+        seen += [mentions.c.key >= begins, mentions.c.key < begins + LAST_CHARACTER]
     total = func.count().label("total")
     by_key = select(mentions.c.key, total).where(*seen).group_by(mentions.c.key)
     ordered = by_key.order_by(total.desc(), mentions.c.key).limit(limit)
@@ -227,7 +227,7 @@ def _put(
     rows = [
         mention_values(mention, chunk, collection, sources[chunk])
         for chunk in sorted(sources)
-        for mention in _once(mentions_by_chunk[chunk])
+        for mention in _first_mentions(mentions_by_chunk[chunk])
     ]
     insert_rows(connection, mentions, rows)
     if sources:
@@ -236,7 +236,7 @@ def _put(
     return len(rows)
 
 
-def _once(passage_mentions: Sequence[Mention]) -> Iterable[Mention]:
+def _first_mentions(passage_mentions: Sequence[Mention]) -> Iterable[Mention]:
     """Return the first mention of each name; mentions in the title come first."""
     first: dict[str, Mention] = {}
     for mention in sorted(passage_mentions, key=lambda mention: (mention.type != SUBJECT, mention.start)):
@@ -294,7 +294,7 @@ class SqlNames(SqlStore):
         def work(connection: Connection) -> dict[str, Mentioned]:
             return _passages(connection, sources, collection, keys, maximum=maximum)
 
-        return await self.transactions.read(work, few=sum(map(bool, keys.values())) <= AT_ONCE)
+        return await self.transactions.read(work, few=sum(map(bool, keys.values())) <= MAX_INLINE_ROWS)
 
     counts = reading(_counts)
     put = writing(_put, locks=lambda collection, mentions_by_chunk: {collection})

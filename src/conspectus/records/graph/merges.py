@@ -71,15 +71,15 @@ def merge(
 ) -> Node:
     """Merge nodes into one, which has the lowest level of all and of the writer. Raises NotFound."""
     ids = list(dict.fromkeys((keep, *others)))
-    rows_by_id = _nodes(connection, graph, ids, where=HERE)
+    rows_by_id = _rows_by_id(connection, graph, ids, where=HERE)
     for name in ids:
         if name not in rows_by_id:
             raise NotFound("node", name)
     target, merged = rows_by_id[keep], [rows_by_id[name] for name in ids if name != keep]
     number = allocate(connection, "graph_event", 1)
     connection.execute(insert(events), event_values(graph, number, event))
-    _lead(connection, number, target, merged, origin)
-    _call(connection, number, target, merged)
+    _redirect_edges(connection, number, target, merged, origin)
+    _add_names(connection, number, target, merged)
     _lower_node(connection, target.number, [(origin, HIGHEST[origin]), *_levels(merged)])
     aside = update(nodes).where(nodes.c.number.in_([row.number for row in merged]))
     connection.execute(aside.values(aside=number))
@@ -97,28 +97,28 @@ def split(connection: Connection, graph: SourceId, merge: int, event: NodeEvent)
         raise NotFound("merge", str(merge))
     keep, *others = json.loads(record.before)
     _require_last(connection, record)
-    for name in _nodes(connection, graph, others, where=HERE):
+    for name in _rows_by_id(connection, graph, others, where=HERE):
         raise Conflict("node", name, "exists again")
-    target = _nodes(connection, graph, [keep], where=HERE).get(keep)
+    target = _rows_by_id(connection, graph, [keep], where=HERE).get(keep)
     if target is None:
         raise NotFound("node", keep)
-    merged = _nodes(connection, graph, others, where=merge)
+    merged = _rows_by_id(connection, graph, others, where=merge)
     connection.execute(update(nodes).where(nodes.c.aside == merge).values(aside=HERE))
-    _lead_back(connection, merge, {row.number: row.id for row in merged.values()})
-    _call_back(connection, merge, target)
+    _restore_edges(connection, merge, {row.number: row.id for row in merged.values()})
+    _remove_names(connection, merge, target)
     connection.execute(update(events).where(events.c.number == merge).values(undone=1))
     number = allocate(connection, "graph_event", 1)
     connection.execute(insert(events), event_values(graph, number, event))
     return nodes_by_id(connection, [graph], [keep, *others])
 
 
-def _nodes(
+def _rows_by_id(
     connection: Connection, graph: SourceId, ids: Sequence[str], *, where: int
 ) -> dict[str, Row[*tuple[Any, ...]]]:
     return {row.id: row for row in fetch_in_blocks(connection, _MERGED_NODES, ids, of=graph, where=where)}
 
 
-def _lead(
+def _redirect_edges(
     connection: Connection,
     merge: int,
     survivor: Row[*tuple[Any, ...]],
@@ -141,7 +141,7 @@ def _lead(
         if loop or same is not None:
             connection.execute(_CHANGE.values(aside=merge), {"at": row.number})
             if same is not None:
-                _prove(connection, merge, row.number, same)
+                _move_evidence(connection, merge, row.number, same)
                 _lower_edge(connection, same, *_levels([row]), (origin, HIGHEST[origin]))
             continue
         connection.execute(
@@ -172,7 +172,7 @@ def _redirect(
     connection.execute(_CHANGE.values(id=name, **ends), {"at": edge})
 
 
-def _prove(connection: Connection, merge: int, edge: int, same: int) -> None:
+def _move_evidence(connection: Connection, merge: int, edge: int, same: int) -> None:
     """Add the evidence of an edge to the equal one that stays."""
     stored_evidence = select(evidence.c.document).where(evidence.c.edge == same)
     more = select(evidence.c.document).where(
@@ -183,7 +183,7 @@ def _prove(connection: Connection, merge: int, edge: int, same: int) -> None:
         prove(connection, rows)
 
 
-def _call(
+def _add_names(
     connection: Connection,
     merge: int,
     target: Row[*tuple[Any, ...]],
@@ -236,7 +236,7 @@ def _require_last(connection: Connection, record: Row[*tuple[Any, ...]]) -> None
             )
 
 
-def _lead_back(connection: Connection, merge: int, back: dict[int, str]) -> None:
+def _restore_edges(connection: Connection, merge: int, back: dict[int, str]) -> None:
     """Restore the ends of edges from before the merge, unless the nodes are gone."""
     for row in connection.execute(_MOVED.where(moves.c.event == merge)).all():
         source = (row.old_source, back.get(row.old_source, row.source_id))
@@ -250,7 +250,7 @@ def _lead_back(connection: Connection, merge: int, back: dict[int, str]) -> None
     connection.execute(delete(nodes).where(nodes.c.number.in_(back), nodes.c.passing == 1, ~left))
 
 
-def _call_back(connection: Connection, merge: int, target: Row[*tuple[Any, ...]]) -> None:
+def _remove_names(connection: Connection, merge: int, target: Row[*tuple[Any, ...]]) -> None:
     """Remove the names that were added by a merge."""
     left = [[number, alias] for number, alias in json.loads(target.merged) if number != merge]
     as_json = json.dumps(left, ensure_ascii=False)

@@ -45,7 +45,9 @@ _NUMBERS = _BY_ID.with_only_columns(nodes.c.number)
 _BY_NUMBER = select(*NODE_COLUMNS).where(nodes.c.number.in_(IDS), nodes.c.aside == HERE)
 _CALLED = select(names.c.key, *NODE_COLUMNS).join(nodes, nodes.c.number == names.c.node)
 _CALLED = _CALLED.where(names.c.key.in_(json_list_param("ids")), nodes.c.aside == HERE)
-CALLED: Final = {way: _CALLED.where(in_list(names.c.graph, "sources", by_name=way)) for way in (False, True)}
+NODES_BY_NAME: Final = {
+    way: _CALLED.where(in_list(names.c.graph, "sources", by_name=way)) for way in (False, True)
+}
 _RARE_KEYS = rare(names.c.key)
 _CALLED_SO = select(*NODE_COLUMNS).where(nodes.c.id.in_(json_list_param("ids")), nodes.c.aside == HERE)
 NODES_BY_ID: Final = {
@@ -179,7 +181,7 @@ def nodes_by_name(
     rows = [
         row
         for by_name, traversal in split_by_cost(connection, _RARE_KEYS, keys, graphs)
-        for row in connection.execute(CALLED[by_name], traversal)
+        for row in connection.execute(NODES_BY_NAME[by_name], traversal)
     ]
     graphs_by_id = sources_by_id(connection, (row.graph for row in rows))
     order = {key: position for position, key in enumerate(keys)}

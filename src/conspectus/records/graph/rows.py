@@ -26,7 +26,7 @@ from conspectus.text.times import from_microseconds, to_microseconds
 
 HERE = 0
 """The value of `aside` of nodes and edges that were not removed by a merge."""
-EMPTY = "[]"
+EMPTY_LIST = "[]"
 
 NODE_COLUMNS = (
     nodes.c.number,
@@ -87,8 +87,8 @@ def to_node(row: Sequence[Any], graphs: Mapping[SourceId, Source]) -> Node:
         :12
     ]
     origin, trust = row[12:14]
-    names = [] if aliases == EMPTY else json.loads(aliases)
-    if merged != EMPTY:
+    names = [] if aliases == EMPTY_LIST else json.loads(aliases)
+    if merged != EMPTY_LIST:
         names += [alias for _, alias in json.loads(merged)]
     first = from_microseconds(recorded)
     return Node(

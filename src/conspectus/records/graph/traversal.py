@@ -22,10 +22,10 @@ from conspectus.records.graph.reads import NODES_BY_ID, RARE_IDS, nodes_by_id, v
 from conspectus.records.graph.rows import HERE
 from conspectus.records.tables.graph import edges, nodes
 
-MIN_READ: Final = 16
+MIN_EDGES_READ: Final = 16
 """Number of edges of a node read at first; four times as many each time more are needed."""
-FURTHER: Final = 4
-TRIM_EVERY: Final = 8
+READ_GROWTH: Final = 4
+TRIM_EVERY_NODES: Final = 8
 """The best paths are trimmed after this number of nodes."""
 
 _MOMENT: BindParameter[Any] = bindparam("moment")
@@ -34,7 +34,7 @@ _THEN = valid(nodes.c.valid_from, nodes.c.valid_until, _MOMENT)
 _RECORDED_THEN = nodes.c.recorded <= _AS_OF
 _LEVELS: BindParameter[Any] = bindparam("levels", expanding=True)
 _LEVEL_OF_NODE = nodes.c.trust.in_(_LEVELS)
-PLACES: Final = {
+NUMBER_QUERIES: Final = {
     (by_name, dated, as_of, levels): query.with_only_columns(nodes.c.id, nodes.c.number).where(
         *([_THEN] if dated else []),
         *([_RECORDED_THEN] if as_of else []),
@@ -45,7 +45,7 @@ PLACES: Final = {
 }
 
 
-def _reading(*, back: bool, typed: bool, dated: bool, as_of: bool, levels: bool) -> Select[Any]:
+def _edge_query(*, back: bool, typed: bool, dated: bool, as_of: bool, levels: bool) -> Select[Any]:
     """Return a query of some edges of a node, heaviest first, with their `levels` if they are asked for.
 
     No index has the levels, so that they are read only then.
@@ -74,8 +74,8 @@ def _reading(*, back: bool, typed: bool, dated: bool, as_of: bool, levels: bool)
     return ordered.limit(bindparam("maximum")).offset(bindparam("skipped"))
 
 
-READINGS: Final = {
-    (back, typed, dated, as_of, levels): _reading(
+EDGE_QUERIES: Final = {
+    (back, typed, dated, as_of, levels): _edge_query(
         back=back, typed=typed, dated=dated, as_of=as_of, levels=levels
     )
     for back, typed, dated, as_of, levels in product((False, True), repeat=5)
@@ -95,7 +95,7 @@ class Bounds:
 
 
 @dataclass(frozen=True, slots=True)
-class _Way:
+class _Path:
     """The best path to a node, with its predecessor and edge; better paths sort first."""
 
     cost: float
@@ -123,25 +123,25 @@ class _Edges:
     read: int = 0
 
 
-class _Best:
+class _BestPaths:
     """The best paths to the nodes of the next layer, up to a number."""
 
     def __init__(self, limit: int) -> None:
         self._wanted = limit
-        self._ways: dict[str, _Way] = {}
+        self._ways: dict[str, _Path] = {}
         self._bound: tuple[float, str] | None = None
 
     def takes(self, least: tuple[float, str] | None) -> bool:
         """Return whether a path of at least this cost could be among the best."""
         return least is not None and (self._bound is None or least <= self._bound)
 
-    def offer(self, name: str, way: _Way) -> None:
+    def offer(self, name: str, way: _Path) -> None:
         """Add a path, if it is the best one to its node so far."""
         best_way = self._ways.get(name)
         if best_way is None or way.rank < best_way.rank:
             self._ways[name] = way
 
-    def trim(self) -> dict[str, _Way]:
+    def trim(self) -> dict[str, _Path]:
         """Drop all but the best paths, and return these, best first."""
         ordered = sorted(self._ways.items(), key=lambda item: (item[1].cost, item[0]))
         self._ways = dict(ordered[: self._wanted])
@@ -181,7 +181,7 @@ class _Walker:
         self._graphs = graphs
         self._traversal = traversal
         self._backwards = {"out": (False,), "in": (True,), "both": (False, True)}[traversal.direction]
-        self._reached: dict[str, _Way] = {}
+        self._reached: dict[str, _Path] = {}
         self._parameters: dict[str, Any] = {"least": traversal.min_weight}
         if traversal.types:
             self._parameters["types"] = list(traversal.types)
@@ -198,7 +198,7 @@ class _Walker:
     def begin(self, starts: Sequence[str]) -> list[str]:
         """Return the starts that exist."""
         names = dict.fromkeys(name for name, _ in self._places(starts))
-        self._reached.update({name: _Way(-1.0, "") for name in names})
+        self._reached.update({name: _Path(-1.0, "") for name in names})
         return list(names)
 
     def step(self, layer: Sequence[str], limit: int) -> list[str]:
@@ -210,17 +210,17 @@ class _Walker:
             for back in self._backwards
         ]
         lists.sort(key=lambda node_edges: -node_edges.decay)
-        best = _Best(limit)
-        size = max(MIN_READ, FURTHER * limit // max(1, len(lists)))
+        best = _BestPaths(limit)
+        size = max(MIN_EDGES_READ, READ_GROWTH * limit // max(1, len(lists)))
         while lists:
             for position, node_edges in enumerate(lists):
                 if best.takes(node_edges.last):
                     self._read(node_edges, size, best)
-                if position % TRIM_EVERY == 0:
+                if position % TRIM_EVERY_NODES == 0:
                     best.trim()
             best.trim()
             lists = [node_edges for node_edges in lists if best.takes(node_edges.last)]
-            size *= FURTHER
+            size *= READ_GROWTH
         best_ways = best.trim()
         self._reached.update(best_ways)
         return list(best_ways)
@@ -240,14 +240,14 @@ class _Walker:
             (row.id, row.number)
             for by_name, traversal in split_by_cost(self._connection, RARE_IDS, names, self._graphs)
             for row in self._connection.execute(
-                PLACES[by_name, dated, has_as_of, self._levels], {**self._parameters, **traversal}
+                NUMBER_QUERIES[by_name, dated, has_as_of, self._levels], {**self._parameters, **traversal}
             )
         ]
 
-    def _read(self, node_edges: _Edges, size: int, best: _Best) -> None:
+    def _read(self, node_edges: _Edges, size: int, best: _BestPaths) -> None:
         """Read more edges of a node."""
         traversal = self._traversal
-        statement = READINGS[
+        statement = EDGE_QUERIES[
             node_edges.back,
             bool(traversal.types),
             traversal.at is not None,
@@ -266,7 +266,7 @@ class _Walker:
             if not best.takes((cost, name)):
                 break
             if name not in self._reached:
-                best.offer(name, _Way(cost, node_edges.name, type, node_edges.back, weight, *level))
+                best.offer(name, _Path(cost, node_edges.name, type, node_edges.back, weight, *level))
         node_edges.read += len(rows)
         node_edges.last = (-(node_edges.decay * rows[-1][1]), rows[-1][0]) if len(rows) == size else None
 

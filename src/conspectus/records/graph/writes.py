@@ -93,7 +93,7 @@ def _add_nodes(connection: Connection, adding: Adding) -> list[GraphWritten]:
         written.append(GraphWritten(node.id, outcome))
     _insert_nodes(connection, list(fresh.values()))
     _change_nodes(connection, list(changed.values()))
-    _name(connection, adding, [*fresh.values(), *changed.values()], anew=bool(changed))
+    _store_names(connection, adding, [*fresh.values(), *changed.values()], anew=bool(changed))
     return written
 
 
@@ -149,7 +149,7 @@ def _change_nodes(connection: Connection, rows: Sequence[Values]) -> None:
         )
 
 
-def _name(connection: Connection, adding: Adding, rows: Sequence[Values], *, anew: bool) -> None:
+def _store_names(connection: Connection, adding: Adding, rows: Sequence[Values], *, anew: bool) -> None:
     """Store the names and words of nodes. Those from a merge are kept."""
     numbers = [row["number"] for row in rows]
     for table, column, of in ((names, names.c.key, adding.keys), (terms, terms.c.term, adding.terms)):
@@ -175,10 +175,10 @@ def _forget_words(
 def _add_edges(connection: Connection, adding: Adding) -> list[GraphWritten]:
     if not adding.edges:
         return []
-    ends = _ends(connection, adding.edges)
+    ends = _numbers_of_ends(connection, adding.edges)
     _require_documents(connection, adding.edges)
     stored = fetch_in_blocks(connection, _EDGES, [edge.id for edge in adding.edges])
-    desk = _Desk(connection, {row.id: dict(row._mapping) for row in stored})
+    desk = _EdgeWriter(connection, {row.id: dict(row._mapping) for row in stored})
     written = []
     for edge in adding.edges:
         row = edge_values(edge, single=edge.id in adding.single)
@@ -188,7 +188,7 @@ def _add_edges(connection: Connection, adding: Adding) -> list[GraphWritten]:
     return written
 
 
-def _ends(connection: Connection, new: Sequence[Edge]) -> dict[tuple[str, str], int]:
+def _numbers_of_ends(connection: Connection, new: Sequence[Edge]) -> dict[tuple[str, str], int]:
     """Return the numbers of the ends of edges. Raises DanglingEdges."""
     ids_by_graph: dict[str, dict[str, None]] = {}
     for edge in new:
@@ -221,7 +221,7 @@ def _stored_proofs(connection: Connection, stored: Iterable[Values]) -> dict[str
     return proofs
 
 
-class _Desk:
+class _EdgeWriter:
     """The edges of one transaction: many are inserted at once, single ones in order."""
 
     def __init__(self, connection: Connection, stored: Mapping[str, Values]) -> None:

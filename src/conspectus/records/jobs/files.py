@@ -27,7 +27,7 @@ from conspectus.records.core.transactions import Transactions
 from conspectus.records.tables.jobs import job_files, job_secrets, jobs
 from conspectus.text.times import from_microseconds, to_microseconds
 
-PART: Final = 1 << 20
+PART_BYTES: Final = 1 << 20
 
 
 class SqlJobFiles:
@@ -111,14 +111,14 @@ def unfinished_jobs(connection: Connection) -> list[JobId]:
 def _parts(upload: Upload) -> Iterator[bytes]:
     """Yield the bytes of a file in parts, at least one. Raises UnreadableFile."""
     if isinstance(upload.data, bytes):
-        yield upload.data[:PART]
-        for start in range(PART, len(upload.data), PART):
-            yield upload.data[start : start + PART]
+        yield upload.data[:PART_BYTES]
+        for start in range(PART_BYTES, len(upload.data), PART_BYTES):
+            yield upload.data[start : start + PART_BYTES]
         return
     try:
         with upload.data.open("rb") as source:
-            yield source.read(PART)
-            while block := source.read(PART):
+            yield source.read(PART_BYTES)
+            while block := source.read(PART_BYTES):
                 yield block
     except OSError as fault:
         raise UnreadableFile(upload.name, fault.strerror or str(fault)) from fault

@@ -42,7 +42,7 @@ GRACE_SECONDS: Final = 2.0
 RENEWALS: Final = 3
 """Number of renewals of a claim per its duration."""
 MAX_LEASE_SECONDS: Final = 3_600.0
-LOST: Final = json.dumps(None)
+LOST_ANSWER: Final = json.dumps(None)
 """The body for a response that is not stored, to a request that had an effect."""
 STORED: Final = 1
 ERASED: Final = 2
@@ -187,7 +187,7 @@ def _begin(
         raise Conflict("idempotency key", key, "was used for another request")
     if stored.answer is None:
         raise Conflict("idempotency key", key, "belongs to a request that is still being answered")
-    if stored.answer == LOST:
+    if stored.answer == LOST_ANSWER:
         raise WriteOutcomeUnknown(
             "the request was stored in part or in full, but its answer was not; check what is stored before"
             " you send it again with another idempotency key"
@@ -220,7 +220,9 @@ def _finish(
     if answer.get("plain"):
         connection.execute(claimed_row.values(answer=body, stored=PLAIN))
     else:
-        connection.execute(claimed_row.values(answer=case((replays.c.stored == ERASED, LOST), else_=body)))
+        connection.execute(
+            claimed_row.values(answer=case((replays.c.stored == ERASED, LOST_ANSWER), else_=body))
+        )
 
 
 def _renew(connection: Connection, claims: list[dict[str, Any]], seconds: float) -> None:
@@ -248,5 +250,5 @@ def _release(connection: Connection, expired: Sequence[tuple[str, str, int]]) ->
 
 def _unanswered(connection: Connection, which: ColumnElement[bool]) -> int:
     """Release keys, except those of requests of which anything was stored. Returns their number."""
-    connection.execute(update(replays).where(which, replays.c.stored > 0).values(answer=LOST))
+    connection.execute(update(replays).where(which, replays.c.stored > 0).values(answer=LOST_ANSWER))
     return connection.execute(delete(replays).where(which, replays.c.stored == 0)).rowcount

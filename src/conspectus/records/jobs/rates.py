@@ -10,7 +10,7 @@ from conspectus.records.core.database_clock import MICROSECONDS, DatabaseTime
 from conspectus.records.core.transactions import Transactions
 from conspectus.records.tables.jobs import allowances
 
-MINUTE = 60 * MICROSECONDS
+MINUTE_MICROSECONDS = 60 * MICROSECONDS
 
 
 class SqlRateCounters:
@@ -30,7 +30,10 @@ class SqlRateCounters:
 
 def _take(connection: Connection, name: str, count: int, maximum: int) -> RateCount:
     now: int = connection.execute(select(DatabaseTime())).scalar_one()
-    minute, left = now // MINUTE, (MINUTE - now % MINUTE) / MICROSECONDS
+    minute, left = (
+        now // MINUTE_MICROSECONDS,
+        (MINUTE_MICROSECONDS - now % MINUTE_MICROSECONDS) / MICROSECONDS,
+    )
     here = allowances.c.name == name
     if connection.execute(select(allowances.c.name).where(here)).first() is None:
         connection.execute(insert(allowances).values(name=name, minute=minute, used=0))

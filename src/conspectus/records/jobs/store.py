@@ -32,8 +32,8 @@ from conspectus.records.tables.core import collections
 from conspectus.records.tables.jobs import connections, jobs
 from conspectus.text.times import to_microseconds
 
-PAGE = 100
-SPANS: Mapping[str, timedelta] = {
+MAX_PAGE_JOBS = 100
+RATE_SPANS: Mapping[str, timedelta] = {
     "1h": timedelta(hours=1),
     "24h": timedelta(hours=24),
     "7d": timedelta(days=7),
@@ -78,8 +78,10 @@ def _change(
     return _job(connection, job) or stored
 
 
-def _jobs(connection: Connection, scope: JobScope, *, after: str | None = None, limit: int = PAGE) -> JobPage:
-    require_range("limit", limit, 1, PAGE)
+def _jobs(
+    connection: Connection, scope: JobScope, *, after: str | None = None, limit: int = MAX_PAGE_JOBS
+) -> JobPage:
+    require_range("limit", limit, 1, MAX_PAGE_JOBS)
     rows, following = newest_page(
         connection, select(jobs).where(_within(scope)), jobs, after=after, limit=limit
     )
@@ -89,8 +91,8 @@ def _jobs(connection: Connection, scope: JobScope, *, after: str | None = None, 
 def _report(connection: Connection, scope: JobScope, *, now: datetime) -> IngestReport:
     counted = select(jobs.c.state, func.count().label("jobs")).where(_within(scope)).group_by(jobs.c.state)
     states: dict[JobState, int] = {row.state: row.jobs for row in connection.execute(counted)}
-    rates = {name: _rates(connection, scope, now - span).get(None) for name, span in SPANS.items()}
-    sources = _rates(connection, scope, now - SPANS["7d"], by_source=True)
+    rates = {name: _rates(connection, scope, now - span).get(None) for name, span in RATE_SPANS.items()}
+    sources = _rates(connection, scope, now - RATE_SPANS["7d"], by_source=True)
     return IngestReport(
         states=states,
         rates={name: rate or JobRates(0, 0, 0) for name, rate in rates.items()},

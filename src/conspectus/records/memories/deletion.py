@@ -18,7 +18,7 @@ from conspectus.records.memories.conditions import IS_PINNED
 from conspectus.records.tables.core import QUARANTINED, REMEMBERED, VERSIONED, chunks, documents, vectors
 from conspectus.records.tables.jobs import jobs
 
-COUNTED: Final = ("memories", "versions", "chunks", "vectors", "edges", "facts")
+COUNTED_FIELDS: Final = ("memories", "versions", "chunks", "vectors", "edges", "facts")
 _LISTED = json_list_param("ids")
 """Any number of ids as one parameter, so that everything that depends on them is one query."""
 
@@ -54,16 +54,16 @@ def forget(
     job: JobId | None,
 ) -> MemoryReceipt:
     """Delete memories with everything that depends on them, or with a dry run only count it."""
-    receipt = _weighed(connection, memories, pinned=pinned)
+    receipt = _count_affected(connection, memories, pinned=pinned)
     if dry_run:
         return replace(receipt, dry_run=True)
     delete_documents(connection, [DocumentId(memory) for memory in receipt.ids], now=now)
     if job is not None:
-        _count_in(connection, job, receipt)
+        _add_to_job(connection, job, receipt)
     return receipt
 
 
-def _weighed(connection: Connection, memories: Sequence[DocumentId], *, pinned: bool) -> MemoryReceipt:
+def _count_affected(connection: Connection, memories: Sequence[DocumentId], *, pinned: bool) -> MemoryReceipt:
     """Return all memories that a deletion affects, as far as they exist and may be deleted."""
     query = _CHOSEN if pinned else _CHOSEN.where(~IS_PINNED)
     there = set(connection.execute(query, {"ids": json_list(memories)}).scalars())
@@ -81,11 +81,11 @@ def _weighed(connection: Connection, memories: Sequence[DocumentId], *, pinned: 
     )
 
 
-def _count_in(connection: Connection, job: JobId, receipt: MemoryReceipt) -> None:
+def _add_to_job(connection: Connection, job: JobId, receipt: MemoryReceipt) -> None:
     """Add deleted counts to the job's row, so that it is exact whenever the job ends."""
     stored = connection.execute(select(jobs.c.result).where(jobs.c.id == job)).scalar_one_or_none()
     before: Metadata = to_metadata(stored) if stored else {}
     counts: dict[str, Any] = {**before}
-    for name in COUNTED:
+    for name in COUNTED_FIELDS:
         counts[name] = int(counts.get(name) or 0) + getattr(receipt, name)
     connection.execute(update(jobs).where(jobs.c.id == job).values(result=to_json(counts)))

@@ -17,7 +17,7 @@ from conspectus.records.core.statements import fetch_in_blocks
 from conspectus.records.memories.conditions import BY_TIME, IN_SCOPE
 from conspectus.records.tables.core import REMEMBERED, documents
 
-PAGE = 500
+PAGE_ROWS = 500
 
 
 _MEMORIES = select(*DOCUMENT_COLUMNS, documents.c.order_start).where(IN_SCOPE, REMEMBERED)
@@ -51,7 +51,7 @@ def memory_page(
     while len(matching_rows) <= limit:
         rows = _rows(connection, sources, condition, position=position, newest_first=newest_first)
         matching_rows += [row for row in rows if _holds(condition, where, row)]
-        if len(rows) < PAGE:
+        if len(rows) < PAGE_ROWS:
             break
         position = (rows[-1].order_start, rows[-1].number)
     page = matching_rows[:limit]
@@ -69,12 +69,12 @@ def _rows(
 ) -> list[Any]:
     """Return the next rows of all these sources, in order."""
     order = [column.desc() for column in BY_TIME] if newest_first else list(BY_TIME)
-    query = _MEMORIES.where(condition.sql).order_by(*order).limit(PAGE)
+    query = _MEMORIES.where(condition.sql).order_by(*order).limit(PAGE_ROWS)
     if position is not None:
         here = tuple_(*BY_TIME)
         query = query.where(here < position if newest_first else here > position)
     rows = fetch_in_blocks(connection, query, sources)
-    return sorted(rows, key=lambda row: (row.order_start, row.number), reverse=newest_first)[:PAGE]
+    return sorted(rows, key=lambda row: (row.order_start, row.number), reverse=newest_first)[:PAGE_ROWS]
 
 
 def _holds(condition: Condition, where: Filter, row: Any) -> bool:

@@ -60,7 +60,7 @@ _LAST = _BEGINS.order_by(None).order_by(documents.c.occurred_start.desc()).limit
 _ENDS = select(func.max(documents.c.occurred_end)).where(
     *_OF_STREAM, documents.c.occurred_start >= bindparam("since")
 )
-BEYOND = 2**60
+BEYOND_ALL_INSTANTS = 2**60
 """A number of microseconds beyond every instant."""
 _SPOTS = select(
     documents.c.id, documents.c.occurred_start, documents.c.occurred_end, documents.c.sequence
@@ -123,10 +123,10 @@ def spots(connection: Connection, source: SourceId, spans: Sequence[Span]) -> li
     longest = connection.execute(_LONGEST_CAPTION, {"source": source}).scalar() or 0
     times_by_document: dict[str, tuple[int, int]] = {}
     for span in spans:
-        start, end = _bound(span.start, -BEYOND), _bound(span.end, BEYOND)
+        start, end = _bound(span.start, -BEYOND_ALL_INSTANTS), _bound(span.end, BEYOND_ALL_INSTANTS)
         parameters = {"source": source, "earliest": start - longest, "start": start, "end": end}
         for name, begins, ends, number in connection.execute(_SPOTS, parameters).all():
-            if _lies(span, (begins, ends), number, within=(start, end)):
+            if _meets_bounds(span, (begins, ends), number, within=(start, end)):
                 times_by_document[name] = (begins, ends)
     return [Spot(DocumentId(name), *times) for name, times in times_by_document.items()]
 
@@ -135,7 +135,7 @@ def _bound(moment: datetime | None, otherwise: int) -> int:
     return otherwise if moment is None else to_microseconds(moment)
 
 
-def _lies(span: Span, times: tuple[int, int], number: int | None, *, within: tuple[int, int]) -> bool:
+def _meets_bounds(span: Span, times: tuple[int, int], number: int | None, *, within: tuple[int, int]) -> bool:
     """Return whether a document meets the conditions that the SQL query did not test."""
     if span.contains and not (within[0] <= times[0] and times[1] <= within[1]):
         return False

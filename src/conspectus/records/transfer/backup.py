@@ -20,9 +20,9 @@ from conspectus.text.zips import DAMAGED
 
 MANIFEST = "manifest.json"
 FORMAT = 1
-BLOCK = 1 << 20
+BLOCK_BYTES = 1 << 20
 MANIFEST_BYTES = 1 << 24
-LEVEL = 3
+COMPRESSION_LEVEL = 3
 _ENCRYPTED = 1
 _METHODS = frozenset({zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED})
 _NAME = re.compile(r"records\.sqlite|secrets/[\w-]{1,200}|uploads/[\w-]{1,200}/\d{1,9}", re.ASCII)
@@ -65,7 +65,7 @@ def member_of(path: Path) -> Member:
     """The attributes of a file."""
     digest, size = hashlib.sha256(), 0
     with path.open("rb") as file:
-        while block := file.read(BLOCK):
+        while block := file.read(BLOCK_BYTES):
             digest.update(block)
             size += len(block)
     return Member(size, digest.hexdigest())
@@ -74,7 +74,10 @@ def member_of(path: Path) -> Member:
 def write_archive(path: Path, members: Mapping[str, Path], manifest: Manifest) -> None:
     """Write a new archive durably, readable by the current account only."""
     packed = zipfile.ZIP_DEFLATED
-    with written(path) as file, zipfile.ZipFile(file, "w", packed, compresslevel=LEVEL) as archive:
+    with (
+        written(path) as file,
+        zipfile.ZipFile(file, "w", packed, compresslevel=COMPRESSION_LEVEL) as archive,
+    ):
         for name, member in members.items():
             archive.write(member, name)
         archive.writestr(MANIFEST, json.dumps({"format": FORMAT, **asdict(manifest)}, indent=1))
@@ -100,7 +103,7 @@ def unpack(archive: zipfile.ZipFile, manifest: Manifest, name: str, target: IO[b
     """Unpack a member, up to its size in the manifest. Raises UnreadableFile."""
     expected, digest, size = manifest.members[name], hashlib.sha256(), 0
     with archive.open(name) as member:
-        while block := member.read(BLOCK):
+        while block := member.read(BLOCK_BYTES):
             size += len(block)
             if size > expected.bytes:
                 break

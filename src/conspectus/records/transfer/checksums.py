@@ -5,8 +5,8 @@ from hashlib import blake2b
 
 from conspectus.deferred import dataclass
 
-BITS = 128
-PART = 1 << 20
+HASH_BITS = 128
+MAX_PART_BYTES = 1 << 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,7 +18,7 @@ class Sum:
 
     def __add__(self, other: "Sum") -> "Sum":
         """Return the checksum of both."""
-        return Sum(self.rows + other.rows, (self.hash + other.hash) % (1 << BITS))
+        return Sum(self.rows + other.rows, (self.hash + other.hash) % (1 << HASH_BITS))
 
     def __str__(self) -> str:
         """The hash as digits."""
@@ -32,12 +32,12 @@ def written_out(row: Sequence[object]) -> bytes:
 
 def hash_of(written: bytes) -> int:
     """Return the hash of an encoded row."""
-    return int.from_bytes(blake2b(written, digest_size=BITS // 8).digest(), "big")
+    return int.from_bytes(blake2b(written, digest_size=HASH_BITS // 8).digest(), "big")
 
 
-def hash_in_parts(row: Sequence[object], *, size: int = PART) -> int:
+def hash_in_parts(row: Sequence[object], *, size: int = MAX_PART_BYTES) -> int:
     """Return the hash of a row, encoding at most `size` bytes of a column at once."""
-    digest = blake2b(digest_size=BITS // 8)
+    digest = blake2b(digest_size=HASH_BITS // 8)
     for part in _parts(row, size):
         digest.update(part)
     return int.from_bytes(digest.digest(), "big")
@@ -46,7 +46,7 @@ def hash_in_parts(row: Sequence[object], *, size: int = PART) -> int:
 def sum_of(hashes: Iterable[int]) -> Sum:
     """Return the checksum of rows with these hashes."""
     numbers = tuple(hashes)
-    return Sum(len(numbers), sum(numbers) % (1 << BITS))
+    return Sum(len(numbers), sum(numbers) % (1 << HASH_BITS))
 
 
 def _parts(row: Sequence[object], size: int) -> Iterator[bytes]:

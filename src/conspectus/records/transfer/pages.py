@@ -22,8 +22,8 @@ from conspectus.records.transfer.checksums import Sum, hash_of, sum_of, written_
 Key = tuple[Any, ...]
 Row = tuple[Any, ...]
 
-FIRST_ROWS = 16
-MAX_ROWS = 2_000
+FIRST_PAGE_ROWS = 16
+MAX_PAGE_ROWS = 2_000
 PAGE_BYTES = 4_000_000
 
 
@@ -65,7 +65,7 @@ class KeyedTable:
         self._names = [f"key_{number}" for number in range(len(self._key))]
 
     def pages(
-        self, connection: Connection, keys: KeyRange = EVERYTHING, *, expected: int = FIRST_ROWS
+        self, connection: Connection, keys: KeyRange = EVERYTHING, *, expected: int = FIRST_PAGE_ROWS
     ) -> Iterator[RowPage]:
         """Yield the rows of a range in pages of about `PAGE_BYTES`, whose ranges cover all of it.
 
@@ -135,4 +135,4 @@ class KeyedTable:
 def _next_size(rows: int, size: int) -> int:
     if size > PAGE_BYTES:
         return max(rows // 2, 1)
-    return min(rows * 2, MAX_ROWS) if size < PAGE_BYTES // 2 else rows
+    return min(rows * 2, MAX_PAGE_ROWS) if size < PAGE_BYTES // 2 else rows

@@ -29,17 +29,17 @@ def is_expected(statement: str) -> bool:
     These tokens are not sufficient for a view, a trigger, a virtual table, a call or a generated column, and
     their order does not matter.
     """
-    return statement in _STATISTICS or _words().issuperset(_TOKEN.findall(statement))
+    return statement in _STATISTICS or _expected_tokens().issuperset(_TOKEN.findall(statement))
 
 
 @cache
-def _words() -> frozenset[str]:
+def _expected_tokens() -> frozenset[str]:
     return frozenset(
         word for statement in creation_statements("sqlite") for word in _TOKEN.findall(statement)
     )
 
 
-PAGES = 4_096
+PAGES_PER_STEP = 4_096
 _WRITTEN_VERSION = re.compile(r"(?!0000)\d{4}", re.ASCII)
 _SCHEMA = "SELECT name, sql FROM sqlite_master WHERE sql IS NOT NULL"
 _TABLES = "SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite@_%' ESCAPE '@'"
@@ -69,7 +69,7 @@ def copy_online(
             if progress is not None:
                 progress("copying pages", total - remaining, total)
 
-        value.backup(copy, pages=PAGES, progress=report)
+        value.backup(copy, pages=PAGES_PER_STEP, progress=report)
         value.execute("ROLLBACK")
         copy.execute("PRAGMA journal_mode = DELETE")
 

@@ -18,12 +18,12 @@ from conspectus.records.core.schema import UNFINISHED, version_of
 from conspectus.records.tables.core import VERSION
 from conspectus.records.transfer.changed_chunks import FOLLOWED, Chunks, StoreSnapshot, changed_since
 from conspectus.records.transfer.checksums import Sum
-from conspectus.records.transfer.pages import EVERYTHING, FIRST_ROWS, KeyedTable, KeyRange
+from conspectus.records.transfer.pages import EVERYTHING, FIRST_PAGE_ROWS, KeyedTable, KeyRange
 from conspectus.records.transfer.target import Target, check_references, moved_tables, see_all
 
-LAST_ROWS = 1_000
+MAX_LAST_ROUND_ROWS = 1_000
 MAX_ROUNDS = 10
-SILENT_SECONDS = 0.25
+MAX_SILENT_SECONDS = 0.25
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +79,7 @@ class TableMove:
             if changed is not None and not any(chunks.touch(keys) for chunks in changed):
                 self._known.append((keys, before))
                 continue
-            expected = FIRST_ROWS if before is None else before.rows
+            expected = FIRST_PAGE_ROWS if before is None else before.rows
             for page in self.table.pages(source, keys, expected=expected):
                 if (page.keys, page.sum) != (keys, before):
                     written += target.make_equal(self.table, page)
@@ -131,8 +131,8 @@ class Move:
     def _rounds(self) -> tuple[int, int]:
         """Copy differences until so few changes arrive that writers can wait for the rest."""
         total = rounds = 0
-        brought = LAST_ROWS + 1
-        while brought > LAST_ROWS and rounds < MAX_ROUNDS:
+        brought = MAX_LAST_ROUND_ROWS + 1
+        while brought > MAX_LAST_ROUND_ROWS and rounds < MAX_ROUNDS:
             with _snapshot(self._source) as view:
                 brought = self._round(view)
             total, rounds = total + brought, rounds + 1
@@ -198,7 +198,7 @@ def _run_in_thread(lock: Connection, work: Callable[[], None]) -> None:
     """Run in another thread for any duration while the lock is kept."""
     with ThreadPoolExecutor(1) as thread:
         running = thread.submit(work)
-        while not wait([running], timeout=SILENT_SECONDS).done:
+        while not wait([running], timeout=MAX_SILENT_SECONDS).done:
             _speak(lock)
         running.result()
 
