@@ -516,8 +516,9 @@ class SegmentsIndex:
             async with self._changing:
                 await self._follow()
         if mode == "purge":
-            # Damaged segments, and chunks removed since, are left to the builder.
-            return None if any(view.dead is not None for view in self._state.disk) else written
+            # Damaged segments are left to the builder.
+            purged = {view.segment.path for view in merge}
+            return None if any(view.segment.path in purged for view in self._state.disk) else written
         return None if replaced_by(self._state.disk, 0, self._request) else written
 
 
