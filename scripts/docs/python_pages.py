@@ -21,6 +21,8 @@ from scripts.docs.markdown import code, contents, page, prose, table
 import conspectus
 from conspectus.engine import Engine
 from conspectus.errors import MissingExtra
+from conspectus.model.annotations import NO_EXAMPLE, Range, annotated_hints, declaration_of
+from conspectus.model.checks import hints
 from conspectus.web.examples import Examples
 
 FOLDER: Final = "reference/python"
@@ -106,6 +108,7 @@ def _service(name: str, kind: type) -> str:
     for method, function in methods(kind).items():
         call = f"engine.{name}.{method}"
         parts += [f"## {method}", code("python", _signature(call, function)), prose(inspect.getdoc(function))]
+        parts.append(_declared("parameter", function))
         parts.append(f"Example:\n\n{code('python', _example(call, function))}")
     return page(f"engine.{name}", *parts)
 
@@ -122,7 +125,8 @@ def _thing(name: str, each: Any, level: str = "##") -> str:
     """A class with its fields and methods, a function, or another value."""
     parts = [f"{level} {name}"]
     if inspect.isclass(each):
-        parts += [_made(name, each), prose(inspect.getdoc(each)), _members(each)]
+        fields_table = _declared("field", each) if is_dataclass(each) else ""
+        parts += [_made(name, each), prose(inspect.getdoc(each)), fields_table, _members(each)]
     elif callable(each):
         parts += [code("python", _signature(name, each)), prose(inspect.getdoc(each))]
     else:
@@ -148,14 +152,45 @@ def _members(kind: type) -> str:
     return table(("method", "what it does"), rows)
 
 
+def _declared(what: str, owner: Any) -> str:
+    """The parameters or fields whose annotations have help, with the bounds of numbers."""
+    try:
+        declarations = {name: declaration_of(hint) for name, hint in annotated_hints(owner).items()}
+    except NameError:
+        return ""
+    rows = (
+        (f"`{name}`", prose(each.help), _range(each.range))
+        for name, each in declarations.items()
+        if each.help
+    )
+    return table((what, "meaning", "range"), rows)
+
+
+def _range(bounds: Range | None) -> str:
+    if bounds is None:
+        return ""
+    lowest = f"above {bounds.lowest:g}" if bounds.above else f"{bounds.lowest:g}"
+    highest = f"`{bounds.setting}`" if bounds.setting else _number(bounds.highest)
+    return f"{lowest} to {highest}" if highest else f"{lowest} or more"
+
+
+def _number(highest: object) -> str:
+    return f"{highest:,}" if isinstance(highest, int | float) else ""
+
+
 def _signature(name: str, function: Any, wide: int = 100) -> str:
     """A call with the types of its parameters, one a line where it is long."""
     found = inspect.signature(function)
-    given = [str(each) for each in found.parameters.values() if each.name != "self"]
-    kinds = [each.kind for each in found.parameters.values() if each.name != "self"]
+    types = _types(function)
+    named = [
+        each.replace(annotation=types.get(each.name, each.annotation))
+        for each in found.parameters.values()
+        if each.name != "self"
+    ]
+    given, kinds = [str(each) for each in named], [each.kind for each in named]
     if inspect.Parameter.KEYWORD_ONLY in kinds and inspect.Parameter.VAR_POSITIONAL not in kinds:
         given.insert(kinds.index(inspect.Parameter.KEYWORD_ONLY), "*")
-    answer = found.return_annotation
+    answer = types.get("return", found.return_annotation)
     after = "" if answer is inspect.Signature.empty else f" -> {inspect.formatannotation(answer)}"
     before = "await " if inspect.iscoroutinefunction(function) and "." in name else ""
     line = f"{before}{name}({_plain(', '.join(given))}){_plain(after)}"
@@ -163,6 +198,14 @@ def _signature(name: str, function: Any, wide: int = 100) -> str:
         return line
     inside = "".join(f"    {_plain(each)},\n" for each in given)
     return f"{before}{name}(\n{inside}){_plain(after)}"
+
+
+def _types(function: Any) -> dict[str, Any]:
+    """The types of parameters, without what is declared about them."""
+    try:
+        return hints(function)
+    except (NameError, TypeError):
+        return {}
 
 
 def _plain(text: str) -> str:
@@ -173,7 +216,7 @@ def _plain(text: str) -> str:
 
 def _example(call: str, function: Any) -> str:
     """A call with the arguments that are required; one that only another call gives is named."""
-    hints = get_type_hints(function)
+    annotated, types = get_type_hints(function, include_extras=True), get_type_hints(function)
     needed = [
         each
         for each in inspect.signature(function).parameters.values()
@@ -181,24 +224,26 @@ def _example(call: str, function: Any) -> str:
         and each.name != "self"
         and each.kind not in {inspect.Parameter.VAR_KEYWORD, inspect.Parameter.VAR_POSITIONAL}
     ]
-    given = [(each, _argument(hints[each.name], each.name)) for each in needed]
+    given = [(each, _argument(annotated[each.name], types[each.name], each.name)) for each in needed]
     named = [text if each.kind is not each.KEYWORD_ONLY else f"{each.name}={text}" for each, text in given]
     before = "await " if inspect.iscoroutinefunction(function) else ""
     return f"{before}{call}({', '.join(named)})"
 
 
-def _argument(hint: Any, name: str) -> str:
+def _argument(annotation: Any, hint: Any, name: str) -> str:
+    """The example that is declared, or a value of the type."""
+    example = declaration_of(annotation).example
     try:
-        return _literal(_value(hint, name))
+        return _literal(_value(hint) if example is NO_EXAMPLE else example)
     except UNKNOWN:
         return name
 
 
-def _value(hint: Any, name: str) -> Any:
-    """A value of a type, from the examples of the API."""
+def _value(hint: Any) -> Any:
+    """A value of a type, from the examples of its fields."""
     adapter = TypeAdapter(_listed(hint))
     schema = adapter.json_schema(ref_template="#/components/schemas/{model}")
-    return adapter.validate_python(Examples(schema.get("$defs", {})).value(schema, "", name))
+    return adapter.validate_python(Examples(schema.get("$defs", {})).request(schema))
 
 
 def _listed(hint: Any) -> Any:

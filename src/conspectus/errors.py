@@ -75,12 +75,6 @@ def as_field(name: str, *, was: str) -> Iterator[None]:
         raise InvalidInput(name, fault.reason) from fault
 
 
-def require_range(field: str, value: float, low: float, high: float) -> None:
-    """Raise InvalidInput for a number that is not from `low` to `high`."""
-    if not low <= value <= high:
-        raise InvalidInput(field, f"must be from {low} to {high}")
-
-
 class TooLarge(InvalidInput):
     """A value is over a limit; `size` and `limit` are in the unit that the message names."""
 

@@ -266,7 +266,7 @@ class AskingContract:
             with pytest.raises(NotFound) as caught:
                 await call
             assert (caught.value.kind, caught.value.name) == ("collection", "none")
-        for wrong in (engine.window("a", 9, format="pdf"), engine.window("a", Budget(9, "abacus"))):
+        for wrong in (engine.window("a", 9, format="pdf"), engine.window("a", Budget(9, "abacus"))):  # type: ignore[arg-type]
             with pytest.raises(InvalidInput):
                 await wrong
         with pytest.raises(TooLarge) as large:

@@ -99,7 +99,9 @@ async def test_operations_are_found_by_a_word_described_and_called(engine: Engin
         answer = await answer_text(session, "operations", name="caption")
         assert {"add_captions", "list_captions"} <= {line.partition(":")[0] for line in answer.splitlines()}
         description = await answer_text(session, "operations", name="add_captions")
-        assert "stream: str\n" in description and "captions: [{text: str" in description
+        assert (
+            "stream: str. Name or id of a stream.\n" in description and "captions: [{text: str" in description
+        )
         captions = [{"text": "A red car stops.", "start": 5}]
         await answer_text(session, "add_captions", stream="gate", captions=captions)
         assert "A red car stops." in await answer_text(session, "list_captions", stream="gate")

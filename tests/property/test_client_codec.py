@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from dataclasses import fields, is_dataclass
 from datetime import UTC, datetime, timedelta, timezone
 from types import NoneType, UnionType
-from typing import Any, Literal, NewType, Union, get_args, get_origin
+from typing import Any, Literal, Union, get_args, get_origin
 
 import pytest
 from hypothesis import given, settings
@@ -15,6 +15,7 @@ from tests.repetitions import tries
 from conspectus.client.decode import decoded
 from conspectus.client.request import to_json
 from conspectus.model import access, channels, graph, jobs, records, reports, results, streams
+from conspectus.model.annotations import base_of
 from conspectus.model.records import Json
 from conspectus.web.operation_schemas import answered
 
@@ -53,8 +54,8 @@ def values(hint: Any) -> st.SearchStrategy[Any]:
     """Any value of a type that fields of the model have."""
     if hint == Json:
         return JSON
-    if isinstance(hint, NewType):
-        return values(hint.__supertype__)
+    if base_of(hint) is not hint:
+        return values(base_of(hint))
     if is_dataclass(hint):
         # What does not count in comparisons stays in the engine that made it.
         return st.builds(hint, **{each.name: values(each.type) for each in fields(hint) if each.compare})

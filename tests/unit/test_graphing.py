@@ -46,7 +46,7 @@ BAD_EDGES: list[Callable[[], NewEdge]] = [
 ]  # fmt: skip
 BAD_WALKS: list[dict[str, Any]] = [
     {"hops": -1}, {"hops": 6}, {"direction": "up"}, {"min_weight": -0.1}, {"min_weight": 1.1},
-    {"min_weight": float("nan")}, {"types": "x"}, {"types": ("",)}, {"offset": -1}, {"offset": 200},
+    {"min_weight": float("nan")}, {"types": "x"}, {"types": ("",)}, {"offset": -1}, {"offset": 201},
     {"limit": 0}, {"limit": 1_001},
 ]  # fmt: skip
 

@@ -84,7 +84,6 @@ async def test_an_origin_is_where_seconds_begin_and_stays(engine: Engine) -> Non
         NewCaption("x", "soon"),
         NewCaption("x", -1),
         NewCaption("x", 1e300),
-        NewCaption("x", 1, index=-1),
         NewCaption("x", 1, metadata={"a": object()}),
     ],
 )

@@ -103,7 +103,7 @@ async def test_a_range_uses_what_is_there(tmp_path: Path) -> None:
         assert (made.calls, len(made.batches)) == (1, 2)
         by_time = {**REQUEST, "range": CaptionRange("00:06:00", "00:12:00")}
         assert (await engine.summaries.summarize(**by_time)).calls == 0
-        for wrong in (CaptionRange(first=2, last=1), CaptionRange(10, 5), CaptionRange(first=0, last=-2)):
+        for wrong in (CaptionRange(first=2, last=1), CaptionRange(10, 5)):
             with pytest.raises(InvalidInput):
                 await engine.summaries.summarize(**REQUEST, range=wrong)
 

@@ -51,20 +51,32 @@ SCHEMAS: dict[str, Any] = {
         "type": "object",
         "required": ["name", "below"],
         "properties": {
-            "name": {"type": "string"},
+            "name": {"type": "string", "examples": ["notes"]},
             "parent": {"anyOf": [{"$ref": "#/components/schemas/Tree"}, {"type": "null"}]},
             "below": {"type": "array", "items": {"$ref": "#/components/schemas/Tree"}},
-            "limit": {"type": "integer", "maximum": 5},
+            "limit": {"type": "integer", "maximum": 5, "examples": [3]},
+            "offset": {"type": "integer", "maximum": 5},
+            "notices": {"type": "array", "items": {"type": "string"}},
         },
     }
 }
 REFERENCE = {"$ref": "#/components/schemas/Tree"}
 
 
-def test_an_answer_has_all_fields_and_a_request_few() -> None:
-    examples = Examples(SCHEMAS)
-    assert examples.answer(REFERENCE) == {"name": "notes", "parent": None, "below": [], "limit": 1}
-    assert examples.request(REFERENCE) == {"name": "notes", "below": [], "limit": 1}
+def test_an_answer_has_all_fields() -> None:
+    expected: dict[str, Any] = {
+        "name": "notes",
+        "parent": None,
+        "below": [],
+        "limit": 3,
+        "offset": 1,
+        "notices": [],
+    }
+    assert Examples(SCHEMAS).answer(REFERENCE) == expected
+
+
+def test_a_request_has_what_is_required_or_has_an_example() -> None:
+    assert Examples(SCHEMAS).request(REFERENCE) == {"name": "notes", "below": [], "limit": 3}
 
 
 @pytest.mark.parametrize(
@@ -80,5 +92,5 @@ def test_an_answer_has_all_fields_and_a_request_few() -> None:
         ({}, {}),
     ],
 )
-def test_what_has_no_name_is_made_from_its_type(schema: dict[str, Any], made: object) -> None:
+def test_what_has_no_example_is_made_from_its_type(schema: dict[str, Any], made: object) -> None:
     assert Examples({}).answer(schema) == made

@@ -8,11 +8,13 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import MISSING, fields, is_dataclass
 from datetime import datetime
-from functools import cache
-from types import NoneType, UnionType
-from typing import Any, Final, Literal, NewType, TypeVar, Union, get_args, get_origin
+from functools import cache, reduce
+from operator import or_
+from types import GenericAlias, NoneType, UnionType
+from typing import Annotated, Any, Final, Literal, NewType, TypeVar, Union, get_args, get_origin
 
 from conspectus.errors import InvalidInput
+from conspectus.model.annotations import base_of
 from conspectus.model.filter import Filter, filter_from_json
 from conspectus.model.records import Json
 
@@ -76,17 +78,36 @@ def _filter(_: Any, value: object, at: str) -> Filter:
 
 
 def _named(hint: Any, value: object, at: str) -> Any:
-    return _read(hint.__supertype__, value, at)
+    return _read(base_of(hint), value, at)
 
 
 def _record(hint: Any, value: object, at: str) -> object:
     values, decoded_fields = _object(value, at), {}
-    for field in fields(hint):
-        if field.name in values:
-            decoded_fields[field.name] = _read(field.type, values[field.name], f"{at}.{field.name}")
-        elif field.default is MISSING and field.default_factory is MISSING:
-            raise Misread(f"{at}.{field.name} is missing")
+    for name, kind, is_required in _members(hint):
+        if name in values:
+            decoded_fields[name] = _read(kind, values[name], f"{at}.{name}")
+        elif is_required:
+            raise Misread(f"{at}.{name} is missing")
     return hint(**decoded_fields)
+
+
+@cache
+def _members(kind: Any) -> Sequence[tuple[str, Any, bool]]:
+    """Return name, type without what is declared about it, and if it is required, for each field."""
+    return [
+        (field.name, _bare(field.type), field.default is MISSING and field.default_factory is MISSING)
+        for field in fields(kind)
+    ]
+
+
+def _bare(hint: Any) -> Any:
+    members = get_args(hint)
+    if get_origin(hint) is Annotated:
+        return _bare(members[0])
+    if all(_bare(member) is member for member in members):
+        return hint
+    is_union = get_origin(hint) in {Union, UnionType}
+    return reduce(or_, map(_bare, members)) if is_union else GenericAlias(tuple, tuple(map(_bare, members)))
 
 
 _SCALARS: Final[Mapping[Any, str]] = {str: "a string", bool: "true or false", int: "a whole number"}

@@ -2,18 +2,26 @@
 
 import asyncio
 import json
-import math
 from collections.abc import AsyncGenerator, Sequence
 from dataclasses import asdict, replace
+from typing import Annotated
 
 from conspectus.access.policy import require_scope
 from conspectus.access.reader import AuthorizedReader, CollectionAccess
 from conspectus.engine.context import EngineContext, Service
 from conspectus.engine.stream_reader import StreamReader
-from conspectus.errors import InvalidInput, NotFound, TooLarge, as_field, require_range
+from conspectus.errors import InvalidInput, NotFound, TooLarge, as_field
+from conspectus.model.annotations import Range
 from conspectus.model.filter import MAX_FILTER_LENGTH, filter_from_json, filter_to_json
 from conspectus.model.ids import CollectionId, UserId
 from conspectus.model.jobs import RetryPolicy
+from conspectus.model.parameters import (
+    MAX_ALERT_STREAMS,
+    MAX_WEBHOOK,
+    AlertIdentifier,
+    CollectionName,
+    PageLimit,
+)
 from conspectus.model.records import Collection
 from conspectus.model.streams import Alert, AlertEvent, NewAlert
 from conspectus.ports import Vectors
@@ -23,9 +31,6 @@ from conspectus.text.clean import clean
 from conspectus.text.hashing import NAME_BYTES, fitting, stable_id
 from conspectus.text.times import StreamClock, clock_of
 
-MAX_ADDRESS_LENGTH = 2_000
-MAX_STREAMS = 1_000
-MAX_GAP_SECONDS = 366 * 86_400.0
 MAX_EVENTS_READ = 10
 """Maximum number of events read for a subscriber at once. Revoked access applies from the next read on."""
 FIRST_WAIT = 1.0
@@ -39,7 +44,7 @@ class AlertService(Service):
         super().__init__(context)
         self._reader = StreamReader(context)
 
-    async def put(self, alert: NewAlert) -> Alert:
+    async def put(self, alert: Annotated[NewAlert, "The alert."]) -> Alert:
         """Create an alert, or change your alert of that name in the collection.
 
         A new alert matches captions that are written from now on. Raises InvalidInput, TooLarge, NotFound for
@@ -76,7 +81,9 @@ class AlertService(Service):
         )
         return _redacted(await self._parts.alerts.rows.put(kept, maximum=settings.max_alerts), access)
 
-    async def list(self, *, collection: str | None = None) -> Sequence[Alert]:
+    async def list(
+        self, *, collection: Annotated[CollectionName, "Name or id of a collection; none: all."] | None = None
+    ) -> Sequence[Alert]:
         """List your alerts by name, in collections that you may read now."""
         one = None if collection is None else await self._authorized.collection(collection)
         asked = await self._authorized.collections() if one is None else [one]
@@ -88,7 +95,7 @@ class AlertService(Service):
             if each.collection in accesses
         ]
 
-    async def get(self, alert: str) -> Alert:
+    async def get(self, alert: AlertIdentifier) -> Alert:
         """Return one of your alerts. Raises NotFound, also when its collection cannot be read any more."""
         require_scope(self._person, "read", "read")
         found = await self._parts.alerts.rows.alert(alert)
@@ -97,19 +104,22 @@ class AlertService(Service):
             raise NotFound("alert", alert)
         return _redacted(found, access)
 
-    async def delete(self, alert: str) -> None:
+    async def delete(self, alert: AlertIdentifier) -> None:
         """Delete one of your alerts with its matches. Raises NotFound."""
         require_scope(self._person, "write", "delete an alert")
         await self._parts.alerts.rows.delete((await self.get(alert)).id)
 
     async def list_matches(
-        self, *, alert: str | None = None, after: int = 0, limit: int = 100
+        self,
+        *,
+        alert: Annotated[AlertIdentifier, "Id of an alert; none: all."] | None = None,
+        after: Annotated[int, Range(0), "Number of the last match that is known."] = 0,
+        limit: PageLimit = 100,
     ) -> Sequence[AlertEvent]:
         """List the matches of your alerts, or of one, after the number of a match, in order.
 
         Matches of captions that were deleted, or cannot be read now, are left out.
         """
-        require_range("limit", limit, 1, self._parts.settings.max_page_rows)
         await self._require_own(alert)
         found: list[AlertEvent] = []
         while len(found) < limit:
@@ -121,7 +131,12 @@ class AlertService(Service):
         return found[:limit]
 
     async def subscribe(
-        self, *, alert: str | None = None, after: int | None = None
+        self,
+        *,
+        alert: Annotated[AlertIdentifier, "Id of an alert; none: all."] | None = None,
+        after: Annotated[
+            int | None, Range(0), "Number of the last match that is known; none: from now on."
+        ] = None,
     ) -> AsyncGenerator[AlertEvent, None]:
         """Receive matches as they come: those after the number of a match, or from now on.
 
@@ -248,11 +263,7 @@ def _check(alert: NewAlert, *, longest_query: int) -> None:
         raise InvalidInput("name", "must have a visible character")
     if len(alert.query) > longest_query:
         raise TooLarge("query", size=len(alert.query), limit=longest_query, unit="characters")
-    if len(alert.streams) > MAX_STREAMS:
-        raise TooLarge("streams", size=len(alert.streams), limit=MAX_STREAMS, unit="streams")
-    if alert.webhook is not None and len(alert.webhook) > MAX_ADDRESS_LENGTH:
-        raise TooLarge("webhook", size=len(alert.webhook), limit=MAX_ADDRESS_LENGTH, unit="characters")
-    if alert.min_similarity is not None and not -1.0 <= alert.min_similarity <= 1.0:
-        raise InvalidInput("min_similarity", "must be a similarity from -1 to 1")
-    if not math.isfinite(alert.gap_seconds) or not 0.0 <= alert.gap_seconds <= MAX_GAP_SECONDS:
-        raise InvalidInput("gap_seconds", f"must be from 0 to {MAX_GAP_SECONDS:g}")
+    if len(alert.streams) > MAX_ALERT_STREAMS:
+        raise TooLarge("streams", size=len(alert.streams), limit=MAX_ALERT_STREAMS, unit="streams")
+    if alert.webhook is not None and len(alert.webhook) > MAX_WEBHOOK:
+        raise TooLarge("webhook", size=len(alert.webhook), limit=MAX_WEBHOOK, unit="characters")

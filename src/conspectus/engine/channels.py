@@ -4,15 +4,16 @@ import asyncio
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Unpack
+from typing import Annotated, Unpack
 
 from conspectus.access.policy import among
 from conspectus.access.reader import CollectionAccess
 from conspectus.engine.context import EngineContext, Service
 from conspectus.engine.search import MIN_SIMILARITY, SearchService
-from conspectus.errors import NotFound, PermissionDenied, as_field, require_range
+from conspectus.errors import NotFound, PermissionDenied, as_field
 from conspectus.ingest.messages import MessageImportOptions, Threading, handed_in, named, take_in
 from conspectus.ingest.prepare import batches, message_id, period
+from conspectus.model.annotations import Example, Length, Range
 from conspectus.model.channels import (
     ArchiveKind,
     ChannelArchive,
@@ -27,8 +28,17 @@ from conspectus.model.channels import (
 )
 from conspectus.model.files import expanded
 from conspectus.model.filter import And, Eq, Filter, Not
+from conspectus.model.ids import EXAMPLE_ID
 from conspectus.model.jobs import Upload
-from conspectus.model.query import Budget, Query, QueryContext
+from conspectus.model.parameters import (
+    MAX_LIST,
+    ChannelName,
+    CollectionName,
+    DocumentIdentifier,
+    PageLimit,
+    QueryText,
+)
+from conspectus.model.query import Query, QueryContext, WindowTokens
 from conspectus.model.records import Source, StoredChunk, Written
 from conspectus.model.results import Hit
 from conspectus.retrieval.chains import chain_of
@@ -55,10 +65,10 @@ class ChannelService(Service):
 
     async def add_messages(
         self,
-        messages: NewMessage | Iterable[NewMessage],
+        messages: Annotated[NewMessage | Iterable[NewMessage], Length(0, MAX_LIST), "Messages to write."],
         *,
-        channel: str,
-        collection: str = "default",
+        channel: ChannelName,
+        collection: CollectionName = "default",
         **options: Unpack[MessageImportOptions],
     ) -> list[Written]:
         """Store messages in the order in which they were written; a message with a stored key is an edit.
@@ -90,22 +100,31 @@ class ChannelService(Service):
         return written
 
     async def list_messages(
-        self, *, channel: str, collection: str = "default", before: str | None = None, limit: int = 50
+        self,
+        *,
+        channel: ChannelName,
+        collection: CollectionName = "default",
+        before: Annotated[str | None, "Id of a message; only those before it.", Example(EXAMPLE_ID)] = None,
+        limit: PageLimit = 50,
     ) -> list[ChannelMessage]:
         """Return the newest messages of a channel, oldest first. Raises NotFound.
 
         With `before`, the id of a message, only those that were written before it.
         """
-        require_range("limit", limit, 1, self._parts.settings.max_page_rows)
         access = await self._authorized.collection(collection)
         source = await self._authorized.require_source(access, channel)
         rows = await self._authorized.latest(access, source, limit=limit, before=before)
         return await self._with_texts(rows[::-1])
 
-    async def get_reply_chain(self, document: str, *, limit: int = 20) -> ReplyChain:
+    async def get_reply_chain(
+        self,
+        document: DocumentIdentifier,
+        *,
+        limit: Annotated[
+            int, Range(1, "max_thread_messages"), "Maximum number of messages.", Example(10)
+        ] = 20,
+    ) -> ReplyChain:
         """Return the reply chain of a message: its ancestors and its replies. Raises NotFound."""
-        maximum = self._parts.settings.max_thread_messages
-        require_range("limit", limit, 1, maximum)
         message = (await self._authorized.document(document))[0]
         rows, total = await self._authorized.thread(message, limit=self._parts.settings.max_thread_chunks)
         members, root, left_out = chain_of(message, rows, limit=limit, total=total)
@@ -113,10 +132,10 @@ class ChannelService(Service):
 
     async def window(
         self,
-        query: str,
-        max_tokens: int | Budget = 4_000,
+        query: QueryText,
+        max_tokens: WindowTokens = 4_000,
         *,
-        channel: str,
+        channel: ChannelName,
         **options: Unpack[ChannelWindowOptions],
     ) -> ChannelWindow:
         """Build a context window for a query in a channel: messages with their reply chains, by thread.
@@ -156,7 +175,7 @@ class ChannelService(Service):
         archive: str | Path | Upload,
         *,
         kind: ArchiveKind | None = None,
-        collection: str = "default",
+        collection: CollectionName = "default",
         **options: Unpack[MessageImportOptions],
     ) -> ImportReport:
         """Import the export of a chat platform; each channel becomes a source with threads.

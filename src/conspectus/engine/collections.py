@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any, Final
+from typing import Annotated, Any, Final
 
 from conspectus.access.policy import require_account, require_scope
 from conspectus.access.reader import CollectionAccess
@@ -10,7 +10,9 @@ from conspectus.engine.context import Service
 from conspectus.engine.source_writer import NO_ID, require_same_connection
 from conspectus.errors import Conflict, InvalidInput, NotFound, as_field
 from conspectus.ingest.prepare import named
+from conspectus.model.annotations import Example, Length
 from conspectus.model.ids import is_stable_id, is_uuid
+from conspectus.model.parameters import CollectionName, Name, Purge, SourceIdentifier
 from conspectus.model.records import (
     Collection,
     Receipt,
@@ -64,12 +66,17 @@ class CollectionService(Service):
         """List all collections that you may read, by name."""
         return [access.redacted for access in await self._authorized.collections()]
 
-    async def get(self, collection: str) -> Collection:
+    async def get(self, collection: CollectionName) -> Collection:
         """Return the collection of that id or name. Raises NotFound."""
         return (await self._authorized.collection(collection)).redacted
 
     async def update(
-        self, collection: str, *, name: str | None = None, description: str | None = None
+        self,
+        collection: CollectionName,
+        *,
+        name: Annotated[Name, "New name."] | None = None,
+        description: Annotated[str, Length(0, 10_000), "New description.", Example("How we run our servers.")]
+        | None = None,
     ) -> Collection:
         """Change the given fields of a collection; only the account that owns it may change its name.
 
@@ -90,7 +97,7 @@ class CollectionService(Service):
         await self._context.note_change("update_collection", here, here, detail)
         return changed
 
-    async def delete(self, collection: str, *, purge: bool = False) -> Receipt:
+    async def delete(self, collection: CollectionName, *, purge: Purge = False) -> Receipt:
         """Delete a collection with everything in it. Raises NotFound."""
         access = await self._context.collection_with_role(collection, "owner", "delete a collection")
         found = access.collection
@@ -111,7 +118,7 @@ class CollectionService(Service):
         self,
         name: str,
         *,
-        collection: str = "default",
+        collection: CollectionName = "default",
         metadata: Mapping[str, Any] | None = None,
         kind: SourceKind = "manual",
     ) -> Source:
@@ -122,11 +129,11 @@ class CollectionService(Service):
         with as_field("name", was="source"):
             return (await self._writer.source(name, collection, metadata, kind))[0]
 
-    async def list_sources(self, *, collection: str = "default") -> Sequence[Source]:
+    async def list_sources(self, *, collection: CollectionName = "default") -> Sequence[Source]:
         """List the sources of a collection that you may read, by name."""
         return await self._authorized.sources(await self._authorized.collection(collection))
 
-    async def get_source(self, source: str, *, collection: str | None = None) -> Source:
+    async def get_source(self, source: SourceIdentifier, *, collection: str | None = None) -> Source:
         """Return the source of that id. Raises NotFound.
 
         With a `collection`, the source is found by its name too.
@@ -135,11 +142,11 @@ class CollectionService(Service):
 
     async def update_source(
         self,
-        source: str,
+        source: SourceIdentifier,
         *,
         collection: str | None = None,
-        name: str | None = None,
-        metadata: Mapping[str, Any] | None = None,
+        name: Annotated[Name, "New name.", Example("runbooks")] | None = None,
+        metadata: Annotated[Mapping[str, Any] | None, "Metadata as JSON; replaces what is stored."] = None,
     ) -> Source:
         """Change the given fields of a source; only managers of the whole collection may change its name.
 
@@ -164,7 +171,7 @@ class CollectionService(Service):
         return changed
 
     async def delete_source(
-        self, source: str, *, collection: str | None = None, purge: bool = False
+        self, source: SourceIdentifier, *, collection: str | None = None, purge: Purge = False
     ) -> Receipt:
         """Delete a source with its documents, and return how many of each were deleted. Raises NotFound."""
         found, access = await self._source(source, collection)

@@ -8,6 +8,7 @@ from contextlib import AbstractAsyncContextManager, nullcontext
 from dataclasses import replace
 from datetime import timedelta
 from functools import cached_property, partial
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeAlias, TypeVar, cast
 from uuid import uuid4
 from weakref import WeakValueDictionary
@@ -440,14 +441,14 @@ class EngineContext:
 class Service:
     """A part of the engine on one store with the permissions of one user.
 
-    Public methods raise InvalidInput for an argument of another type than is annotated, unless the class is
-    not `checked`: then only other services call it.
+    Public methods raise InvalidInput for an argument of another type than is annotated, or out of the
+    annotated range, unless the class is not `checked`: then only other services call it.
     """
 
     def __init_subclass__(cls, *, checked: bool = True, **rest: Any) -> None:
         super().__init_subclass__(**rest)
         if checked:
-            check_methods(cls)
+            check_methods(cls, settings=attrgetter("_parts.settings"))
 
     def __init__(self, context: EngineContext) -> None:
         self._context = context

@@ -3,7 +3,7 @@
 from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Unpack
+from typing import Annotated, Unpack
 
 from conspectus.access.policy import require_own_origin, require_scope
 from conspectus.engine.context import Service
@@ -12,7 +12,6 @@ from conspectus.errors import (
     PermissionDenied,
     PreconditionFailed,
     TooLarge,
-    require_range,
 )
 from conspectus.ingest.files import Intake, Root, placed, take_in
 from conspectus.ingest.open_indexes import When
@@ -24,7 +23,21 @@ from conspectus.ingest.prepare import (
     own_spans,
     quarantined,
 )
-from conspectus.model.filter import EVERYTHING, Filter
+from conspectus.model.annotations import Example, Length
+from conspectus.model.filter import EVERYTHING, DocumentFilter, Filter
+from conspectus.model.ids import EXAMPLE_ID
+from conspectus.model.parameters import (
+    CollectionName,
+    Cursor,
+    DocumentIdentifier,
+    DocumentKey,
+    Fingerprint,
+    PageLimit,
+    Purge,
+    SourceName,
+    StoredText,
+    Wait,
+)
 from conspectus.model.records import (
     Chunk,
     Document,
@@ -51,8 +64,8 @@ class DocumentService(Service):
         documents: str | NewDocument | Iterable[str | NewDocument],
         *,
         source: str = "default",
-        collection: str = "default",
-        wait: bool = False,
+        collection: CollectionName = "default",
+        wait: Wait = False,
         progress: Progress | None = None,
     ) -> Sequence[Written]:
         """Add documents. Keyword search finds them at once, vector search when they are embedded.
@@ -87,9 +100,9 @@ class DocumentService(Service):
         paths: Iterable[str | Path],
         *,
         source: str | None = None,
-        collection: str = "default",
+        collection: CollectionName = "default",
         prune: bool = False,
-        wait: bool = True,
+        wait: Wait = True,
         progress: Progress | None = None,
     ) -> FilesReport:
         """Add files and folders. Unchanged files are skipped; failures are reported at the end.
@@ -120,7 +133,7 @@ class DocumentService(Service):
         return report
 
     async def wait_until_embedded(
-        self, *, collection: str = "default", progress: Progress | None = None
+        self, *, collection: CollectionName = "default", progress: Progress | None = None
     ) -> int:
         """Wait until all chunks are embedded and entities are extracted; return the number of new vectors.
 
@@ -135,11 +148,13 @@ class DocumentService(Service):
             await self._core.names.wait_until_done(access.collection.id, progress)
         return await self._core.backfill.wait_until_done(access.collection, embedder, progress)
 
-    async def get(self, document: str) -> Document:
+    async def get(self, document: DocumentIdentifier) -> Document:
         """Return a document without its text. Raises NotFound."""
         return (await self._authorized.document(document))[0]
 
-    async def get_by_key(self, key: str, *, source: str, collection: str = "default") -> Document:
+    async def get_by_key(
+        self, key: DocumentKey, *, source: SourceName, collection: CollectionName = "default"
+    ) -> Document:
         """Return the document of a key in a source, such as a message of a channel. Raises NotFound."""
         access = await self._authorized.collection(collection)
         found_source = await self._authorized.require_source(access, source)
@@ -148,11 +163,16 @@ class DocumentService(Service):
             raise NotFound("document", key)
         return found[0]
 
-    async def get_text(self, document: str) -> str:
+    async def get_text(self, document: DocumentIdentifier) -> StoredText:
         """Return the full text of a document. Raises NotFound."""
         return await self._authorized.text(await self.get(document))
 
-    async def get_texts(self, ids: Sequence[str]) -> Mapping[str, str]:
+    async def get_texts(
+        self,
+        ids: Annotated[
+            Sequence[DocumentIdentifier], Length(0, 1_000), "Ids of documents.", Example([EXAMPLE_ID])
+        ],
+    ) -> Mapping[str, str]:
         """Return the full texts of documents by id, at most 1,000; unknown ids are left out."""
         if len(ids) > LIST_LIMIT:
             raise TooLarge("documents", size=len(ids), limit=LIST_LIMIT, unit="ids")
@@ -160,24 +180,23 @@ class DocumentService(Service):
         found = await self._authorized.texts([each for each, _ in seen])
         return {str(name): text for name, text in found.items()}
 
-    async def list_chunks(self, document: str) -> Sequence[Chunk]:
+    async def list_chunks(self, document: DocumentIdentifier) -> Sequence[Chunk]:
         """List the chunks of a document by position. Raises NotFound."""
         return [each.chunk for each in await self._authorized.chunks(await self.get(document))]
 
     async def list(
         self,
         *,
-        collection: str = "default",
-        filter: Filter = EVERYTHING,
-        status: Status | None = None,
-        after: str | None = None,
-        limit: int = 100,
+        collection: CollectionName = "default",
+        filter: DocumentFilter = EVERYTHING,
+        status: Annotated[Status | None, "Only documents with this status."] = None,
+        after: Cursor | None = None,
+        limit: PageLimit = 100,
     ) -> Page:
         """List a page of documents that match, in the order in which they were added; `after` is a cursor.
 
         `status` keeps those that are `pending`, `embedded`, or in `error` because they could not be embedded.
         """
-        require_range("limit", limit, 1, self._parts.settings.max_page_rows)
         access = await self._authorized.collection(collection)
         documents, cursor = await self._authorized.list(
             access, filter, after=after, limit=limit, status=status
@@ -185,14 +204,23 @@ class DocumentService(Service):
         return Page(tuple(documents), cursor)
 
     async def count(
-        self, *, collection: str = "default", filter: Filter = EVERYTHING, status: Status | None = None
+        self,
+        *,
+        collection: CollectionName = "default",
+        filter: Annotated[DocumentFilter, Example({"field": "kind", "eq": "page"})] = EVERYTHING,
+        status: Annotated[Status | None, "Only documents with this status."] = None,
     ) -> int:
         """Count the documents that match."""
         access = await self._authorized.collection(collection)
         return await self._authorized.count(access, filter, status=status)
 
     async def update(
-        self, /, document: str, *, if_match: str | None = None, **changes: Unpack[DocumentChanges]
+        self,
+        /,
+        document: DocumentIdentifier,
+        *,
+        if_match: Fingerprint | None = None,
+        **changes: Unpack[DocumentChanges],
     ) -> Written:
         """Change any fields of a document except `key`; a new text replaces the old one atomically.
 
@@ -212,7 +240,17 @@ class DocumentService(Service):
             await self._context.embed(access.collection, wait=False)
             return written[0]
 
-    async def delete(self, ids: str | Iterable[str], *, purge: bool = False) -> Receipt:
+    async def delete(
+        self,
+        ids: Annotated[
+            str | Iterable[DocumentIdentifier],
+            Length(0, 1_000),
+            "Ids of documents.",
+            Example([EXAMPLE_ID]),
+        ],
+        *,
+        purge: Purge = False,
+    ) -> Receipt:
         """Delete documents with their children, chunks and vectors; return how many. Unknown ids count 0.
 
         They are in no result when this returns. `purge` also waits until no file holds their text. That of
@@ -229,7 +267,12 @@ class DocumentService(Service):
         return replace(receipt, purged=erasure.purged, erasure_pending=erasure.pending)
 
     async def delete_by_key(
-        self, key: str, *, source: str, collection: str = "default", purge: bool = False
+        self,
+        key: DocumentKey,
+        *,
+        source: SourceName,
+        collection: CollectionName = "default",
+        purge: Purge = False,
     ) -> Receipt:
         """Delete the document of a key in a source, such as a message of a channel. Raises NotFound."""
         access = await self._authorized.collection(collection)
@@ -239,14 +282,14 @@ class DocumentService(Service):
             raise NotFound("document", key)
         return receipt
 
-    async def delete_chunks(self, document: str) -> int:
+    async def delete_chunks(self, document: DocumentIdentifier) -> int:
         """Delete the chunks of a document, which stays; return how many. Raises NotFound."""
         before = await self.get(document)
         await self.update(document, text="")
         return before.chunks
 
     async def delete_by_filter(
-        self, filter: Filter, *, collection: str = "default", purge: bool = False
+        self, filter: DocumentFilter, *, collection: CollectionName = "default", purge: Purge = False
     ) -> Receipt:
         """Delete every document that matches, quarantined ones by what was given."""
         access = await self._authorized.collection(collection)
@@ -261,17 +304,16 @@ class DocumentService(Service):
         return replace(total, purged=erasure.purged, erasure_pending=erasure.pending)
 
     async def list_quarantined(
-        self, *, collection: str = "default", after: str | None = None, limit: int = 100
+        self, *, collection: CollectionName = "default", after: Cursor | None = None, limit: PageLimit = 100
     ) -> QuarantinePage:
         """List the quarantined documents of a collection with their texts, for its managers."""
-        require_range("limit", limit, 1, self._parts.settings.max_page_rows)
         require_own_origin(self._person, REVIEW)
         access = await self._authorized.collection(collection)
         access.require("manager", REVIEW)
         found, cursor = await self._authorized.quarantined(access, after=after, limit=limit)
         return QuarantinePage(tuple(map(quarantined, found)), cursor)
 
-    async def release_quarantined(self, document: str) -> Written:
+    async def release_quarantined(self, document: DocumentIdentifier) -> Written:
         """Release a quarantined document after review: from now on it is in results, at its own level.
 
         Only managers may, and no key or request with an origin. It is noted in the audit log. The fact of a

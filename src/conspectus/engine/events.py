@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import timedelta
 from itertools import groupby
-from typing import Final
+from typing import Annotated, Final
 
 import regex
 
@@ -16,8 +16,10 @@ from conspectus.engine.stream_reader import StreamReader
 from conspectus.errors import Conflict, InvalidInput
 from conspectus.ingest.captions import caption_id, span_of
 from conspectus.ingest.prepare import batches
+from conspectus.model.annotations import Example, Length
 from conspectus.model.filter import And, Between, Eq, Filter, Overlaps
 from conspectus.model.ids import ChunkId, SourceId
+from conspectus.model.parameters import MAX_LIST, CollectionName, Name, StreamName
 from conspectus.model.records import Document, NewDocument, Period, Source, Written
 from conspectus.model.streams import (
     ENTITIES,
@@ -204,7 +206,11 @@ class EventService(Service):
         self._reader = StreamReader(context)
 
     async def add(
-        self, events: NewEvent | Iterable[NewEvent], *, stream: str, collection: str = "default"
+        self,
+        events: Annotated[NewEvent | Iterable[NewEvent], Length(0, MAX_LIST), "Events to write."],
+        *,
+        stream: StreamName,
+        collection: CollectionName = "default",
     ) -> Sequence[Written]:
         """Add events to a stream, which is created if it is new.
 
@@ -230,10 +236,10 @@ class EventService(Service):
     async def list(
         self,
         *,
-        stream: str,
-        collection: str = "default",
-        range: CaptionRange = WHOLE,
-        type: str | None = None,
+        stream: StreamName,
+        collection: CollectionName = "default",
+        range: Annotated[CaptionRange, "Range of captions."] = WHOLE,
+        type: Annotated[Name, "Only events of this type.", Example("arrival")] | None = None,
     ) -> Sequence[EventSpan]:
         """List events in the order of time; events of one type that overlap or are close are one.
 
@@ -249,7 +255,11 @@ class EventService(Service):
         return [each for each in spans if _meets(_period(clock, each), span)]
 
     async def count_entities(
-        self, *, stream: str, collection: str = "default", range: CaptionRange = WHOLE
+        self,
+        *,
+        stream: StreamName,
+        collection: CollectionName = "default",
+        range: Annotated[CaptionRange, "Range of captions."] = WHOLE,
     ) -> Mapping[str, int]:
         """Count the captions and events in which each name is an entity or the speaker, most frequent first.
 
@@ -259,7 +269,12 @@ class EventService(Service):
         return common_names(await self._authorized.names(access, source, span_of(range, clock_of(source))))
 
     async def entity_timeline(
-        self, entity: str, *, stream: str, collection: str = "default", range: CaptionRange = WHOLE
+        self,
+        entity: Annotated[Name, "Name of an entity.", Example("backup")],
+        *,
+        stream: StreamName,
+        collection: CollectionName = "default",
+        range: Annotated[CaptionRange, "Range of captions."] = WHOLE,
     ) -> Sequence[EntitySpan]:
         """List when an entity appears: as an entity or speaker of a caption, or named in its text.
 

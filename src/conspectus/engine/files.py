@@ -9,19 +9,23 @@ from fnmatch import fnmatchcase
 from functools import partial
 from pathlib import PurePosixPath, PureWindowsPath
 from time import monotonic
-from typing import Final, Unpack
+from typing import Annotated, Final, Unpack
 
 from conspectus.access.reader import CollectionAccess
 from conspectus.deferred import dataclass
 from conspectus.engine.context import EngineContext, Service
 from conspectus.engine.search import SearchService
-from conspectus.errors import InvalidInput, NotFound, require_range
+from conspectus.errors import InvalidInput, NotFound
 from conspectus.ingest.prepare import message_id
+from conspectus.model.annotations import Example, Range
+from conspectus.model.checks import require_settings
 from conspectus.model.files import (
     FileEntry,
+    FileGlob,
     FileLine,
     FileMatches,
     FilePage,
+    FilePath,
     FileText,
     Grep,
     GrepOptions,
@@ -30,17 +34,16 @@ from conspectus.model.files import (
     parsed_path,
     path_of,
 )
-from conspectus.model.filter import EVERYTHING, And, Eq, Filter, document_row, matches
+from conspectus.model.filter import EVERYTHING, And, DocumentFilter, Eq, Filter, document_row, matches
 from conspectus.model.ids import DocumentId
 from conspectus.model.pages import portions
+from conspectus.model.parameters import Cursor, PageLimit
 from conspectus.model.query import EVERYWHERE
 from conspectus.model.records import Document, Source
 from conspectus.ports import CountTokens
 from conspectus.text.clean import last_border
 from conspectus.text.lines import LinePattern, MatchedLine, shown
 
-MAX_CONTEXT: Final = 20
-MAX_SECONDS: Final = 60.0
 MAX_GLOB: Final = 200
 BATCH: Final = 200
 BATCH_CHARACTERS: Final = 2_000_000
@@ -107,12 +110,13 @@ class FileService(Service):
         super().__init__(context)
         self._search = search
 
-    async def list(self, path: str = "/", *, after: str | None = None, limit: int = 100) -> FilePage:
+    async def list(
+        self, path: FilePath = "/", *, after: Cursor | None = None, limit: PageLimit = 100
+    ) -> FilePage:
         """List the files and folders at a path, as `ls` does. Collections and sources are folders.
 
         `after` is a cursor. Raises NotFound.
         """
-        require_range("limit", limit, 1, self._parts.settings.max_page_rows)
         parts, begin = parsed_path(path), None if after is None else parsed_path(after)
         if parts.source:
             found = await self._entries(await self._folder(path, parts), begin, limit)
@@ -130,12 +134,17 @@ class FileService(Service):
 
     async def read(
         self,
-        path: str,
+        path: Annotated[FilePath, Example("/notes/handbook/backup.md")],
         *,
-        first_line: int = 1,
-        last_line: int | None = None,
-        start: int = 0,
-        max_tokens: int | None = None,
+        first_line: Annotated[int, Range(1), "First line."] = 1,
+        last_line: Annotated[int | None, Range(1), "Last line, included."] = None,
+        start: Annotated[int, Range(0), "First character."] = 0,
+        max_tokens: Annotated[
+            int | None,
+            Range(16, 1_000_000),
+            "Maximum number of tokens, counted with o200k_base.",
+            Example(1_000),
+        ] = None,
     ) -> FileText:
         """Read lines of a file, as `cat` and `head` do, at most `max_tokens` of o200k_base.
 
@@ -145,8 +154,6 @@ class FileService(Service):
         document = await self._file(await self._folder(path, parts)) if parts.source else None
         if document is None:
             raise NotFound("file", path)
-        if max_tokens is not None:
-            require_range("max_tokens", max_tokens, MIN_TOKENS, MAX_TOKENS)
         text = await self._authorized.text(document)
         begin, end = _range(text, first_line, last_line, start)
         count = self._parts.counter("o200k_base")
@@ -175,19 +182,18 @@ class FileService(Service):
 
     async def find(
         self,
-        path: str = "/",
+        path: FilePath = "/",
         *,
-        name: str | None = None,
-        filter: Filter = EVERYTHING,
-        after: str | None = None,
-        limit: int = 100,
+        name: FileGlob | None = None,
+        filter: DocumentFilter = EVERYTHING,
+        after: Cursor | None = None,
+        limit: PageLimit = 100,
     ) -> FilePage:
         """List the files at and below a path, as `find` does, by path.
 
         `name` is a glob of the file's name, such as `*.md`, or of the whole key if it has a slash. Raises
         NotFound.
         """
-        require_range("limit", limit, 1, self._parts.settings.max_page_rows)
         chosen = Chosen(_glob(name), filter)
         begin = None if after is None else parsed_path(after)
         found: list[FileEntry] = []
@@ -204,9 +210,7 @@ class FileService(Service):
         NotFound.
         """
         asked = Grep(pattern, path, **options)
-        require_range("context", asked.context, 0, MAX_CONTEXT)
-        require_range("limit", asked.limit, 1, self._parts.settings.max_page_rows)
-        require_range("max_seconds", asked.max_seconds, 0, MAX_SECONDS)
+        require_settings(asked, self._parts.settings)
         scan, folders = Scan(asked), await self._folders(path)
         for stage in (self._likely(asked, folders), self._below(folders)):
             async for folder, documents in stage:

@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
-from typing import Final
+from typing import Annotated, Final
 
 from conspectus.access.graph_reader import AuthorizedMentions, VisibleGraphs
 from conspectus.access.policy import among, require_scope
@@ -17,7 +17,6 @@ from conspectus.errors import (
     ProviderUnavailable,
     TooLarge,
     as_field,
-    require_range,
 )
 from conspectus.graph.entity_linking import Surroundings, description_of, link, named_whole, rivals_of
 from conspectus.graph.entity_rules import phrases, with_gazetteer
@@ -25,6 +24,7 @@ from conspectus.graph.export import to_graphml, to_json, to_svg
 from conspectus.graph.gazetteer import Gazetteer, singular_of
 from conspectus.graph.name_keys import key_of
 from conspectus.ingest.embedding_queue import GivenVectors
+from conspectus.model.annotations import Example, Range
 from conspectus.model.filter import EVERYTHING, Filter
 from conspectus.model.graph import (
     ENTITY,
@@ -48,8 +48,17 @@ from conspectus.model.graph import (
     Traversal,
 )
 from conspectus.model.graph import EntityLink as Linked
+from conspectus.model.parameters import (
+    CollectionName,
+    GraphLimit,
+    GraphName,
+    LowestTrust,
+    Name,
+    NodeName,
+    QueryText,
+)
 from conspectus.model.records import Collection, Mention, Source
-from conspectus.model.trust import MinTrust, levels_from
+from conspectus.model.trust import levels_from
 from conspectus.ports import Progress
 from conspectus.ports.jobs import on_behalf_of
 from conspectus.text.analyzer import analyzer_for
@@ -66,17 +75,22 @@ class GraphService(Service):
         self._access = GraphAccess(context)
         self._linker = EntityLinker(context)
 
-    async def get_or_create(self, name: str = "default", *, collection: str = "default") -> Source:
+    async def get_or_create(
+        self,
+        name: Annotated[Name, "Name of the graph.", Example("default")] = "default",
+        *,
+        collection: CollectionName = "default",
+    ) -> Source:
         """Return the graph of that name; create it if it is new. Its source is `graph/` and the name."""
         with as_field("name", was="graph"):
             return (await self._access.made(name, collection))[0]
 
-    async def list(self, *, collection: str = "default") -> Sequence[GraphSummary]:
+    async def list(self, *, collection: CollectionName = "default") -> Sequence[GraphSummary]:
         """List the graphs of a collection that you may read, by name, with their sizes."""
         access = await self._authorized.collection(collection)
         return await self._access.of(access, await self._access.visible(access)).summaries()
 
-    async def delete(self, graph: str, *, collection: str = "default") -> GraphReceipt:
+    async def delete(self, graph: GraphName, *, collection: CollectionName = "default") -> GraphReceipt:
         """Delete a graph with everything in it; return the number of nodes and edges."""
         source, access = await self._access.readable(graph, collection)
         require_scope(self._person, "write", "write")
@@ -86,7 +100,11 @@ class GraphService(Service):
         return GraphReceipt(summary.nodes, summary.edges)
 
     async def add_nodes(
-        self, nodes: Iterable[NewNode], *, graph: str = "default", collection: str = "default"
+        self,
+        nodes: Annotated[Iterable[NewNode], "Nodes to write."],
+        *,
+        graph: GraphName = "default",
+        collection: CollectionName = "default",
     ) -> Sequence[GraphWritten]:
         """Add nodes to a graph, all or none; a node with a stored id is updated. A new graph is created.
 
@@ -96,7 +114,11 @@ class GraphService(Service):
         return await self._access.store(self._access.entries(source, access).adding(nodes))
 
     async def add_edges(
-        self, edges: Iterable[NewEdge], *, graph: str = "default", collection: str = "default"
+        self,
+        edges: Annotated[Iterable[NewEdge], "Edges to write."],
+        *,
+        graph: GraphName = "default",
+        collection: CollectionName = "default",
     ) -> Sequence[GraphWritten]:
         """Add edges to a graph, all or none; an edge that is stored already is `unchanged`.
 
@@ -109,54 +131,62 @@ class GraphService(Service):
             await self._access.proved(access, self._access.entries(source, access).adding(edges=edges))
         )
 
-    async def get_node(self, node: str, *, graph: str = "default", collection: str = "default") -> Node:
+    async def get_node(
+        self, node: NodeName, *, graph: GraphName = "default", collection: CollectionName = "default"
+    ) -> Node:
         """Return the node of that id. Raises NotFound."""
         return await _one(await self._access.graph(graph, collection), node)
 
     async def list_nodes(
         self,
         *,
-        graph: str = "default",
-        collection: str = "default",
-        type: str | None = None,
-        min_trust: MinTrust | None = None,
-        after: str | None = None,
-        limit: int = 100,
+        graph: GraphName = "default",
+        collection: CollectionName = "default",
+        type: Annotated[str | None, "Only nodes of this type.", Example("process")] = None,
+        min_trust: LowestTrust | None = None,
+        after: Annotated[str | None, "The `next` of the page before.", Example("bmV4dA")] = None,
+        limit: GraphLimit = 100,
     ) -> NodePage:
         """List a page of nodes by id, those from a level on; `after` is a cursor."""
-        require_range("limit", limit, 1, self._parts.settings.max_limit)
         graphs = await self._access.graph(graph, collection)
         return await graphs.nodes(type=type, min_trust=min_trust, after=after, limit=limit)
 
     async def list_edges(
         self,
         *,
-        graph: str = "default",
-        collection: str = "default",
-        node: str | None = None,
-        min_trust: MinTrust | None = None,
-        after: str | None = None,
-        limit: int = 100,
+        graph: GraphName = "default",
+        collection: CollectionName = "default",
+        node: Annotated[NodeName, "Only edges of this node."] | None = None,
+        min_trust: LowestTrust | None = None,
+        after: Annotated[str | None, "The `next` of the page before.", Example("bmV4dA")] = None,
+        limit: GraphLimit = 100,
     ) -> EdgePage:
         """List a page of edges in the order in which they were added: all, or those of one node.
 
         With `min_trust`, only those from that level on.
         """
-        require_range("limit", limit, 1, self._parts.settings.max_limit)
         graphs = await self._access.graph(graph, collection)
         if node is not None:
             await _one(graphs, node)
         return await graphs.edges(node=node, min_trust=min_trust, after=after, limit=limit)
 
     async def delete_nodes(
-        self, nodes: Sequence[str], *, graph: str = "default", collection: str = "default"
+        self,
+        nodes: Annotated[Sequence[str], "Ids of nodes.", Example(["backups"])],
+        *,
+        graph: GraphName = "default",
+        collection: CollectionName = "default",
     ) -> GraphReceipt:
         """Delete nodes with their edges; return how many. Unknown ids count 0."""
         source = await self._access.edited(graph, collection, "delete nodes")
         return await self._parts.graphs.delete_nodes(source.id, self._access.bounded_ids("nodes", nodes))
 
     async def delete_edges(
-        self, edges: Sequence[str], *, graph: str = "default", collection: str = "default"
+        self,
+        edges: Annotated[Sequence[str], "Ids of edges.", Example(["0195f3a1c2d47e80b6a4c1d2e3f40e0e"])],
+        *,
+        graph: GraphName = "default",
+        collection: CollectionName = "default",
     ) -> GraphReceipt:
         """Delete edges by id; unknown ids count 0. Edges that a deleted edge had ended stay ended."""
         source = await self._access.edited(graph, collection, "delete edges")
@@ -164,11 +194,11 @@ class GraphService(Service):
 
     async def neighbors(
         self,
-        node: str,
-        walk: Traversal = ONE_HOP,
+        node: NodeName,
+        walk: Annotated[Traversal, "Depth of the traversal, and its edges."] = ONE_HOP,
         *,
-        graph: str = "default",
-        collection: str = "default",
+        graph: GraphName = "default",
+        collection: CollectionName = "default",
     ) -> Sequence[Neighbor]:
         """Traverse the graph from a node: nearest nodes first, then by the product of weights.
 
@@ -183,12 +213,12 @@ class GraphService(Service):
 
     async def search_nodes(
         self,
-        query: str,
+        query: QueryText,
         *,
-        graph: str = "default",
-        collection: str = "default",
-        limit: int = 10,
-        min_trust: MinTrust | None = None,
+        graph: GraphName = "default",
+        collection: CollectionName = "default",
+        limit: GraphLimit = 10,
+        min_trust: LowestTrust | None = None,
     ) -> Sequence[NodeHit]:
         """Find nodes whose names, aliases or text properties contain terms of the query, best first.
 
@@ -196,7 +226,6 @@ class GraphService(Service):
         `min_trust`, only nodes from that level on.
         """
         settings = self._parts.settings
-        require_range("limit", limit, 1, settings.max_limit)
         if not query.strip():
             raise InvalidInput("query", "is empty")
         if len(query) > settings.max_query_characters:
@@ -213,11 +242,11 @@ class GraphService(Service):
 
     async def snapshot(
         self,
-        at: datetime,
+        at: Annotated[datetime, "Instant of the state."],
         *,
-        graph: str = "default",
-        collection: str = "default",
-        min_trust: MinTrust | None = None,
+        graph: GraphName = "default",
+        collection: CollectionName = "default",
+        min_trust: LowestTrust | None = None,
     ) -> GraphState:
         """Return the graph at an instant: the nodes and edges that were valid then, from a level on."""
         instant = parse_instant(at)
@@ -226,12 +255,12 @@ class GraphService(Service):
 
     async def export(
         self,
-        format: GraphForm = "json",
+        format: Annotated[GraphForm, "Format of the export."] = "json",
         *,
-        graph: str = "default",
-        collection: str = "default",
-        at: datetime | None = None,
-        min_trust: MinTrust | None = None,
+        graph: GraphName = "default",
+        collection: CollectionName = "default",
+        at: Annotated[datetime | None, "Instant of the state; by default the whole graph."] = None,
+        min_trust: LowestTrust | None = None,
     ) -> str:
         """Export a graph, or its state at an instant, as JSON, GraphML or SVG, from a level on."""
         if format not in GRAPH_FORMS:
@@ -244,7 +273,9 @@ class GraphService(Service):
             nodes, edges = await graphs.at(parse_instant(at), min_trust)
         return await asyncio.to_thread(_written, format, name, nodes, edges)
 
-    async def set_entity_extraction(self, enabled: bool = True, *, collection: str = "default") -> Collection:
+    async def set_entity_extraction(
+        self, enabled: Annotated[bool, "Extract entities."] = True, *, collection: CollectionName = "default"
+    ) -> Collection:
         """Enable or disable entity extraction for a collection; extraction runs in the background.
 
         Disabling it deletes the mentions that were found. Raises NotFound or PermissionDenied.
@@ -252,7 +283,7 @@ class GraphService(Service):
         return await self._context.extract_entities(collection, enabled)
 
     async def wait_until_extracted(
-        self, *, collection: str = "default", progress: Progress | None = None
+        self, *, collection: CollectionName = "default", progress: Progress | None = None
     ) -> int:
         """Wait until entities are extracted from all passages; return the number of new passages.
 
@@ -262,13 +293,17 @@ class GraphService(Service):
         return await self._wait_for_entities(access, progress) if access.collection.names else 0
 
     async def list_entities(
-        self, *, collection: str = "default", prefix: str = "", limit: int = 100, source: str | None = None
+        self,
+        *,
+        collection: CollectionName = "default",
+        prefix: Annotated[str, "Beginning of the names.", Example("back")] = "",
+        limit: Annotated[int, Range(0, "max_page_rows"), "Maximum number of results.", Example(10)] = 100,
+        source: Annotated[str | None, "Name or id of a source; none: all.", Example("handbook")] = None,
     ) -> Sequence[EntityCount]:
         """List the most mentioned entities, of a collection or of one of its sources.
 
         Raises NotFound, or InvalidInput for a limit.
         """
-        require_range("limit", limit, 0, self._parts.settings.max_page_rows)
         access = await self._authorized.collection(collection)
         where: Filter = EVERYTHING
         if source is not None:
@@ -276,7 +311,12 @@ class GraphService(Service):
         graphs = AuthorizedMentions(self._parts.names.rows, access, where)
         return list(await graphs.counts(begins=key_of(prefix), limit=limit))
 
-    async def extract_entities(self, text: str, *, collection: str = "default") -> Sequence[Mention]:
+    async def extract_entities(
+        self,
+        text: Annotated[str, "Text in which entities are found.", Example("The nightly backup failed.")],
+        *,
+        collection: CollectionName = "default",
+    ) -> Sequence[Mention]:
         """Find the mentions of entities in a text, in order: names of known nodes, and names found by rules.
 
         Raises TooLarge, or the errors of the entity extractor of the settings.
@@ -287,12 +327,14 @@ class GraphService(Service):
 
     async def link_entities(
         self,
-        text: str,
+        text: Annotated[str, "Text in which entities are linked.", Example("The nightly backup failed.")],
         *,
-        graph: str = "default",
-        collection: str = "default",
-        mention: tuple[int, int] | None = None,
-        min_score: float | None = None,
+        graph: GraphName = "default",
+        collection: CollectionName = "default",
+        mention: Annotated[
+            tuple[int, int] | None, "Characters of one mention; none: all that are found."
+        ] = None,
+        min_score: Annotated[float | None, Range(0, 1), "Lowest score of a link; by default as set."] = None,
     ) -> Sequence[EntityLink]:
         """Link entities in a text, or one mention, to nodes of a graph.
 
@@ -300,18 +342,19 @@ class GraphService(Service):
         Raises NotFound, TooLarge, or InvalidInput for a mention outside the text.
         """
         least = self._parts.settings.entity_link_min_percent / 100 if min_score is None else min_score
-        require_range("min_score", least, 0, 1)
         graphs = await self._access.graph(graph, collection)
         return await self._linker.linked(text, graphs, mention=mention, threshold=least)
 
     async def merge_nodes(
         self,
-        into: str,
-        nodes: Sequence[str],
+        into: Annotated[NodeName, "Node that remains."],
+        nodes: Annotated[
+            Sequence[str], "Ids of the nodes that are merged into it.", Example(["backups", "nightly-backup"])
+        ],
         *,
-        graph: str = "default",
-        collection: str = "default",
-        reason: str = "",
+        graph: GraphName = "default",
+        collection: CollectionName = "default",
+        reason: Annotated[str, "Reason, for the history.", Example("Both mean the nightly backup.")] = "",
     ) -> Node:
         """Merge nodes into one, which keeps its id and gets the names and edges of the others.
 
@@ -330,7 +373,12 @@ class GraphService(Service):
         return await self._parts.graphs.merge(source.id, into, gone, event, origin=origin)
 
     async def undo_merge(
-        self, merge: int, *, graph: str = "default", collection: str = "default", reason: str = ""
+        self,
+        merge: Annotated[int, Range(0), "Number of the merge."],
+        *,
+        graph: GraphName = "default",
+        collection: CollectionName = "default",
+        reason: Annotated[str, "Reason, for the history."] = "",
     ) -> Sequence[Node]:
         """Undo the merge of that number (see `list_merges`): restore the nodes and their edges.
 
@@ -347,7 +395,11 @@ class GraphService(Service):
         return list(await self._parts.graphs.split(source.id, merge, event))
 
     async def list_merges(
-        self, node: str | None = None, *, graph: str = "default", collection: str = "default"
+        self,
+        node: Annotated[NodeName, "Only merges of this node."] | None = None,
+        *,
+        graph: GraphName = "default",
+        collection: CollectionName = "default",
     ) -> Sequence[NodeEvent]:
         """List the merges and splits of a graph in order: all, or those of one node."""
         return await (await self._access.graph(graph, collection)).events(node)

@@ -13,11 +13,12 @@ from conspectus.access.policy import require_scope
 from conspectus.access.reader import CollectionAccess
 from conspectus.deferred import dataclass
 from conspectus.engine.context import EngineContext, EngineCore, Service
-from conspectus.errors import Conflict, InvalidInput, NotFound, TooLarge, require_range
+from conspectus.errors import Conflict, InvalidInput, NotFound, TooLarge
 from conspectus.graph.expansion import GraphCandidates
 from conspectus.graph.name_keys import keys_of
 from conspectus.ingest.prepare import named, refuse_attacks, storable, strings_in
 from conspectus.ingest.sensitive import screen_of, with_tags
+from conspectus.model.checks import require_settings
 from conspectus.model.filter import Filter
 from conspectus.model.graph import DIRECTIONS, Edge, GraphWritten, Neighbor, NewEdge, NewNode, Node, Traversal
 from conspectus.model.ids import SourceId, is_stable_id
@@ -157,17 +158,11 @@ class Entries:
 
 def checked(walk: Traversal, settings: Settings) -> Traversal:
     """Return a valid traversal, with time zones. Raises InvalidInput."""
-    require_range("hops", walk.hops, 0, settings.max_hops)
+    require_settings(walk, settings)
     if walk.direction not in DIRECTIONS:
         raise InvalidInput("direction", f"must be one of {', '.join(DIRECTIONS)}")
-    require_range("min_weight", walk.min_weight, 0, 1)
     if isinstance(walk.types, str):
         raise InvalidInput("types", "must be a sequence of types")
-    if not 0 <= walk.offset < settings.max_traversal_nodes:
-        raise InvalidInput(
-            "offset", f"must be at least 0 and below {settings.max_traversal_nodes}, the limit of a traversal"
-        )
-    require_range("limit", walk.limit, 1, settings.max_limit)
     at = None if walk.at is None else parse_instant(walk.at)
     types = tuple(dict.fromkeys(named("types", each) for each in walk.types))
     return replace(walk, types=types, min_weight=float(walk.min_weight), at=at)

@@ -9,7 +9,7 @@ from dataclasses import replace
 from datetime import timedelta
 from functools import partial
 from pathlib import Path
-from typing import Any, Unpack
+from typing import Annotated, Any, Unpack
 from uuid import uuid4
 
 from conspectus.access.policy import may_change_job, require_own_origin, require_owner, require_scope
@@ -22,16 +22,17 @@ from conspectus.errors import (
     InvalidInput,
     TooLarge,
     UnreadableFile,
-    require_range,
 )
 from conspectus.ingest.background_workers import Follow, Followers
 from conspectus.ingest.files import source_name
 from conspectus.ingest.job_execution import Outcome, Runner, Tell
 from conspectus.ingest.prepare import named, storable
 from conspectus.model.access import Person
+from conspectus.model.annotations import Example, Length, Range
 from conspectus.model.ids import JobId, SourceId
 from conspectus.model.jobs import (
     FINISHED,
+    MAX_LISTED_JOBS,
     METHODS,
     ChunkOptions,
     Connection,
@@ -46,6 +47,15 @@ from conspectus.model.jobs import (
     Upload,
 )
 from conspectus.model.pages import pages
+from conspectus.model.parameters import (
+    CollectionName,
+    ConnectionName,
+    Cursor,
+    JobIdentifier,
+    Name,
+    PageLimit,
+    SourceName,
+)
 from conspectus.model.records import Json, Receipt
 from conspectus.model.trust import ORIGINS
 from conspectus.ports.jobs import JobPlace, JobScope
@@ -145,7 +155,6 @@ class JobQueue(Service, checked=False):
 MIN_POLL_SECONDS = 0.05
 MAX_POLL_SECONDS = 0.5
 """Seconds between polls of a job that is waited for, at first and later."""
-HOURS = 366 * 24
 
 
 class JobService(Service):
@@ -161,12 +170,19 @@ class JobService(Service):
 
     async def ingest_url(
         self,
-        url: str,
+        url: Annotated[
+            str, Length(1, 8_192), "Address of the page.", Example("https://example.org/handbook/backup")
+        ],
         *,
-        collection: str = "default",
-        source: str | None = None,
-        method: str = "GET",
-        headers: Mapping[str, str] | None = None,
+        collection: CollectionName = "default",
+        source: Annotated[SourceName, "Name of the source; by default one for each domain."] | None = None,
+        method: Annotated[str, Length(1, 20), "Method of the request."] = "GET",
+        headers: Annotated[
+            Mapping[str, Annotated[str, Length(0, 8_192)]],
+            Length(0, 100),
+            "Sent with the request, and stored nowhere.",
+        ]
+        | None = None,
         **options: Unpack[ChunkOptions],
     ) -> Job:
         """Add a web page in the background: fetch, parse, split and embed it. Returns the job at once.
@@ -202,7 +218,7 @@ class JobService(Service):
         return await self._queue.submit(job)
 
     async def ingest_files(
-        self, files: Sequence[Upload], *, collection: str = "default", source: str = "uploads"
+        self, files: Sequence[Upload], *, collection: CollectionName = "default", source: str = "uploads"
     ) -> Job:
         """Add uploaded files in the background; they are stored on disk when this returns the job."""
         names = await asyncio.to_thread(self._checked_names, files)
@@ -214,23 +230,23 @@ class JobService(Service):
         await self._parts.work.files.store_files(job.id, files)
         return await self._queue.submit(job)
 
-    async def get(self, job: str) -> Job:
+    async def get(self, job: JobIdentifier) -> Job:
         """Return a job. Raises NotFound."""
         return (await self._authorized_jobs.job(job))[0]
 
     async def list(
         self,
         *,
-        collection: str | None = None,
-        state: JobState | None = None,
-        after: str | None = None,
-        limit: int = 100,
+        collection: Annotated[CollectionName, "Name or id of a collection; none: all."] | None = None,
+        state: Annotated[JobState | None, "Only jobs in this state."] = None,
+        after: Cursor | None = None,
+        limit: Annotated[int, Range(1, MAX_LISTED_JOBS), "Maximum number of results.", Example(10)] = 100,
     ) -> JobPage:
         """List a page of jobs, newest first; `after` is a cursor, `limit` is at most 100."""
         states = None if state is None else (state,)
         return await self._authorized_jobs.jobs(collection, states, after=after, limit=limit)
 
-    async def cancel(self, job: str) -> Job:
+    async def cancel(self, job: JobIdentifier) -> Job:
         """Cancel a job that is queued or runs; a job that has ended stays as it is. Raises NotFound.
 
         What it stored stays: a cancelled upload names these files under `stored` in its result.
@@ -245,7 +261,7 @@ class JobService(Service):
         await note_stored_files(self._context, found)
         return await self.get(found.id)
 
-    async def retry(self, job: str) -> Job:
+    async def retry(self, job: JobIdentifier) -> Job:
         """Run a job again that failed or was cancelled.
 
         Raises Conflict for other jobs, and for one whose input was deleted when it ended: files, and
@@ -264,7 +280,7 @@ class JobService(Service):
         await self._queue.hand_over(again)
         return replace(again, actions=again.possible_actions)
 
-    async def wait(self, job: str, *, timeout: float | None = None) -> Job:
+    async def wait(self, job: JobIdentifier, *, timeout: float | None = None) -> Job:
         """Wait until a job has ended, at most `timeout` seconds, and return it. Raises NotFound."""
         give_up = None if timeout is None else time.monotonic() + timeout
         found = await self.get(job)
@@ -277,22 +293,27 @@ class JobService(Service):
             found = await self.get(job)
         return found
 
-    async def report(self, *, collection: str | None = None) -> IngestReport:
+    async def report(
+        self, *, collection: Annotated[CollectionName, "Name or id of a collection; none: all."] | None = None
+    ) -> IngestReport:
         """Count jobs by state, with failure and retry rates by period and by source."""
         return await self._authorized_jobs.report(collection, now=self._parts.clock())
 
     async def list_requests(
-        self, *, after: int | None = None, limit: int = 100
+        self,
+        *,
+        after: Annotated[int | None, Range(0), "Id of the last request of the page before."] = None,
+        limit: PageLimit = 100,
     ) -> Sequence[EmbeddingRequest]:
         """List requests to model providers, newest first. Only the owner account may."""
         require_owner(self._person, "see calls to model providers")
-        require_range("limit", limit, 1, self._parts.settings.max_page_rows)
         return await self._parts.request_log.page(after=after, limit=limit)
 
-    async def request_totals(self, *, hours: int = 24) -> Sequence[RequestTotals]:
+    async def request_totals(
+        self, *, hours: Annotated[int, Range(1, 366 * 24), "How many hours to look back."] = 24
+    ) -> Sequence[RequestTotals]:
         """Sum requests to model providers over the last hours. Only the owner account may."""
         require_owner(self._person, "see calls to model providers")
-        require_range("hours", hours, 1, HOURS)
         return await self._parts.request_log.totals(self._parts.clock() - timedelta(hours=hours))
 
     async def _stoppable(self, job: str, action: str) -> Job:
@@ -331,7 +352,8 @@ class JobService(Service):
 
     def _checked_names(self, files: Sequence[Upload]) -> Sequence[str]:
         settings = self._parts.settings
-        require_range("files", len(files), 1, settings.max_upload_files)
+        if not 1 <= len(files) <= settings.max_upload_files:
+            raise InvalidInput("files", f"must be from 1 to {settings.max_upload_files}")
         names = [named("files", each.name) for each in files]
         if len(set(names)) < len(names):
             raise InvalidInput("files", "have the same name twice")
@@ -379,11 +401,15 @@ class ConnectionService(Service):
 
     async def create(
         self,
-        name: str,
-        connector: str,
-        options: Mapping[str, Any] | None = None,
+        name: ConnectionName,
+        connector: Annotated[Name, "Connector: git, mediawiki or folder.", Example("git")],
+        options: Annotated[
+            Mapping[str, Any] | None,
+            "Options of the connector.",
+            Example({"url": "https://git.example.org/handbook.git"}),
+        ] = None,
         *,
-        collection: str = "default",
+        collection: CollectionName = "default",
     ) -> Connection:
         """Connect a collection with a Git repository, a MediaWiki or a folder; `sync` then copies its pages.
 
@@ -416,11 +442,17 @@ class ConnectionService(Service):
         await self._context.note_change("create_connection", stored.id, stored.collection, connector)
         return stored
 
-    async def list(self, *, collection: str = "default") -> Sequence[Connection]:
+    async def list(self, *, collection: CollectionName = "default") -> Sequence[Connection]:
         """List the connections of a collection by name, if you may read all of it."""
         return await self._authorized_jobs.connections(await self._authorized.collection(collection))
 
-    async def delete(self, name: str, *, collection: str = "default", delete: bool = False) -> Receipt:
+    async def delete(
+        self,
+        name: ConnectionName,
+        *,
+        collection: CollectionName = "default",
+        delete: Annotated[bool, "Delete the documents too."] = False,
+    ) -> Receipt:
         """Delete a connection; with `delete`, also the documents that it brought. Raises NotFound."""
         access = await self._context.collection_with_role(collection, "manager", "disconnect a collection")
         wiki = await self._authorized_jobs.connection(access, name)
@@ -438,7 +470,7 @@ class ConnectionService(Service):
                 )
         return total
 
-    async def sync(self, name: str, *, collection: str = "default") -> Job:
+    async def sync(self, name: ConnectionName, *, collection: CollectionName = "default") -> Job:
         """Sync a connection now, as a background job; only one runs at a time."""
         access = await self._authorized.collection(collection)
         wiki = await self._authorized_jobs.connection(access, name)
@@ -453,7 +485,11 @@ class ConnectionService(Service):
         )
 
     async def watch(
-        self, name: str, *, collection: str = "default", on_job: Callable[[Job], None] | None = None
+        self,
+        name: str,
+        *,
+        collection: CollectionName = "default",
+        on_job: Callable[[Job], None] | None = None,
     ) -> None:
         """Sync now and after every change, until this is cancelled.
 

@@ -2,14 +2,16 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Final
+from typing import Annotated, Final
 
 from conspectus.access.policy import require_embedder, require_owner, require_scope
 from conspectus.engine.context import EngineContext, Service
 from conspectus.engine.documents import DocumentService
-from conspectus.engine.sensitive_scan import MAX_PLACES, SensitiveScan
-from conspectus.errors import InvalidInput, PermissionDenied, require_range
+from conspectus.engine.sensitive_scan import SensitiveScan
+from conspectus.errors import InvalidInput, PermissionDenied
 from conspectus.ingest.maintenance import check, collection_status, move
+from conspectus.model.annotations import Example, Range
+from conspectus.model.parameters import CollectionName, Name
 from conspectus.model.reports import (
     CATEGORIES,
     CheckReport,
@@ -30,7 +32,9 @@ class MaintenanceService(Service):
         super().__init__(context)
         self._documents = documents
 
-    async def status(self, *, collection: str | None = None) -> Status:
+    async def status(
+        self, *, collection: Annotated[CollectionName, "Name or id of a collection; none: all."] | None = None
+    ) -> Status:
         """Return sizes and counts of one collection, or of all that you may read completely.
 
         Only the owner account gets the path and the size of the store.
@@ -48,9 +52,9 @@ class MaintenanceService(Service):
     async def scan(
         self,
         *,
-        collection: str = "default",
-        categories: Sequence[SensitiveCategory] = CATEGORIES,
-        limit: int = 100,
+        collection: CollectionName = "default",
+        categories: Annotated[Sequence[SensitiveCategory], "Categories that are searched for."] = CATEGORIES,
+        limit: Annotated[int, Range(0, 1_000), "Maximum number of places in the report.", Example(10)] = 100,
     ) -> SensitiveReport:
         """Search stored texts that you may read for secrets and personal data, and count them.
 
@@ -59,7 +63,6 @@ class MaintenanceService(Service):
         the owner account also searches names of accounts and labels of keys. The report has the first `limit`
         places, but none of the texts. Raises MissingExtra.
         """
-        require_range("limit", limit, 0, MAX_PLACES)
         access = await self._authorized.collection(collection)
         return await SensitiveScan(self._context).report(access, categories, limit)
 
@@ -71,7 +74,9 @@ class MaintenanceService(Service):
         notes = (f"no collection needs the index {name}; reindex any to have it deleted" for name in stray)
         return replace(report, records=(*report.records, *notes))
 
-    async def reindex(self, *, collection: str = "default", progress: Progress | None = None) -> None:
+    async def reindex(
+        self, *, collection: CollectionName = "default", progress: Progress | None = None
+    ) -> None:
         """Rebuild the index of a collection from the records; queries use the old index until then.
 
         Also deletes indexes that processes left when they were killed while they deleted or reembedded a
@@ -85,7 +90,11 @@ class MaintenanceService(Service):
         await self._context.embed(access.collection, wait=False)
 
     async def reembed(
-        self, embedder: str, *, collection: str = "default", progress: Progress | None = None
+        self,
+        embedder: Annotated[Name, "Embedding model, as in the settings.", Example("minilm")],
+        *,
+        collection: CollectionName = "default",
+        progress: Progress | None = None,
     ) -> int:
         """Move a collection to another embedder; return the number of new vectors.
 

@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, TypeAlias, Unpack
+from typing import TYPE_CHECKING, Annotated, TypeAlias, Unpack
 
 from conspectus.access.policy import require_scope
 from conspectus.access.reader import CollectionAccess
@@ -14,14 +14,15 @@ from conspectus.engine.memory_reads import MemoryDeletion, MemoryReader, memory_
 from conspectus.engine.memory_search import MemorySearch
 from conspectus.engine.memory_writes import MemoryWriter, runs
 from conspectus.engine.searcher import Searcher
-from conspectus.errors import InvalidInput, PreconditionFailed, require_range
+from conspectus.errors import InvalidInput, PreconditionFailed
 from conspectus.ingest.prepare import BATCH_CHARACTERS, BATCH_DOCUMENTS, batches, describe
 from conspectus.memory.documents import as_input, memory_filter, superseded
 from conspectus.memory.import_plan import current_of, edge_of, ends_of, is_newest, merged, plan_import
 from conspectus.memory.jsonl import Line, LineReader, Reference
 from conspectus.memory.retention import checked_forgetting
 from conspectus.memory.scopes import beyond, checked, graph_name, scope_of, source_name
-from conspectus.model.filter import EVERYTHING, And, Filter
+from conspectus.model.annotations import Example, Length, Range
+from conspectus.model.filter import EVERYTHING, And, DocumentFilter
 from conspectus.model.ids import CollectionId, SourceId
 from conspectus.model.jobs import Job
 from conspectus.model.memory import (
@@ -46,7 +47,20 @@ from conspectus.model.memory import (
     RecentMemory,
     Scope,
 )
-from conspectus.model.query import Budget
+from conspectus.model.parameters import (
+    MAX_LIST,
+    Cursor,
+    DryRun,
+    Fingerprint,
+    Label,
+    MemoryCollection,
+    MemoryIdentifier,
+    Purge,
+    QueryText,
+    Tokenizer,
+    Wait,
+)
+from conspectus.model.query import WindowTokens
 from conspectus.model.records import PreparedDocument, Source, Written
 from conspectus.ports import Progress
 from conspectus.text.hashing import stable_id
@@ -79,11 +93,13 @@ class MemoryService(Service):
 
     async def add(
         self,
-        memories: str | NewMemory | Iterable[str | NewMemory],
+        memories: Annotated[
+            str | NewMemory | Iterable[str | NewMemory], Length(0, MAX_LIST), "Memories to write."
+        ],
         *,
-        scope: Scope,
-        collection: str = MEMORY,
-        wait: bool = False,
+        scope: Annotated[Scope, "Scope of the memories."],
+        collection: MemoryCollection = MEMORY,
+        wait: Wait = False,
         progress: Progress | None = None,
     ) -> Sequence[MemoryWritten]:
         """Add memories in their order. Keyword search finds them when this returns.
@@ -115,11 +131,11 @@ class MemoryService(Service):
     async def update(
         self,
         /,
-        memory: str,
+        memory: MemoryIdentifier,
         *,
-        scope: Scope,
-        collection: str = MEMORY,
-        if_match: str | None = None,
+        scope: Annotated[Scope, "Scope of the memories."],
+        collection: MemoryCollection = MEMORY,
+        if_match: Fingerprint | None = None,
         **changes: Unpack[MemoryChanges],
     ) -> Written:
         """Change the fields of a memory that are named; the old state is kept as a version.
@@ -150,12 +166,24 @@ class MemoryService(Service):
             await self._context.embed(memory_sources.access.collection, wait=False)
             return written
 
-    async def get(self, memory: str, *, scope: Scope, collection: str = MEMORY) -> Memory:
+    async def get(
+        self,
+        memory: MemoryIdentifier,
+        *,
+        scope: Annotated[Scope, "Scope of the memories."],
+        collection: MemoryCollection = MEMORY,
+    ) -> Memory:
         """Return a memory of a scope. Raises NotFound, also for a memory of another scope."""
         memory_sources = await self._reader.memory_sources(scope, collection)
         return await self._reader.memory(memory_sources, memory)
 
-    async def list_versions(self, memory: str, *, scope: Scope, collection: str = MEMORY) -> Sequence[Memory]:
+    async def list_versions(
+        self,
+        memory: MemoryIdentifier,
+        *,
+        scope: Annotated[Scope, "Scope of the memories."],
+        collection: MemoryCollection = MEMORY,
+    ) -> Sequence[Memory]:
         """List all versions of a memory, oldest first, the current one last. Raises NotFound.
 
         Each earlier one says from when on the next holds in its place: `superseded`.
@@ -171,16 +199,15 @@ class MemoryService(Service):
     async def list(
         self,
         *,
-        scope: Scope,
-        collection: str = MEMORY,
-        kind: MemoryKind | None = None,
-        entity: str | None = None,
+        scope: Annotated[Scope, "Scope of the memories."],
+        collection: MemoryCollection = MEMORY,
+        kind: Annotated[MemoryKind | None, "Only memories of this kind."] = None,
+        entity: Annotated[Label, "Only memories that mention this entity.", Example("backup")] | None = None,
         **options: Unpack[MemoryListOptions],
     ) -> MemoryPage:
         """List a page of the memories of a scope that match, by time."""
         limit, newest_first = options.get("limit", 100), options.get("newest_first", False)
         after, filter = options.get("after"), options.get("filter", EVERYTHING)
-        require_range("limit", limit, 1, self._parts.settings.max_page_rows)
         memory_sources = await self._reader.memory_sources(scope, collection)
         wanted = And((memory_filter(kind, entity), filter))
         rows, cursor = await memory_sources.page(wanted, after=after, limit=limit, newest_first=newest_first)
@@ -189,18 +216,28 @@ class MemoryService(Service):
         )
         return MemoryPage(tuple(found), cursor)
 
-    async def count(self, *, scope: Scope, collection: str = MEMORY, filter: Filter = EVERYTHING) -> int:
+    async def count(
+        self,
+        *,
+        scope: Annotated[Scope, "Scope of the memories."],
+        collection: MemoryCollection = MEMORY,
+        filter: DocumentFilter = EVERYTHING,
+    ) -> int:
         """Count the memories of a scope that match."""
         return await (await self._reader.memory_sources(scope, collection)).count(filter)
 
     async def list_recent(
         self,
         *,
-        scope: Scope,
-        collection: str = MEMORY,
-        limit: int | None = None,
-        max_tokens: int | None = None,
-        tokenizer: str = "o200k_base",
+        scope: Annotated[Scope, "Scope of the memories."],
+        collection: MemoryCollection = MEMORY,
+        limit: Annotated[
+            int | None, Range(0), "Maximum number of turns; by default as set.", Example(10)
+        ] = None,
+        max_tokens: Annotated[
+            int | None, Range(0), "Maximum tokens of the turns; by default as set.", Example(1_000)
+        ] = None,
+        tokenizer: Tokenizer = "o200k_base",
     ) -> Sequence[RecentMemory]:
         """Return the newest turns of a scope, oldest first, within a number of turns and of tokens.
 
@@ -211,7 +248,11 @@ class MemoryService(Service):
         )
 
     async def recall(
-        self, query: str, *, scope: Scope, **options: Unpack[MemoryQueryOptions]
+        self,
+        query: QueryText,
+        *,
+        scope: Annotated[Scope, "Scope of the memories."],
+        **options: Unpack[MemoryQueryOptions],
     ) -> MemoryRetrieval:
         """Search the memories of a scope, best first, each with the parts of its score.
 
@@ -222,10 +263,10 @@ class MemoryService(Service):
 
     async def window(
         self,
-        query: str,
-        max_tokens: int | Budget = 4_000,
+        query: QueryText,
+        max_tokens: WindowTokens = 4_000,
         *,
-        scope: Scope,
+        scope: Annotated[Scope, "Scope of the memories."],
         **options: Unpack[MemoryWindowOptions],
     ) -> MemoryWindow:
         """Build the context window of the next turn: notes, the newest turns, and memories for the query.
@@ -239,10 +280,12 @@ class MemoryService(Service):
     async def extract(
         self,
         *,
-        scope: Scope | None = None,
-        collection: str = MEMORY,
-        max_tokens: int | None = None,
-        replay: bool = False,
+        scope: Annotated[Scope | None, "Scope of the memories; none: all."] = None,
+        collection: MemoryCollection = MEMORY,
+        max_tokens: Annotated[
+            int | None, Range(1, 1_000_000_000), "Maximum tokens of all calls of the model.", Example(1_000)
+        ] = None,
+        replay: Annotated[bool, "Also read memories that were read before."] = False,
     ) -> Job:
         """Have the chat model read the memories of a scope (None: all) for facts, in a background job.
 
@@ -265,12 +308,12 @@ class MemoryService(Service):
 
     async def forget(
         self,
-        selection: MemorySelection,
+        selection: Annotated[MemorySelection, "Memories to delete."],
         *,
-        scope: Scope,
-        collection: str = MEMORY,
-        dry_run: bool = False,
-        purge: bool = False,
+        scope: Annotated[Scope, "Scope of the memories."],
+        collection: MemoryCollection = MEMORY,
+        dry_run: DryRun = False,
+        purge: Purge = False,
     ) -> MemoryReceipt:
         """Delete memories of a scope with their versions and facts; return what was deleted.
 
@@ -289,7 +332,7 @@ class MemoryService(Service):
         return replace(receipt, purged=erasure.purged, erasure_pending=erasure.pending)
 
     async def list_conversations(
-        self, *, scope: Scope, collection: str = MEMORY
+        self, *, scope: Annotated[Scope, "Scope of the memories."], collection: MemoryCollection = MEMORY
     ) -> Sequence[ConversationSummary]:
         """List the conversations of a scope, the newest one first."""
         memory_sources = await self._reader.memory_sources(scope, collection)
@@ -301,7 +344,9 @@ class MemoryService(Service):
         ]
         return sorted(found, key=lambda each: -each.last.timestamp() if each.last is not None else 0.0)
 
-    async def stats(self, *, scope: Scope, collection: str = MEMORY) -> MemoryStats:
+    async def stats(
+        self, *, scope: Annotated[Scope, "Scope of the memories."], collection: MemoryCollection = MEMORY
+    ) -> MemoryStats:
         """Return the numbers of memories in a scope."""
         memory_sources = await self._reader.memory_sources(scope, collection)
         totals = await memory_sources.totals()
@@ -309,7 +354,14 @@ class MemoryService(Service):
         return replace(totals, conversations=conversations, entities=entities)
 
     async def export(
-        self, *, scope: Scope, collection: str = MEMORY, after: str | None = None, limit: int | None = None
+        self,
+        *,
+        scope: Annotated[Scope, "Scope of the memories."],
+        collection: MemoryCollection = MEMORY,
+        after: Cursor | None = None,
+        limit: Annotated[
+            int | None, Range(1, "max_export_lines"), "Maximum lines of a page.", Example(10)
+        ] = None,
     ) -> MemoryExport:
         """Export a page of a scope's memories as JSON Lines, by time.
 
@@ -322,10 +374,15 @@ class MemoryService(Service):
 
     async def import_lines(
         self,
-        lines: str | Iterable[str],
+        lines: Annotated[
+            str | Iterable[str],
+            Length(0, MAX_LIST),
+            "Lines of an export.",
+            Example(['{"text": "Prefers short answers.", "kind": "note"}']),
+        ],
         *,
-        collection: str = MEMORY,
-        scope: Scope | None = None,
+        collection: MemoryCollection = MEMORY,
+        scope: Annotated[Scope | None, "Scope of the memories; none: all."] = None,
         progress: Progress | None = None,
     ) -> Sequence[MemoryWritten]:
         """Import memories from JSON Lines. Importing the same lines twice has no effect.

@@ -10,7 +10,6 @@ from conspectus.access.memory_reader import MemorySources
 from conspectus.access.policy import at_least
 from conspectus.engine.context import EngineContext, Service
 from conspectus.engine.memory_reads import MemoryReader, memory_in
-from conspectus.errors import InvalidInput
 from conspectus.ingest.prepare import given_before
 from conspectus.memory.documents import GIVEN
 from conspectus.memory.jsonl import Reference, line_of
@@ -39,8 +38,6 @@ class MemoryExporter(Service, checked=False):
     ) -> MemoryExport:
         """Return a page of lines; the last one counts what is left out. Raises InvalidInput."""
         maximum = self._parts.settings.max_export_lines
-        if limit is not None and not 1 <= limit <= maximum:
-            raise InvalidInput("limit", f"must be from 1 to {maximum}")
         size = limit or maximum
         memory_sources = await self._reader.memory_sources(scope, collection)
         if after is not None and after.partition(" ")[0] == QUARANTINED:

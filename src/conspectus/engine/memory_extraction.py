@@ -28,7 +28,6 @@ from conspectus.errors import (
     ConspectusError,
     NotFound,
     PreconditionFailed,
-    require_range,
 )
 from conspectus.ingest.job_execution import Outcome, Tell
 from conspectus.memory.documents import GIVEN
@@ -38,7 +37,7 @@ from conspectus.memory.scopes import MEMORIES, beyond, checked, holds, scope_of
 from conspectus.model.filter import Eq
 from conspectus.model.ids import JobId
 from conspectus.model.jobs import FINISHED, Job
-from conspectus.model.memory import MAX_FACT_TOKENS, ExtractedFact, Memory, Scope
+from conspectus.model.memory import ExtractedFact, Memory, Scope
 from conspectus.model.records import Json, Metadata, Source
 from conspectus.ports.chat import ChatModel
 from conspectus.ports.streams import NewSummary
@@ -121,7 +120,6 @@ class FactExtraction(Service, checked=False):
         """Return the job of a run, which is the queued or running one with the same arguments, if any."""
         require_scope(self._person, "write", "extract facts")
         tokens = self._parts.settings.max_fact_tokens if max_tokens is None else max_tokens
-        require_range("max_tokens", tokens, 1, MAX_FACT_TOKENS)
         if self._parts.chat_model is None:
             raise ChatNotConfigured
         access = await self._authorized.collection(collection)

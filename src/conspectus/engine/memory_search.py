@@ -11,7 +11,6 @@ from conspectus.engine.context import EngineContext, Service
 from conspectus.engine.memory_reads import MemoryReader, memory_in
 from conspectus.engine.searcher import Searcher
 from conspectus.engine.windows import WindowBuilder, window_budget
-from conspectus.errors import require_range
 from conspectus.memory.documents import (
     as_of_filter,
     ended,
@@ -112,7 +111,6 @@ class MemorySearch(Service, checked=False):
 
     async def window(self, query: MemoryQuery, max_tokens: int | Budget, form: WindowForm) -> MemoryWindow:
         """Build the window of the next turn: notes, the newest turns, and hits for the query."""
-        require_range("notes_share", query.notes_share, 0, 1)
         wanted = window_budget(max_tokens, self._parts.settings)
         resolved = await self._memory_query(query)
         at = resolved.at

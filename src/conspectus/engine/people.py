@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from datetime import datetime, timedelta
+from typing import Annotated
 from uuid import uuid4
 
 from conspectus.access.keys import account_name, label_text
@@ -20,7 +21,7 @@ from conspectus.access.policy import (
 )
 from conspectus.access.reader import CollectionAccess
 from conspectus.engine.context import Service
-from conspectus.errors import Conflict, InvalidInput, NotFound, PermissionDenied, require_range
+from conspectus.errors import Conflict, InvalidInput, NotFound, PermissionDenied
 from conspectus.model.access import (
     ROLES,
     SCOPES,
@@ -40,7 +41,18 @@ from conspectus.model.access import (
     Scope,
     User,
 )
+from conspectus.model.annotations import Example, Length
 from conspectus.model.ids import LOCAL, GroupId, KeyId, SourceId, UserId
+from conspectus.model.parameters import (
+    CollectionName,
+    Cursor,
+    DocumentIdentifier,
+    GroupName,
+    KeyIdentifier,
+    PageLimit,
+    Purge,
+    UserName,
+)
 from conspectus.model.query import EVERYWHERE
 from conspectus.model.records import Collection
 from conspectus.model.trust import Origin, least_trusted
@@ -59,7 +71,9 @@ class PeopleService(Service):
         """Return the current user and the scopes of the key."""
         return self._person
 
-    async def create_user(self, name: str) -> User:
+    async def create_user(
+        self, name: Annotated[str, Length(1, 100), "Name of the user.", Example("ann")]
+    ) -> User:
         """Create a user. Only the owner account may do this. Raises InvalidInput or Conflict."""
         require_owner(self._person, "make accounts")
         self._context.screened("users.name", account_name(name))
@@ -75,12 +89,17 @@ class PeopleService(Service):
         require_owner(self._person, "see accounts")
         return await self._parts.accounts.users()
 
-    async def get_user(self, user: str) -> User:
+    async def get_user(self, user: UserName) -> User:
         """Return the user of that id or name. Only the owner account may do this. Raises NotFound."""
         require_owner(self._person, "see accounts")
         return await self._directory.user(user)
 
-    async def set_user_disabled(self, user: str, *, disabled: bool = True) -> User:
+    async def set_user_disabled(
+        self,
+        user: UserName,
+        *,
+        disabled: Annotated[bool, "Whether the user has no access.", Example(True)] = True,
+    ) -> User:
         """Disable a user from the next request on, or enable it. Raises NotFound."""
         require_owner(self._person, "disable accounts")
         found = await self._other_than_owner(user)
@@ -88,7 +107,15 @@ class PeopleService(Service):
         change = self._context.change("set_user_disabled", found.id, found.name, detail=detail)
         return await self._parts.accounts.set_user_disabled(found.id, disabled=disabled, change=change)
 
-    async def delete_user(self, user: str, *, transfer_to: str | None = None, purge: bool = False) -> None:
+    async def delete_user(
+        self,
+        user: UserName,
+        *,
+        transfer_to: Annotated[
+            str | None, "Name or id of the user who receives the collections.", Example("ben")
+        ] = None,
+        purge: Purge = False,
+    ) -> None:
         """Delete an account with its keys and grants; its collections and jobs go to `transfer_to`.
 
         With `purge`, it returns when no file holds its name, except as the user of memories, which
@@ -109,7 +136,9 @@ class PeopleService(Service):
         async with self._context.purging(purge):
             await self._parts.accounts.delete_user(found.id, transfer_to=heir, change=change, purge=purge)
 
-    async def create_group(self, name: str) -> Group:
+    async def create_group(
+        self, name: Annotated[str, Length(1, 100), "Name of the group.", Example("operators")]
+    ) -> Group:
         """Create a group. Only the owner account may do this. Raises InvalidInput or Conflict."""
         require_owner(self._person, "make groups")
         self._context.screened("groups.name", account_name(name))
@@ -122,26 +151,26 @@ class PeopleService(Service):
         require_owner(self._person, "see groups")
         return await self._parts.accounts.groups()
 
-    async def delete_group(self, group: str) -> None:
+    async def delete_group(self, group: GroupName) -> None:
         """Delete a group with its grants. Only the owner account may do this. Raises NotFound."""
         require_owner(self._person, "delete groups")
         deleted = await self._directory.group(group)
         change = self._context.change("delete_group", deleted.id, deleted.name)
         await self._parts.accounts.delete_group(deleted.id, change)
 
-    async def list_members(self, group: str) -> Sequence[User]:
+    async def list_members(self, group: GroupName) -> Sequence[User]:
         """List the members of a group by name. Only the owner account may do this. Raises NotFound."""
         require_owner(self._person, "see groups")
         return await self._parts.accounts.members((await self._directory.group(group)).id)
 
-    async def add_member(self, group: str, user: str) -> None:
+    async def add_member(self, group: GroupName, user: UserName) -> None:
         """Add a user to a group. Only the owner account may do this. Raises NotFound."""
         require_owner(self._person, "change groups")
         member_of, member = await self._directory.group(group), await self._directory.user(user)
         change = self._context.change("add_member", member.id, member.name, detail=f"group {member_of.name}")
         await self._parts.accounts.join(member_of.id, member.id, change)
 
-    async def remove_member(self, group: str, user: str) -> None:
+    async def remove_member(self, group: GroupName, user: UserName) -> None:
         """Remove a user from a group. Only the owner account may do this. Raises NotFound."""
         require_owner(self._person, "change groups")
         left, member = await self._directory.group(group), await self._directory.user(user)
@@ -150,12 +179,13 @@ class PeopleService(Service):
 
     async def create_key(
         self,
-        user: str | None = None,
+        user: Annotated[str | None, "Name or id of the user; by default you.", Example("ann")] = None,
         *,
-        label: str = "",
-        scopes: Sequence[Scope] | None = None,
-        expires: Expiry | None = None,
-        origin: Origin | None = None,
+        label: Annotated[str, Length(0, 100), "Label of the key.", Example("laptop")] = "",
+        scopes: Annotated[Sequence[Scope], Length(1, 3), "What the key may be used for; none: everything."]
+        | None = None,
+        expires: Annotated[Expiry | None, "Instant at which it expires."] = None,
+        origin: Annotated[Origin | None, "Origin of all that is written with the key."] = None,
     ) -> NewKey:
         """Create an API key for oneself, or as the owner account for another user. Its secret is shown once.
 
@@ -182,14 +212,16 @@ class PeopleService(Service):
         require_within(self._person, mine, key, "make a key for that")
         return await self._new_key(key, "create_key")
 
-    async def list_keys(self, user: str | None = None) -> Sequence[Key]:
+    async def list_keys(
+        self, user: Annotated[str | None, "Name or id of the user; by default you.", Example("ann")] = None
+    ) -> Sequence[Key]:
         """List your API keys, oldest first; the owner account may list those of any user, or all with `*`."""
         if user == EVERYWHERE:
             require_owner(self._person, "see the keys of others")
             return await self._parts.accounts.keys()
         return await self._parts.accounts.keys(await self._holder(user, "see keys"))
 
-    async def revoke_key(self, key: str) -> Key:
+    async def revoke_key(self, key: KeyIdentifier) -> Key:
         """Revoke an API key; the next request with it is refused.
 
         Raises NotFound, or PermissionDenied if it may do more than yours.
@@ -198,7 +230,7 @@ class PeopleService(Service):
         change = await self._key_change("revoke_key", revoked)
         return await self._parts.accounts.revoke_key(revoked.id, self._parts.clock(), change)
 
-    async def rotate_key(self, key: str) -> NewKey:
+    async def rotate_key(self, key: KeyIdentifier) -> NewKey:
         """Replace an API key by a new one with the same label, scopes and expiry; the old one is revoked.
 
         Raises NotFound, PermissionDenied if it may do more than yours, or Conflict if it is not valid.
@@ -229,7 +261,14 @@ class PeopleService(Service):
         return await self._new_key(first, "create_key")
 
     async def grant(
-        self, collection: str, grantee: Principal, role: Role, *, source: str | None = None
+        self,
+        collection: CollectionName,
+        grantee: Annotated[Principal, "User or group that receives the role."],
+        role: Annotated[Role, "Role that is granted.", Example("viewer")],
+        *,
+        source: Annotated[
+            str | None, "Name or id of a source; none: the whole collection.", Example("handbook")
+        ] = None,
     ) -> Grant:
         """Grant a role to a user or a group, by id or name; it replaces the role that they had there.
 
@@ -246,7 +285,15 @@ class PeopleService(Service):
         await self._parts.accounts.put_grant(grant, change)
         return grant
 
-    async def revoke(self, collection: str, grantee: Principal, *, source: str | None = None) -> bool:
+    async def revoke(
+        self,
+        collection: CollectionName,
+        grantee: Annotated[Principal, "User or group that has the role."],
+        *,
+        source: Annotated[
+            str | None, "Name or id of a source; none: the whole collection.", Example("handbook")
+        ] = None,
+    ) -> bool:
         """Revoke a role from the next request on, and say whether there was one."""
         access, part = await self._granted(collection, source)
         account = await self._changeable(access, part, grantee, "viewer")
@@ -254,14 +301,26 @@ class PeopleService(Service):
         change = self._grant_change("revoke_grant", access, part, account, grantee.kind)
         return await self._parts.accounts.revoke(access.collection.id, part, principal, change)
 
-    async def list_grants(self, collection: str, *, source: str | None = None) -> Sequence[Grant]:
+    async def list_grants(
+        self,
+        collection: CollectionName,
+        *,
+        source: Annotated[
+            str | None, "Name or id of a source; none: the whole collection.", Example("handbook")
+        ] = None,
+    ) -> Sequence[Grant]:
         """List the grants on a collection and its sources, or on one source. Only managers may."""
         access, part = await self._granted(collection, source)
         require_grantor(role_on(access.roles, part), "viewer")
         found = await self._parts.accounts.grants(access.collection.id)
         return [each for each in found if part is None or each.source == part]
 
-    async def effective_roles(self, user: str, *, collection: str | None = None) -> Sequence[EffectiveRole]:
+    async def effective_roles(
+        self,
+        user: UserName,
+        *,
+        collection: Annotated[CollectionName, "Name or id of a collection; none: all."] | None = None,
+    ) -> Sequence[EffectiveRole]:
         """List the roles of a user on collections and each of their sources, and where each comes from.
 
         On the collections that you manage, or on one of them. Raises NotFound or PermissionDenied.
@@ -291,7 +350,7 @@ class PeopleService(Service):
                 )
         return found
 
-    async def list_readers(self, document: str) -> Sequence[DocumentReader]:
+    async def list_readers(self, document: DocumentIdentifier) -> Sequence[DocumentReader]:
         """List the users who can read a document, by name, with their role and where it comes from.
 
         Only managers of the whole collection may. Raises NotFound or PermissionDenied.
@@ -308,13 +367,12 @@ class PeopleService(Service):
                 readers.append(DocumentReader(user.id, user.name, role, tuple(why)))
         return readers
 
-    async def list_audit(self, *, after: str | None = None, limit: int = AUDIT) -> AuditPage:
+    async def list_audit(self, *, after: Cursor | None = None, limit: PageLimit = AUDIT) -> AuditPage:
         """List changes of accounts and settings, queries asked as another user and reviews, newest first.
 
         Accounts are users, groups, keys and grants. Only the owner account may.
         """
         require_owner(self._person, "see the audit log")
-        require_range("limit", limit, 1, self._parts.settings.max_page_rows)
         return await self._parts.accounts.audit(after=after, limit=limit)
 
     async def _managed(self, collection: str) -> CollectionAccess:

@@ -5,6 +5,7 @@ from collections.abc import Callable, Sequence
 from datetime import timedelta
 from functools import partial
 from itertools import groupby
+from typing import Annotated
 from urllib.parse import unquote
 
 from conspectus.access.policy import require_scope
@@ -30,6 +31,7 @@ from conspectus.model.filter import Eq, Not
 from conspectus.model.ids import CollectionId, DocumentId, UserId
 from conspectus.model.jobs import Job
 from conspectus.model.memory import MEMORY, PINNED, MemoryReceipt, Retention, RetentionRule, Scope
+from conspectus.model.parameters import DryRun, MemoryCollection
 from conspectus.model.records import Json
 from conspectus.ports.memories import StoredRetention
 from conspectus.text.hashing import stable_id
@@ -120,7 +122,13 @@ class RetentionService(Service):
         self._queue = queue
         self._as_person = as_person
 
-    async def set(self, retention: Retention, *, scope: Scope, collection: str = MEMORY) -> None:
+    async def set(
+        self,
+        retention: Annotated[Retention, "How many memories are kept, and for how long."],
+        *,
+        scope: Annotated[Scope, "Scope of the memories."],
+        collection: MemoryCollection = MEMORY,
+    ) -> None:
         """Set the retention rule of a scope, which replaces its rule.
 
         Nothing is deleted now: `apply` does, or the background work. If several rules hold for a
@@ -142,7 +150,9 @@ class RetentionService(Service):
         limits = f"days {rule.days}, at most {rule.max_count}"
         await self._context.note_change("set_retention", name, collection_id, limits)
 
-    async def delete(self, *, scope: Scope, collection: str = MEMORY) -> None:
+    async def delete(
+        self, *, scope: Annotated[Scope, "Scope of the memories."], collection: MemoryCollection = MEMORY
+    ) -> None:
         """Delete the retention rule of a scope, if it has one. Raises PermissionDenied."""
         require_scope(self._person, "write", "set a retention rule")
         collection_id = await self._changeable(checked(scope), collection)
@@ -157,7 +167,7 @@ class RetentionService(Service):
             memory_sources.access.require("editor", "set a retention rule", source=source)
         return memory_sources.access.collection.id
 
-    async def list(self, *, collection: str = MEMORY) -> Sequence[RetentionRule]:
+    async def list(self, *, collection: MemoryCollection = MEMORY) -> Sequence[RetentionRule]:
         """List the retention rules of a collection: all if you may read all of it, else your own."""
         access = await self._authorized.collection(collection)
         name = access.collection.name
@@ -165,7 +175,11 @@ class RetentionService(Service):
         return [RetentionRule(read_from(each.begins), each.retention, name, each.last_run) for each in rules]
 
     async def apply(
-        self, *, collection: str = MEMORY, scope: Scope | None = None, dry_run: bool = False
+        self,
+        *,
+        collection: MemoryCollection = MEMORY,
+        scope: Annotated[Scope | None, "Scope of the memories; none: all."] = None,
+        dry_run: DryRun = False,
     ) -> MemoryReceipt:
         """Apply the retention rules of a scope, or all; with `dry_run`, only say what they would delete."""
         require_scope(self._person, "write", "apply retention rules")
@@ -177,7 +191,7 @@ class RetentionService(Service):
             await self._rules.note_run(rules)
         return receipt
 
-    async def start_job(self, *, collection: str = MEMORY) -> Job:
+    async def start_job(self, *, collection: MemoryCollection = MEMORY) -> Job:
         """Apply the retention rules of a collection in a background job; only one runs at a time."""
         require_scope(self._person, "write", "apply retention rules")
         access = await self._authorized.collection(collection)

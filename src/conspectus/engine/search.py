@@ -3,7 +3,7 @@
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Unpack
+from typing import Annotated, Unpack
 from uuid import uuid4
 
 import numpy as np
@@ -13,15 +13,26 @@ from conspectus.access.reader import CollectionAccess
 from conspectus.engine.context import EngineContext, Service
 from conspectus.engine.searcher import Searcher
 from conspectus.engine.windows import WindowBuilder, window_budget
-from conspectus.errors import Conflict, InvalidInput, NotFound, require_range
+from conspectus.errors import Conflict, InvalidInput, NotFound
 from conspectus.model.access import AuditEntry, User
+from conspectus.model.annotations import Example, Range
 from conspectus.model.ids import CollectionId
+from conspectus.model.parameters import (
+    CollectionName,
+    Cursor,
+    DocumentIdentifier,
+    FeedbackIdentifier,
+    HitLimit,
+    PageLimit,
+    QueryText,
+    UserName,
+)
 from conspectus.model.query import (
     EVERYWHERE,
-    Budget,
     Query,
     QueryOptions,
     QueryWindowOptions,
+    WindowTokens,
 )
 from conspectus.model.results import (
     ContextWindow,
@@ -69,7 +80,7 @@ class SearchService(Service):
         self,
         /,
         query: str | Query,
-        max_tokens: int | Budget,
+        max_tokens: WindowTokens,
         **options: Unpack[QueryWindowOptions],
     ) -> ContextWindow:
         """Build a context window for a query: text within the token budget, with citations and trace.
@@ -95,11 +106,12 @@ class SearchService(Service):
         self,
         /,
         query: str | Query,
-        max_tokens: int | Budget,
+        max_tokens: WindowTokens,
         *,
-        document: str | None = None,
-        fits_from: bool = False,
-        previous: str | None = None,
+        document: Annotated[DocumentIdentifier, "Document whose chunks are ranked in any case."]
+        | None = None,
+        fits_from: Annotated[bool, "Compute the budgets that hold candidates left out."] = False,
+        previous: Annotated[str | None, "State of the window that this one begins with."] = None,
         **options: Unpack[QueryOptions],
     ) -> ContextWindow:
         """Build a window whose trace also covers the chunks of one document, found or not.
@@ -128,7 +140,13 @@ class SearchService(Service):
         return await self._searcher.windows.make(found, budget, "text", shown)
 
     async def explain_as(
-        self, /, query: str | Query, max_tokens: int | Budget, *, user: str, **options: Unpack[QueryOptions]
+        self,
+        /,
+        query: str | Query,
+        max_tokens: WindowTokens,
+        *,
+        user: UserName,
+        **options: Unpack[QueryOptions],
     ) -> ExplanationAs:
         """Explain a query to a collection as another user, with the grants for what only you can see.
 
@@ -177,7 +195,11 @@ class SearchService(Service):
         return await self.add_feedback(window.query, used=judged["used"], wrong=judged["wrong"])
 
     async def add_feedback(
-        self, query: str, *, used: Sequence[int] = (), wrong: Sequence[int] = ()
+        self,
+        query: QueryText,
+        *,
+        used: Annotated[Sequence[int], "Ids of chunks that were used for the answer."] = (),
+        wrong: Annotated[Sequence[int], "Ids of chunks that do not answer the query."] = (),
     ) -> Sequence[Feedback]:
         """Say which chunks were used to answer a query, and which were wrong, to move similar queries.
 
@@ -205,10 +227,9 @@ class SearchService(Service):
         return given
 
     async def list_feedback(
-        self, *, collection: str = "default", after: str | None = None, limit: int = 100
+        self, *, collection: CollectionName = "default", after: Cursor | None = None, limit: PageLimit = 100
     ) -> FeedbackPage:
         """List your feedback in a collection, newest first; managers of all of it see everyone's."""
-        require_range("limit", limit, 1, self._parts.settings.max_page_rows)
         access = await self._authorized.collection(collection)
         return await self._parts.feedback.list(
             access.collection.id,
@@ -218,7 +239,7 @@ class SearchService(Service):
             limit=limit,
         )
 
-    async def revoke_feedback(self, feedback: str) -> None:
+    async def revoke_feedback(self, feedback: FeedbackIdentifier) -> None:
         """Delete your feedback; managers of the whole collection may delete anyone's. Raises NotFound."""
         require_scope(self._person, "write", "revoke feedback")
         require_own_origin(self._person, "revoke feedback")
@@ -234,32 +255,36 @@ class SearchService(Service):
 
         Raises InvalidInput for more ids than `max_limit` of the settings.
         """
-        require_range("number of chunks", len(chunks), 0, self._parts.settings.max_limit)
+        Range(0, "max_limit").require("number of chunks", len(chunks), self._parts.settings)
         found = await self._authorized.passages(chunks)
         return [Hit(each.chunk, each.document, 0.0, {}, None, None) for each in found]
 
-    async def rerank(self, query: str, hits: Sequence[Hit], *, limit: int = RERANKED) -> Reranking:
+    async def rerank(self, query: QueryText, hits: Sequence[Hit], *, limit: HitLimit = RERANKED) -> Reranking:
         """Rerank hits with the reranker of the settings, and return the best with their relevance.
 
         Without a reranker, or if it fails, returns the first hits in the given order, without relevance and
         with a notice. Raises InvalidInput for a higher limit than `max_limit` of the settings.
         """
-        require_range("limit", limit, 0, self._parts.settings.max_limit)
         with on_behalf_of(self._person.id):
             return await rerank_hits(query, hits, self._parts.reranker, limit=limit)
 
     async def search_and_rerank(
-        self, /, query: str | Query, *, candidates: int = 50, **options: Unpack[QueryOptions]
+        self,
+        /,
+        query: str | Query,
+        *,
+        candidates: Annotated[HitLimit, "Number of hits that are reranked.", Example(50)] = 50,
+        **options: Unpack[QueryOptions],
     ) -> Reranking:
         """Retrieve candidates and rerank them, by default the best 5; falls back as `rerank` does."""
         limit = options.get("limit", RERANKED)
-        require_range("limit", limit, 0, self._parts.settings.max_limit)
+        Range(0, "max_limit").require("limit", limit, self._parts.settings)
         broad: QueryOptions = {**options, "limit": candidates, "rerank": False}
         found = await self.retrieve(query, **broad)
         return await self.rerank(query.query if isinstance(query, Query) else query, found.hits, limit=limit)
 
     async def augment(
-        self, /, query: str | Query, max_tokens: int | Budget, **options: Unpack[QueryWindowOptions]
+        self, /, query: str | Query, max_tokens: WindowTokens, **options: Unpack[QueryWindowOptions]
     ) -> ContextWindow:
         """Build a window from all collections, of hits with at least `min_similarity`, by default 0.25."""
         given: QueryWindowOptions = {"collection": EVERYWHERE, "min_similarity": MIN_SIMILARITY, **options}

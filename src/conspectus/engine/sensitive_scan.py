@@ -22,7 +22,6 @@ from conspectus.model.reports import (
 )
 from conspectus.model.text_columns import WRITTEN, columns_of
 
-MAX_PLACES: Final = 1_000
 DOCUMENTS_AT_ONCE: Final = 200
 _FIELDS: Final = tuple(name for name, rule in columns_of("documents") if rule.screening in WRITTEN)
 _MASK: Final = Screen(dict.fromkeys(CATEGORIES, "mask"))

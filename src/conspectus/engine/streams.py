@@ -5,7 +5,7 @@ from collections.abc import AsyncGenerator, Iterable, Iterator, Sequence
 from dataclasses import replace as changed
 from pathlib import Path
 from time import monotonic
-from typing import Unpack
+from typing import Annotated, Unpack
 
 from conspectus.access.reader import CollectionAccess
 from conspectus.engine.collections import CollectionService
@@ -23,7 +23,6 @@ from conspectus.errors import (
     PermissionDenied,
     TooLarge,
     as_field,
-    require_range,
 )
 from conspectus.ingest.captions import (
     FILE,
@@ -39,10 +38,21 @@ from conspectus.ingest.captions import (
     stream_metadata,
 )
 from conspectus.ingest.prepare import batches
+from conspectus.model.annotations import Length
 from conspectus.model.files import expanded
 from conspectus.model.filter import And, Eq
 from conspectus.model.jobs import Upload
-from conspectus.model.query import Budget
+from conspectus.model.parameters import (
+    MAX_LIST,
+    CollectionName,
+    Cursor,
+    PageLimit,
+    Purge,
+    QueryText,
+    StreamName,
+    Wait,
+)
+from conspectus.model.query import WindowTokens
 from conspectus.model.records import NewDocument, Receipt, Source, Written
 from conspectus.model.streams import (
     LIVE,
@@ -90,7 +100,7 @@ class StreamService(Service):
         self._videos = VideoSearch(context, searcher)
         self._live = LiveSummaries(context, queue)
 
-    async def put(self, stream: NewStream | str) -> Stream:
+    async def put(self, stream: Annotated[NewStream | str, "The stream."]) -> Stream:
         """Create a stream, or change the given fields of a stored one.
 
         Raises Conflict for a source of another kind, and for another start time once there are captions, as
@@ -121,30 +131,32 @@ class StreamService(Service):
             await self._live.stream_ended(made)
         return made
 
-    async def list(self, *, collection: str = "default") -> Sequence[Stream]:
+    async def list(self, *, collection: CollectionName = "default") -> Sequence[Stream]:
         """List the streams of a collection that you may read, by name."""
         access = await self._authorized.collection(collection)
         found = [each for each in await self._authorized.sources(access) if each.kind == "stream"]
         return [await self._reader.stream(access, each) for each in found]
 
-    async def get(self, stream: str, *, collection: str = "default") -> Stream:
+    async def get(self, stream: StreamName, *, collection: CollectionName = "default") -> Stream:
         """Return the stream of that id or name. Raises NotFound."""
         access, source = await self._reader.source(stream, collection)
         return await self._reader.stream(access, source)
 
-    async def delete(self, stream: str, *, collection: str = "default", purge: bool = False) -> Receipt:
+    async def delete(
+        self, stream: StreamName, *, collection: CollectionName = "default", purge: Purge = False
+    ) -> Receipt:
         """Delete a stream with its captions and events. Raises NotFound."""
         access, source = await self._reader.source(stream, collection)
         return await self._collections.delete_source(source.id, collection=access.collection.id, purge=purge)
 
     async def add_captions(
         self,
-        captions: NewCaption | Iterable[NewCaption],
+        captions: Annotated[NewCaption | Iterable[NewCaption], Length(0, MAX_LIST), "Captions to write."],
         *,
-        stream: str,
-        collection: str = "default",
-        replace: bool = False,
-        wait: bool = False,
+        stream: StreamName,
+        collection: CollectionName = "default",
+        replace: Annotated[bool, "Delete the captions that the range of these had before."] = False,
+        wait: Wait = False,
         progress: Progress | None = None,
     ) -> Sequence[Written]:
         """Add captions to a stream in any order, in batches of one transaction each.
@@ -174,14 +186,13 @@ class StreamService(Service):
     async def list_captions(
         self,
         *,
-        stream: str,
-        collection: str = "default",
-        range: CaptionRange = WHOLE,
-        after: str | None = None,
-        limit: int = PAGE,
+        stream: StreamName,
+        collection: CollectionName = "default",
+        range: Annotated[CaptionRange, "Range of captions."] = WHOLE,
+        after: Cursor | None = None,
+        limit: PageLimit = PAGE,
     ) -> CaptionPage:
         """List a page of the captions of a stream by time; `after` is a cursor."""
-        require_range("limit", limit, 1, self._parts.settings.max_page_rows)
         access, source = await self._reader.source(stream, collection)
         clock = clock_of(source)
         span = span_of(range, clock)
@@ -190,11 +201,11 @@ class StreamService(Service):
 
     async def delete_captions(
         self,
-        stream: str,
+        stream: StreamName,
         *,
-        collection: str = "default",
-        range: CaptionRange = WHOLE,
-        purge: bool = False,
+        collection: CollectionName = "default",
+        range: Annotated[CaptionRange, "Range of captions."] = WHOLE,
+        purge: Purge = False,
     ) -> Receipt:
         """Delete the captions and events of a range, or all; the stream itself stays."""
         access, source = await self._reader.source(stream, collection)
@@ -208,7 +219,7 @@ class StreamService(Service):
         files: Sequence[str | Path | Upload],
         *,
         stream: str | None = None,
-        collection: str = "default",
+        collection: CollectionName = "default",
         **options: Unpack[CaptionImportOptions],
     ) -> CaptionImport:
         """Import subtitle and caption files, each as a stream of its own unless `stream` names one.
@@ -239,7 +250,7 @@ class StreamService(Service):
             await self._context.embed_in(access, wait=options.get("wait", False), progress=progress)
         return counts.report()
 
-    async def search(self, query: str, **options: Unpack[StreamQueryOptions]) -> Moments:
+    async def search(self, query: QueryText, **options: Unpack[StreamQueryOptions]) -> Moments:
         """Find the moments of streams that answer a query, best first.
 
         The options are the fields of StreamQuery. A query that only names a time returns what is in it.
@@ -249,8 +260,8 @@ class StreamService(Service):
 
     async def window(
         self,
-        query: str,
-        max_tokens: int | Budget = 4_000,
+        query: QueryText,
+        max_tokens: WindowTokens = 4_000,
         **options: Unpack[StreamWindowOptions],
     ) -> StreamWindow:
         """Build a context window for a query to streams: its moments in the order of time.
@@ -261,7 +272,7 @@ class StreamService(Service):
         return await self._videos.window(StreamQuery(query, **given), max_tokens, form)
 
     async def subscribe(
-        self, *, stream: str, collection: str = "default", after: int | None = None
+        self, *, stream: StreamName, collection: CollectionName = "default", after: int | None = None
     ) -> AsyncGenerator[LiveCaption, None]:
         """Receive new captions as they are written: those after the change `after`, or from now on.
 
@@ -287,7 +298,7 @@ class StreamService(Service):
             sequence = reached
             access, source = await self._reader.source(source.id, access.collection.id)
 
-    async def last_sequence(self, *, stream: str, collection: str = "default") -> int:
+    async def last_sequence(self, *, stream: StreamName, collection: CollectionName = "default") -> int:
         """Return the number of a stream's newest change, to subscribe from now on. Raises NotFound."""
         access, _ = await self._reader.source(stream, collection)
         return await self._authorized.newest_change(access)

@@ -12,6 +12,7 @@ from conspectus.engine.stream_reader import StreamReader
 from conspectus.engine.summary_pipeline import ResolvedSummaryRequest, SummaryOptions, SummaryPipeline
 from conspectus.errors import ChatNotConfigured, InvalidInput, NotFound
 from conspectus.model.jobs import Job
+from conspectus.model.parameters import CollectionName, StreamName
 from conspectus.model.records import Json, Source
 from conspectus.model.streams import Stream, Summary, SummaryRequest, SummaryRequestOptions
 from conspectus.ports import Progress
@@ -110,7 +111,11 @@ class SummaryService(Service):
         self._live = LiveSummaries(context, queue)
 
     async def summarize(
-        self, stream: str, *, progress: Progress | None = None, **options: Unpack[SummaryRequestOptions]
+        self,
+        stream: StreamName,
+        *,
+        progress: Progress | None = None,
+        **options: Unpack[SummaryRequestOptions],
     ) -> Summary:
         """Summarize the captions of a range; batches that are summarized already are not requested again.
 
@@ -122,7 +127,7 @@ class SummaryService(Service):
         request = await self._pipeline.resolved(SummaryRequest(stream, **options))
         return await self._pipeline.summarize(request, SummaryOptions(progress=progress))
 
-    async def get(self, stream: str, **options: Unpack[SummaryRequestOptions]) -> Summary:
+    async def get(self, stream: StreamName, **options: Unpack[SummaryRequestOptions]) -> Summary:
         """Return a stored summary without calling a model.
 
         The options are those of `summarize`. A batch that is not stored is in `failures`. Raises NotFound if
@@ -135,13 +140,13 @@ class SummaryService(Service):
                 return made
         raise NotFound("summary", request.source.name)
 
-    async def start_job(self, stream: str, **options: Unpack[SummaryRequestOptions]) -> Job:
+    async def start_job(self, stream: StreamName, **options: Unpack[SummaryRequestOptions]) -> Job:
         """Summarize in a background job, which is returned at once; `get` then returns the summary."""
         require_scope(self._person, "write", "start a summary job")
         request = await self._pipeline.resolved(SummaryRequest(stream, **options))
         return await self._queue.submit(self._live.job(request))
 
-    async def set_live(self, stream: str, **options: Unpack[SummaryRequestOptions]) -> None:
+    async def set_live(self, stream: StreamName, **options: Unpack[SummaryRequestOptions]) -> None:
         """Summarize each batch of a live stream when it is full, and the last one when the stream ends.
 
         This ends when `put` of streams ends the live stream, or with `stop_live`.
@@ -159,7 +164,7 @@ class SummaryService(Service):
         await self._parts.summaries.stand(source.id, standing)
         await self._live.fill(resolved, standing)
 
-    async def stop_live(self, stream: str, *, collection: str = "default") -> None:
+    async def stop_live(self, stream: StreamName, *, collection: CollectionName = "default") -> None:
         """Stop summarizing a live stream; stored summaries stay."""
         source = await self._live_stream(stream, collection)
         await self._parts.summaries.stand(source.id, None)

@@ -6,7 +6,7 @@ A task is one document under the caller's id. An attachment is its child, so it 
 import asyncio
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from typing import Protocol, Unpack
+from typing import Annotated, Protocol, Unpack
 
 from conspectus.chat.task_lines import NO_TASKS, TaskLine, render_tasks
 from conspectus.deferred import dataclass
@@ -38,11 +38,20 @@ from conspectus.errors import (
     ProviderError,
     ProviderUnavailable,
     StorageBusy,
-    require_range,
 )
+from conspectus.model.annotations import Range
 from conspectus.model.filter import And, Eq, Exists, Filter, In, Not, with_min_trust
 from conspectus.model.ids import DocumentId
 from conspectus.model.pages import pages
+from conspectus.model.parameters import (
+    CollectionName,
+    Cursor,
+    Fingerprint,
+    LowestTrust,
+    QueryText,
+    Tokenizer,
+    Wait,
+)
 from conspectus.model.records import Document, NewDocument, Receipt, Source, Written
 from conspectus.model.results import Hit, Retrieval
 from conspectus.model.tasks import (
@@ -57,14 +66,12 @@ from conspectus.model.tasks import (
     TaskResult,
     TaskWritten,
 )
-from conspectus.model.trust import MinTrust
 from conspectus.model.validation import check_methods
 from conspectus.ports import CountTokens
 from conspectus.text.hashing import content_hash, stable_id
 
 BATCH = 500
 BATCH_CHARACTERS = 3_000_000
-MAX_RESULTS = 100
 PAGE = 1_000
 READINGS = 20
 PIECES = 3
@@ -109,12 +116,16 @@ class TaskService:
         self._tokenizer = tokenizer
 
     def using(
-        self, *, collection: str = "tasks", source: str = "tasks", tokenizer: str = "o200k_base"
+        self,
+        *,
+        collection: CollectionName = "tasks",
+        source: str = "tasks",
+        tokenizer: Tokenizer = "o200k_base",
     ) -> "TaskService":
         """Return the tasks of another source, or with another tokenizer."""
         return TaskService(self._engine, collection=collection, source=source, tokenizer=tokenizer)
 
-    async def put(self, task: Task, *, wait: bool = True) -> TaskWritten:
+    async def put(self, task: Task, *, wait: Wait = True) -> TaskWritten:
         """Create a task, or replace its fields; its attachments stay.
 
         With `wait`, it can be found when this returns. Raises InvalidInput; ProviderError if it is written
@@ -122,7 +133,7 @@ class TaskService:
         """
         return (await self.put_many([task], wait=wait))[0]
 
-    async def put_many(self, tasks: Iterable[Task], *, wait: bool = True) -> list[TaskWritten]:
+    async def put_many(self, tasks: Iterable[Task], *, wait: Wait = True) -> list[TaskWritten]:
         """Create or replace many tasks, in batches of at most 500, one transaction each."""
         written: list[TaskWritten] = []
         source: Source | None = None
@@ -144,7 +155,7 @@ class TaskService:
         status: str | None = None,
         priority: str | None = None,
         tag: str | None = None,
-        after: str | None = None,
+        after: Cursor | None = None,
         limit: int = 100,
     ) -> TaskPage:
         """List a page of tasks in the order in which they were created; `after` is a cursor."""
@@ -164,8 +175,8 @@ class TaskService:
         /,
         task_id: str,
         *,
-        if_match: str | None = None,
-        wait: bool = True,
+        if_match: Fingerprint | None = None,
+        wait: Wait = True,
         **changes: Unpack[TaskChanges],
     ) -> TaskWritten:
         """Change the fields of a task that are named.
@@ -185,7 +196,7 @@ class TaskService:
         """Delete a task with its attachments; return how many were deleted. An unknown id counts 0."""
         return await self._source.delete(task_key(task_id))
 
-    async def attach(self, task_id: str, attachment: Attachment, *, wait: bool = True) -> TaskWritten:
+    async def attach(self, task_id: str, attachment: Attachment, *, wait: Wait = True) -> TaskWritten:
         """Add an attachment to a task, or replace the one of that id. Raises NotFound or InvalidInput."""
         new = checked_attachment(attachment)
         return await self._change(task_id, lambda stored: stored, wait=wait, attachment=new)
@@ -216,13 +227,13 @@ class TaskService:
 
     async def search(
         self,
-        query: str,
-        limit: int = 5,
+        query: QueryText,
+        limit: Annotated[int, Range(1, 100), "Maximum number of results."] = 5,
         *,
         status: str | None = None,
         priority: str | None = None,
-        min_similarity: float = 0.0,
-        min_trust: MinTrust | None = None,
+        min_similarity: Annotated[float, Range(0, 1), "Lowest cosine similarity of a result."] = 0.0,
+        min_trust: LowestTrust | None = None,
     ) -> Sequence[TaskResult]:
         """Search tasks and attachments by vector, most similar first.
 
@@ -232,8 +243,6 @@ class TaskService:
         where = _where(status, priority)
         if not query.strip():
             raise InvalidInput("query", "must have a visible character")
-        require_range("limit", limit, 1, MAX_RESULTS)
-        require_range("min_similarity", min_similarity, 0, 1)
         source = await self._source.found()
         if source is None:
             return []
@@ -242,13 +251,13 @@ class TaskService:
 
     async def build_context(
         self,
-        query: str,
+        query: QueryText,
         limit: int = 3,
         *,
         include_metadata: bool = True,
         max_tokens: int | None = 1_500,
         min_similarity: float = 0.0,
-        min_trust: MinTrust | None = None,
+        min_trust: LowestTrust | None = None,
     ) -> TaskContext:
         """Render the most similar tasks as numbered lines for a prompt, within `max_tokens`.
 

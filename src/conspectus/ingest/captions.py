@@ -4,11 +4,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import field, replace
 from datetime import datetime
 from pathlib import PurePosixPath
-from typing import Final, TypedDict
+from typing import Annotated, Final, TypedDict
 
 from conspectus.deferred import dataclass
 from conspectus.errors import Conflict, ConspectusError, InvalidInput, UnsupportedContent, as_field
 from conspectus.model.ids import SourceId
+from conspectus.model.parameters import Wait
 from conspectus.model.records import Document, Metadata, NewDocument, Period, Source, Written
 from conspectus.model.streams import (
     ENTITIES,
@@ -39,10 +40,10 @@ class CaptionImportOptions(TypedDict, total=False):
     known format is skipped in a folder, and anywhere with `skip_unsupported`.
     """
 
-    sentences: bool
-    replace: bool
-    wait: bool
-    skip_unsupported: bool
+    sentences: Annotated[bool, "Join cues into sentences."]
+    replace: Annotated[bool, "Replace captions that are stored with other content."]
+    wait: Wait
+    skip_unsupported: Annotated[bool, "Count files without captions, and go on."]
     progress: Progress | None
 
 
@@ -87,8 +88,6 @@ def span_of(within: CaptionRange, clock: StreamClock) -> Span:
     if start is not None and end is not None and end < start:
         raise InvalidInput("end", "is before the start")
     last = None if within.last is None or within.last < 0 else within.last
-    if within.last is not None and within.last < -1:
-        raise InvalidInput("last", "must be an index, or -1 for the end")
     if within.first is not None and last is not None and last < within.first:
         raise InvalidInput("last", "is before the first")
     return Span(start, end, within.contains, within.first, last)
@@ -103,8 +102,6 @@ def caption_document(new: NewCaption, stream: Source, clock: StreamClock) -> New
     """The document of a caption. Raises InvalidInput for times or numbers that cannot be."""
     if new.start is None and new.end is not None:
         raise InvalidInput("start", "is required with an end")
-    if new.index is not None and new.index < 0:
-        raise InvalidInput("index", "must be 0 or more")
     occurred = None if new.start is None else clock.period(new.start, new.end)
     title = stream.metadata.get(TITLE)
     entities = {ENTITIES: list(new.entities)} if new.entities else {}

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from dataclasses import field, replace
 from datetime import datetime, timedelta
 from pathlib import Path
-from typing import TypedDict
+from typing import Annotated, TypedDict
 from uuid import uuid4
 
 from conspectus.deferred import dataclass
@@ -23,6 +23,7 @@ from conspectus.model.channels import (
     NewMessage,
 )
 from conspectus.model.jobs import Upload
+from conspectus.model.parameters import Wait
 from conspectus.model.records import Document, NewDocument, Period, StoredChunk, Written
 from conspectus.ports import Progress
 from conspectus.text.clean import clean
@@ -192,8 +193,8 @@ class MessageImportOptions(TypedDict, total=False):
     are embedded; `progress` is called with the progress.
     """
 
-    link: bool
-    wait: bool
+    link: Annotated[bool, "Infer the messages that are answered, where none is named."]
+    wait: Wait
     progress: Progress | None
 
 

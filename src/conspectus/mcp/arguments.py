@@ -6,8 +6,10 @@ from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 
+from conspectus.model import parameters
 from conspectus.model.memory import Scope
 from conspectus.model.trust import MinTrust
+from conspectus.operations.declared import bounded
 
 NAME = 500
 IDENTIFIER = 200
@@ -18,7 +20,7 @@ Identifier = Annotated[str, StringConstraints(min_length=1, max_length=IDENTIFIE
 Question = Annotated[str, StringConstraints(min_length=1, max_length=QUESTION)]
 Instant = Annotated[str, StringConstraints(min_length=1, max_length=INSTANT)]
 ISO = "ISO 8601"
-MinConfidence = Annotated[float, Field(ge=0.0, le=1.0, description="Minimum probability of an answer.")]
+MinConfidence = Annotated[float, bounded(parameters.MinConfidence, "Minimum probability of an answer.")]
 MinTrustArgument = Annotated[MinTrust | None, Field(description="Minimum trust.")]
 
 

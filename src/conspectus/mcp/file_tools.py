@@ -14,9 +14,10 @@ from conspectus.mcp.lines import document_name, escape_content, notice_lines, sh
 from conspectus.mcp.token_budget import ResultPage
 from conspectus.mcp.tool import ToolCall, tool
 from conspectus.memory.scopes import GRAPHS
-from conspectus.model.files import MAX_PATH, FileEntry, parsed_path
+from conspectus.model.files import MAX_PATH, FileEntry, Grep, parsed_path
 from conspectus.model.filter import In, Not
 from conspectus.model.trust import level_mark
+from conspectus.operations.declared import bounded_field
 
 PATH: Final = "/collection/source/key"
 MAX_FILES: Final = 200
@@ -53,7 +54,7 @@ class GrepArguments(Arguments):
     path: Path = Field("/", description=PATH)
     literal: bool = Field(False, description="The pattern is a text.")
     ignore_case: bool = False
-    context: int = Field(0, ge=0, le=20, description="Lines around a match.")
+    context: Annotated[int, bounded_field(Grep, "context", "Lines around a match.")] = 0
     name: Glob | None = Field(None, description="Glob of the file's name.")
 
 

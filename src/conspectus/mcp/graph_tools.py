@@ -1,6 +1,7 @@
 """Tools of graphs: graph and add_facts."""
 
 from collections.abc import Sequence
+from typing import Annotated
 from urllib.parse import quote
 
 from pydantic import Field
@@ -35,6 +36,7 @@ from conspectus.model.memory import (
     MEMORY,
 )
 from conspectus.model.records import Source
+from conspectus.operations.declared import bounded_field
 from conspectus.text.times import parse_instant
 
 MAX_NODES = 100
@@ -87,7 +89,7 @@ class GraphArguments(GraphAddress):
     types: list[Name] = Field(
         default_factory=list, max_length=MAX_NODES, description="Edge types; none: all."
     )
-    min_weight: float = Field(0.0, ge=0.0, le=1.0, description="Minimum edge weight.")
+    min_weight: Annotated[float, bounded_field(Traversal, "min_weight", "Minimum edge weight.")] = 0.0
     direction: Direction = Field("both", description="Edge direction.")
     at: Instant | None = Field(None, description=f"Edges valid at this time ({ISO}).")
     limit: int = Field(20, ge=1, le=MAX_NODES, description="Maximum nodes.")
@@ -112,7 +114,7 @@ class FactToAdd(ArgumentModel):
     object: Name = Field(description="Node id; created if new.")
     subject_type: Name = Field(ENTITY, description="Type of a new subject.")
     object_type: Name = Field(ENTITY, description="Type of a new object.")
-    weight: float = Field(1.0, gt=0.0, le=1.0, description="Edge weight.")
+    weight: Annotated[float, bounded_field(NewEdge, "weight", "Edge weight.")] = 1.0
     valid_from: Instant | None = Field(None, description=f"Start ({ISO}).")
     valid_until: Instant | None = Field(None, description="End.")
     single: bool = Field(False, description="Ends the earlier object of the subject.")

@@ -15,6 +15,7 @@ from conspectus.mcp.arguments import (
 )
 from conspectus.mcp.tool import ToolCall, json_of, tool
 from conspectus.memory.retention import COUNTED
+from conspectus.model import parameters
 from conspectus.model.graph import (
     Fact,
 )
@@ -24,6 +25,7 @@ from conspectus.model.memory import (
     MemorySelection,
     NewMemory,
 )
+from conspectus.operations.declared import bounded
 from conspectus.text.times import parse_instant
 
 MAX_BATCH = 50
@@ -108,9 +110,9 @@ class ForgetArguments(ScopedArguments):
         default_factory=list, max_length=MAX_IDS, description="Ids of the memories to delete."
     )
     before: Instant | None = Field(None, description=f"Delete memories from before this time ({ISO}).")
-    older_than_days: float | None = Field(
-        None, ge=0, description="Delete memories older than this number of days."
-    )
+    older_than_days: Annotated[
+        float | None, bounded(parameters.KeptDays, "Delete memories older than this number of days.")
+    ] = None
     everything: bool = Field(False, description="Delete all memories of the scope.")
     pinned: bool = Field(False, description="Also delete pinned memories.")
     confirm: bool = Field(False, description="Delete; false: only count.")

@@ -24,6 +24,7 @@ from conspectus.mcp.stream_tools import search_streams
 from conspectus.mcp.task_tools import search_tasks
 from conspectus.mcp.token_budget import ResultPage
 from conspectus.mcp.tool import ToolCall, ToolOptions, ToolSpec, json_of, tool
+from conspectus.model.annotations import Range, base_of
 from conspectus.model.checks import hints
 from conspectus.model.filter import EVERYTHING, Filter, filter_from_json, parse_filters
 from conspectus.model.jobs import Job
@@ -131,15 +132,7 @@ def _summary_of(spec: ToolSpec[Any] | Operation) -> str:
 
 def _signature(call: ToolCall, spec: ToolSpec[Any] | Operation) -> str:
     if isinstance(spec, Operation):
-        optional = {
-            parameter.name: "" if parameter.default is REQUIRED else " (optional)"
-            for parameter in _leaf_parameters(spec)
-        }
-        named = (
-            f"{parameter.name}: {_type_name(parameter.hint)}{optional[parameter.name]}"
-            for parameter in _leaf_parameters(spec)
-        )
-        return "\n".join(named) or "No arguments."
+        return "\n".join(map(_argument, _leaf_parameters(spec))) or "No arguments."
     hidden = {"max_tokens", *fixed_names(call.options.scope)}
     arguments: type[BaseModel] = spec.arguments
     schema = compact_schema(arguments)
@@ -158,6 +151,20 @@ def _leaf_parameters(operation: Operation) -> list[Parameter]:
     ]
 
 
+def _argument(parameter: Parameter) -> str:
+    """An argument with its type, its range, and its help."""
+    declaration = parameter.declaration
+    optional = "" if parameter.default is REQUIRED else " (optional)"
+    allowed = "" if declaration.range is None else f", {_range(declaration.range)}"
+    return f"{parameter.name}: {_type_name(parameter.hint)}{allowed}{optional}. {declaration.help}"
+
+
+def _range(bounds: Range) -> str:
+    lowest = f"above {bounds.lowest:g}" if bounds.above else f"from {bounds.lowest:g}"
+    is_open = bounds.highest is None or bounds.setting
+    return lowest if is_open else f"{lowest} to {bounds.highest}"
+
+
 def _type_name(hint: Any) -> str:
     """Describe a type in few words; optional fields of a dataclass have a question mark."""
     members = get_args(hint)
@@ -169,7 +176,7 @@ def _type_name(hint: Any) -> str:
         kinds = (_type_name(field_types[field.name]) for field in fields(hint))
         return "{" + ", ".join(f"{name}: {kind}" for name, kind in zip(named, kinds, strict=True)) + "}"
     if isinstance(hint, NewType):
-        return _type_name(hint.__supertype__)
+        return _type_name(base_of(hint))
     origin = get_origin(hint)
     if origin in {Union, UnionType}:
         listed = {get_args(member)[:1] for member in members}

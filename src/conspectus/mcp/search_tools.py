@@ -24,6 +24,7 @@ from conspectus.model.filter import And, Eq, Filter, In, Not, Overlaps, parse_fi
 from conspectus.model.graph import GraphExpansion
 from conspectus.model.query import EVERYWHERE, Budget
 from conspectus.model.results import ContextWindow, Retrieval
+from conspectus.operations.declared import bounded_field
 from conspectus.text.times import parse_instant
 
 MAX_HITS = 50
@@ -50,12 +51,9 @@ class QueryArguments(Arguments):
     as_of: Instant | None = Field(None, description="State known at this time.")
     min_confidence: MinConfidence = 0.0
     min_trust: MinTrustArgument = None
-    graph_weight: float | None = Field(
-        None,
-        ge=0.0,
-        le=1.0,
-        description="Weight of entities that connect documents.",
-    )
+    graph_weight: Annotated[
+        float | None, bounded_field(GraphExpansion, "alpha", "Weight of entities that connect documents.")
+    ] = None
 
     async def query_fields(self, call: ToolCall) -> dict[str, Any]:
         """Return the fields of the query except its text."""

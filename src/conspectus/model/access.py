@@ -3,11 +3,13 @@
 from collections.abc import Mapping
 from dataclasses import field
 from datetime import datetime
-from typing import Literal, get_args
+from typing import Annotated, Literal, get_args
 
 from conspectus.deferred import dataclass
+from conspectus.model.annotations import Example
 from conspectus.model.checks import Checked
 from conspectus.model.ids import LOCAL, NOBODY, CollectionId, GroupId, KeyId, SourceId, UserId
+from conspectus.model.parameters import AskedQuery, PersonName, StoredCollection, StoredId, StoredSource
 from conspectus.model.trust import Origin
 
 Role = Literal["viewer", "editor", "manager", "owner"]
@@ -28,7 +30,7 @@ class Person:
     With an `origin`, nothing that is written has a higher level than texts of that origin.
     """
 
-    name: str
+    name: PersonName
     owner: bool = False
     id: UserId = NOBODY
     scopes: tuple[Scope, ...] = SCOPES
@@ -44,7 +46,7 @@ class User:
     """An account. A disabled one has no access; its data are kept."""
 
     id: UserId
-    name: str
+    name: PersonName
     created: datetime
     owner: bool = False
     disabled: bool = False
@@ -60,7 +62,7 @@ class Group:
     """A named set of users that can be granted roles together."""
 
     id: GroupId
-    name: str
+    name: Annotated[str, Example("operators")]
     created: datetime
 
 
@@ -81,7 +83,7 @@ class Key:
 
     id: KeyId
     user: UserId
-    label: str
+    label: Annotated[str, Example("laptop")]
     scopes: tuple[Scope, ...]
     created: datetime
     expires: datetime | None = None
@@ -99,15 +101,15 @@ class NewKey:
     """A new key with its secret, which is returned once and not stored."""
 
     key: Key
-    secret: str
+    secret: Annotated[str, Example("csp_...")]
 
 
 @dataclass(frozen=True, slots=True)
 class Principal(Checked):
     """The user or group that receives a grant, by its id."""
 
-    kind: GranteeKind
-    id: str
+    kind: Annotated[GranteeKind, "User or group.", Example("user")]
+    id: Annotated[str, "Id of the user or group.", Example("ann")]
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,7 +136,7 @@ class RoleOrigin:
     kind: RoleOriginKind
     role: Role
     source: SourceId | None = None
-    group: str | None = None
+    group: Annotated[str | None, Example("operators")] = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,9 +144,9 @@ class EffectiveRole:
     """The highest role of a user on a collection, or on one `source` of it; None: no role there."""
 
     collection: CollectionId
-    collection_name: str
+    collection_name: StoredCollection
     source: SourceId | None
-    source_name: str | None
+    source_name: StoredSource | None
     role: Role | None
     origins: tuple[RoleOrigin, ...]
 
@@ -154,7 +156,7 @@ class DocumentReader:
     """A user who can read a document, with their highest role there and its origins."""
 
     user: UserId
-    name: str
+    name: PersonName
     role: Role
     origins: tuple[RoleOrigin, ...]
 
@@ -202,18 +204,18 @@ class AuditEntry:
     of the time when it was made, its `subject`, and what was set, in `detail`.
     """
 
-    id: str
+    id: StoredId
     actor: UserId
     viewed_as: UserId
     collection: CollectionId | None
-    query: str
+    query: AskedQuery
     created: datetime
     action: str = "explain_as"
     key: KeyId | None = None
     actor_name: str = ""
-    subject: str = ""
+    subject: Annotated[str, Example("backup")] = ""
     subject_name: str = ""
-    detail: str = ""
+    detail: Annotated[str, Example("collection 'notes' not found")] = ""
 
 
 @dataclass(frozen=True, slots=True)

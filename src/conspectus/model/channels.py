@@ -3,14 +3,32 @@
 from collections.abc import Mapping
 from dataclasses import field
 from datetime import datetime
-from typing import ClassVar, Literal, TypedDict, get_args
+from typing import Annotated, ClassVar, Literal, TypedDict, get_args
 
 from conspectus.deferred import dataclass
+from conspectus.model.annotations import Example
 from conspectus.model.checks import Checked
+from conspectus.model.parameters import (
+    AskedQuery,
+    ChannelName,
+    CollectionName,
+    Label,
+    LowestTrust,
+    MinConfidence,
+    MinSimilarity,
+    Name,
+    QueryText,
+    StoredId,
+    StoredText,
+    Text,
+    ThreadMessages,
+    WriterOrigin,
+    WriterTrust,
+)
 from conspectus.model.query import WindowFormOptions
 from conspectus.model.records import Document, Metadata
 from conspectus.model.results import ContextWindow
-from conspectus.model.trust import MinTrust, Origin, Trust
+from conspectus.model.trust import MinTrust
 
 ArchiveKind = Literal["slack", "discord", "irc", "jsonl"]
 ARCHIVE_KINDS: tuple[ArchiveKind, ...] = get_args(ArchiveKind)
@@ -34,17 +52,17 @@ class NewMessage(Checked):
     `origin` and `trust` can lower its level.
     """
 
-    text: str
-    key: str | None = None
-    author: str | None = None
-    at: datetime | str | float | None = None
-    reply_to: str | None = None
-    thread: str | None = None
-    role: str | None = None
-    metadata: Mapping[str, object] = field(default_factory=dict)
-    sequence: int | None = None
-    origin: Origin | None = None
-    trust: Trust | None = None
+    text: Annotated[Text, "Text of the message.", Example("When does the backup run?")]
+    key: Annotated[Label, "Id that the platform gives it.", Example("17")] | None = None
+    author: Annotated[Label, "Name of the author.", Example("ann")] | None = None
+    at: Annotated[datetime | str | float | None, "Time of the message."] = None
+    reply_to: Annotated[Label, "Key of the message that it answers."] | None = None
+    thread: Annotated[Label, "Name of its thread."] | None = None
+    role: Annotated[Label, "Role of the author: bot, assistant, system; none: a person."] | None = None
+    metadata: Annotated[Mapping[str, object], "Metadata as JSON."] = field(default_factory=dict)
+    sequence: Annotated[int | None, "Its position in the channel."] = None
+    origin: WriterOrigin | None = None
+    trust: WriterTrust | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +103,7 @@ class ChannelMessage:
     """A stored message with its text."""
 
     document: Document
-    text: str
+    text: StoredText
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,8 +114,8 @@ class ReplyChain:
     message among them; `left_out` counts the other ones of the thread.
     """
 
-    message: str
-    root: str
+    message: AskedQuery
+    root: StoredId
     messages: tuple[ChannelMessage, ...]
     left_out: int = 0
 
@@ -114,18 +132,18 @@ class ChannelQuery(Checked):
     """
 
     zoned: ClassVar = ("at",)
-    query: str
-    channel: str
-    collection: str = "default"
-    thread: str | None = None
-    at: datetime | None = None
-    profile: str = "default"
-    related: bool = False
-    member: str | None = None
-    min_similarity: float | None = None
-    min_confidence: float = 0.0
-    thread_messages: int = 8
-    min_trust: MinTrust | None = None
+    query: QueryText
+    channel: ChannelName
+    collection: CollectionName = "default"
+    thread: Annotated[Name, "Thread of the query in its channel."] | None = None
+    at: Annotated[datetime | None, "Time of the query; by default now."] = None
+    profile: Annotated[Name, "Weights of the parts of a score: default or multiplicative."] = "default"
+    related: Annotated[bool, "Also search other channels with as good hits."] = False
+    member: Annotated[Name, "Only channels that this author may be in."] | None = None
+    min_similarity: MinSimilarity | None = None
+    min_confidence: MinConfidence = 0.0
+    thread_messages: ThreadMessages = 8
+    min_trust: LowestTrust | None = None
 
 
 class ChannelQueryOptions(TypedDict, total=False):

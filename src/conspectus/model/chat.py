@@ -2,11 +2,13 @@
 
 from collections.abc import Mapping
 from dataclasses import field
-from typing import Any, Literal, TypeAlias
+from typing import Annotated, Any, Literal, TypeAlias
 
 from conspectus.deferred import dataclass
+from conspectus.model.annotations import Example
 from conspectus.model.checks import Checked
 from conspectus.model.filter import EVERYTHING, Filter
+from conspectus.model.parameters import AskedQuery, StoredId, StoredKey, StoredSource, StoredText, StoredTitle
 from conspectus.model.query import EVERYWHERE, QueryContext
 from conspectus.model.results import Message
 from conspectus.model.trust import MinTrust, Trust
@@ -126,16 +128,16 @@ class ChatSource:
     """
 
     number: int
-    document: str
-    source: str
-    key: str
-    title: str
+    document: StoredId
+    source: StoredSource
+    key: StoredKey
+    title: StoredTitle
     start: int
     end: int
-    snippet: str
+    snippet: StoredText
     page: int | None = None
-    heading: str | None = None
-    location: str = ""
+    heading: StoredTitle | None = None
+    location: Annotated[str, Example("p. 3")] = ""
     trust: Trust = "trusted"
 
 
@@ -150,7 +152,7 @@ class Sources:
 
     outcome: Looked
     sources: tuple[ChatSource, ...] = ()
-    question: str = ""
+    question: AskedQuery = ""
     tokens: int = 0
     notice: str | None = None
     stable_tokens: int = 0
@@ -192,7 +194,7 @@ class Failure:
     """The error that ended an answer: a stable code and a message without internals."""
 
     code: str
-    message: str
+    message: AskedQuery
 
 
 ChatEvent: TypeAlias = Sources | Delta | ToolCall | Citations | Usage | Failure

@@ -3,12 +3,12 @@
 import functools
 import inspect
 import math
+import sys
 import typing
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from dataclasses import fields
 from functools import cache
 from inspect import isclass
-from itertools import chain
 from types import MappingProxyType, NoneType, UnionType
 from typing import (
     Any,
@@ -27,6 +27,7 @@ from typing import (
 )
 
 from conspectus.errors import InvalidInput
+from conspectus.model.annotations import Declaration, Range, annotated_hints, base_of, declaration_of
 
 F = TypeVar("F", bound=Callable[..., Any])
 Take: TypeAlias = Callable[[str, Any], Any]
@@ -47,10 +48,14 @@ _SCALARS: Mapping[Any, str] = {
 
 
 class How(NamedTuple):
-    """What is allowed beyond the annotation: mappings for some classes, and numbers that cannot be stored."""
+    """What is allowed beyond the annotation: mappings for some classes, and numbers that cannot be stored.
+
+    `settings` returns the settings that bounds may name, of the object whose method is called.
+    """
 
     readers: Readers = MappingProxyType({})
     any_number: bool = False
+    settings: Callable[[Any], object] | None = None
 
 
 class Checked:
@@ -119,54 +124,133 @@ def shown(value: object) -> str:
     return f"a value of type {type(value).__name__}"
 
 
-def checked(function: F, how: How) -> F:
-    """Return the function with a check of its arguments before each call."""
-    parameters = inspect.signature(function).parameters.values()
-    names = [
-        each.name for each in parameters if each.kind in (each.POSITIONAL_ONLY, each.POSITIONAL_OR_KEYWORD)
-    ]
+def within_range(take: Take, bounds: Range | None) -> Take:
+    """Return a function that also rejects numbers outside of a range; a setting is checked elsewhere."""
+    if bounds is None or bounds.setting:
+        return take
 
-    compiled = cache(functools.partial(_takes, function, how))
+    def take_within(name: str, value: Any) -> Any:
+        value = take(name, value)
+        if isinstance(value, int | float):
+            bounds.require(name, value)
+        return value
 
-    def taken(args: tuple[Any, ...], named: dict[str, Any]) -> tuple[Iterator[Any], dict[str, Any]]:
-        takes = compiled()
-        first = (
-            takes.get(name, _parameter_values)(name, value) for name, value in zip(names, args, strict=False)
-        )
+    return take_within
+
+
+class SettingRange(NamedTuple):
+    """A parameter whose highest number is a setting: its position and default."""
+
+    name: str
+    position: int
+    default: Any
+    bounds: Range
+
+    def require(self, settings: object, positional: Sequence[Any], named: Mapping[str, Any]) -> None:
+        """Raise InvalidInput if the argument of a call is outside."""
+        is_positional = self.position < len(positional)
+        value = positional[self.position] if is_positional else named.get(self.name, self.default)
+        if isinstance(value, int | float):
+            self.bounds.require(self.name, value, settings)
+
+
+class Arguments:
+    """The checks of a function's arguments, made when it is first called."""
+
+    def __init__(self, function: Callable[..., Any], how: How) -> None:
+        self._function = function
+        self._how = how
+        parameters = inspect.signature(function).parameters.values()
+        by_position = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+        self._names = [each.name for each in parameters if each.kind in by_position]
+
+    def checked(self, args: tuple[Any, ...], named: dict[str, Any]) -> tuple[list[Any], dict[str, Any]]:
+        """Return the arguments of a call, converted if necessary. Raises InvalidInput."""
+        takes = self._takes
+        positional = [
+            takes.get(name, _parameter_values)(name, value)
+            for name, value in zip(self._names, args, strict=False)
+        ]
         others = {
             name: takes.get(name, takes.get("**", _parameter_values))(name, value)
             for name, value in named.items()
         }
-        return chain(first, args[len(names) :]), others
+        for limit in self._setting_ranges:
+            assert self._how.settings is not None
+            limit.require(self._how.settings(args[0]), positional, others)
+        return [*positional, *args[len(self._names) :]], others
+
+    @functools.cached_property
+    def _declarations(self) -> Mapping[str, Declaration]:
+        return {name: declaration_of(hint) for name, hint in self._expanded(annotated_hints).items()}
+
+    @functools.cached_property
+    def _takes(self) -> Mapping[str, Take]:
+        """The check of each argument; other keyword arguments use that of `**`."""
+        known = self._expanded(hints)
+        takes = {
+            name: within_range(taker(hint, self._how), self._declarations[name].range)
+            for name, hint in known.items()
+            if hint is not Never
+        }
+        if "**" in known:
+            takes["**"] = _unknown(", ".join(takes))
+        return takes
+
+    def _expanded(self, read: Callable[[Any], dict[str, Any]]) -> dict[str, Any]:
+        """Return the annotation of each argument; `**` stands for all that are not named."""
+        known = read(self._function)
+        known.pop("return", None)
+        for parameter in inspect.signature(self._function).parameters.values():
+            if parameter.kind is parameter.VAR_KEYWORD:
+                inner = known.pop(parameter.name)
+                if get_origin(inner) is Unpack:
+                    known |= {**read(get_args(inner)[0]), "**": Never}
+        return known
+
+    @functools.cached_property
+    def _setting_ranges(self) -> Sequence[SettingRange]:
+        if self._how.settings is None:
+            return ()
+        defaults = {each.name: each.default for each in inspect.signature(self._function).parameters.values()}
+        return [
+            SettingRange(
+                name,
+                self._names.index(name) if name in self._names else sys.maxsize,
+                defaults.get(name),
+                bounds,
+            )
+            for name, bounds in ((name, each.range) for name, each in self._declarations.items())
+            if bounds is not None and bounds.setting
+        ]
+
+
+def checked(function: F, how: How) -> F:
+    """Return the function with a check of its arguments before each call."""
+    arguments = Arguments(function, how)
 
     @functools.wraps(function)
     async def asynchronous(*args: Any, **named: Any) -> Any:
-        positional, others = taken(args, named)
+        positional, others = arguments.checked(args, named)
         return await function(*positional, **others)
 
     @functools.wraps(function)
     def call(*args: Any, **named: Any) -> Any:
-        positional, others = taken(args, named)
+        positional, others = arguments.checked(args, named)
         return function(*positional, **others)
 
     return cast(F, asynchronous if inspect.iscoroutinefunction(function) else call)
 
 
-def _takes(function: Callable[..., Any], how: How) -> Mapping[str, Take]:
-    """Return the check of each argument; other keyword arguments use that of `**`."""
-    known = hints(function)
-    known.pop("return", None)
-    several = [
-        each for each in inspect.signature(function).parameters.values() if each.kind is each.VAR_KEYWORD
-    ]
-    for each in several:
-        inner = known.pop(each.name)
-        if get_origin(inner) is Unpack:
-            known |= {**hints(get_args(inner)[0]), "**": Never}
-    takes = {name: taker(each, how) for name, each in known.items() if each is not Never}
-    if "**" in known:
-        takes["**"] = _unknown(", ".join(takes))
-    return takes
+def require_settings(values: "Checked", settings: object, *, of: str = "") -> None:
+    """Raise InvalidInput for a field above the setting that its annotation names.
+
+    `of` begins the name of the field in the message.
+    """
+    owner: Any = type(values)
+    for name, bounds in _setting_fields(owner):
+        if (number := getattr(values, name)) is not None:
+            bounds.require(f"{of}{name}", number, settings)
 
 
 def _unknown(names: str) -> Take:
@@ -182,9 +266,23 @@ def _parameter_values(_: str, value: Any) -> Any:
 
 @cache
 def _fields(owner: Any) -> Sequence[tuple[str, object, Take]]:
-    known = hints(owner)
-    takes = [(each.name, each.default, taker(known[each.name], owner.how)) for each in fields(owner)]
+    known, annotated = hints(owner), annotated_hints(owner)
+    takes = [
+        (
+            each.name,
+            each.default,
+            within_range(taker(known[each.name], owner.how), declaration_of(annotated[each.name]).range),
+        )
+        for each in fields(owner)
+    ]
     return [each for each in takes if each[2] is not _anything]
+
+
+@cache
+def _setting_fields(owner: Any) -> Sequence[tuple[str, Range]]:
+    """Return the fields of a class whose highest number is a setting, with their ranges."""
+    ranges = ((name, declaration_of(hint).range) for name, hint in annotated_hints(owner).items())
+    return [(name, bounds) for name, bounds in ranges if bounds is not None and bounds.setting]
 
 
 def _joined(names: Sequence[str]) -> str:
@@ -198,7 +296,7 @@ def _anything(_: str, value: Any) -> Any:
 
 def _options(annotation: Any) -> tuple[Any, ...]:
     if isinstance(annotation, NewType):
-        return _options(annotation.__supertype__)
+        return _options(base_of(annotation))
     if get_origin(annotation) in (Union, UnionType):
         return tuple(inner for each in get_args(annotation) for inner in _options(each))
     return (annotation,)

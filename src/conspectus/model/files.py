@@ -9,18 +9,22 @@ from collections.abc import Iterator
 from datetime import datetime
 from itertools import pairwise
 from pathlib import Path
-from typing import Final, NamedTuple, TypedDict
+from typing import Annotated, Final, NamedTuple, TypedDict
 from urllib.parse import unquote
 
 from conspectus.deferred import dataclass
 from conspectus.errors import InvalidInput
-from conspectus.model.filter import EVERYTHING, Filter
+from conspectus.model.annotations import Example, Length, Range
+from conspectus.model.filter import EVERYTHING, DocumentFilter, Filter
 from conspectus.model.ids import DocumentId
+from conspectus.model.parameters import Name, PageLimit, StoredText, StoredTitle
 from conspectus.model.trust import Trust, level_mark
 from conspectus.model.validation import Validated
 
 MAX_PATH: Final = 4_000
 MAX_TITLE: Final = 200
+FilePath = Annotated[str, "Path: /COLLECTION/SOURCE/KEY.", Example("/notes/handbook")]
+FileGlob = Annotated[Name, "Glob of the file's name (*.md), or of the key (docs/*).", Example("*.md")]
 _ESCAPED = re.compile(r"[%\x00-\x1f\x7f\x85\u2028\u2029]")
 _ESCAPED_NAME = re.compile(r"[%/\x00-\x1f\x7f\x85\u2028\u2029]")
 
@@ -71,10 +75,10 @@ class FileEntry:
     Collections and sources are folders. `kind` is that of the document or source.
     """
 
-    path: str
+    path: Annotated[str, Example("/data/store")]
     folder: bool = False
     document: DocumentId | None = None
-    title: str = ""
+    title: StoredTitle = ""
     kind: str | None = None
     characters: int = 0
     updated: datetime | None = None
@@ -97,10 +101,10 @@ class FileText:
     which to go on after a budget ended the text; None if all that was asked for is in it.
     """
 
-    path: str
+    path: Annotated[str, Example("/data/store")]
     document: DocumentId
-    title: str
-    text: str
+    title: StoredTitle
+    text: StoredText
     start: int
     end: int
     first_line: int
@@ -120,7 +124,7 @@ class FileLine:
     """
 
     number: int
-    text: str
+    text: StoredText
     start: int
     end: int
     matched: bool = True
@@ -130,9 +134,9 @@ class FileLine:
 class FileMatches:
     """The matching lines of one file, with the lines around them."""
 
-    path: str
+    path: Annotated[str, Example("/data/store")]
     document: DocumentId
-    title: str
+    title: StoredTitle
     lines: tuple[FileLine, ...]
     trust: Trust = "trusted"
 
@@ -193,13 +197,13 @@ class Grep(Validated):
     number of lines shown before and after a match. It ends after `limit` matching lines or `max_seconds`.
     """
 
-    pattern: str
-    path: str = "/"
-    literal: bool = False
-    ignore_case: bool = False
-    context: int = 0
-    name: str | None = None
-    filter: Filter = EVERYTHING
-    limit: int = 100
-    max_tokens: int | None = None
-    max_seconds: float = 10.0
+    pattern: Annotated[str, Length(1, 1_000), "Regular expression (RE2) or text.", Example("backup")]
+    path: FilePath = "/"
+    literal: Annotated[bool, "The pattern is a text."] = False
+    ignore_case: Annotated[bool, "Ignore case."] = False
+    context: Annotated[int, Range(0, 20), "Lines before and after a match."] = 0
+    name: FileGlob | None = None
+    filter: DocumentFilter = EVERYTHING
+    limit: Annotated[PageLimit, "Maximum number of matching lines."] = 100
+    max_tokens: Annotated[int | None, Range(0), "Token limit of the text, counted with o200k_base."] = None
+    max_seconds: Annotated[float, Range(0, 60), "Seconds after which the search ends."] = 10.0

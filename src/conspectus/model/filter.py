@@ -17,7 +17,7 @@ import json
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
-from typing import ClassVar, Literal, TypeAlias, assert_never, cast, get_args
+from typing import Annotated, ClassVar, Literal, TypeAlias, assert_never, cast, get_args
 
 from conspectus.deferred import dataclass
 from conspectus.errors import InvalidInput
@@ -104,6 +104,10 @@ class Or(Condition):
 
 Leaf: TypeAlias = Eq | In | Between | Overlaps | Exists
 Filter: TypeAlias = Leaf | Not | And | Or
+DocumentFilter = Annotated[
+    Filter,
+    "Condition on fields and metadata: eq, in, from/to, exists, overlaps, not, and, or.",
+]
 Row: TypeAlias = Mapping[str, object]
 
 EVERYTHING = And()

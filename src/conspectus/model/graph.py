@@ -3,10 +3,22 @@
 from collections.abc import Mapping
 from dataclasses import field
 from datetime import datetime
-from typing import Literal, get_args
+from typing import Annotated, Literal, get_args
 
 from conspectus.deferred import dataclass
+from conspectus.model.annotations import Example, Length, Range
 from conspectus.model.checks import Checked
+from conspectus.model.parameters import (
+    GraphLimit,
+    Label,
+    LowestTrust,
+    Name,
+    NodeName,
+    PersonName,
+    StoredId,
+    StoredSource,
+    WriterOrigin,
+)
 from conspectus.model.records import Mention, Metadata, Source
 from conspectus.model.trust import MinTrust, Origin, Trust
 
@@ -27,10 +39,10 @@ class Fact(Checked):
     Then a fact with another object, true from later on, ends the one before it.
     """
 
-    subject: str
-    predicate: str
-    object: str
-    single: bool = True
+    subject: Annotated[Label, "Subject of the fact.", Example("backup")]
+    predicate: Annotated[Label, "Relation of subject and object.", Example("runs at")]
+    object: Annotated[Label, "Object of the fact.", Example("02:00")]
+    single: Annotated[bool, "The subject has one object at a time."] = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,9 +54,12 @@ class GraphExpansion(Checked):
     besides entities of the same passages (None: all graphs of the collection that you may read; empty: none).
     """
 
-    alpha: float = 0.5
-    hops: int = 2
-    graphs: tuple[str, ...] | None = None
+    alpha: Annotated[float, Range(0, 1), "Weight of graph scores: 0 without graphs, 1 graphs alone."] = 0.5
+    hops: Annotated[int, Range(0, "max_hops"), "Depth of the traversal."] = 2
+    graphs: (
+        Annotated[tuple[Name, ...], Length(0, 1_000), "Names or ids of graphs; none: all of the collection."]
+        | None
+    ) = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,15 +70,15 @@ class NewNode(Checked):
     id changes the stored node. `origin` and `trust` lower its level (None: that of the writer).
     """
 
-    id: str
-    type: str = ENTITY
-    name: str | None = None
-    aliases: tuple[str, ...] = ()
-    properties: Mapping[str, object] = field(default_factory=dict)
-    valid_from: datetime | str | None = None
-    valid_until: datetime | str | None = None
-    origin: Origin | None = None
-    trust: MinTrust | None = None
+    id: NodeName
+    type: Annotated[str, "Type of the node.", Example("process")] = ENTITY
+    name: Annotated[str | None, "Name in texts; by default the id.", Example("Nightly backup")] = None
+    aliases: Annotated[tuple[str, ...], "Other names."] = ()
+    properties: Annotated[Mapping[str, object], "Properties as JSON."] = field(default_factory=dict)
+    valid_from: Annotated[datetime | str | None, "First instant at which it exists."] = None
+    valid_until: Annotated[datetime | str | None, "Last instant at which it exists."] = None
+    origin: WriterOrigin | None = None
+    trust: Annotated[MinTrust | None, "A lower trust level than that of the writer."] = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,17 +90,17 @@ class NewEdge(Checked):
     it has at most. `origin` and `trust` lower its level (None: that of the writer).
     """
 
-    source: str
-    target: str
-    type: str = RELATED
-    weight: float = 1.0
-    properties: Mapping[str, object] = field(default_factory=dict)
-    valid_from: datetime | str | None = None
-    valid_until: datetime | str | None = None
-    single: bool = False
-    evidence: str | None = None
-    origin: Origin | None = None
-    trust: MinTrust | None = None
+    source: Annotated[NodeName, "Node where the edge begins."]
+    target: Annotated[NodeName, "Node where the edge ends.", Example("database")]
+    type: Annotated[str, "Type of the edge.", Example("depends on")] = RELATED
+    weight: Annotated[float, Range(0, 1, above=True), "Weight of the edge."] = 1.0
+    properties: Annotated[Mapping[str, object], "Properties as JSON."] = field(default_factory=dict)
+    valid_from: Annotated[datetime | str | None, "First instant at which it is true."] = None
+    valid_until: Annotated[datetime | str | None, "Last instant at which it is true."] = None
+    single: Annotated[bool, "End open edges of the same source and type to other targets."] = False
+    evidence: Annotated[str | None, "Id of the document that states it."] = None
+    origin: WriterOrigin | None = None
+    trust: Annotated[MinTrust | None, "A lower trust level than that of the writer."] = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,11 +110,11 @@ class Node:
     Its level is the lowest of all that made it what it is.
     """
 
-    id: str
+    id: Annotated[str, Example("backup")]
     graph: Source
-    type: str
-    name: str
-    aliases: tuple[str, ...]
+    type: Annotated[str, Example("process")]
+    name: Annotated[str, Example("Nightly backup")]
+    aliases: Annotated[tuple[str, ...], Example(["the backup"])]
     properties: Metadata
     recorded: datetime
     updated: datetime
@@ -116,18 +131,18 @@ class Edge:
     Its level is the lowest of all that made it what it is, its evidence included.
     """
 
-    id: str
+    id: StoredId
     graph: Source
-    source: str
-    target: str
-    type: str
+    source: Annotated[str, Example("backup")]
+    target: Annotated[str, Example("database")]
+    type: Annotated[str, Example("depends on")]
     weight: float
     properties: Metadata
     recorded: datetime
     updated: datetime
     valid_from: datetime | None = None
     valid_until: datetime | None = None
-    evidence: str | None = None
+    evidence: StoredId | None = None
     closed_by: str | None = None
     origin: Origin = "user"
     trust: Trust = "trusted"
@@ -140,7 +155,7 @@ WriteOutcome = Literal["added", "updated", "unchanged"]
 class GraphWritten:
     """The outcome of one node or edge; `closed` are the ids of the edges that it ended."""
 
-    id: str
+    id: StoredId
     outcome: WriteOutcome
     closed: tuple[str, ...] = ()
 
@@ -149,9 +164,9 @@ class GraphWritten:
 class EdgeStep:
     """One edge of a path: from `source` over `type` to `target`, against its direction if `backwards`."""
 
-    source: str
-    type: str
-    target: str
+    source: StoredSource
+    type: Annotated[str, Example("depends on")]
+    target: Annotated[str, Example("database")]
     weight: float
     backwards: bool = False
     trust: Trust = "trusted"
@@ -175,14 +190,16 @@ class Traversal(Checked):
     `min_trust` leaves out nodes and edges below that level.
     """
 
-    hops: int = 1
-    types: tuple[str, ...] = ()
-    min_weight: float = 0.0
-    direction: Direction = "both"
-    at: datetime | None = None
-    offset: int = 0
-    limit: int = 100
-    min_trust: MinTrust | None = None
+    hops: Annotated[int, Range(0, "max_hops"), "Maximum number of steps."] = 1
+    types: Annotated[
+        tuple[str, ...], "Types of edges that are walked; none: all.", Example(["depends on"])
+    ] = ()
+    min_weight: Annotated[float, Range(0, 1), "Lowest weight of an edge."] = 0.0
+    direction: Annotated[Direction, "Direction in which edges are walked."] = "both"
+    at: Annotated[datetime | None, "Only what was valid at that instant."] = None
+    offset: Annotated[int, Range(0, "max_traversal_nodes"), "Number of nodes that are left out first."] = 0
+    limit: GraphLimit = 100
+    min_trust: LowestTrust | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -216,15 +233,15 @@ class GraphSummary:
     source: Source
     nodes: int
     edges: int
-    types: Mapping[str, int] = field(default_factory=dict)
-    relations: Mapping[str, int] = field(default_factory=dict)
+    types: Annotated[Mapping[str, int], Example({"process": 1})] = field(default_factory=dict)
+    relations: Annotated[Mapping[str, int], Example({"depends on": 1})] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
 class GraphState:
     """A graph as of an instant, without edges that lack an end."""
 
-    at: datetime
+    at: Annotated[datetime, Example("2026-03-02T08:00:00Z")]
     nodes: tuple[Node, ...]
     edges: tuple[Edge, ...]
 
@@ -241,9 +258,9 @@ class GraphReceipt:
 class EntityCount:
     """An entity that passages mention: its most frequent spelling, and the number of passages."""
 
-    key: str
-    name: str
-    type: str
+    key: Annotated[str, Example("backup")]
+    name: Annotated[str, Example("Backup")]
+    type: Annotated[str, Example("process")]
     passages: int
 
 
@@ -254,7 +271,7 @@ class LinkCandidate:
     node: Node
     score: float
     parts: Mapping[str, float]
-    uri: str
+    uri: Annotated[str, Example("https://www.wikidata.org/entity/Q194274")]
 
 
 @dataclass(frozen=True, slots=True)
@@ -272,8 +289,8 @@ class NodeEvent:
 
     number: int
     kind: Literal["merge", "split"]
-    at: datetime
-    by: str
-    before: tuple[str, ...]
-    after: tuple[str, ...]
-    reason: str = ""
+    at: Annotated[datetime, Example("2026-03-02T08:00:00Z")]
+    by: PersonName
+    before: Annotated[tuple[str, ...], Example(["backup", "backups"])]
+    after: Annotated[tuple[str, ...], Example(["backup"])]
+    reason: Annotated[str, Example("Both mean the nightly backup.")] = ""

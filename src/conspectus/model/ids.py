@@ -1,16 +1,20 @@
 """Identifiers: strings for named things, growing integers for indexed things."""
 
 import re
-from typing import Final, NewType
+from typing import Annotated, Final, NewType
 
-CollectionId = NewType("CollectionId", str)
-SourceId = NewType("SourceId", str)
-DocumentId = NewType("DocumentId", str)
+from conspectus.model.annotations import Example
+
+EXAMPLE_ID: Final = "0195f3a1c2d47e80b6a4c1d2e3f40517"
+
+CollectionId = NewType("CollectionId", Annotated[str, Example("notes")])
+SourceId = NewType("SourceId", Annotated[str, Example("handbook")])
+DocumentId = NewType("DocumentId", Annotated[str, Example(EXAMPLE_ID)])
 ChunkId = NewType("ChunkId", int)
-UserId = NewType("UserId", str)
-GroupId = NewType("GroupId", str)
-KeyId = NewType("KeyId", str)
-JobId = NewType("JobId", str)
+UserId = NewType("UserId", Annotated[str, Example("ann")])
+GroupId = NewType("GroupId", Annotated[str, Example("operators")])
+KeyId = NewType("KeyId", Annotated[str, Example(EXAMPLE_ID)])
+JobId = NewType("JobId", Annotated[str, Example(EXAMPLE_ID)])
 
 LOCAL = UserId("local")
 """The owner of an embedded store, and the owner account of a server."""

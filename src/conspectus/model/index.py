@@ -2,9 +2,10 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import field
-from typing import Literal, TypeAlias
+from typing import Annotated, Literal, TypeAlias
 
 from conspectus.deferred import dataclass
+from conspectus.model.annotations import Example
 from conspectus.model.filter import Row, document_row
 from conspectus.model.ids import ChunkId
 from conspectus.model.records import Change, Chunk, Collection, Document, Kind, Written
@@ -94,7 +95,7 @@ class Disagreement:
 
     chunk: ChunkId
     problem: Literal["missing", "ghost", "stale", "damaged", "unindexable"]
-    detail: str
+    detail: Annotated[str, Example("collection 'notes' not found")]
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,16 +6,19 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import field
 from datetime import datetime
 from pathlib import Path
-from typing import Final, Literal, TypedDict, TypeVar, get_args
+from typing import Annotated, Final, Literal, TypedDict, TypeVar, get_args
 
 from conspectus.deferred import dataclass
 from conspectus.errors import ProviderUnavailable
+from conspectus.model.annotations import Example, Range
 from conspectus.model.checks import Checked
 from conspectus.model.ids import CollectionId, JobId, SourceId, UserId
+from conspectus.model.parameters import PersonName, StoredId, StoredTitle
 from conspectus.model.records import Metadata
 
 JobKind = Literal["ingest_url", "ingest_files", "sync", "summary", "retention", "extraction"]
 JobState = Literal["queued", "running", "succeeded", "failed", "cancelled"]
+MAX_LISTED_JOBS: Final = 100
 JobAction = Literal["cancel", "retry"]
 FINISHED: frozenset[JobState] = frozenset({"succeeded", "failed", "cancelled"})
 
@@ -34,7 +37,7 @@ class Job:
     owner: UserId
     collection: CollectionId
     source: SourceId | None
-    title: str
+    title: StoredTitle
     created: datetime
     arguments: Metadata = field(default_factory=dict)
     state: JobState = "queued"
@@ -64,8 +67,12 @@ METHODS: tuple[Method, ...] = get_args(Method)
 class ChunkOptions(TypedDict, total=False):
     """Sizes for splitting a page, in characters; the settings give the defaults."""
 
-    chunk_size: int | None
-    overlap: int | None
+    chunk_size: Annotated[
+        int | None, Range(1, 1_000_000), "Maximum characters of a chunk; by default as set."
+    ]
+    overlap: Annotated[
+        int | None, Range(0, 1_000_000), "Characters that a chunk may repeat; by default as set."
+    ]
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,7 +114,7 @@ class JobRates:
 class IngestReport:
     """The ingest report: jobs by state, rates by span (`1h`, `24h`, `7d`), and over 7 days by source."""
 
-    states: Mapping[JobState, int]
+    states: Annotated[Mapping[JobState, int], Example({"succeeded": 12, "failed": 1})]
     rates: Mapping[str, JobRates]
     sources: Mapping[SourceId, JobRates]
 
@@ -132,13 +139,13 @@ class EmbeddingRequest:
 
     kind: RequestKind
     status: Literal["success", "error"]
-    model: str
+    model: Annotated[str, Example("minilm")]
     latency: float
     inputs: int
     tokens: int
     created: datetime
     error: str | None = None
-    user_id: str | None = None
+    user_id: PersonName | None = None
     id: int = 0
 
 
@@ -147,7 +154,7 @@ class RequestTotals:
     """Totals of a kind of request to one model."""
 
     kind: RequestKind
-    model: str
+    model: Annotated[str, Example("minilm")]
     requests: int
     errors: int
     inputs: int
@@ -204,13 +211,15 @@ class Connection:
     lost access are hidden from all but managers until a sync succeeds.
     """
 
-    id: str
+    id: StoredId
     collection: CollectionId
     owner: UserId
-    name: str
-    connector: str
-    options: Metadata = field(default_factory=dict)
-    cursor: str | None = None
+    name: Annotated[str, Example("wiki")]
+    connector: Annotated[str, Example("git")]
+    options: Annotated[Metadata, Example({"url": "https://git.example.org/handbook.git"})] = field(
+        default_factory=dict
+    )
+    cursor: Annotated[str | None, Example("4f1c0de")] = None
     state: SyncState = "idle"
     error: str | None = None
     last_run: datetime | None = None

@@ -3,17 +3,42 @@
 from collections.abc import Mapping
 from dataclasses import field
 from datetime import datetime
-from typing import ClassVar, Literal, TypedDict, get_args
+from typing import Annotated, ClassVar, Literal, TypedDict, get_args
 
 from conspectus.deferred import dataclass
+from conspectus.model.annotations import Example, Length, Range
 from conspectus.model.checks import Checked
-from conspectus.model.filter import Filter
+from conspectus.model.filter import DocumentFilter
 from conspectus.model.graph import Fact, GraphExpansion
+from conspectus.model.parameters import (
+    AsOf,
+    Cursor,
+    HitLimit,
+    Identifier,
+    KeptDays,
+    Label,
+    ListedEntities,
+    LowestTrust,
+    MemoryCollection,
+    MinConfidence,
+    MinSimilarity,
+    Name,
+    PageLimit,
+    QueryText,
+    StoredCollection,
+    StoredId,
+    StoredText,
+    Text,
+    TokenLimit,
+    Vector,
+    WriterOrigin,
+    WriterTrust,
+)
 from conspectus.model.query import WindowFormOptions
 from conspectus.model.records import Document, Metadata
 from conspectus.model.results import ContextWindow, Outcome
 from conspectus.model.streams import ENTITIES
-from conspectus.model.trust import MinTrust, Origin, Trust
+from conspectus.model.trust import MinTrust
 
 MEMORY = "memory"
 """The default collection of memories."""
@@ -26,8 +51,6 @@ MemoryKind = Literal["turn", "note", "fact", "preference", "procedure", "relatio
 CLASSES: tuple[GivenKind, ...] = get_args(GivenKind)
 FACT_KINDS: tuple[FactKind, ...] = get_args(FactKind)
 """Kinds of memories that are given, and of those that a chat model extracted from them."""
-MAX_FACT_TOKENS = 1_000_000_000
-"""Most tokens that one extraction may be given."""
 
 USER, AGENT, CONVERSATION = "user", "agent", "conversation"
 CLASS = "class"
@@ -53,9 +76,18 @@ class Scope(Checked):
     user, never those of all; `agent` and `conversation` None mean any.
     """
 
-    user: str | None = None
-    agent: str | None = None
-    conversation: str | None = None
+    user: (
+        Annotated[
+            Name, "User of the memories; none: memories of no user, never those of all.", Example("ann")
+        ]
+        | None
+    ) = None
+    agent: (
+        Annotated[Name, "Agent of the memories; none: any agent when reading.", Example("assistant")] | None
+    ) = None
+    conversation: (
+        Annotated[Name, "Conversation of the memories; none: any when reading.", Example("support-17")] | None
+    ) = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,21 +101,21 @@ class NewMemory(Checked):
     `origin` and `trust` can lower the level that follows from its role and from where it is written.
     """
 
-    text: str
-    key: str | None = None
-    role: str | None = None
-    speaker: str | None = None
-    at: datetime | str | float | None = None
-    kind: GivenKind = "turn"
-    pinned: bool = False
-    fact: Fact | None = None
-    valid_from: datetime | str | None = None
-    valid_until: datetime | str | None = None
-    entities: tuple[str, ...] = ()
-    metadata: Mapping[str, object] = field(default_factory=dict)
-    vector: tuple[float, ...] | None = None
-    origin: Origin | None = None
-    trust: Trust | None = None
+    text: Annotated[Text, "Text of the memory.", Example("Prefers short answers.")]
+    key: Annotated[Label, "Name that the caller gives it, unique in its scope."] | None = None
+    role: Annotated[Label, "Role of the speaker, such as user or assistant."] | None = None
+    speaker: Annotated[Label, "Name of the speaker."] | None = None
+    at: Annotated[datetime | str | float | None, "Time when it was said; by default now."] = None
+    kind: Annotated[GivenKind, "Turn of a conversation, or a persistent note.", Example("note")] = "turn"
+    pinned: Annotated[bool, "Retention does not delete it."] = False
+    fact: Annotated[Fact | None, "Fact that becomes an edge of the graph of the scope."] = None
+    valid_from: Annotated[datetime | str | None, "Instant from which the fact is true."] = None
+    valid_until: Annotated[datetime | str | None, "Instant until which the fact is true."] = None
+    entities: ListedEntities = ()
+    metadata: Annotated[Mapping[str, object], "Metadata as JSON."] = field(default_factory=dict)
+    vector: Annotated[Vector | None, "Embedding, if the caller has it."] = None
+    origin: WriterOrigin | None = None
+    trust: WriterTrust | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,11 +125,11 @@ class MemoryCitation(Checked):
     `model` and `prompt`, the version of the prompt, say what extracted it.
     """
 
-    memory: str
+    memory: Annotated[str, Example("0195f3a1c2d47e80b6a4c1d2e3f40c0c")]
     quote: str
     start: int
     end: int
-    model: str
+    model: Annotated[str, Example("gpt-5-mini")]
     prompt: str
 
 
@@ -112,19 +144,19 @@ class ExtractedFact(NewMemory):
 class MemoryChanges(TypedDict, total=False):
     """The fields of a memory that an update changes; those that are not named stay."""
 
-    text: str
-    role: str | None
-    speaker: str | None
-    at: datetime | str | float | None
-    kind: GivenKind
-    pinned: bool
-    fact: Fact | None
-    valid_from: datetime | str | None
-    valid_until: datetime | str | None
-    entities: tuple[str, ...]
-    metadata: Mapping[str, object]
-    origin: Origin | None
-    trust: Trust | None
+    text: Annotated[Text, "New text.", Example("Prefers short answers with sources.")]
+    role: Annotated[Label, "Role of the speaker, such as user or assistant."] | None
+    speaker: Annotated[Label, "Name of the speaker."] | None
+    at: Annotated[datetime | str | float | None, "Time when it was said."]
+    kind: Annotated[GivenKind, "Turn of a conversation, or a persistent note."]
+    pinned: Annotated[bool, "Retention does not delete it."]
+    fact: Annotated[Fact | None, "Fact that becomes an edge of the graph of the scope."]
+    valid_from: Annotated[datetime | str | None, "Instant from which the fact is true."]
+    valid_until: Annotated[datetime | str | None, "Instant until which the fact is true."]
+    entities: ListedEntities
+    metadata: Annotated[Mapping[str, object], "Metadata as JSON."]
+    origin: WriterOrigin | None
+    trust: WriterTrust | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,13 +170,13 @@ class Memory:
     else when it was written. `cites` is what a fact was extracted from (None: the memory was given).
     """
 
-    id: str
-    text: str
+    id: StoredId
+    text: Annotated[str, Example("Prefers short answers.")]
     scope: Scope
     document: Document
     kind: MemoryKind
     pinned: bool
-    metadata: Metadata
+    metadata: Annotated[Metadata, Example({"lang": "en"})]
     known_from: datetime
     known_until: datetime | None = None
     fact: Fact | None = None
@@ -153,7 +185,7 @@ class Memory:
     closed_by: str | None = None
     closes: tuple[str, ...] = ()
     near: tuple[str, ...] = ()
-    entities: tuple[str, ...] = ()
+    entities: Annotated[tuple[str, ...], Example(["backup"])] = ()
     superseded: datetime | None = None
     cites: MemoryCitation | None = None
 
@@ -165,7 +197,7 @@ class MemoryWritten:
     `quarantined` is the attack pattern that keeps it from all results.
     """
 
-    id: str
+    id: StoredId
     outcome: Literal["added", "replaced", "updated", "unchanged"]
     near: tuple[str, ...] = ()
     closed: tuple[str, ...] = ()
@@ -177,7 +209,7 @@ class RecentMemory:
     """A recent turn: `text` is the part that fits, with a mark if it was `cut`, of `tokens` tokens."""
 
     memory: Memory
-    text: str
+    text: StoredText
     tokens: int
     cut: bool = False
 
@@ -196,19 +228,25 @@ class MemoryQuery(Checked):
     """
 
     zoned: ClassVar = ("as_of",)
-    query: str
-    scope: Scope
-    collection: str = MEMORY
-    limit: int = 10
-    as_of: datetime | None = None
-    recent: int | None = None
-    recent_tokens: int | None = None
-    notes_share: float = 0.25
-    graph: GraphExpansion | None = field(default_factory=GraphExpansion)
-    min_similarity: float | None = None
-    min_confidence: float = 0.0
-    all_conversations: bool = False
-    min_trust: MinTrust | None = None
+    query: QueryText
+    scope: Annotated[Scope, "Scope of the memories."]
+    collection: MemoryCollection = MEMORY
+    limit: Annotated[HitLimit, "Maximum number of memories."] = 10
+    as_of: AsOf | None = None
+    recent: Annotated[int | None, Range(0), "Recent turns that a window begins with; by default as set."] = (
+        None
+    )
+    recent_tokens: Annotated[TokenLimit | None, "Maximum tokens of the recent turns; by default as set."] = (
+        None
+    )
+    notes_share: Annotated[float, Range(0, 1), "Largest share of the budget for notes."] = 0.25
+    graph: Annotated[GraphExpansion | None, "How graphs are used; none: not at all."] = field(
+        default_factory=GraphExpansion
+    )
+    min_similarity: MinSimilarity | None = None
+    min_confidence: MinConfidence = 0.0
+    all_conversations: Annotated[bool, "Search all conversations of the user."] = False
+    min_trust: LowestTrust | None = None
 
 
 class MemoryQueryOptions(TypedDict, total=False):
@@ -283,7 +321,7 @@ class MemoryWindow:
     `tokens` is the size of `text`; the sizes of its parts are in `window.trace` and in `recent`.
     """
 
-    text: str
+    text: StoredText
     tokens: int
     notes: tuple[Memory, ...]
     recent: tuple[RecentMemory, ...]
@@ -293,10 +331,10 @@ class MemoryWindow:
 class MemoryListOptions(TypedDict, total=False):
     """Options of a list: `after` is the `next` of the page before, `limit` is 1 to 1,000 (default 100)."""
 
-    filter: Filter
-    after: str | None
-    limit: int
-    newest_first: bool
+    filter: DocumentFilter
+    after: Cursor | None
+    limit: PageLimit
+    newest_first: Annotated[bool, "Newest memories first."]
 
 
 @dataclass(frozen=True, slots=True)
@@ -315,11 +353,11 @@ class MemorySelection(Checked):
     only by `ids`, or with `pinned`.
     """
 
-    ids: tuple[str, ...] = ()
-    before: datetime | None = None
-    older_than_days: float | None = None
-    everything: bool = False
-    pinned: bool = False
+    ids: Annotated[tuple[Identifier, ...], Length(0, 100_000), "Ids of memories."] = ()
+    before: Annotated[datetime | None, "Memories that were said before."] = None
+    older_than_days: Annotated[KeptDays | None, "Memories that are older.", Example(90)] = None
+    everything: Annotated[bool, "All memories of the scope."] = False
+    pinned: Annotated[bool, "Pinned memories too."] = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -335,7 +373,7 @@ class MemoryReceipt:
     chunks: int = 0
     vectors: int = 0
     edges: int = 0
-    ids: tuple[str, ...] = ()
+    ids: Annotated[tuple[str, ...], Example(["0195f3a1c2d47e80b6a4c1d2e3f40517"])] = ()
     dry_run: bool = False
     purged: bool = False
     facts: int = 0
@@ -349,8 +387,10 @@ class Retention(Checked):
     Pinned memories and notes are not counted and never deleted.
     """
 
-    days: float | None = None
-    max_count: int | None = None
+    days: Annotated[KeptDays | None, "Days that memories are kept.", Example(30)] = None
+    max_count: Annotated[
+        int | None, Range(0, 1_000_000_000), "Memories that are kept of each conversation."
+    ] = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -359,7 +399,7 @@ class RetentionRule:
 
     scope: Scope
     retention: Retention
-    collection: str
+    collection: StoredCollection
     last_run: datetime | None = None
 
 
@@ -397,7 +437,7 @@ class MemoryExport:
     `left_out` of the last page counts by name what no line contains.
     """
 
-    lines: tuple[str, ...]
+    lines: Annotated[tuple[str, ...], Example(['{"text": "Prefers short answers.", "kind": "note"}'])]
     next: str | None
     left_out: Mapping[str, int] = field(default_factory=dict)
 

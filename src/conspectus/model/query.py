@@ -1,16 +1,34 @@
 """Queries: their options, their context, and the token budget of a window."""
 
 from datetime import datetime
-from typing import ClassVar, Literal, TypedDict, get_args
+from typing import Annotated, ClassVar, Literal, TypedDict, get_args
 
 from conspectus.deferred import dataclass
+from conspectus.model.annotations import Example, Length, NullIsDefault, Range
 from conspectus.model.checks import Checked
-from conspectus.model.filter import EVERYTHING, Filter
+from conspectus.model.filter import EVERYTHING, DocumentFilter, Filter
 from conspectus.model.graph import GraphExpansion
+from conspectus.model.parameters import (
+    MAX_QUERY,
+    AsOf,
+    ChannelName,
+    CollectionName,
+    HitLimit,
+    LowestTrust,
+    MinConfidence,
+    MinSimilarity,
+    Name,
+    QueryText,
+    ThreadMessages,
+    Tokenizer,
+    TokenLimit,
+    Vector,
+)
 from conspectus.model.trust import MinTrust
 from conspectus.model.validation import Validated
 
 Retriever = Literal["keyword", "vector"]
+WindowFormat = Literal["text", "xml", "json", "messages", "guarded"]
 RETRIEVERS: tuple[Retriever, ...] = get_args(Retriever)
 
 EVERYWHERE = "*"
@@ -26,10 +44,10 @@ class QueryContext(Checked):
     """
 
     zoned: ClassVar = ("at",)
-    channel: str | None = None
-    thread: str | None = None
-    at: datetime | None = None
-    profile: str = "default"
+    channel: Annotated[ChannelName, "Channel of the query."] | None = None
+    thread: Annotated[Name, "Thread of the query in its channel."] | None = None
+    at: Annotated[datetime | None, "Time of the query; by default now."] = None
+    profile: Annotated[Name, "Weights of the parts of a score: default or multiplicative."] = "default"
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,20 +65,25 @@ class Query(Validated):
     """
 
     zoned: ClassVar = ("as_of",)
-    query: str
-    collection: str = "default"
-    filter: Filter = EVERYTHING
-    limit: int = 10
-    min_similarity: float | None = None
-    min_confidence: float = 0.0
-    retrievers: tuple[Retriever, ...] = ("keyword", "vector")
-    vector: tuple[float, ...] | None = None
-    rerank: bool = True
-    query_context: QueryContext | None = None
-    thread_messages: int = 0
-    as_of: datetime | None = None
-    graph: GraphExpansion | None = None
-    min_trust: MinTrust | None = None
+    query: QueryText
+    collection: Annotated[CollectionName, "Name or id of a collection; `*`: all that you may read."] = (
+        "default"
+    )
+    filter: DocumentFilter = EVERYTHING
+    limit: Annotated[HitLimit, NullIsDefault] = 10
+    min_similarity: MinSimilarity | None = None
+    min_confidence: MinConfidence = 0.0
+    retrievers: Annotated[tuple[Retriever, ...], Length(0, 2), NullIsDefault, "Retrievers that are used."] = (
+        "keyword",
+        "vector",
+    )
+    vector: Annotated[Vector | None, "Embedding of the query, if the caller has it."] = None
+    rerank: Annotated[bool, "Rerank the hits, where a reranker is set."] = True
+    query_context: Annotated[QueryContext | None, "Channel, thread and time of the query."] = None
+    thread_messages: ThreadMessages = 0
+    as_of: AsOf | None = None
+    graph: Annotated[GraphExpansion | None, "How graphs are used; none: not at all."] = None
+    min_trust: LowestTrust | None = None
 
 
 class QueryOptions(TypedDict, total=False):
@@ -90,15 +113,15 @@ class WindowForm(Checked):
     window.
     """
 
-    format: str = "text"
-    parts: bool = False
-    previous: str | None = None
+    format: Annotated[WindowFormat, "Form of the window."] = "text"
+    parts: Annotated[bool, "Divide the whole budget into the parts of the window."] = False
+    previous: Annotated[str | None, "State of the window that this one begins with."] = None
 
 
 class WindowFormOptions(TypedDict, total=False):
     """The fields of a WindowForm, as keyword arguments."""
 
-    format: str
+    format: WindowFormat
     parts: bool
     previous: str | None
 
@@ -115,8 +138,16 @@ class Budget(Checked):
     the number of tokens kept free for the model's reply. 0 tokens means none.
     """
 
-    max_tokens: int
-    tokenizer: str = "o200k_base"
-    system: str = ""
-    query: str = ""
-    reserved_tokens: int = 0
+    max_tokens: Annotated[TokenLimit, "Maximum number of tokens.", Example(1_000)]
+    tokenizer: Tokenizer = "o200k_base"
+    system: Annotated[str, Length(0, MAX_QUERY), "A system prompt that `max_tokens` must also cover."] = ""
+    query: Annotated[str, Length(0, MAX_QUERY), "A user message that `max_tokens` must also cover."] = ""
+    reserved_tokens: Annotated[TokenLimit, "Tokens kept free for the answer."] = 0
+
+
+WindowTokens = Annotated[
+    int | Budget,
+    Range(0),
+    "Tokens counted with o200k_base, or a budget.",
+    Example(1_000),
+]

@@ -3,11 +3,28 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import field
 from datetime import datetime
-from typing import Literal, TypeAlias, TypedDict, get_args
+from typing import Annotated, Literal, TypeAlias, TypedDict, get_args
 
 from conspectus.deferred import dataclass
+from conspectus.model.annotations import Example, Length
 from conspectus.model.checks import Checked
 from conspectus.model.ids import LOCAL, ChunkId, CollectionId, DocumentId, SourceId, UserId
+from conspectus.model.parameters import (
+    Fingerprint,
+    Identifier,
+    Label,
+    PersonName,
+    StoredCollection,
+    StoredId,
+    StoredKey,
+    StoredSource,
+    StoredText,
+    StoredTitle,
+    Text,
+    Vector,
+    WriterOrigin,
+    WriterTrust,
+)
 from conspectus.model.trust import Origin, Trust
 
 Json: TypeAlias = str | int | float | bool | list["Json"] | dict[str, "Json"] | None
@@ -25,9 +42,9 @@ SOURCE_KINDS: tuple[SourceKind, ...] = get_args(SourceKind)
 class EmbeddingSpace:
     """Vectors can be compared only inside one space: the same model, size and version."""
 
-    model: str
+    model: Annotated[str, Example("minilm")]
     dimensions: int
-    version: str = "1"
+    version: Annotated[str, Example("1")] = "1"
 
     @property
     def name(self) -> str:
@@ -59,12 +76,12 @@ class Collection:
     """
 
     id: CollectionId
-    name: str
+    name: StoredCollection
     space: EmbeddingSpace | None
-    language: str | None
+    language: Annotated[str | None, Example("english")]
     created: datetime
     owner: UserId = LOCAL
-    description: str = ""
+    description: Annotated[str, Example("How we run our servers.")] = ""
     sequence: int = field(default=0, compare=False)
     names: bool = False
 
@@ -75,8 +92,8 @@ class Source:
 
     id: SourceId
     collection: CollectionId
-    name: str
-    metadata: Metadata = field(default_factory=dict)
+    name: StoredSource
+    metadata: Annotated[Metadata, Example({"lang": "en"})] = field(default_factory=dict)
     kind: SourceKind = "manual"
 
 
@@ -103,19 +120,19 @@ class Document:
     collection: CollectionId
     source: SourceId
     kind: Kind
-    key: str
-    title: str
-    content_hash: str
-    fingerprint: str
+    key: StoredKey
+    title: StoredTitle
+    content_hash: Annotated[str, Example("9b74c9897bac770ffc029102a200c5de")]
+    fingerprint: Annotated[str, Example("5d41402abc4b2a76")]
     recorded: datetime
     updated: datetime
-    metadata: Metadata = field(default_factory=dict)
-    author: str | None = None
-    role: str | None = None
+    metadata: Annotated[Metadata, Example({"lang": "en"})] = field(default_factory=dict)
+    author: PersonName | None = None
+    role: Annotated[str | None, Example("user")] = None
     occurred: Period | None = None
     sequence: int | None = None
     parent: DocumentId | None = None
-    thread: str | None = None
+    thread: StoredId | None = None
     syntax: Syntax = "plain"
     status: Status = "pending"
     error: str | None = None
@@ -151,13 +168,13 @@ class Chunk:
     id: ChunkId
     document: DocumentId
     position: int
-    text: str
+    text: StoredText
     start: int
     end: int
     tokens: int
-    content_hash: str
+    content_hash: Annotated[str, Example("9b74c9897bac770ffc029102a200c5de")]
     page: int | None = None
-    heading: str | None = None
+    heading: StoredTitle | None = None
     unindexable: str | None = None
 
 
@@ -195,24 +212,33 @@ class NewDocument(Checked):
     `trust` can lower the level that follows from where the document is written, never raise it.
     """
 
-    text: str
-    title: str = ""
-    kind: Kind = "page"
-    key: str | None = None
-    metadata: Mapping[str, object] = field(default_factory=dict)
-    author: str | None = None
-    role: str | None = None
-    occurred: datetime | Period | str | float | None = None
-    sequence: int | None = None
-    parent: str | None = None
-    thread: str | None = None
-    syntax: Syntax = "plain"
-    places: tuple[TextPosition, ...] = ()
-    spans: tuple[tuple[int, int], ...] = ()
-    if_match: str | None = None
-    vector: tuple[float, ...] | None = None
-    origin: Origin | None = None
-    trust: Trust | None = None
+    text: Annotated[Text, "Text of the document.", Example("The backup runs every night at two.")]
+    title: Annotated[Text, "Title.", Example("Backups")] = ""
+    kind: Annotated[Kind, "Kind of document."] = "page"
+    key: (
+        Annotated[Label, "Name that the caller gives it, unique in its source.", Example("backup.md")] | None
+    ) = None
+    metadata: Annotated[Mapping[str, object], "Metadata as JSON."] = field(default_factory=dict)
+    author: Annotated[Label, "Name of the author."] | None = None
+    role: Annotated[Label, "Role of the author."] | None = None
+    occurred: Annotated[
+        datetime | Period | str | float | None,
+        "When it happened: a span, an ISO 8601 time, or seconds since 1970.",
+    ] = None
+    sequence: Annotated[int | None, "Its place in a thread or stream."] = None
+    parent: Annotated[Identifier, "Id of the document that it answers or belongs to."] | None = None
+    thread: Annotated[Label, "Name of its thread."] | None = None
+    syntax: Annotated[Syntax, "Syntax of the text, in which sections are found."] = "plain"
+    places: Annotated[tuple[TextPosition, ...], Length(0, 100_000), "Where pages and sections begin."] = ()
+    spans: Annotated[
+        tuple[tuple[int, int], ...], Length(0, 100_000), "The chunks to cut the text into, without a gap."
+    ] = ()
+    if_match: Fingerprint | None = None
+    vector: Annotated[
+        Vector | None, "A vector of the collection's space, if the client has one: it is not embedded then."
+    ] = None
+    origin: WriterOrigin | None = None
+    trust: WriterTrust | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -239,9 +265,9 @@ class Mention:
 
     start: int
     end: int
-    text: str
-    key: str
-    type: str
+    text: Annotated[str, Example("nightly backup")]
+    key: Annotated[str, Example("backup")]
+    type: Annotated[str, Example("process")]
     score: float = 1.0
 
 

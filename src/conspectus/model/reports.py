@@ -3,11 +3,13 @@
 from collections.abc import Mapping
 from dataclasses import field, replace
 from datetime import datetime
-from typing import Any, Literal, NamedTuple, get_args
+from typing import Annotated, Any, Literal, NamedTuple, get_args
 
 from conspectus.deferred import dataclass
+from conspectus.model.annotations import Example
 from conspectus.model.ids import DocumentId, SourceId
 from conspectus.model.index import Disagreement, IndexStatus
+from conspectus.model.parameters import PersonName, StoredCollection, StoredKey, StoredText, StoredTitle
 from conspectus.model.records import Document, Kind, Metadata
 from conspectus.model.results import Similarity
 from conspectus.model.trust import Origin, Trust
@@ -32,14 +34,14 @@ class Quarantined:
     source: SourceId
     pattern: str
     kind: Kind
-    key: str
-    title: str
-    text: str
-    author: str | None
+    key: StoredKey
+    title: StoredTitle
+    text: StoredText
+    author: PersonName | None
     origin: Origin
     trust: Trust
     recorded: datetime
-    metadata: Metadata
+    metadata: Annotated[Metadata, Example({"lang": "en"})]
 
 
 QUARANTINE = "quarantine"
@@ -83,7 +85,7 @@ class CollectionStatus:
     similarities of its embedding model; None if they were not measured.
     """
 
-    name: str
+    name: StoredCollection
     space: str | None
     sources: int
     documents: int
@@ -103,8 +105,8 @@ class CollectionStatus:
 class Status:
     """Location, size and versions of a store."""
 
-    path: str
-    version: str
+    path: Annotated[str, Example("/data/store")]
+    version: Annotated[str, Example("0.1.0")]
     bytes: int
     collections: tuple[CollectionStatus, ...]
 
@@ -114,7 +116,7 @@ class CheckReport:
     """Differences between records and index by collection, and other errors of the database."""
 
     records: tuple[str, ...]
-    index: Mapping[str, tuple[Disagreement, ...]]
+    index: Annotated[Mapping[str, tuple[Disagreement, ...]], Example({"notes": []})]
 
     @property
     def clean(self) -> bool:
@@ -162,7 +164,7 @@ class SensitivePlace:
     """
 
     document: DocumentId
-    title: str
+    title: StoredTitle
     category: SensitiveCategory
     kind: str
     start: int

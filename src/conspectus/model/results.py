@@ -3,11 +3,13 @@
 from collections.abc import Mapping
 from dataclasses import field
 from datetime import datetime
-from typing import Literal
+from typing import Annotated, Literal
 
 from conspectus.deferred import dataclass
 from conspectus.model.access import Role
+from conspectus.model.annotations import Example
 from conspectus.model.ids import ChunkId, CollectionId, DocumentId, SourceId, UserId
+from conspectus.model.parameters import AskedQuery, StoredId, StoredKey, StoredSource, StoredText, StoredTitle
 from conspectus.model.records import Chunk, Document, EmbeddingSpace
 from conspectus.model.trust import Origin, Trust
 
@@ -47,8 +49,8 @@ class Hit:
 class ThreadOutline:
     """The messages of a thread that were read: their positions, and the size of the thread."""
 
-    source: str
-    thread: str
+    source: StoredSource
+    thread: StoredId
     places: Mapping[str, int]
     total: int
 
@@ -108,7 +110,7 @@ class Reranking:
     """Hits in the order of a reranker's `model`, or with a notice in the order they had before."""
 
     results: tuple[RankedHit, ...]
-    model: str | None = None
+    model: Annotated[str | None, Example("gpt-5-mini")] = None
     notice: str | None = None
 
 
@@ -121,16 +123,16 @@ class Citation:
     """
 
     number: int
-    document: str
-    source: str
-    key: str
-    title: str
+    document: StoredId
+    source: StoredSource
+    key: StoredKey
+    title: StoredTitle
     start: int
     end: int
     chunks: tuple[int, ...]
     page: int | None = None
-    heading: str | None = None
-    location: str = ""
+    heading: StoredTitle | None = None
+    location: Annotated[str, Example("p. 3")] = ""
     trust: Trust = "trusted"
 
 
@@ -148,16 +150,16 @@ class TraceEntry:
 
     rank: int
     chunk: int
-    document: str
-    title: str
+    document: StoredId
+    title: StoredTitle
     score: float
     parts: Mapping[str, float]
     status: TraceStatus
-    reason: str
+    reason: Annotated[str, Example("Both mean the nightly backup.")]
     tokens: int
-    source: str = ""
-    key: str = ""
-    heading: str | None = None
+    source: StoredSource = ""
+    key: StoredKey = ""
+    heading: StoredTitle | None = None
     start: int = 0
     end: int = 0
     fits_from: int | None = None
@@ -189,8 +191,8 @@ class WindowPart:
 class Message:
     """One chat message of a rendered window."""
 
-    role: str
-    content: str
+    role: Annotated[str, Example("system")]
+    content: AskedQuery
 
 
 BreakReason = Literal["not_found", "filtered", "changed", "stale"]
@@ -235,10 +237,10 @@ class ContextWindow:
     """
 
     outcome: Outcome
-    text: str
+    text: StoredText
     tokens: int
     max_tokens: int
-    tokenizer: str
+    tokenizer: Annotated[str, Example("o200k_base")]
     citations: tuple[Citation, ...]
     trace: tuple[TraceEntry, ...]
     messages: tuple[Message, ...] = ()
@@ -249,7 +251,7 @@ class ContextWindow:
     parts: tuple[WindowPart, ...] = ()
     state: str = ""
     cache_plan: CachePlan | None = None
-    query: str = ""
+    query: AskedQuery = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -261,7 +263,7 @@ class MissingGrant:
     """
 
     source: SourceId
-    source_name: str
+    source_name: StoredSource
     role: Role
     candidates: int
     passages: int
@@ -284,13 +286,13 @@ class ExplanationAs:
 class Feedback:
     """The judgment of a user whether a chunk answers a query: it was `used` for the answer, or is wrong."""
 
-    id: str
+    id: StoredId
     collection: CollectionId
     source: SourceId
     document: DocumentId
     chunk: ChunkId
     user: UserId
-    query: str
+    query: AskedQuery
     used: bool
     created: datetime
 

@@ -3,12 +3,37 @@
 from collections.abc import Mapping
 from dataclasses import field
 from datetime import datetime
-from typing import Literal, TypedDict
+from typing import Annotated, Literal, TypedDict
 
 from conspectus.deferred import dataclass
+from conspectus.model.annotations import Example, Length, Range
 from conspectus.model.checks import Checked
-from conspectus.model.filter import EVERYTHING, Filter
+from conspectus.model.filter import EVERYTHING, DocumentFilter, Filter
 from conspectus.model.ids import SourceId
+from conspectus.model.parameters import (
+    MAX_ALERT_STREAMS,
+    MAX_QUERY,
+    MAX_WEBHOOK,
+    CollectionName,
+    EndText,
+    HitLimit,
+    Label,
+    ListedEntities,
+    LowestTrust,
+    MinConfidence,
+    MinSimilarity,
+    Name,
+    PersonName,
+    QueryText,
+    StartText,
+    StoredCollection,
+    StoredId,
+    StoredText,
+    StoredTitle,
+    StreamName,
+    Text,
+    Vector,
+)
 from conspectus.model.query import WindowFormOptions
 from conspectus.model.records import Document, Metadata, Source
 from conspectus.model.results import ContextWindow
@@ -27,8 +52,10 @@ ENTITIES = "entities"
 EVENT_TYPE = "type"
 """Metadata of captions and events: names of entities, and the type of an event."""
 
-When = datetime | str | float
-"""Seconds or a timecode (`mm:ss`, `hh:mm:ss`, `1h2m3s`) on the stream's clock, or an ISO 8601 instant."""
+When = Annotated[
+    datetime | str | float, "Seconds or a timecode on the stream's clock, or an ISO 8601 instant."
+]
+"""Timecodes are `mm:ss`, `hh:mm:ss` and `1h2m3s`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,15 +67,15 @@ class NewCaption(Checked):
     index identifies it, without both its text and times: the same caption is never stored twice.
     """
 
-    text: str
-    start: When | None = None
-    end: When | None = None
-    index: int | None = None
-    key: str | None = None
-    speaker: str | None = None
-    entities: tuple[str, ...] = ()
-    metadata: Mapping[str, object] = field(default_factory=dict)
-    vector: tuple[float, ...] | None = None
+    text: Annotated[Text, "Text of the caption.", Example("A train arrives.")]
+    start: Annotated[When | None, "Begin.", Example("00:12:30")] = None
+    end: Annotated[When | None, "End; without one it is an instant.", Example("00:12:38")] = None
+    index: Annotated[int | None, Range(0), "Its number in the stream."] = None
+    key: Annotated[Label, "Name that the caller gives it."] | None = None
+    speaker: Annotated[Label, "Who speaks."] | None = None
+    entities: ListedEntities = ()
+    metadata: Annotated[Mapping[str, object], "Metadata as JSON."] = field(default_factory=dict)
+    vector: Annotated[Vector | None, "Embedding, if the caller has it."] = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,13 +87,13 @@ class NewStream(Checked):
     come.
     """
 
-    name: str
-    collection: str = "default"
-    title: str | None = None
-    start_time: datetime | str | None = None
-    time_zone: str | None = None
-    live: bool | None = None
-    metadata: Mapping[str, object] | None = None
+    name: Annotated[Name, "Name of the stream.", Example("camera-1")]
+    collection: CollectionName = "default"
+    title: Annotated[Label, "Title of the stream."] | None = None
+    start_time: Annotated[datetime | str | None, "Instant of second 0."] = None
+    time_zone: Annotated[Label, "IANA time zone in which queries are read."] | None = None
+    live: Annotated[bool | None, "More captions will come."] = None
+    metadata: Annotated[Mapping[str, object] | None, "Metadata as JSON; replaces what is stored."] = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,15 +105,15 @@ class Stream:
     """
 
     source: Source
-    title: str
-    start_time: datetime
-    time_zone: str
+    title: StoredTitle
+    start_time: Annotated[datetime, Example("2026-03-02T08:00:00Z")]
+    time_zone: Annotated[str, Example("Europe/Berlin")]
     live: bool
     captions: int
     first: datetime | None
     last: datetime | None
-    first_text: str | None = None
-    last_text: str | None = None
+    first_text: Annotated[str | None, Example("00:00:00")] = None
+    last_text: Annotated[str | None, Example("01:02:03")] = None
 
     @property
     def wall(self) -> bool:
@@ -107,11 +134,11 @@ class Caption:
     """
 
     document: Document
-    text: str
+    text: StoredText
     start: float | None
     end: float | None
-    start_text: str | None = None
-    end_text: str | None = None
+    start_text: StartText | None = None
+    end_text: EndText | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,9 +151,9 @@ class CaptionRange(Checked):
 
     start: When | None = None
     end: When | None = None
-    contains: bool = False
-    first: int | None = None
-    last: int | None = None
+    contains: Annotated[bool, "Only captions that lie wholly inside."] = False
+    first: Annotated[int | None, Range(0), "Number of the first caption, included."] = None
+    last: Annotated[int | None, Range(-1), "Number of the last caption, included; -1: to the end."] = None
 
 
 WHOLE = CaptionRange()
@@ -159,17 +186,19 @@ class StreamQuery(Validated):
     query is asked (None: now). `min_trust` is the lowest level of a caption.
     """
 
-    query: str
-    streams: tuple[str, ...] = ()
-    collection: str = "default"
-    range: CaptionRange = WHOLE
-    read_times: bool = True
-    filter: Filter = EVERYTHING
-    min_similarity: float | None = None
-    min_confidence: float = 0.0
-    limit: int = 10
-    at: datetime | None = None
-    min_trust: MinTrust | None = None
+    query: Annotated[QueryText, Example("When does the train arrive?")]
+    streams: Annotated[
+        tuple[Name, ...], Length(0, 1_000), "Names or ids of streams; none: all that you may read."
+    ] = ()
+    collection: CollectionName = "default"
+    range: Annotated[CaptionRange, "Range of time that is searched."] = WHOLE
+    read_times: Annotated[bool, "Read times in the query as a range."] = True
+    filter: DocumentFilter = EVERYTHING
+    min_similarity: MinSimilarity | None = None
+    min_confidence: MinConfidence = 0.0
+    limit: Annotated[HitLimit, "Maximum number of moments."] = 10
+    at: Annotated[datetime | None, "Time of the query; by default now."] = None
+    min_trust: LowestTrust | None = None
 
 
 class StreamQueryOptions(TypedDict, total=False):
@@ -201,8 +230,8 @@ class Moment:
     stream: Source
     start: float
     end: float
-    start_text: str
-    end_text: str
+    start_text: StartText
+    end_text: EndText
     captions: tuple[Caption, ...]
     score: float
     parts: Mapping[str, float]
@@ -212,7 +241,7 @@ class Moment:
 class StreamRange:
     """The time range of a stream that a query names or selects; None: open."""
 
-    stream: str
+    stream: Annotated[str, Example("camera-1")]
     start: datetime | None
     end: datetime | None
 
@@ -240,8 +269,8 @@ class ShownCaption(Document):
 
     start: float | None = None
     end: float | None = None
-    start_text: str | None = None
-    end_text: str | None = None
+    start_text: StartText | None = None
+    end_text: EndText | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -284,13 +313,13 @@ class CaptionImport:
 class NewEvent(Checked):
     """Something that happened in a stream, of a type; times as those of captions."""
 
-    type: str
-    start: When
-    end: When | None = None
-    description: str = ""
-    entities: tuple[str, ...] = ()
-    key: str | None = None
-    metadata: Mapping[str, object] = field(default_factory=dict)
+    type: Annotated[Name, "Type of the event.", Example("arrival")]
+    start: Annotated[When, Example("00:12:30")]
+    end: Annotated[When | None, "End; without one it is an instant."] = None
+    description: Annotated[Text, "Description of the event.", Example("A train arrives.")] = ""
+    entities: ListedEntities = ()
+    key: Annotated[Label, "Name that the caller gives it."] | None = None
+    metadata: Annotated[Mapping[str, object], "Metadata as JSON."] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -302,13 +331,13 @@ class EventSpan:
     """
 
     stream: SourceId
-    type: str
+    type: Annotated[str, Example("arrival")]
     start: float
     end: float
-    start_text: str
-    end_text: str
-    descriptions: tuple[str, ...]
-    entities: tuple[str, ...]
+    start_text: StartText
+    end_text: EndText
+    descriptions: Annotated[tuple[str, ...], Example(["A train arrives."])]
+    entities: Annotated[tuple[str, ...], Example(["backup"])]
     documents: tuple[str, ...]
 
 
@@ -317,11 +346,11 @@ class EntitySpan:
     """A time range in which an entity is present or mentioned."""
 
     stream: SourceId
-    entity: str
+    entity: Annotated[str, Example("backup")]
     start: float
     end: float
-    start_text: str
-    end_text: str
+    start_text: StartText
+    end_text: EndText
     documents: tuple[str, ...]
 
 
@@ -339,15 +368,15 @@ class SummaryRequest(Checked):
     `sentences` captions are selected instead.
     """
 
-    stream: str
-    collection: str = "default"
-    range: CaptionRange = WHOLE
-    mode: SummaryMode = "batches"
-    batch_size: int = 6
-    instructions: str = ""
-    schema: Metadata | None = None
-    extractive: bool = False
-    sentences: int = 10
+    stream: StreamName
+    collection: CollectionName = "default"
+    range: Annotated[CaptionRange, "Captions that are summarized."] = WHOLE
+    mode: Annotated[SummaryMode, "Summarize batches and join them, or refine one summary."] = "batches"
+    batch_size: Annotated[int, Range(1, 1_024), "Captions that are summarized together."] = 6
+    instructions: Annotated[str, Length(0, 100_000), "What matters.", Example("Name the decisions.")] = ""
+    schema: Annotated[Metadata | None, "JSON schema of the summary."] = None
+    extractive: Annotated[bool, "Choose captions instead of asking a chat model."] = False
+    sentences: Annotated[int, Range(1, 1_000), "Most captions that are chosen."] = 10
 
 
 class SummaryRequestOptions(TypedDict, total=False):
@@ -375,11 +404,11 @@ class BatchSummary:
     end: float | None
     captions: int
     state: SummaryState
-    text: str
+    text: StoredText
     code: str | None = None
     error: str | None = None
-    start_text: str | None = None
-    end_text: str | None = None
+    start_text: StartText | None = None
+    end_text: EndText | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -392,8 +421,8 @@ class Summary:
     """
 
     outcome: Literal["complete", "partial", "empty"]
-    text: str
-    by: str
+    text: StoredText
+    by: PersonName
     batches: tuple[BatchSummary, ...]
     data: Metadata | None = None
     calls: int = 0
@@ -414,30 +443,36 @@ class NewAlert(Validated):
     subscribers and to the `webhook`.
     """
 
-    name: str
-    query: str = ""
-    collection: str = "default"
-    streams: tuple[str, ...] = ()
-    filter: Filter = EVERYTHING
-    min_similarity: float | None = 0.5
-    gap_seconds: float = 4.0
-    webhook: str | None = None
+    name: Annotated[Name, "Name of the alert.", Example("arrivals")]
+    query: Annotated[
+        str, Length(0, MAX_QUERY), "Text that a caption must have or resemble.", Example("a train arrives")
+    ] = ""
+    collection: CollectionName = "default"
+    streams: Annotated[
+        tuple[Name, ...],
+        Length(0, MAX_ALERT_STREAMS),
+        "Names or ids of streams; none: all that you may read.",
+    ] = ()
+    filter: DocumentFilter = EVERYTHING
+    min_similarity: Annotated[float | None, Range(-1, 1), "Lowest cosine similarity of a caption."] = 0.5
+    gap_seconds: Annotated[float, Range(0, 366 * 86_400), "Matches that are closer are one event."] = 4.0
+    webhook: Annotated[str, Length(1, MAX_WEBHOOK), "Address that receives each event."] | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Alert:
     """A stored alert; `checked` is the change up to which captions were matched."""
 
-    id: str
-    owner: str
-    collection: str
-    name: str
-    query: str
+    id: StoredId
+    owner: PersonName
+    collection: StoredCollection
+    name: Annotated[str, Example("arrivals")]
+    query: Annotated[str, Example("a train arrives")]
     streams: tuple[SourceId, ...]
     filter: Filter
     min_similarity: float | None
     gap_seconds: float
-    webhook: str | None
+    webhook: Annotated[str | None, Example("https://example.org/hooks/alerts")]
     created: datetime
     checked: int
 
@@ -453,14 +488,14 @@ class AlertEvent:
     """
 
     number: int
-    alert: str
-    name: str
+    alert: Annotated[str, Example("0195f3a1c2d47e80b6a4c1d2e3f40a1e")]
+    name: StoredCollection
     stream: SourceId
     start: float | None
     end: float | None
-    document: str
-    text: str
-    reason: str
+    document: StoredId
+    text: StoredText
+    reason: Annotated[str, Example("Both mean the nightly backup.")]
     created: datetime
     delivery: DeliveryState
     attempts: int = 0

@@ -3,9 +3,11 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import field
 from datetime import datetime
-from typing import Literal, TypedDict, get_args
+from typing import Annotated, Literal, TypedDict, get_args
 
 from conspectus.deferred import dataclass
+from conspectus.model.annotations import Example, Length
+from conspectus.model.parameters import Name, StoredId, StoredText, StoredTitle, Text
 from conspectus.model.results import Outcome
 from conspectus.model.trust import Origin, Trust
 
@@ -22,13 +24,15 @@ TITLE_LENGTH = 1_000
 class Task:
     """A task to be written. `id` and `metadata` are the caller's."""
 
-    id: str
-    title: str
-    description: str = ""
-    tags: tuple[str, ...] = ()
-    status: TaskStatus = "pending"
-    priority: Priority | None = None
-    metadata: Mapping[str, object] = field(default_factory=dict)
+    id: Annotated[str, Length(1, ID_LENGTH), "Id that the caller gives it.", Example("auth-1")]
+    title: Annotated[str, Length(1, TITLE_LENGTH), "Title of the task.", Example("Fix login")]
+    description: Annotated[
+        Text, "Description of the task.", Example("Users are logged out after a minute.")
+    ] = ""
+    tags: Annotated[tuple[Name, ...], Length(0, 1_000), "Tags of the task."] = ()
+    status: Annotated[TaskStatus, "Status of the task."] = "pending"
+    priority: Annotated[Priority | None, "Priority of the task."] = None
+    metadata: Annotated[Mapping[str, object], "Metadata as JSON."] = field(default_factory=dict)
 
 
 class TaskChanges(TypedDict, total=False):
@@ -47,8 +51,8 @@ class StoredTask(Task):
     """A stored task, with the id of its document; `fingerprint` changes with any field."""
 
     has_attachments: bool
-    document: str
-    fingerprint: str
+    document: StoredId
+    fingerprint: Annotated[str, Example("5d41402abc4b2a76")]
     created: datetime
     updated: datetime
     origin: Origin = "user"
@@ -59,18 +63,20 @@ class StoredTask(Task):
 class Attachment:
     """A text that belongs to a task; its `id` is unique there."""
 
-    id: str
-    text: str
-    title: str = ""
-    metadata: Mapping[str, object] = field(default_factory=dict)
+    id: Annotated[
+        str, Length(1, ATTACHMENT_ID_LENGTH), "Id of the attachment in its task.", Example("login.log")
+    ]
+    text: Annotated[Text, "Text of the attachment.", Example("The log of the failed login.")]
+    title: Annotated[str, Length(0, TITLE_LENGTH), "Title of the attachment."] = ""
+    metadata: Annotated[Mapping[str, object], "Metadata as JSON."] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoredAttachment(Attachment):
     """A stored attachment, with the id of its document."""
 
-    task_id: str
-    document: str
+    task_id: Annotated[str, Example("auth-1")]
+    document: StoredId
     created: datetime
     updated: datetime
     origin: Origin = "user"
@@ -84,9 +90,9 @@ class TaskWritten:
     `quarantined` is the attack pattern that its text matches: it is stored, and found once it is released.
     """
 
-    id: str
+    id: StoredId
     outcome: Literal["added", "replaced", "updated", "unchanged"]
-    document: str
+    document: StoredId
     quarantined: str | None = None
 
 
@@ -107,18 +113,18 @@ class TaskResult:
     whether there are attachments are those of the task; `reference` is the id of the document found.
     """
 
-    task_id: str
+    task_id: Annotated[str, Example("auth-1")]
     type: Literal["task", "attachment"]
-    attachment_id: str | None
-    title: str
-    document: str
+    attachment_id: Annotated[str | None, Example("login.log")]
+    title: StoredTitle
+    document: StoredId
     distance: float
     similarity: float
     status: TaskStatus
     priority: Priority | None
     has_attachments: bool
-    snippet: str
-    reference: str
+    snippet: StoredText
+    reference: Annotated[str, Example("[auth-1]")]
     trust: Trust = "trusted"
 
 
@@ -129,7 +135,7 @@ class TaskContext:
     `outcome` says whether anything was found.
     """
 
-    text: str
+    text: StoredText
     tokens: int
     outcome: Outcome
     results: tuple[TaskResult, ...]

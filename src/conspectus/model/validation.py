@@ -19,11 +19,14 @@ class Validated(Checked):
     how: ClassVar[How] = HOW
 
 
-def check_methods(cls: type[Any]) -> None:
-    """Make the public methods of a class raise InvalidInput for arguments of other types than annotated."""
+def check_methods(cls: type[Any], settings: Callable[[Any], object] | None = None) -> None:
+    """Make the public methods of a class raise InvalidInput for what their annotations do not allow.
+
+    `settings` returns the settings that bounds name, of an instance.
+    """
     for name, method in list(vars(cls).items()):
         if not name.startswith("_") and inspect.isfunction(method):
-            setattr(cls, name, checked_arguments(method))
+            setattr(cls, name, checked(method, HOW._replace(settings=settings)))
 
 
 def checked_arguments(function: F) -> F:

@@ -6,10 +6,11 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import MISSING, Field, field, fields, is_dataclass
 from functools import cached_property
 from types import GenericAlias, NoneType
-from typing import Any, Final, Literal, cast, get_args
+from typing import Annotated, Any, Final, Literal, cast, get_args
 
 from conspectus.deferred import dataclass
 from conspectus.engine.any_engine import AnyEngine
+from conspectus.model.annotations import Declaration, annotated_hints, base_of, declaration_of
 from conspectus.model.checks import hints
 from conspectus.model.memory import Scope
 from conspectus.model.query import Budget, Query, WindowForm
@@ -56,12 +57,19 @@ class Parameter:
     hint: Any
     default: Any
     location: Location
+    annotation: Any
+    """The type with what its annotation declares."""
     owner: str = ""
     """The dataclass of which it is a field."""
     is_spread: bool = False
     """Whether a request has its fields instead."""
     apart: Mapping[str, Location] = field(default_factory=dict)
     """The place of fields that are elsewhere."""
+
+    @cached_property
+    def declaration(self) -> Declaration:
+        """The help, the bounds and the example that its annotation declares."""
+        return declaration_of(self.annotation)
 
     @cached_property
     def takes_none(self) -> bool:
@@ -77,13 +85,14 @@ class Parameter:
         if not self.is_spread:
             return [self]
         owner = record_of(self.hint)
-        known = hints(owner)
+        known, annotated = hints(owner), annotated_hints(owner)
         named = [
             Parameter(
                 member_of(owner, each.name),
                 known[each.name],
                 default_of(each),
                 self.apart.get(each.name, self.location),
+                annotated[each.name],
                 owner.__name__,
                 is_spread=known[each.name] is Scope
                 or (self.location == "query" and is_dataclass(known[each.name])),
@@ -175,6 +184,11 @@ class Operation:
         """The return type."""
         return self._hints["return"]
 
+    @property
+    def returned(self) -> Declaration:
+        """The help and the example that the annotation of the result declares."""
+        return declaration_of(self._annotations["return"])
+
     @cached_property
     def parameters(self) -> Sequence[Parameter]:
         """The parameters that are sent, in the order of the method."""
@@ -185,31 +199,54 @@ class Operation:
                 hint,
                 default,
                 self._location(name),
+                annotation,
                 is_spread=self._is_spread(name, hint),
                 apart=self._apart,
             )
             for each in inspect.signature(self.method).parameters.values()
-            for name, hint, default in self._named(each)
+            for name, hint, annotation, default in self._named(each)
             if name not in apart
         ]
 
-    def _named(self, parameter: inspect.Parameter) -> Iterable[tuple[str, Any, Any]]:
-        """Yield name, type and default of a parameter, or of each field that `**` stands for."""
-        hint = self._hint(parameter.name)
-        if parameter.kind is not parameter.VAR_KEYWORD:
-            return [(parameter.name, str if hint == QUERY else hint, parameter.default)]
-        given = hints(get_args(hint)[0])
+    def _named(self, parameter: inspect.Parameter) -> Iterable[tuple[str, Any, Any, Any]]:
+        """Yield name, type, annotation and default of a parameter, or of each field that `**` stands for.
+
+        For a field of a dataclass, its declaration counts.
+        """
+        name, hint = parameter.name, self._hint(parameter.name)
         owners = (WindowForm, *((self.fields_of,) if self.fields_of else ()))
+        if parameter.kind is not parameter.VAR_KEYWORD:
+            fields_annotated = annotated_hints(self.fields_of) if self.fields_of else {}
+            annotation = fields_annotated.get(name, self._annotation(name))
+            return [(name, str if hint == QUERY else hint, annotation, parameter.default)]
+        options = get_args(hint)[0]
+        given, annotated = hints(options), annotated_hints(options)
+        for owner in owners:
+            given |= {name: each for name, each in hints(owner).items() if name in given}
+            annotated |= {name: each for name, each in annotated_hints(owner).items() if name in given}
         usual = {each.name: default_of(each) for owner in owners for each in fields(owner)}
         usual |= self.defaults
-        return [(name, each, usual.get(name, OMITTED)) for name, each in given.items()]
+        return [(name, each, annotated[name], usual.get(name, OMITTED)) for name, each in given.items()]
 
     @cached_property
     def _hints(self) -> Mapping[str, Any]:
         return hints(inspect.unwrap(self.method))
 
+    @cached_property
+    def _annotations(self) -> Mapping[str, Any]:
+        return annotated_hints(inspect.unwrap(self.method))
+
     def _hint(self, name: str) -> Any:
-        return GenericAlias(tuple, (self.listed[name], ...)) if name in self.listed else self._hints.get(name)
+        """Return the type of a parameter."""
+        is_listed = name in self.listed
+        return GenericAlias(tuple, (base_of(self.listed[name]), ...)) if is_listed else self._hints.get(name)
+
+    def _annotation(self, name: str) -> Any:
+        """Return the annotation of a parameter, with the type of a list that may be a single element."""
+        annotation = self._annotations.get(name)
+        if name not in self.listed:
+            return annotation
+        return Annotated[(GenericAlias(tuple, (self.listed[name], ...)), *get_args(annotation)[1:])]
 
     def _is_spread(self, name: str, hint: Any) -> bool:
         in_query = is_dataclass(hint) and self._location(name) == "query"

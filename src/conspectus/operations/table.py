@@ -20,6 +20,7 @@ from conspectus.model.channels import ChannelQuery, NewMessage
 from conspectus.model.files import Grep
 from conspectus.model.filter import EVERYTHING
 from conspectus.model.memory import MemoryQuery, NewMemory
+from conspectus.model.parameters import Text
 from conspectus.model.query import Query
 from conspectus.model.streams import StreamQuery, SummaryRequest
 from conspectus.operations.operation import OMITTED, Operation
@@ -330,7 +331,7 @@ MEMORY_OPERATIONS: Final = (
         f"{_MEMORIES}/import",
         unhurried=True,
         as_lines=True,
-        listed={"lines": str},
+        listed={"lines": Text},
         id="import_memories",
         for_models="named",
     ),

@@ -2,9 +2,9 @@
 
 from dataclasses import replace
 
-from conspectus.errors import InvalidInput, TooLarge, require_range
+from conspectus.errors import InvalidInput, TooLarge
+from conspectus.model.checks import require_settings
 from conspectus.model.filter import with_min_trust
-from conspectus.model.graph import GraphExpansion
 from conspectus.model.query import RETRIEVERS, Query, QueryContext, QueryOptions
 from conspectus.retrieval.profiles import profile_by_name
 from conspectus.settings import Settings
@@ -17,9 +17,10 @@ def checked_query(query: str | Query, options: QueryOptions, settings: Settings)
         query = Query(query, **options)
     elif options:
         query = replace(query, **options)
-    _check_options(query, settings)
+    _check_retrievers(query)
+    require_settings(query, settings)
     if query.graph is not None:
-        _check_graph(query.graph, settings)
+        require_settings(query.graph, settings, of="graph.")
     if query.query_context is not None:
         _check_query_context(query.query_context)
     if len(query.query) > settings.max_query_characters:
@@ -31,22 +32,11 @@ def checked_query(query: str | Query, options: QueryOptions, settings: Settings)
     return query if cleaned == query.query else replace(query, query=cleaned)
 
 
-def _check_options(query: Query, settings: Settings) -> None:
+def _check_retrievers(query: Query) -> None:
     if unknown := set(query.retrievers) - set(RETRIEVERS):
         raise InvalidInput(
             "retrievers", f"{min(unknown)!r} is unknown; expected one of {', '.join(RETRIEVERS)}"
         )
-    require_range("limit", query.limit, 0, settings.max_limit)
-    require_range("thread_messages", query.thread_messages, 0, settings.max_thread_messages)
-    if query.min_similarity is not None and not -1.0 <= query.min_similarity <= 1.0:
-        raise InvalidInput("min_similarity", "must be a cosine similarity from -1 to 1")
-    require_range("min_confidence", query.min_confidence, 0, 1)
-
-
-def _check_graph(expansion: GraphExpansion, settings: Settings) -> None:
-    if not 0.0 <= expansion.alpha <= 1.0:
-        raise InvalidInput("graph.alpha", "must be a weight from 0 to 1")
-    require_range("graph.hops", expansion.hops, 0, settings.max_hops)
 
 
 def _check_query_context(query_context: QueryContext) -> None:

@@ -15,7 +15,6 @@ from conspectus.errors import (
     ChatNotConfigured,
     InvalidInput,
     TooLarge,
-    require_range,
 )
 from conspectus.model.records import Json, Metadata
 from conspectus.model.streams import BatchSummary, CaptionRange, SummaryRequest, When
@@ -111,16 +110,10 @@ async def _attempt(batch: Batch, work: Awaitable[CaptionText]) -> _Ended:
         return _Ended(batch, None, fault)
 
 
-MAX_BATCH: Final = 1_024
-MAX_SENTENCES: Final = 1_000
-
-
 def checked(request: SummaryRequest, *, max_characters: int) -> SummaryRequest:
     """Return the request in its stored form. Raises InvalidInput or TooLarge."""
     if request.mode not in {"batches", "refine"}:
         raise InvalidInput("mode", f"{request.mode!r} is unknown; expected one of batches, refine")
-    require_range("batch_size", request.batch_size, 1, MAX_BATCH)
-    require_range("sentences", request.sentences, 1, MAX_SENTENCES)
     size = len(request.instructions)
     if size > max_characters:
         raise TooLarge("instructions", size=size, limit=max_characters, unit="characters")

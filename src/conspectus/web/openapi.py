@@ -228,7 +228,13 @@ def _name_write_keys(paths: Mapping[str, Mapping[str, Any]], routes: Iterable[Ba
         "in": "header",
         "required": False,
         "description": "A write that is sent again with the same key is done once.",
-        "schema": {"type": "string", "minLength": 1, "maxLength": 255, "pattern": "^[!-~]+$"},
+        "schema": {
+            "type": "string",
+            "minLength": 1,
+            "maxLength": 255,
+            "pattern": "^[!-~]+$",
+            "examples": ["import-2026-03-02"],
+        },
     }
     for route in routes:
         if isinstance(route, DeferredRoute) and not route.is_read_only and route.made.include_in_schema:

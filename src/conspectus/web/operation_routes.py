@@ -19,23 +19,32 @@ from pydantic import BaseModel, Field, create_model
 
 from conspectus.engine import Engine
 from conspectus.errors import PreconditionFailed
+from conspectus.model import parameters
 from conspectus.model.filter import Filter, parse_filters
 from conspectus.model.ids import CollectionId, SourceId
 from conspectus.model.streams import CaptionRange, Stream, When
 from conspectus.operations import OPERATIONS, Operation, Parameter
+from conspectus.operations.declared import facts_of, facts_of_field
 from conspectus.operations.operation import IF_MATCH, OMITTED, REQUIRED, record_of
 from conspectus.web.etags import is_not_modified, quoted, tags_in
 from conspectus.web.limits import RequestSlot
 from conspectus.web.logs import API
 from conspectus.web.ndjson import LINES, SENT_AS_LINES
 from conspectus.web.openapi import Responses, Section, accepted, problems, with_tag
-from conspectus.web.operation_schemas import TEXTS, answered, gathered, given, in_address, limited
-from conspectus.web.schemas.base import CURSOR, IDENTIFIER, INT64, NAME, RequestModel, ResponseModel
+from conspectus.web.operation_schemas import (
+    MAX_TIME_LENGTH,
+    Filters,
+    answered,
+    described,
+    gathered,
+    given,
+    requested,
+    text_type,
+)
+from conspectus.web.schemas.base import RequestModel, ResponseModel
 
 SLASHED: Final = frozenset({"collection", "graph", "stream"})
 """Parameters of a path that may hold a slash."""
-IDS: Final = frozenset({"alert", "document", "job", "memory", "source"})
-"""Parameters of a path that are ids."""
 
 
 _IN_ADDRESS: Final = frozenset({"path", "query"})
@@ -86,7 +95,7 @@ def _add_route(section: Section, operation: Operation) -> None:
 def _signature(operation: Operation) -> inspect.Signature:
     """The values that the framework reads from a request."""
     signature = [_keyword("engine", EngineOf), *_headers(operation)]
-    signature += [_apart(operation, each) for each in _leaves(operation) if each.location in _IN_ADDRESS]
+    signature += [_apart(each) for each in _leaves(operation) if each.location in _IN_ADDRESS]
     if (body := _body(operation)) is not None:
         signature.append(_keyword("body", Annotated[body, Body()]))
     return inspect.Signature(signature)
@@ -158,6 +167,7 @@ def _path(path: str) -> str:
 
 def _answer(operation: Operation) -> Any:
     answer = None if operation.returns is NoneType else answered(operation.returns)
+    answer = described(answer, operation.returned)
     if not operation.wrapped:
         return answer
     members: dict[str, Any] = {operation.wrapped: (answer, ...)}
@@ -167,7 +177,7 @@ def _answer(operation: Operation) -> Any:
 
 def _body(operation: Operation) -> type[BaseModel] | None:
     leaves = [each for each in _leaves(operation) if each.location == "body"]
-    members: dict[str, Any] = {each.name: _member(_kind(operation, each), each) for each in leaves}
+    members: dict[str, Any] = {each.name: _member(each) for each in leaves}
     name = "".join(part.title() for part in (operation.name).split("_"))
     with catch_warnings():
         filterwarnings("ignore", "Field name .* shadows an attribute")
@@ -179,25 +189,13 @@ def _leaves(operation: Operation) -> Iterator[Parameter]:
     return (leaf for each in operation.parameters for leaf in each.leaves)
 
 
-def _kind(operation: Operation, parameter: Parameter) -> Any:
-    if parameter.hint == Filter and parameter.location == "query":
-        return Filters
-    if parameter.location == "query" and parameter.hint == When | None:
-        return Time
-    if parameter.location == "query" and parameter.owner == "CaptionRange" and parameter.hint == int | None:
-        return Index
-    hint = in_address(parameter.hint) if parameter.location == "query" else parameter.hint
-    owner = parameter.owner or getattr(operation.fields_of, "__name__", "")
-    return limited([operation.name, owner], parameter.name, hint, TEXTS.get(parameter.name))
-
-
-def _member(kind: Any, parameter: Parameter) -> tuple[Any, Any]:
+def _member(parameter: Parameter) -> tuple[Any, Any]:
     """The type and the default of a member of a body; null means the default of a dataclass."""
+    is_whole = is_dataclass(parameter.default) and is_dataclass(parameter.hint)
+    kind = requested(parameter.annotation, or_none=is_whole)
     if parameter.default is REQUIRED:
         return kind, ...
-    if is_dataclass(parameter.default) and is_dataclass(parameter.hint):
-        return kind | None, None
-    return kind, _default(parameter)
+    return kind, None if is_whole else _default(parameter)
 
 
 def _default(parameter: Parameter) -> Any:
@@ -207,16 +205,13 @@ def _default(parameter: Parameter) -> Any:
     return Field(default_factory=lambda: parameter.default) if is_made else parameter.default
 
 
-def _apart(operation: Operation, parameter: Parameter) -> inspect.Parameter:
+def _apart(parameter: Parameter) -> inspect.Parameter:
     """A parameter of the path or query."""
     if parameter.location == "path":
-        is_id = parameter.name in IDS
-        article = "an" if parameter.name[0] in "aeio" else "a"
-        about = f"The id {'' if is_id else 'or the name '}of {article} {parameter.name}."
-        maximum = IDENTIFIER if is_id else NAME
-        kind = Annotated[str, Path(min_length=1, max_length=maximum, description=about)]
-        return _keyword(parameter.name, kind)
-    return _keyword(parameter.name, Annotated[_kind(operation, parameter), Query()], _default(parameter))
+        declaration = parameter.declaration
+        return _keyword(parameter.name, Annotated[described(text_type(declaration), declaration), Path()])
+    kind = requested(parameter.annotation, in_query=True)
+    return _keyword(parameter.name, Annotated[kind, Query()], _default(parameter))
 
 
 def _keyword(name: str, kind: Any, default: Any = REQUIRED) -> inspect.Parameter:
@@ -248,9 +243,8 @@ def _value(parameter: Parameter, named: Mapping[str, Any]) -> Any:
     return given(parameter.hint, value)
 
 
-MAX_FILTERS = 20
-MAX_FILTER_LENGTH = 100_000
 MAX_TAGS_LENGTH = 2_000
+EXAMPLE_TAG: Final = '"5d41402abc4b2a76"'
 
 
 async def _engine(request: Request) -> Engine:
@@ -285,13 +279,7 @@ async def _no_store(request: Request) -> None:
     request.state.shown_once = True
 
 
-Filters = Annotated[
-    list[Annotated[str, Query(max_length=MAX_FILTER_LENGTH)]] | None,
-    Query(max_length=MAX_FILTERS, description="A JSON filter or field=value; all must match."),
-]
-
-
-async def _filter(filter: Filters = None) -> Filter:
+async def _filter(filter: Annotated[Filters, Query()] = None) -> Filter:
     return parse_filters(filter or [])
 
 
@@ -301,16 +289,20 @@ Unhurried = Depends(_unhurried)
 NoStore = Depends(_no_store)
 """The answer holds a secret, of which nothing may be kept."""
 Selected = Annotated[Filter, Depends(_filter)]
-CollectionName = Annotated[
-    str, Path(min_length=1, max_length=NAME, description="The id or the name of a collection.")
+CollectionName = Annotated[str, Path(**facts_of(parameters.CollectionName))]
+DocumentIdentifier = Annotated[str, Path(**facts_of(parameters.DocumentIdentifier))]
+SourceIdentifier = Annotated[str, Path(**facts_of(parameters.SourceIdentifier))]
+After = Annotated[str | None, Query(**facts_of(parameters.Cursor))]
+Limit = Annotated[int, Query(**facts_of(parameters.PageLimit))]
+Purge = Annotated[bool, Query(**facts_of(parameters.Purge))]
+IfMatch = Annotated[
+    str | None,
+    Header(max_length=MAX_TAGS_LENGTH, description="The ETag that was read.", examples=[EXAMPLE_TAG]),
 ]
-NamedInPath = Annotated[str, Path(min_length=1, max_length=NAME)]
-IdInPath = Annotated[str, Path(min_length=1, max_length=IDENTIFIER)]
-After = Annotated[str | None, Query(max_length=CURSOR, description="The `next` of the page before.")]
-Limit = Annotated[int, Query(ge=1, lt=INT64, description="Most of them on a page.")]
-Purge = Annotated[bool, Query(description="Answer when no file holds them any more.")]
-IfMatch = Annotated[str | None, Header(max_length=MAX_TAGS_LENGTH, description="The ETag that was read.")]
-IfNoneMatch = Annotated[str | None, Header(max_length=MAX_TAGS_LENGTH, description="An ETag held already.")]
+IfNoneMatch = Annotated[
+    str | None,
+    Header(max_length=MAX_TAGS_LENGTH, description="An ETag held already.", examples=[EXAMPLE_TAG]),
+]
 
 
 Recording: TypeAlias = Callable[[Iterable[str | None]], AbstractContextManager[None]]
@@ -369,15 +361,12 @@ def unless_not_modified(body: BaseModel, tag: str, header: str | None) -> Respon
 
 STREAM: Final = "/streams/{stream:path}"
 CAPTIONS: Final = f"{STREAM}/captions"
-MAX_TIME_LENGTH = 100
-WHEN = "Seconds or a timecode on the stream's clock, or an ISO 8601 instant."
-Time = Annotated[str | None, Query(max_length=MAX_TIME_LENGTH, description=WHEN)]
-Index = Annotated[int | None, Query(ge=-INT64, lt=INT64, description="Number of a caption, included.")]
-Inside = Annotated[bool, Query(description="Only captions that lie wholly inside.")]
-StreamName = Annotated[
-    str, Path(min_length=1, max_length=NAME, description="The id or the name of a stream.")
-]
-InCollection = Annotated[str, Query(min_length=1, max_length=NAME)]
+Time = Annotated[str | None, Query(max_length=MAX_TIME_LENGTH, **facts_of(When))]
+First = Annotated[int | None, Query(**facts_of_field(CaptionRange, "first"))]
+Last = Annotated[int | None, Query(**facts_of_field(CaptionRange, "last"))]
+Inside = Annotated[bool, Query(**facts_of_field(CaptionRange, "contains"))]
+StreamName = Annotated[str, Path(**facts_of(parameters.StreamName))]
+InCollection = Annotated[str, Query(**facts_of(parameters.CollectionName))]
 
 
 class ResolvedStream(TypedDict):
@@ -393,7 +382,7 @@ def found_by(stream: Stream) -> ResolvedStream:
 
 
 async def _within(
-    *, start: Time = None, end: Time = None, contains: Inside = False, first: Index = None, last: Index = None
+    *, start: Time = None, end: Time = None, contains: Inside = False, first: First = None, last: Last = None
 ) -> CaptionRange:
     return CaptionRange(start, end, contains, first, last)
 

@@ -162,7 +162,10 @@ ListenersOf = Annotated[Listeners, of_app("listeners")]
 LastEvent = Annotated[
     str | None,
     Header(
-        alias="Last-Event-ID", max_length=MAX_EVENT_ID_LENGTH, description="The id of the last event read."
+        alias="Last-Event-ID",
+        max_length=MAX_EVENT_ID_LENGTH,
+        description="The id of the last event read.",
+        examples=["12"],
     ),
 ]
 

@@ -4,12 +4,12 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any, Final
 
-from conspectus.errors import require_range
 from conspectus.facades.agent.context_graph import AsyncContextGraph
 from conspectus.facades.agent.graph import Graph
 from conspectus.facades.agent.graph_items import node_dict
 from conspectus.facades.agent.parts import AsyncPart, has_own_storage
 from conspectus.graph.name_keys import BASE, uri_of
+from conspectus.model.annotations import Range
 from conspectus.model.graph import ENTITY, EntityLink, LinkCandidate
 
 THRESHOLD: Final = 0.8
@@ -29,7 +29,7 @@ class AsyncEntityLinker(AsyncPart):
     def __init__(
         self, knowledge_graph: Any = None, *, similarity_threshold: float = THRESHOLD, base_uri: str = BASE
     ) -> None:
-        require_range("similarity_threshold", similarity_threshold, 0, 1)
+        Range(0, 1).require("similarity_threshold", similarity_threshold)
         if isinstance(knowledge_graph, Graph):
             self.graph = knowledge_graph
         else:

@@ -18,9 +18,9 @@ from sqlalchemy import (
     update,
 )
 
-from conspectus.errors import InvalidInput, LockLost, NotFound, require_range
+from conspectus.errors import InvalidInput, LockLost, NotFound
 from conspectus.model.ids import CollectionId, JobId, SourceId
-from conspectus.model.jobs import FINISHED, IngestReport, Job, JobPage, JobRates, JobState
+from conspectus.model.jobs import FINISHED, MAX_LISTED_JOBS, IngestReport, Job, JobPage, JobRates, JobState
 from conspectus.model.jobs import Connection as Wiki
 from conspectus.ports.jobs import JobPlace, JobScope
 from conspectus.records.core.collections import state
@@ -32,7 +32,6 @@ from conspectus.records.tables.core import collections
 from conspectus.records.tables.jobs import connections, jobs
 from conspectus.text.times import to_microseconds
 
-MAX_PAGE_JOBS = 100
 RATE_SPANS: Mapping[str, timedelta] = {
     "1h": timedelta(hours=1),
     "24h": timedelta(hours=24),
@@ -79,9 +78,10 @@ def _change(
 
 
 def _jobs(
-    connection: Connection, scope: JobScope, *, after: str | None = None, limit: int = MAX_PAGE_JOBS
+    connection: Connection, scope: JobScope, *, after: str | None = None, limit: int = MAX_LISTED_JOBS
 ) -> JobPage:
-    require_range("limit", limit, 1, MAX_PAGE_JOBS)
+    if not 1 <= limit <= MAX_LISTED_JOBS:
+        raise InvalidInput("limit", f"must be from 1 to {MAX_LISTED_JOBS}")
     rows, following = newest_page(
         connection, select(jobs).where(_within(scope)), jobs, after=after, limit=limit
     )

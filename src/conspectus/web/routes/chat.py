@@ -3,19 +3,21 @@
 from collections.abc import Set as AbstractSet
 from typing import Annotated
 
-from fastapi import Request, Response
+from fastapi import Path, Request, Response
 
 from conspectus.access.policy import require_scope
 from conspectus.engine import Engine
 from conspectus.errors import InvalidInput, NotFound
 from conspectus.model.access import Person
 from conspectus.model.chat import ChatRequest
+from conspectus.model.ids import EXAMPLE_ID
+from conspectus.model.parameters import MAX_ID
 from conspectus.ports.jobs import on_behalf_of
 from conspectus.web.chat_handover import CHAT, ChatStreams, ReadRemote, RemoteAnswer, remote_answer
 from conspectus.web.chat_stream import ChatStream
 from conspectus.web.openai_chat import Chunks, CompletionRequest, completion, whole
 from conspectus.web.openapi import ReadOnly, Responses, Section
-from conspectus.web.operation_routes import EngineOf, IdInPath, of_app, without_limits
+from conspectus.web.operation_routes import EngineOf, of_app, without_limits
 from conspectus.web.operation_schemas import answered
 from conspectus.web.problem_details import failed, shown
 from conspectus.web.schemas.base import ChatAnswer, ChatBody
@@ -42,6 +44,11 @@ StreamsOf = Annotated[ChatStreams, of_app("streams")]
 NAMED = {STREAM: {"description": "The stream's name, to go on with it.", "schema": {"type": "string"}}}
 
 
+ChatIdentifier = Annotated[
+    str, Path(min_length=1, max_length=MAX_ID, description="Id of the answer.", examples=[EXAMPLE_ID])
+]
+
+
 @router.post(
     "/chat",
     response_model=answered(ChatAnswer),
@@ -65,7 +72,7 @@ async def chat(
     responses={204: {"description": "There is no more of it."}, **streamed(headers=NAMED)},
 )
 async def resume_chat(
-    stream: IdInPath, request: Request, engine: EngineOf, streams: StreamsOf, last: LastEvent = None
+    stream: ChatIdentifier, request: Request, engine: EngineOf, streams: StreamsOf, last: LastEvent = None
 ) -> Response:
     """Go on with an answer where the connection was lost, for as long as it is kept."""
     person: Person = request.state.person

@@ -7,29 +7,31 @@ from typing import Annotated
 from fastapi import File, Form, UploadFile
 
 from conspectus.errors import InvalidInput
+from conspectus.model import parameters
 from conspectus.model.channels import ArchiveKind, ImportReport
 from conspectus.model.filter import And, Eq, In, filter_from_json
 from conspectus.model.records import Receipt, Source, Written
 from conspectus.model.reports import Page
+from conspectus.operations.declared import facts_of
 from conspectus.operations.table import CHANNEL_OPERATIONS, DOCUMENT_OPERATIONS, SOURCE_OPERATIONS
 from conspectus.web.bodies import handed_in
 from conspectus.web.openapi import Section, problems
 from conspectus.web.operation_routes import (
     After,
     CollectionName,
+    DocumentIdentifier,
     EngineOf,
-    IdInPath,
     IfMatch,
     Limit,
     Purge,
     RecordingOf,
     Selected,
+    SourceIdentifier,
     Unhurried,
     add_routes,
     fingerprint_in,
 )
 from conspectus.web.schemas.base import (
-    NAME,
     DeletionBody,
     DocumentChange,
     DocumentsBody,
@@ -53,7 +55,7 @@ async def get_or_create_source(collection: CollectionName, body: SourceBody, eng
 
 @sources.get("/sources/{source}/documents")
 async def list_documents_of_source(
-    source: IdInPath, where: Selected, engine: EngineOf, after: After = None, limit: Limit = 100
+    source: SourceIdentifier, where: Selected, engine: EngineOf, after: After = None, limit: Limit = 100
 ) -> Page:
     """A page of the source's documents that match, in order of recording."""
     found = await engine.collections.get_source(source)
@@ -65,7 +67,7 @@ async def list_documents_of_source(
     "/sources/{source}/documents", status_code=201, responses=problems(412), dependencies=[Unhurried]
 )
 async def add_documents_to_source(
-    source: IdInPath, body: DocumentsOfSource, engine: EngineOf, recording: RecordingOf
+    source: SourceIdentifier, body: DocumentsOfSource, engine: EngineOf, recording: RecordingOf
 ) -> Sequence[Written]:
     """Store documents in the source, in order."""
     found = await engine.collections.get_source(source)
@@ -99,7 +101,7 @@ async def delete_documents_of_collection(
 
 @router.patch("/documents/{document}", responses=problems(412), dependencies=[Unhurried])
 async def update_document(
-    document: IdInPath, body: DocumentChange, engine: EngineOf, if_match: IfMatch = None
+    document: DocumentIdentifier, body: DocumentChange, engine: EngineOf, if_match: IfMatch = None
 ) -> Written:
     """Change the fields that are named; with If-Match, only if the document is what was read."""
     read = await fingerprint_in(if_match, document, engine)
@@ -107,7 +109,7 @@ async def update_document(
 
 
 @router.delete("/documents/{document}", dependencies=[Unhurried])
-async def delete_document(document: IdInPath, engine: EngineOf, *, purge: Purge = False) -> Receipt:
+async def delete_document(document: DocumentIdentifier, engine: EngineOf, *, purge: Purge = False) -> Receipt:
     """Delete a document with its children and chunks; one that is unknown counts as nothing."""
     return await engine.documents.delete(document, purge=purge)
 
@@ -121,10 +123,12 @@ messages = Section("conversations")
 
 @messages.post("/messages/import", responses=problems(415), dependencies=[Unhurried])
 async def import_messages(
-    file: Annotated[UploadFile, File(description="The export, as the platform makes it.")],
+    file: Annotated[
+        UploadFile, File(description="The export, as the platform makes it.", examples=["export.zip"])
+    ],
     engine: EngineOf,
     *,
-    collection: Annotated[str, Form(min_length=1, max_length=NAME)] = "default",
+    collection: Annotated[str, Form(**facts_of(parameters.CollectionName))] = "default",
     kind: Annotated[ArchiveKind | None, Form()] = None,
     link: Annotated[bool, Form()] = True,
 ) -> ImportReport:

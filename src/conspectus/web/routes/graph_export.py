@@ -2,13 +2,15 @@
 
 from typing import Annotated, Final
 
-from fastapi import Query, Response
+from fastapi import Path, Query, Response
 
+from conspectus.model import parameters
 from conspectus.model.graph import GraphForm
 from conspectus.model.trust import MinTrust
+from conspectus.operations.declared import facts_of
 from conspectus.operations.table import GRAPH_OPERATIONS
 from conspectus.web.openapi import Responses, Section, problems
-from conspectus.web.operation_routes import EngineOf, InCollection, NamedInPath, Unhurried, add_routes
+from conspectus.web.operation_routes import EngineOf, InCollection, Unhurried, add_routes
 from conspectus.web.schemas.base import Instant
 
 MEDIA_TYPES: Final[dict[GraphForm, str]] = {
@@ -24,6 +26,7 @@ HARMLESS: Final = {
 }
 """A browser that opens the answer runs no script in it and loads nothing."""
 FORMS: Responses = {200: {"content": {kind: {} for kind in MEDIA_TYPES.values()}}, **problems()}
+GraphName = Annotated[str, Path(**facts_of(parameters.GraphName))]
 At = Annotated[Instant | None, Query(description="As it was at that instant.")]
 
 router = Section("graphs")
@@ -32,7 +35,7 @@ add_routes(router, GRAPH_OPERATIONS)
 
 @router.get("/graphs/{graph:path}/export", response_class=Response, responses=FORMS, dependencies=[Unhurried])
 async def export_graph(
-    graph: NamedInPath,
+    graph: GraphName,
     engine: EngineOf,
     *,
     collection: InCollection = "default",

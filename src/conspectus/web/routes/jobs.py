@@ -3,27 +3,29 @@
 from tempfile import TemporaryDirectory
 from typing import Annotated
 
-from fastapi import File, Form, Query, Response, UploadFile
+from fastapi import File, Form, Path, Query, Response, UploadFile
 
+from conspectus.model import parameters
 from conspectus.model.jobs import Job
+from conspectus.operations.declared import facts_of
 from conspectus.operations.table import INGEST_OPERATIONS, JOB_OPERATIONS, MAINTENANCE_OPERATIONS
 from conspectus.web.bodies import handed_in
 from conspectus.web.logs import API
 from conspectus.web.openapi import Section, accepted
-from conspectus.web.operation_routes import CollectionName, EngineOf, IdInPath, add_routes
-from conspectus.web.schemas.base import NAME
+from conspectus.web.operation_routes import CollectionName, EngineOf, add_routes
 
 ingest = Section("ingest")
 router = Section("jobs")
 upkeep = Section("upkeep")
 MAX_WAIT_SECONDS = 30
+JobIdentifier = Annotated[str, Path(**facts_of(parameters.JobIdentifier))]
 Wait = Annotated[
     float, Query(ge=0, le=MAX_WAIT_SECONDS, description="Seconds to wait for its end before answering.")
 ]
 
 
 @router.get("/jobs/{job}")
-async def get_job(job: IdInPath, engine: EngineOf, *, wait: Wait = 0.0) -> Job:
+async def get_job(job: JobIdentifier, engine: EngineOf, *, wait: Wait = 0.0) -> Job:
     """Return a job, at once or when it has ended, after at most `wait` seconds."""
     return await engine.jobs.wait(job, timeout=wait) if wait else await engine.jobs.get(job)
 
@@ -31,11 +33,14 @@ async def get_job(job: IdInPath, engine: EngineOf, *, wait: Wait = 0.0) -> Job:
 @ingest.post("/collections/{collection:path}/ingest/files", status_code=202, responses=accepted(415))
 async def ingest_files(
     collection: CollectionName,
-    files: Annotated[list[UploadFile], File(min_length=1, description="The files, each with its name.")],
+    files: Annotated[
+        list[UploadFile],
+        File(min_length=1, description="The files, each with its name.", examples=[["backup.md"]]),
+    ],
     engine: EngineOf,
     response: Response,
     *,
-    source: Annotated[str, Form(min_length=1, max_length=NAME)] = "uploads",
+    source: Annotated[str, Form(**facts_of(parameters.SourceName))] = "uploads",
 ) -> Job:
     """Ingest files with a job; they are on disk when this is answered."""
     with TemporaryDirectory() as folder:

@@ -11,19 +11,19 @@ from fastapi.routing import APIRoute
 from conspectus.deferred import dataclass
 from conspectus.errors import InvalidInput
 from conspectus.memory.jsonl import renumber
+from conspectus.model import parameters
 from conspectus.model.memory import MEMORY, MemoryReceipt, MemorySelection, Scope
+from conspectus.operations.declared import facts_of, facts_of_field
 from conspectus.operations.table import MEMORY_OPERATIONS
 from conspectus.web.ndjson import LineBatches, LinesRoute, arriving, sent_as_lines
 from conspectus.web.openapi import Section
 from conspectus.web.operation_routes import EngineOf, Purge, Unhurried, add_routes
 from conspectus.web.problem_details import Refused, problem_of
-from conspectus.web.schemas.base import IDENTIFIER, NAME, Count, ResponseModel
+from conspectus.web.schemas.base import Count, ResponseModel
 
 MEMORIES: Final = "/memories"
-OF_USER = "Of this user; without one, what belongs to no user."
-Party = Annotated[str | None, Query(min_length=1, max_length=NAME)]
-MemoryId = Annotated[str, Path(min_length=1, max_length=IDENTIFIER, description="The id of a memory.")]
-InMemory = Annotated[str, Query(min_length=1, max_length=NAME, description="The collection.")]
+MemoryId = Annotated[str, Path(**facts_of(parameters.MemoryIdentifier))]
+InMemory = Annotated[str, Query(**facts_of(parameters.MemoryCollection))]
 
 
 class MemoryBodyFields(TypedDict):
@@ -37,9 +37,9 @@ class MemoryBodyFields(TypedDict):
 class MemoryScopeQuery:
     """The memories of a scope in a collection."""
 
-    user: Annotated[str | None, Query(min_length=1, max_length=NAME, description=OF_USER)] = None
-    agent: Party = None
-    conversation: Party = None
+    user: Annotated[str | None, Query(**facts_of_field(Scope, "user"))] = None
+    agent: Annotated[str | None, Query(**facts_of_field(Scope, "agent"))] = None
+    conversation: Annotated[str | None, Query(**facts_of_field(Scope, "conversation"))] = None
     collection: InMemory = MEMORY
 
     @property

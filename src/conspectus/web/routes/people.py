@@ -4,11 +4,12 @@ from fastapi import Request, Response
 from pydantic import Field
 
 from conspectus.model.access import Person
+from conspectus.model.parameters import MAX_ID
 from conspectus.operations.people import GRANT_OPERATIONS, PEOPLE_OPERATIONS
 from conspectus.web.auth import cookie_token, require_same_origin, set_session
 from conspectus.web.openapi import OPEN, ReadOnly, Section
 from conspectus.web.operation_routes import EngineOf, add_routes
-from conspectus.web.schemas.base import IDENTIFIER, RequestModel
+from conspectus.web.schemas.base import RequestModel
 
 router = Section("people")
 add_routes(router, PEOPLE_OPERATIONS)
@@ -20,7 +21,7 @@ router.routes.extend(grants.routes)
 class SessionBody(RequestModel):
     """An API key, with which a browser logs in."""
 
-    key: str = Field(min_length=1, max_length=IDENTIFIER, examples=["csp_..."])
+    key: str = Field(min_length=1, max_length=MAX_ID, examples=["csp_..."])
 
 
 @router.post("/session", openapi_extra=OPEN, dependencies=[ReadOnly])

@@ -12,10 +12,12 @@ from pydantic import ValidationError
 from conspectus.deferred import dataclass
 from conspectus.engine import Engine
 from conspectus.errors import InvalidInput, NotFound
-from conspectus.ingest.captions import caption_document
+from conspectus.ingest.captions import CaptionImportOptions, caption_document
+from conspectus.model import parameters
 from conspectus.model.ids import CollectionId, SourceId
 from conspectus.model.records import Source
 from conspectus.model.streams import AlertEvent, CaptionImport, LiveCaption, NewCaption
+from conspectus.operations.declared import facts_of, facts_of_field
 from conspectus.operations.table import ALERT_OPERATIONS, EVENT_OPERATIONS, STREAM_OPERATIONS
 from conspectus.streams.caption_format import line_of
 from conspectus.text.times import StreamClock, clock_of
@@ -37,7 +39,6 @@ from conspectus.web.operation_routes import (
 )
 from conspectus.web.operation_schemas import answer_of, given, request_model
 from conspectus.web.problem_details import invalid, problem_of
-from conspectus.web.schemas.base import IDENTIFIER, NAME
 from conspectus.web.sse import frame
 from conspectus.web.subscriptions import LastEvent, ListenersOf, LiveEvents, resumed, streamed
 
@@ -48,14 +49,19 @@ router = Section("streams")
 class Importing:
     """Options of an import of caption files."""
 
-    collection: Annotated[str, Form(min_length=1, max_length=NAME)] = "default"
-    sentences: Annotated[bool, Form(description="Put sentences together over the borders of cues.")] = True
-    replace: Annotated[bool, Form(description="Let those of a stored key take its place.")] = True
-    wait: Annotated[bool, Form(description="Answer when everything is found by meaning too.")] = False
-    skip_unsupported: Annotated[bool, Form(description="Count files without captions, and go on.")] = False
+    collection: Annotated[str, Form(**facts_of(parameters.CollectionName))] = "default"
+    sentences: Annotated[bool, Form(**facts_of_field(CaptionImportOptions, "sentences"))] = True
+    replace: Annotated[bool, Form(**facts_of_field(CaptionImportOptions, "replace"))] = True
+    wait: Annotated[bool, Form(**facts_of_field(CaptionImportOptions, "wait"))] = False
+    skip_unsupported: Annotated[bool, Form(**facts_of_field(CaptionImportOptions, "skip_unsupported"))] = (
+        False
+    )
 
 
-Files = Annotated[list[UploadFile], File(min_length=1, description="Captions: SRT, VTT, ASS, JSON, ...")]
+Files = Annotated[
+    list[UploadFile],
+    File(min_length=1, description="Captions: SRT, VTT, ASS, JSON, ...", examples=[["talk.srt"]]),
+]
 How = Annotated[Importing, Depends()]
 
 
@@ -68,7 +74,7 @@ async def import_streams(
     how: How,
     engine: EngineOf,
     *,
-    stream: Annotated[str | None, Form(min_length=1, max_length=NAME)] = None,
+    stream: Annotated[str | None, Form(**facts_of(parameters.StreamName))] = None,
 ) -> CaptionImport:
     """Import caption files, each as a stream of its own where none is named."""
     return await _import_captions(files, engine, stream, how)
@@ -170,7 +176,7 @@ async def _source(engine: Engine, stream: str, collection: str) -> Source:
 
 
 alerts = Section("alerts")
-OfAlert = Annotated[str | None, Query(min_length=1, max_length=IDENTIFIER, description="Only this alert's.")]
+OfAlert = Annotated[str | None, Query(**facts_of(parameters.AlertIdentifier))]
 
 
 @alerts.get("/alerts/stream", response_class=Response, responses=streamed())

@@ -7,11 +7,12 @@ from fastapi import Depends, Path, Query, Request, Response
 
 from conspectus.engine.tasks import TaskService
 from conspectus.errors import Conflict, InvalidInput
+from conspectus.model import parameters
+from conspectus.model.parameters import MAX_NAME
 from conspectus.model.records import Receipt
 from conspectus.model.reports import quarantine_notice
 from conspectus.model.tasks import (
-    ATTACHMENT_ID_LENGTH,
-    ID_LENGTH,
+    Attachment,
     Priority,
     StoredAttachment,
     StoredTask,
@@ -21,6 +22,7 @@ from conspectus.model.tasks import (
     TaskStatus,
     TaskWritten,
 )
+from conspectus.operations.declared import facts_of, facts_of_field
 from conspectus.web.openapi import ReadOnly, Section, problems, with_tag
 from conspectus.web.operation_routes import (
     After,
@@ -36,7 +38,6 @@ from conspectus.web.operation_routes import (
 )
 from conspectus.web.operation_schemas import answer_of, answered
 from conspectus.web.schemas.base import (
-    NAME,
     AttachmentBody,
     IdentifiedTaskBody,
     SearchFilters,
@@ -67,9 +68,9 @@ async def _each_once(request: Request) -> None:
 
 
 TasksOf = Annotated[TaskService, Depends(_tasks)]
-TaskName = Annotated[str, Path(min_length=1, max_length=ID_LENGTH, description="The id of a task.")]
-AttachmentName = Annotated[str, Path(min_length=1, max_length=ATTACHMENT_ID_LENGTH)]
-Wait = Annotated[bool, Query(description="Answer when it is found by meaning too.")]
+TaskName = Annotated[str, Path(**facts_of_field(Task, "id"))]
+AttachmentName = Annotated[str, Path(**facts_of_field(Attachment, "id"))]
+Wait = Annotated[bool, Query(**facts_of(parameters.Wait))]
 
 
 @router.get("/search/semantic", dependencies=[Depends(_each_once)])
@@ -94,7 +95,12 @@ async def list_tasks(
     *,
     status: TaskStatus | None = None,
     priority: Priority | None = None,
-    tag: Annotated[str | None, Query(min_length=1, max_length=NAME)] = None,
+    tag: Annotated[
+        str | None,
+        Query(
+            min_length=1, max_length=MAX_NAME, description="Only tasks with this tag.", examples=["security"]
+        ),
+    ] = None,
     after: After = None,
     limit: Limit = 100,
 ) -> TaskPage:

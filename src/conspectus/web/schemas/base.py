@@ -4,26 +4,22 @@ import re
 from collections.abc import Sequence
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, AwareDatetime, BaseModel, BeforeValidator, ConfigDict, Field, Strict
+from pydantic import AwareDatetime, BaseModel, BeforeValidator, ConfigDict, Field, Strict
 
 from conspectus.deferred import dataclass
+from conspectus.engine.search import SearchService
+from conspectus.engine.tasks import TaskService
+from conspectus.model import parameters
 from conspectus.model.chat import Allocation, ChatRequest, Citations, ContextForm, Failure, Sources, Usage
-from conspectus.model.filter import EVERYTHING, filter_from_json
+from conspectus.model.filter import EVERYTHING, DocumentFilter, filter_from_json
+from conspectus.model.ids import EXAMPLE_ID
 from conspectus.model.query import EVERYWHERE, QueryContext
 from conspectus.model.records import Kind, NewDocument, Period, SourceKind, Syntax, TextPosition
 from conspectus.model.results import Message
-from conspectus.model.tasks import ID_LENGTH, TITLE_LENGTH, Attachment, Priority, Task, TaskResult, TaskStatus
+from conspectus.model.tasks import Attachment, Priority, Task, TaskResult, TaskStatus
 from conspectus.model.trust import MinTrust, Origin, Trust
-from conspectus.text.vectors import MAX_DIMENSIONS
+from conspectus.operations.declared import INT64, declared, facts_of
 
-NAME = 1_000
-IDENTIFIER = 200
-CURSOR = 1_000
-MAX_IDS = 1_000
-MAX_DESCRIPTION_LENGTH = 10_000
-MAX_TEXT_LENGTH = 100_000_000
-MAX_QUESTION_LENGTH = 1_000_000
-INT64 = 2**63
 NUMBER = re.compile(r"\s*[-+]?[0-9.]+\s*")
 
 
@@ -34,32 +30,21 @@ def _no_number(value: object) -> object:
     return value
 
 
-def _no_path(tokenizer: str) -> str:
-    if tokenizer.startswith("hf:"):
-        raise ValueError("hf:PATH reads a file and cannot be used over HTTP")
-    return tokenizer
-
-
-Name = Annotated[str, Field(min_length=1, max_length=NAME)]
-Identifier = Annotated[str, Field(min_length=1, max_length=IDENTIFIER)]
-Text = Annotated[str, Field(max_length=MAX_TEXT_LENGTH)]
-Question = Annotated[str, Field(max_length=MAX_QUESTION_LENGTH, examples=["How do we restore a backup?"])]
-Tokenizer = Annotated[Name, AfterValidator(_no_path)]
-Label = Annotated[str, Field(max_length=NAME)]
+Name = Annotated[str, Field(**facts_of(parameters.Name))]
+Identifier = Annotated[str, Field(**facts_of(parameters.Identifier))]
+Text = Annotated[str, Field(**facts_of(parameters.Text))]
+Question = Annotated[str, Field(**facts_of(parameters.QueryText))]
+Label = Annotated[str, Field(**facts_of(parameters.Label))]
 Int64 = Annotated[int, Field(ge=-INT64, lt=INT64)]
 Count = Annotated[int, Field(ge=0)]
-Share = Annotated[float, Field(ge=0.0, le=1.0, allow_inf_nan=False)]
+MinConfidence = Annotated[float, Field(**facts_of(parameters.MinConfidence))]
+MinSimilarity = Annotated[float, Field(**facts_of(parameters.MinSimilarity))]
+Tokens = Annotated[int, Field(**facts_of(parameters.TokenLimit))]
 Finite = Annotated[float, Field(allow_inf_nan=False)]
 Instant = Annotated[AwareDatetime, Strict(False), BeforeValidator(_no_number)]
 Span = Annotated[tuple[Int64, Int64], Strict(False)]
 JsonObject = dict[str, Any]
-Where = Annotated[
-    JsonObject,
-    Field(
-        description="A filter: eq, in, from/to, exists on a field; overlaps; not, and, or.",
-        examples=[{"field": "kind", "eq": "page"}],
-    ),
-]
+Where = Annotated[JsonObject, Field(**facts_of(DocumentFilter))]
 
 
 class ResponseModel(BaseModel):
@@ -74,37 +59,17 @@ class RequestModel(BaseModel):
     model_config = ConfigDict(extra="forbid", strict=True)
 
 
-MinSimilarity = Annotated[Finite, Field(ge=-1.0, le=1.0, description="Lowest cosine similarity of a hit.")]
-
-
 class QueryContextBody(RequestModel):
     """The place and time of a query; an instant has a zone, and the default is now."""
 
-    channel: Name | None = None
-    thread: Name | None = None
-    at: Instant | None = None
-    profile: Name = "default"
+    channel: Annotated[str | None, declared(QueryContext, "channel")] = None
+    thread: Annotated[str | None, declared(QueryContext, "thread")] = None
+    at: Annotated[Instant | None, declared(QueryContext, "at")] = None
+    profile: Annotated[str, declared(QueryContext, "profile")] = "default"
 
     def taken(self) -> QueryContext:
         """As the engine takes it."""
         return QueryContext(self.channel, self.thread, self.at, self.profile)
-
-
-Tokens = Annotated[int, Field(ge=0, lt=INT64)]
-"""The settings bound it: the engine names the limit, and its setting, in the error."""
-
-
-class BudgetBody(RequestModel):
-    """The token limit of a window, its tokenizer, and what else the limit must cover."""
-
-    max_tokens: Tokens
-    tokenizer: Tokenizer = "o200k_base"
-    system: Question = ""
-    query: Question = ""
-    reserved_tokens: Tokens = 0
-
-
-Renderer = Literal["text", "xml", "json", "messages", "guarded"]
 
 
 MAX_CHUNKS = 1_000_000
@@ -115,30 +80,33 @@ class RerankBody(RequestModel):
     """Chunks found before, by their ids, to put into the order of a reranker."""
 
     query: Question
-    chunks: list[Int64] = Field(max_length=MAX_CHUNKS, description="Ids of chunks, best first.")
-    limit: int = Field(5, ge=0, lt=INT64)
-
-
-MAX_DOCUMENTS = 10_000
-MAX_PLACES = 100_000
+    chunks: list[Int64] = Field(
+        max_length=MAX_CHUNKS, description="Ids of chunks, best first.", examples=[[17, 4]]
+    )
+    limit: Annotated[int, declared(SearchService.rerank, "limit")] = 5
 
 
 class CollectionBody(RequestModel):
     """A collection to make; with `get`, the one of that name is returned if there is one."""
 
-    name: Name = Field(examples=["wiki"])
+    name: Name = Field(description="Name of the collection.", examples=["notes"])
     embedder: Label | None = Field(None, description="As in the settings; `none`: words only.")
-    dimensions: int | None = Field(None, ge=1, le=65_536)
+    dimensions: int | None = Field(
+        None,
+        ge=1,
+        le=parameters.MAX_DIMENSIONS,
+        description="Size of the vectors, if the embedder has several.",
+    )
     language: Label | None = Field(None, description="A Snowball language, or `none`.", examples=["english"])
-    description: str = Field("", max_length=MAX_DESCRIPTION_LENGTH)
+    description: str = Field("", max_length=10_000, description="What it holds.")
     get: bool = Field(False, description="Return the collection of that name if it exists already.")
 
 
 class SourceBody(RequestModel):
     """A source to get, or to make if it is new; `metadata`, where given, replaces what it has."""
 
-    name: Name = Field(examples=["handbook"])
-    metadata: JsonObject | None = None
+    name: Name = Field(description="Name of the source.", examples=["handbook"])
+    metadata: JsonObject | None = Field(None, description="Metadata as JSON; replaces what is stored.")
     kind: SourceKind = "manual"
 
 
@@ -160,31 +128,23 @@ class PlaceBody(RequestModel):
 class DocumentFields(RequestModel):
     """The fields of a document that can be changed later."""
 
-    title: Text = ""
-    kind: Kind = "page"
-    metadata: JsonObject = Field(default={}, examples=[{"lang": "en"}])
-    author: Label | None = None
-    role: Label | None = None
-    occurred: PeriodBody | Annotated[str, Field(max_length=100)] | Finite | None = Field(
-        None, description="When it happened: a span, an ISO 8601 time, or seconds since 1970."
-    )
-    sequence: Int64 | None = None
-    parent: Identifier | None = None
-    thread: Label | None = None
-    syntax: Syntax = "plain"
-    places: list[PlaceBody] = Field(default=[], max_length=MAX_PLACES)
-    spans: list[Span] = Field(
-        default=[], max_length=MAX_PLACES, description="The chunks to cut the text into, without a gap."
-    )
-    vector: list[Finite] | None = Field(
-        None,
-        min_length=1,
-        max_length=MAX_DIMENSIONS,
-        description="A vector of the collection's space, if the client has one: it is not embedded then.",
-    )
-
-    origin: Origin | None = Field(None, description="Who wrote it; can only lower its level.")
-    trust: Trust | None = Field(None, description="A lower level than that of its origin.")
+    title: Annotated[str, declared(NewDocument, "title")] = ""
+    kind: Annotated[Kind, declared(NewDocument, "kind")] = "page"
+    metadata: Annotated[JsonObject, declared(NewDocument, "metadata")] = {}
+    author: Annotated[str | None, declared(NewDocument, "author")] = None
+    role: Annotated[str | None, declared(NewDocument, "role")] = None
+    occurred: Annotated[
+        PeriodBody | Annotated[str, Field(max_length=100)] | Finite | None, declared(NewDocument, "occurred")
+    ] = None
+    sequence: Annotated[Int64 | None, declared(NewDocument, "sequence")] = None
+    parent: Annotated[str | None, declared(NewDocument, "parent")] = None
+    thread: Annotated[str | None, declared(NewDocument, "thread")] = None
+    syntax: Annotated[Syntax, declared(NewDocument, "syntax")] = "plain"
+    places: Annotated[list[PlaceBody], declared(NewDocument, "places")] = []
+    spans: Annotated[list[Span], declared(NewDocument, "spans")] = []
+    vector: Annotated[list[Finite] | None, declared(NewDocument, "vector")] = None
+    origin: Annotated[Origin | None, declared(NewDocument, "origin")] = None
+    trust: Annotated[Trust | None, declared(NewDocument, "trust")] = None
 
     def given(self) -> dict[str, Any]:
         """The fields that the client named, as the engine takes them."""
@@ -205,11 +165,9 @@ class DocumentFields(RequestModel):
 class DocumentBody(DocumentFields):
     """A document to store. With a `key`, it replaces the stored one of that key in its source."""
 
-    text: Text = Field(examples=["The backup runs every night at two."])
-    key: Label | None = None
-    if_match: Label | None = Field(
-        None, description="The fingerprint that was read; if it is another one by now, nothing is written."
-    )
+    text: Annotated[str, declared(NewDocument, "text")]
+    key: Annotated[str | None, declared(NewDocument, "key")] = None
+    if_match: Annotated[str | None, declared(NewDocument, "if_match")] = None
 
     def document(self) -> NewDocument:
         """The document as the engine takes it."""
@@ -219,30 +177,32 @@ class DocumentBody(DocumentFields):
 class DocumentsBody(RequestModel):
     """Documents to store in one source, in order."""
 
-    documents: list[DocumentBody] = Field(max_length=MAX_DOCUMENTS)
+    documents: list[DocumentBody] = Field(max_length=parameters.MAX_LIST, description="Documents to store.")
     source: Name = Field("default", description="The source, made if it is new.")
-    wait: bool = Field(False, description="Answer when everything is found by meaning too.")
+    wait: Annotated[bool, Field(**facts_of(parameters.Wait))] = False
 
 
 class DocumentsOfSource(RequestModel):
     """Documents to store in the source of the path, in order."""
 
-    documents: list[DocumentBody] = Field(max_length=MAX_DOCUMENTS)
-    wait: bool = Field(False, description="Answer when everything is found by meaning too.")
+    documents: list[DocumentBody] = Field(max_length=parameters.MAX_LIST, description="Documents to store.")
+    wait: Annotated[bool, Field(**facts_of(parameters.Wait))] = False
 
 
 class DocumentChange(DocumentFields):
     """The fields of a document to change; those that are not named stay. Metadata are replaced whole."""
 
-    text: Text = ""
+    text: Annotated[str, declared(NewDocument, "text")] = ""
 
 
 class DeletionBody(RequestModel):
     """Documents of a collection to delete: by `ids`, or all that match `filter`; exactly one of the two."""
 
-    ids: list[Identifier] | None = Field(None, max_length=MAX_IDS)
+    ids: list[Identifier] | None = Field(
+        None, max_length=1_000, description="Ids of documents.", examples=[[EXAMPLE_ID]]
+    )
     filter: Where | None = None
-    purge: bool = Field(False, description="Answer when no file holds them any more.")
+    purge: Annotated[bool, Field(**facts_of(parameters.Purge))] = False
 
 
 MAX_TURNS = 10_000
@@ -276,7 +236,10 @@ class ChatBody(RequestModel):
     """A message with the earlier turns, oldest first, and what may be looked at for an answer."""
 
     message: str = Field(
-        min_length=1, max_length=MAX_QUESTION_LENGTH, examples=["How do we restore a backup?"]
+        min_length=1,
+        max_length=parameters.MAX_QUERY,
+        description="Message to answer.",
+        examples=["When does the backup run?"],
     )
     history: list[TurnBody] = Field(default_factory=list, max_length=MAX_TURNS)
     collection: Name = EVERYWHERE
@@ -285,7 +248,7 @@ class ChatBody(RequestModel):
     instructions: Question | None = Field(None, description="What the model is told instead of the usual.")
     budget: AllocationBody = Field(default_factory=AllocationBody)
     min_similarity: MinSimilarity | None = 0.25
-    min_confidence: Share = 0.0
+    min_confidence: MinConfidence = 0.0
     min_trust: MinTrust | None = None
     query_context: QueryContextBody | None = None
     format: ContextForm | None = Field(
@@ -326,19 +289,16 @@ class ChatAnswer:
 
 
 MAX_TASKS = 10_000
-MAX_TAGS = 1_000
-Title = Annotated[str, Field(min_length=1, max_length=TITLE_LENGTH, examples=["Fix login"])]
-Tags = Annotated[list[Annotated[str, Field(min_length=1, max_length=NAME)]], Field(max_length=MAX_TAGS)]
 
 
 class TaskFields(RequestModel):
     """Changes of a task. Metadata are replaced as a whole."""
 
-    description: Text = ""
-    tags: Tags = Field(default=[])
-    status: TaskStatus = "pending"
-    priority: Priority | None = None
-    metadata: JsonObject = Field(default={})
+    description: Annotated[str, declared(Task, "description")] = ""
+    tags: Annotated[list[Name], declared(Task, "tags")] = []
+    status: Annotated[TaskStatus, declared(Task, "status")] = "pending"
+    priority: Annotated[Priority | None, declared(Task, "priority")] = None
+    metadata: Annotated[JsonObject, declared(Task, "metadata")] = {}
 
     def given(self) -> dict[str, Any]:
         """The fields that the client named, as the face takes them."""
@@ -349,13 +309,13 @@ class TaskFields(RequestModel):
 class TaskBody(TaskFields):
     """A task to store under the id in the path."""
 
-    title: Title
+    title: Annotated[str, declared(Task, "title")]
 
 
 class IdentifiedTaskBody(TaskBody):
     """A task to store under its id."""
 
-    id: str = Field(min_length=1, max_length=ID_LENGTH, examples=["auth-1"])
+    id: Annotated[str, declared(Task, "id")]
 
     def task(self) -> Task:
         """The task as the face takes it."""
@@ -365,7 +325,7 @@ class IdentifiedTaskBody(TaskBody):
 class TaskChange(TaskFields):
     """The fields of a task to change; those that are not named stay."""
 
-    title: Title = ""
+    title: Annotated[str, declared(Task, "title")] = ""
 
 
 class TasksBody(RequestModel):
@@ -377,9 +337,9 @@ class TasksBody(RequestModel):
 class AttachmentBody(RequestModel):
     """An attachment to store: a text, a title, or both."""
 
-    text: Text = Field("", examples=["The log of the failed login."])
-    title: str = Field("", max_length=TITLE_LENGTH)
-    metadata: JsonObject = Field(default={})
+    text: Annotated[str, declared(Attachment, "text")] = ""
+    title: Annotated[str, declared(Attachment, "title")] = ""
+    metadata: Annotated[JsonObject, declared(Attachment, "metadata")] = {}
 
     def attachment(self, name: str) -> Attachment:
         """The attachment as the face takes it."""
@@ -395,7 +355,7 @@ class SemanticSearchQuery(RequestModel):
     status: TaskStatus | None = None
     priority: Priority | None = None
     n: int = Field(5, ge=1, le=20, description="Most results.")
-    min_similarity: Share = Field(0.0, description="Leave out what is less similar than this.")
+    min_similarity: Annotated[float, declared(TaskService.search, "min_similarity")] = 0.0
     min_trust: MinTrust | None = Field(None, description="Lowest trust level of a result.")
     collection: Name = "tasks"
 
@@ -425,6 +385,6 @@ class TaskContextBody(RequestModel):
     n_results: int = Field(3, ge=1, le=10)
     include_metadata: bool = True
     max_tokens: int | None = Field(1_500, ge=100, le=5_000)
-    min_similarity: Share = 0.0
+    min_similarity: Annotated[float, declared(TaskService.search, "min_similarity")] = 0.0
     min_trust: MinTrust | None = None
     collection: Name = "tasks"

@@ -11,6 +11,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from conspectus.deferred import dataclass
 from conspectus.errors import InvalidInput
 from conspectus.ingest.embedding_queue import GivenVectors
+from conspectus.model import parameters
 from conspectus.model.chat import (
     Allocation,
     ChatRequest,
@@ -25,11 +26,10 @@ from conspectus.model.chat import (
 )
 from conspectus.model.filter import EVERYTHING, filter_from_json
 from conspectus.model.query import EVERYWHERE
+from conspectus.operations.declared import INT64
 from conspectus.ports import Embedder
 from conspectus.settings import Settings
 from conspectus.web.schemas.base import (
-    INT64,
-    MAX_QUESTION_LENGTH,
     MAX_TURNS,
     USUAL,
     ContextTokens,
@@ -61,7 +61,7 @@ MAX_ANSWER_TOKENS: Final = 4_096
 MAX_TOOLS: Final = 128
 INSTRUCTING: Final = frozenset({"system", "developer"})
 
-Said = Annotated[str, Field(max_length=MAX_QUESTION_LENGTH)]
+Said = Annotated[str, Field(max_length=parameters.MAX_QUERY)]
 StopText = Annotated[str, Field(min_length=1, max_length=100)]
 AnswerTokens = Annotated[int, Field(ge=1, lt=INT64)]
 
@@ -210,7 +210,11 @@ class CompletionBody(OpenAIModel):
 
     model_config = ConfigDict(extra="allow")
 
-    messages: list[ChatMessageBody] = Field(min_length=1, max_length=MAX_TURNS)
+    messages: list[ChatMessageBody] = Field(
+        min_length=1,
+        max_length=MAX_TURNS,
+        examples=[[{"role": "user", "content": "When does the backup run?"}]],
+    )
     model: str | None = None
     stream: bool | None = False
     stream_options: StreamOptionsBody | None = None
@@ -399,8 +403,10 @@ Vector = list[float] | str
 class EmbeddingsBody(OpenAIModel):
     """Texts to embed. `model` may be anything: the server has one."""
 
-    input: Input | Annotated[list[Input], Field(min_length=1, max_length=MAX_INPUTS)]
-    model: str | None = None
+    input: Input | Annotated[list[Input], Field(min_length=1, max_length=MAX_INPUTS)] = Field(
+        examples=["The backup runs every night at two."]
+    )
+    model: str | None = Field(None, examples=["minilm"])
     encoding_format: Literal["float", "base64"] = "float"
     dimensions: int | None = Field(None, ge=1)
 

@@ -1,0 +1,106 @@
+"""What the parameters of operations declare, which all surfaces are made from."""
+
+from collections.abc import AsyncIterator, Iterator
+from dataclasses import fields
+from pathlib import Path
+from types import NoneType
+from typing import Any, get_args
+
+import pytest
+
+import conspectus
+from conspectus.engine import Engine
+from conspectus.errors import InvalidInput
+from conspectus.model.annotations import annotated_hints, declaration_of
+from conspectus.model.channels import ChannelQuery
+from conspectus.model.files import Grep
+from conspectus.model.graph import GraphExpansion, Traversal
+from conspectus.model.memory import MemoryQuery, Scope
+from conspectus.model.query import Query
+from conspectus.model.streams import StreamQuery, SummaryRequest
+from conspectus.operations import OPERATIONS, Operation, Parameter
+from conspectus.settings import Settings
+
+
+@pytest.fixture
+async def engine(tmp_path: Path) -> AsyncIterator[Engine]:
+    async with conspectus.open(tmp_path / "data", settings=Settings(embedder="none")) as opened:
+        yield opened
+
+
+def leaves() -> Iterator[tuple[str, Parameter]]:
+    for operation in OPERATIONS.values():
+        for parameter in operation.parameters:
+            yield from ((f"{operation.name}.{leaf.name}", leaf) for leaf in parameter.leaves)
+
+
+def is_number(parameter: Parameter) -> bool:
+    optional = NoneType in get_args(parameter.hint)
+    members = set(get_args(parameter.hint)) if optional else {parameter.hint}
+    return members <= {int, float, NoneType}
+
+
+def test_each_parameter_has_help() -> None:
+    assert [name for name, leaf in leaves() if not leaf.declaration.help.endswith(".")] == []
+
+
+def test_each_number_has_a_range() -> None:
+    numbers = [(name, leaf) for name, leaf in leaves() if is_number(leaf)]
+    assert len(numbers) > 100
+    assert [name for name, leaf in numbers if leaf.declaration.range is None] == []
+
+
+def test_each_setting_that_bounds_a_number_exists() -> None:
+    ranges = (leaf.declaration.range for _, leaf in leaves())
+    named = {bounds.setting for bounds in ranges if bounds is not None and bounds.setting}
+    assert "max_page_rows" in named
+    assert [name for name in named if not isinstance(getattr(Settings(), name, None), int)] == []
+
+
+def wrong_numbers(parameter: Parameter, settings: Settings) -> Iterator[float]:
+    """Numbers beside the range of a parameter."""
+    bounds = parameter.declaration.range
+    assert bounds is not None
+    yield bounds.lowest - 1
+    if bounds.highest is not None:
+        yield (getattr(settings, bounds.setting) if bounds.setting else bounds.highest) + 1
+
+
+def wrong_arguments() -> Iterator[tuple[Operation, str, float]]:
+    """Arguments out of range, of methods that take them by themselves."""
+    for operation in OPERATIONS.values():
+        owned = {each.name for each in fields(operation.fields_of)} if operation.fields_of else set()
+        for parameter in operation.parameters:
+            if parameter.declaration.range is not None and parameter.name not in owned:
+                numbers = wrong_numbers(parameter, Settings())
+                yield from ((operation, parameter.name, number) for number in numbers)
+
+
+async def test_an_engine_refuses_each_argument_out_of_range(engine: Engine) -> None:
+    wrong = list(wrong_arguments())
+    assert len(wrong) > 50
+    for operation, name, number in wrong:
+        with pytest.raises(InvalidInput) as refused:
+            await operation.of(engine)(**{name: number})
+        assert refused.value.field == name, operation.name
+
+
+@pytest.mark.parametrize(
+    "kind", [Query, ChannelQuery, MemoryQuery, StreamQuery, SummaryRequest, Grep, GraphExpansion, Traversal]
+)
+def test_a_dataclass_refuses_each_field_out_of_range(kind: Any) -> None:
+    required = {"query": "x", "channel": "x", "stream": "x", "pattern": "x", "scope": Scope()}
+    given = {each.name: required[each.name] for each in fields(kind) if each.name in required}
+    ranges = {name: declaration_of(hint).range for name, hint in annotated_hints(kind).items()}
+    for name, bounds in ranges.items():
+        if bounds is not None and not bounds.setting:
+            with pytest.raises(InvalidInput, match=f"{name}: must be "):
+                kind(**{**given, name: bounds.lowest - 1})
+
+
+@pytest.mark.parametrize("wrong", [{"limit": 1_001}, {"limit": -1}, {"thread_messages": 101}])
+async def test_a_query_is_checked_against_the_settings(engine: Engine, wrong: dict[str, Any]) -> None:
+    with pytest.raises(InvalidInput, match="must be from 0 to 10"):
+        await engine.retrieve("x", **wrong)
+    with pytest.raises(InvalidInput, match=r"graph\.hops: must be from 0 to 5"):
+        await engine.retrieve("x", graph=GraphExpansion(hops=6))
