@@ -45,7 +45,7 @@ test:  ## everything CI checks; with ALSO=wheel, the wheel as well
 check: $(READY)  ## style, types and the quickest tests, in less than a minute
 	@$(MAKE) --no-print-directory --jobs=2 types style quick
 
-lint: types style  ## style, types, imports and the style budget
+lint: types style  ## style, types, imports and the rules of names
 
 # Many tests wait for servers: two processes leave a quarter of two cores idle.
 behaviour: $(READY) $(CONSOLE) $(MULTILINGUAL) $(CLIENT)

@@ -1,12 +1,11 @@
 """Permission cannot be gone around: AuthorizedReader reads the records, and one module makes the filter."""
 
 import ast
-from pathlib import Path
+from collections.abc import Callable, Collection
 
 import pytest
+from tests.style.sources import MODULES, PACKAGE, name_of, nodes, read
 
-ROOT = Path(__file__).resolve().parents[2]
-PACKAGE = ROOT / "src" / "conspectus"
 READING = {
     "changes_since", "chunks", "collection", "collections", "count", "counts", "document_chunks",
     "documents", "extent", "hydrate", "list", "reader", "scan", "sources", "spots", "state", "stretches",
@@ -22,10 +21,6 @@ ASKS_THE_ENGINE = "engine/job_handlers.py"
 """Lists the documents of a connection's own sources, as one person and through the engine."""
 
 
-def name_of(path: Path) -> str:
-    return path.relative_to(PACKAGE).as_posix()
-
-
 def ends_in_records(node: ast.AST) -> bool:
     """Whether an expression is the records: `records`, `self._records`, `core.records` and so on."""
     name = getattr(node, "attr", getattr(node, "id", ""))
@@ -36,7 +31,7 @@ def readings(source: str) -> list[str]:
     """Every use of a reading method of the records."""
     return [
         f"{node.lineno}: {ast.unparse(node)}"
-        for node in ast.walk(ast.parse(source))
+        for node in nodes(source)
         if isinstance(node, ast.Attribute) and node.attr in READING and ends_in_records(node.value)
     ]
 
@@ -45,7 +40,7 @@ def renamings(source: str) -> list[str]:
     """Records under a name that `readings` would not know."""
     return [
         f"{node.lineno}: {ast.unparse(node)}"
-        for node in ast.walk(ast.parse(source))
+        for node in nodes(source)
         if isinstance(node, ast.Assign | ast.AnnAssign | ast.NamedExpr)
         and node.value is not None
         and ends_in_records(node.value)
@@ -57,7 +52,7 @@ def permission_filters(source: str) -> list[str]:
     """Filters that say which sources someone may see: `In("source", …)`, and `Or()`, which is nothing."""
     return [
         f"{node.lineno}: {ast.unparse(node)}"
-        for node in ast.walk(ast.parse(source))
+        for node in nodes(source)
         if isinstance(node, ast.Call)
         and getattr(node.func, "id", getattr(node.func, "attr", "")) in LISTS
         and (not node.args or getattr(node.args[0], "value", None) == "source")
@@ -66,32 +61,32 @@ def permission_filters(source: str) -> list[str]:
 
 def reads_grants(source: str) -> list[str]:
     """Uses of what a person was granted, which only AuthorizedReader turns into access."""
-    nodes = ast.walk(ast.parse(source))
-    return [str(n.lineno) for n in nodes if isinstance(n, ast.Attribute) and n.attr == "grants_of"]
+    return [str(n.lineno) for n in nodes(source) if isinstance(n, ast.Attribute) and n.attr == "grants_of"]
 
 
-ANSWERING = [path for path in sorted(PACKAGE.rglob("*.py")) if name_of(path).startswith(FOR_PEOPLE)]
+ANSWERING = [path for path in MODULES if name_of(path).startswith(FOR_PEOPLE)]
 
 
-@pytest.mark.parametrize("path", ANSWERING, ids=name_of)
-def test_records_are_read_through_the_authorized_reader(path: Path) -> None:
-    if name_of(path) != READER:
-        assert readings(path.read_text(encoding="utf-8")) == []
-        assert reads_grants(path.read_text(encoding="utf-8")) == []
-        assert renamings(path.read_text(encoding="utf-8")) == []
+def offences(check: Callable[[str], list[str]], exceptions: Collection[str]) -> dict[str, list[str]]:
+    """What a check finds where people are answered, by module."""
+    lines = {name_of(path): check(read(path)) for path in ANSWERING if name_of(path) not in exceptions}
+    return {name: finding for name, finding in lines.items() if finding}
 
 
-@pytest.mark.parametrize("path", ANSWERING, ids=name_of)
-def test_one_module_says_what_may_be_seen(path: Path) -> None:
-    if name_of(path) not in {POLICY, ASKS_THE_ENGINE}:
-        assert permission_filters(path.read_text(encoding="utf-8")) == []
+@pytest.mark.parametrize("check", [readings, reads_grants, renamings])
+def test_records_are_read_through_the_authorized_reader(check: Callable[[str], list[str]]) -> None:
+    assert offences(check, {READER}) == {}
+
+
+def test_one_module_says_what_may_be_seen() -> None:
+    assert offences(permission_filters, {POLICY, ASKS_THE_ENGINE}) == {}
 
 
 def test_the_rules_look_at_what_they_are_about() -> None:
     names = {name_of(path) for path in ANSWERING}
     assert {READER, POLICY, "engine/documents.py", "engine/search.py", "cli/session.py"} <= names
-    assert readings((PACKAGE / READER).read_text(encoding="utf-8")) != []
-    assert permission_filters((PACKAGE / POLICY).read_text(encoding="utf-8")) != []
+    assert readings(read(PACKAGE / READER)) != []
+    assert permission_filters(read(PACKAGE / POLICY)) != []
 
 
 @pytest.mark.parametrize(

@@ -1,11 +1,10 @@
 """Errors are caught by name; the few borders that answer for any fault are listed with their reason."""
 
 import ast
-from pathlib import Path
 
 import pytest
+from tests.style.sources import MODULES, name_of, nodes, read
 
-PACKAGE = Path(__file__).resolve().parents[2] / "src" / "conspectus"
 BROAD = {"Exception", "BaseException"}
 BORDERS = {
     "mcp/server.py": "a tool that fails is an MCP error, and its traceback goes to the log",
@@ -17,23 +16,20 @@ BORDERS = {
 def broad(source: str) -> list[int]:
     """Lines of handlers that catch any exception."""
     lines = []
-    for node in ast.walk(ast.parse(source)):
+    for node in nodes(source):
         caught: list[ast.expr | None] = []
         if isinstance(node, ast.ExceptHandler):
             caught = [*node.type.elts] if isinstance(node.type, ast.Tuple) else [node.type]
         elif isinstance(node, ast.Call) and ast.unparse(node.func).endswith("suppress"):
             caught = [*node.args]
-        if any(each is None or ast.unparse(each) in BROAD for each in caught):
+        if any(error is None or ast.unparse(error) in BROAD for error in caught):
             lines.append(node.lineno)
     return lines
 
 
 def test_errors_are_caught_by_name() -> None:
-    found = {
-        path.relative_to(PACKAGE).as_posix(): broad(path.read_text(encoding="utf-8"))
-        for path in PACKAGE.rglob("*.py")
-    }
-    assert {name: len(lines) for name, lines in found.items() if lines} == dict.fromkeys(BORDERS, 1)
+    lines_by_module = {name_of(path): broad(read(path)) for path in MODULES}
+    assert {name: len(lines) for name, lines in lines_by_module.items() if lines} == dict.fromkeys(BORDERS, 1)
 
 
 @pytest.mark.parametrize("caught", ["", " Exception", " BaseException", " (OSError, Exception)"])

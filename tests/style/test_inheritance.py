@@ -2,35 +2,34 @@
 
 import ast
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 
-ROOT = Path(__file__).resolve().parents[2]
-PACKAGE = ROOT / "src" / "conspectus"
-MOST = 3
+from tests.style.sources import MODULES, nodes, read
+
+MAX_ANCESTORS = 3
 FOREIGN = frozenset({"BaseModel", "Exception", "Protocol"})
 """What derives from these is not ours to arrange: schemas, errors, and types that describe."""
 
 
 def bases_of(sources: Sequence[str]) -> Mapping[str, set[str]]:
     """The names of the direct bases of every class; classes of one name count together."""
-    found: dict[str, set[str]] = {}
+    bases: dict[str, set[str]] = {}
     for source in sources:
-        for node in ast.walk(ast.parse(source)):
+        for node in nodes(source):
             if isinstance(node, ast.ClassDef):
                 names = {ast.unparse(base).partition("[")[0].rpartition(".")[2] for base in node.bases}
-                found.setdefault(node.name, set()).update(names - {node.name})
-    return found
+                bases.setdefault(node.name, set()).update(names - {node.name})
+    return bases
 
 
 def above(name: str, bases: Mapping[str, set[str]]) -> set[str]:
     """Every class that one inherits from, of this package and of others."""
-    found: set[str] = set()
+    ancestors: set[str] = set()
     waiting = [name]
     while waiting:
-        new = bases.get(waiting.pop(), set()) - found
-        found |= new
+        new = bases.get(waiting.pop(), set()) - ancestors
+        ancestors |= new
         waiting += new
-    return found
+    return ancestors
 
 
 def too_deep(bases: Mapping[str, set[str]]) -> set[str]:
@@ -38,13 +37,12 @@ def too_deep(bases: Mapping[str, set[str]]) -> set[str]:
     return {
         name
         for name, classes in ancestors.items()
-        if len(classes & bases.keys()) > MOST and not classes & FOREIGN
+        if len(classes & bases.keys()) > MAX_ANCESTORS and not classes & FOREIGN
     }
 
 
 def test_no_class_has_more_than_three_above_it() -> None:
-    sources = [path.read_text(encoding="utf-8") for path in sorted(PACKAGE.rglob("*.py"))]
-    assert too_deep(bases_of(sources)) == set()
+    assert too_deep(bases_of([read(path) for path in MODULES])) == set()
 
 
 def test_what_is_too_deep_is_found() -> None:

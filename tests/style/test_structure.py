@@ -5,14 +5,13 @@ import json
 import re
 import sys
 import tomllib
+from collections.abc import Callable, Collection
 from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.style.sources import MODULES, PACKAGE, ROOT, name_of, nodes, read, syntax_tree
 
-ROOT = Path(__file__).resolve().parents[2]
-PACKAGE = ROOT / "src" / "conspectus"
-MODULES = sorted(PACKAGE.rglob("*.py"))
 CORE = {
     "access",
     "chat",
@@ -37,7 +36,7 @@ FULLY_DOCUMENTED = ("engine/", "errors.py", "model/", "ports/", "settings.py", "
 def imported(source: str) -> set[str]:
     """Every imported module or name, in full."""
     names = set()
-    for node in ast.walk(ast.parse(source)):
+    for node in nodes(source):
         if isinstance(node, ast.Import):
             names |= {alias.name for alias in node.names}
         elif isinstance(node, ast.ImportFrom):
@@ -57,15 +56,13 @@ def ports_used(source: str) -> set[str]:
 
 def clocks_used(source: str) -> set[str]:
     """What a module imports of `time`, and which functions of dates that read a clock it calls."""
-    attributes = {
-        ast.unparse(node) for node in ast.walk(ast.parse(source)) if isinstance(node, ast.Attribute)
-    }
+    attributes = {ast.unparse(node) for node in nodes(source) if isinstance(node, ast.Attribute)}
     return {name for name in imported(source) if f"{name}.".startswith("time.")} | (attributes & CLOCK_READS)
 
 
 def undocumented(source: str) -> list[str]:
     """Public classes, functions and methods without a docstring."""
-    module = ast.parse(source)
+    module = syntax_tree(source)
     classes = [n for n in module.body if isinstance(n, ast.ClassDef) and not n.name.startswith("_")]
     bodies = [module.body, *(each.body for each in classes)]
     kinds = ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef
@@ -73,15 +70,14 @@ def undocumented(source: str) -> list[str]:
     return [node.name for node in public if ast.get_docstring(node) is None]
 
 
-def name_of(path: Path) -> str:
-    return path.relative_to(PACKAGE).as_posix()
+def offences(check: Callable[[str], Collection[str]], *prefixes: str) -> dict[str, Collection[str]]:
+    """What a check finds in the modules whose paths have one of these prefixes, by path."""
+    findings = {name_of(path): check(read(path)) for path in MODULES if name_of(path).startswith(prefixes)}
+    return {name: words for name, words in findings.items() if words}
 
 
-@pytest.mark.parametrize(
-    "path", [path for path in MODULES if name_of(path).startswith(("model/", "errors"))], ids=name_of
-)
-def test_the_model_needs_nothing_but_the_standard_library(path: Path) -> None:
-    assert foreign(path.read_text(encoding="utf-8")) == set()
+def test_the_model_needs_nothing_but_the_standard_library() -> None:
+    assert offences(foreign, "model/", "errors") == {}
 
 
 def pure_modules() -> list[Path]:
@@ -94,32 +90,24 @@ def pure_modules() -> list[Path]:
 
 
 def test_ranking_and_packing_touch_no_port_and_no_clock() -> None:
-    offences = {}
-    for path in pure_modules():
-        source = path.read_text(encoding="utf-8")
-        if touched := ports_used(source) | clocks_used(source):
-            offences[name_of(path)] = sorted(touched)
-    assert offences == {}
+    touched = {name_of(path): ports_used(read(path)) | clocks_used(read(path)) for path in pure_modules()}
+    assert {name: names for name, names in touched.items() if names} == {}
 
 
-@pytest.mark.parametrize("path", MODULES, ids=name_of)
-def test_modules_say_what_they_are(path: Path) -> None:
-    source = path.read_text(encoding="utf-8")
-    assert not source or ast.get_docstring(ast.parse(source))
+def test_modules_say_what_they_are() -> None:
+    silent = [path for path in MODULES if read(path) and not ast.get_docstring(syntax_tree(read(path)))]
+    assert silent == []
 
 
-@pytest.mark.parametrize(
-    "path", [path for path in MODULES if name_of(path).startswith(FULLY_DOCUMENTED)], ids=name_of
-)
-def test_what_callers_see_is_documented(path: Path) -> None:
-    assert undocumented(path.read_text(encoding="utf-8")) == []
+def test_what_callers_see_is_documented() -> None:
+    assert offences(undocumented, *FULLY_DOCUMENTED) == {}
 
 
 def names_in_rules(source: str) -> set[str]:
     """Names of files and folders in the constants of a module with rules."""
     constants = [
         node.value
-        for node in ast.parse(source).body
+        for node in syntax_tree(source).body
         if isinstance(node, ast.Assign | ast.AnnAssign) and node.value is not None
     ]
     texts = {
@@ -146,9 +134,8 @@ def project_settings() -> dict[str, Any]:
     return tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
 
 
-@pytest.mark.parametrize("path", sorted((ROOT / "tests/style").glob("test_*.py")), ids=lambda path: path.stem)
-def test_rules_name_files_that_exist(path: Path) -> None:
-    names = names_in_rules(path.read_text(encoding="utf-8"))
+def test_rules_name_files_that_exist() -> None:
+    names = {name for path in (ROOT / "tests/style").glob("test_*.py") for name in names_in_rules(read(path))}
     assert sorted(name for name in names if not is_named(name)) == []
 
 

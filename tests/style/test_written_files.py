@@ -2,10 +2,9 @@
 
 import ast
 from collections.abc import Iterator
-from pathlib import Path
 
-ROOT = Path(__file__).resolve().parents[2]
-PACKAGE = ROOT / "src" / "conspectus"
+from tests.style.sources import MODULES, name_of, nodes, read
+
 WRITING_MODES = frozenset("wax+")
 IN_OWN_TEMPORARY_FOLDER = "in a temporary folder that this process made"
 NAMED_BY_USER = "a file that the user names, as a shell redirection would write it"
@@ -35,7 +34,7 @@ FOLDER_REASONS = {
 
 def calls_of(source: str) -> Iterator[tuple[str, ast.Call]]:
     """Yield the calls of methods by name."""
-    for node in ast.walk(ast.parse(source)):
+    for node in nodes(source):
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute | ast.Name):
             yield node.func.attr if isinstance(node.func, ast.Attribute) else node.func.id, node
 
@@ -54,9 +53,7 @@ def writes_file(source: str) -> bool:
         )
         if name in {"write_text", "write_bytes"} or (name == "open" and is_mode):
             return True
-    return any(
-        isinstance(node, ast.Attribute) and node.attr == "O_CREAT" for node in ast.walk(ast.parse(source))
-    )
+    return any(isinstance(node, ast.Attribute) and node.attr == "O_CREAT" for node in nodes(source))
 
 
 def makes_folder(source: str) -> bool:
@@ -64,19 +61,12 @@ def makes_folder(source: str) -> bool:
     return any(name in {"mkdir", "makedirs"} for name, _ in calls_of(source))
 
 
-def modules() -> dict[str, str]:
-    return {
-        path.relative_to(PACKAGE).as_posix(): path.read_text(encoding="utf-8")
-        for path in PACKAGE.rglob("*.py")
-    }
-
-
 def test_files_are_written_in_one_place_or_with_a_reason() -> None:
-    assert {name for name, source in modules().items() if writes_file(source)} == REASONS.keys()
+    assert {name_of(path) for path in MODULES if writes_file(read(path))} == REASONS.keys()
 
 
 def test_folders_are_made_in_one_place_or_with_a_reason() -> None:
-    assert {name for name, source in modules().items() if makes_folder(source)} == FOLDER_REASONS.keys()
+    assert {name_of(path) for path in MODULES if makes_folder(read(path))} == FOLDER_REASONS.keys()
 
 
 def test_planted_writers_are_found() -> None:

@@ -35,7 +35,7 @@ _SAMPLE = (
 class Bm25:
     """Parameters of BM25: `k1` is the saturation of term frequencies, `b` the length normalization (0 to 1).
 
-    If a probe names sources with at most `most_in_sources` chunks together, idf is computed over these.
+    If a probe names sources with at most `max_source_chunks` chunks together, idf is computed over these.
     """
 
     k1: float = 1.2
@@ -99,7 +99,7 @@ def shared(one: NDArray[np.unsignedinteger[Any]], other: NDArray[np.unsignedinte
 
 
 def idf(total: int, documents: int) -> float:
-    """Return the inverse document frequency of a term that `frequency` chunks contain."""
+    """Return the inverse document frequency of a term that `documents` chunks contain."""
     return math.log(1.0 + (total - documents + 0.5) / (documents + 0.5))
 
 

@@ -71,7 +71,7 @@ class Probe:
 
     With `terms`, analyzed terms are searched instead of those of the words. With `sources`, BM25 weighs each
     term by the mean of its idf in the collection and in these sources as a whole, whatever the filter, if
-    they have at most `Bm25.most_in_sources` chunks together.
+    they have at most `Bm25.max_source_chunks` chunks together.
     """
 
     filter: Filter

@@ -20,7 +20,7 @@ from conspectus.web.problem_details import Problem, Refused, problem_of, refuse
 MEDIA_TYPE: Final = "application/x-ndjson"
 MAX_LINE_LENGTH: Final = 1_000_000
 SLOWEST: Final = 500
-"""Bytes a second that a body has to come with, once `request_seconds` are used up."""
+"""Bytes a second that a body has to come with, once `request_timeout_seconds` are used up."""
 BYTE_ORDER_MARK: Final = b"\xef\xbb\xbf"
 LINES: Final[dict[str, Any]] = {MEDIA_TYPE: {"schema": {"type": "string"}}}
 SENT_AS_LINES: Final = {"requestBody": {"content": LINES}}

@@ -381,7 +381,7 @@ class PgvectorOptions:
     """The database, the name of the index in it, and the vector size (0: none).
 
     From `graph_from` vectors on, an HNSW graph is built; fewer are scanned. If a filter matches more than
-    `most_listed` rows, it is evaluated for the candidates only. A build that is idle for `idle_seconds` while
+    `max_listed` rows, it is evaluated for the candidates only. A build that is idle for `idle_seconds` while
     others wait for it is aborted.
     """
 

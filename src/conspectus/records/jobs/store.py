@@ -147,7 +147,7 @@ def _delete_connection(connection: Connection, wiki: str) -> bool:
 
 
 class SqlJobStore(SqlStore):
-    """The methods of the port `Ledger`, each as one transaction."""
+    """The methods of the port `JobStore`, each as one transaction."""
 
     add = writing(_add, locks=lambda job: {row_of(collections, job.collection), row_of(jobs, job.id)})
     job = reading(_job)

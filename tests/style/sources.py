@@ -1,0 +1,36 @@
+"""The files that the rules read. Each is read once, and each syntax tree is made once."""
+
+import ast
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+from typing import Any, Final
+
+ROOT: Final = Path(__file__).resolve().parents[2]
+PACKAGE: Final = ROOT / "src" / "conspectus"
+MODULES: Final = sorted(PACKAGE.rglob("*.py"))
+PYTHON_FILES: Final = sorted(
+    path for folder in ("src", "scripts", "benchmarks", "tests") for path in (ROOT / folder).rglob("*.py")
+)
+
+
+def name_of(path: Path) -> str:
+    """The path of a module in the package."""
+    return path.relative_to(PACKAGE).as_posix()
+
+
+@cache
+def read(path: Path) -> str:
+    """The text of a file."""
+    return path.read_text(encoding="utf-8")
+
+
+@cache
+def syntax_tree(source: str) -> ast.Module:
+    """The syntax tree of a source."""
+    return ast.parse(source)
+
+
+def nodes(source: str) -> Iterator[Any]:
+    """Yield the nodes of the syntax tree of a source."""
+    yield from ast.walk(syntax_tree(source))

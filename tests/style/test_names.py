@@ -1,0 +1,81 @@
+"""Names say what a thing is. The counts of vague ones may only fall."""
+
+import ast
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final
+
+from tests.style.sources import PYTHON_FILES, ROOT, nodes, read, syntax_tree
+
+VAGUE: Final = {
+    *("each", "found", "place", "asked", "told", "said", "known", "made", "taken", "kept", "held", "whole"),
+    *("own", "given", "chosen", "shown", "wanted", "called"),
+}
+"""Participles and pronouns that do not say what a variable holds."""
+COLORLESS: Final = {"item", "result", "data", "value", "entry", "thing", "obj", "res", "ret"}
+"""Nouns that fit everything: no better than a vague word."""
+MAX_PER_THOUSAND_LINES: Final = {
+    "src": {"vague": 41.5, "colorless": 6.4},
+    "tests": {"vague": 49.2, "colorless": 3.3},
+    "benchmarks": {"vague": 62.4, "colorless": 5.6},
+}
+"""Names per 1,000 lines. Lower a number when names were mended; the goal of `vague` is 3."""
+MAX_MODULES_WITH_SEAMS: Final = 62
+"""Modules with two groups of constants or more between their functions; the goal is 10."""
+
+
+def variables(source: str) -> Iterator[str]:
+    """Yield the variables and parameters that a source binds, once for each place that binds one."""
+    for node in nodes(source):
+        match node:
+            case ast.arg(arg=name) | ast.Name(id=name, ctx=ast.Store()):
+                yield name.strip("_")
+
+
+def per_thousand_lines(paths: list[Path], words: set[str]) -> float:
+    """How many variables of 1,000 lines have one of these names."""
+    sources = [read(path) for path in paths]
+    count = sum(name in words for source in sources for name in variables(source))
+    return 1_000 * count / sum(source.count("\n") for source in sources)
+
+
+def constant_groups(source: str) -> int:
+    """How many groups of constants stand behind the first function or class of a module."""
+    groups, is_behind, in_group = 0, False, False
+    for node in syntax_tree(source).body:
+        match node:
+            case ast.FunctionDef() | ast.AsyncFunctionDef() | ast.ClassDef():
+                is_behind, in_group = True, False
+            case ast.Assign(targets=[ast.Name(id=name)]) | ast.AnnAssign(target=ast.Name(id=name)):
+                if is_behind and not in_group and re.fullmatch("_?[A-Z][A-Z0-9_]*", name):
+                    groups, in_group = groups + 1, True
+    return groups
+
+
+def test_vague_names_become_fewer() -> None:
+    offences = {}
+    for folder, maximums in MAX_PER_THOUSAND_LINES.items():
+        paths = [path for path in PYTHON_FILES if path.is_relative_to(ROOT / folder)]
+        for kind, words in (("vague", VAGUE), ("colorless", COLORLESS)):
+            count = per_thousand_lines(paths, words)
+            if count > maximums[kind]:
+                offences[f"{kind} names in {folder}"] = f"{count:.2f} of 1,000 lines, over {maximums[kind]}"
+    assert offences == {}
+
+
+def test_modules_are_one_concept() -> None:
+    paths = [path for path in PYTHON_FILES if path.is_relative_to(ROOT / "src")]
+    seams = [path.relative_to(ROOT).as_posix() for path in paths if constant_groups(read(path)) > 1]
+    assert len(seams) <= MAX_MODULES_WITH_SEAMS, seams
+
+
+def test_planted_names_are_counted() -> None:
+    source = "def f(each, *, _found):\n    place = [value for value in each]\n    return place.told\n"
+    assert [name for name in variables(source) if name in VAGUE] == ["each", "found", "place"]
+    assert [name for name in variables(source) if name in COLORLESS] == ["value"]
+
+
+def test_planted_seams_are_counted() -> None:
+    source = "A = 1\ndef f(): ...\nB = 1\nC: int = 2\nclass D: ...\nE = 3\nnames = []\n"
+    assert constant_groups(source) == 2
