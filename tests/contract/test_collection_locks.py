@@ -22,7 +22,7 @@ from conspectus.ports.graphs import Adding
 from conspectus.ports.memories import StoredRetention
 from conspectus.ports.streams import NewSummary
 from conspectus.records.accounts.store import SqlAccounts
-from conspectus.records.core.lock_names import row_of
+from conspectus.records.core.lock_names import row_lock
 from conspectus.records.graph.store import SqlGraphs
 from conspectus.records.jobs.store import SqlJobStore
 from conspectus.records.memories.store import SqlMemories
@@ -206,7 +206,7 @@ async def test_what_only_needs_a_collection_to_exist_waits_for_none_of_its_docum
 
 @pytest.mark.parametrize("name", ROW_WORKS)
 async def test_it_waits_for_its_collection_to_be_there(two: tuple[SqlRecords, SqlRecords], name: str) -> None:
-    await require_waiting(two, ROW_WORKS[name], row_of(collections, HERE))
+    await require_waiting(two, ROW_WORKS[name], row_lock(collections, HERE))
 
 
 async def test_rows_of_several_collections_wait_for_these_alone(two: tuple[SqlRecords, SqlRecords]) -> None:

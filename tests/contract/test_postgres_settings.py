@@ -14,7 +14,7 @@ import conspectus
 from conspectus.model.filter import Between, Eq
 from conspectus.model.query import Query
 from conspectus.model.records import NewDocument
-from conspectus.records.core.dialects import kind_of
+from conspectus.records.core.dialects import json_kind
 from conspectus.records.core.postgres import STATEMENT_SECONDS
 from conspectus.records.store import open_records
 from conspectus.testing.embedders import HashedEmbedder
@@ -76,7 +76,7 @@ async def test_numbers_come_back_as_they_were_given(unusual: str) -> None:
 
 
 async def test_json_that_speaks_of_a_nul_is_read(unusual: str) -> None:
-    kind = select(kind_of(literal('{"name": "\\u0000"}'), "name"))
+    kind = select(json_kind(literal('{"name": "\\u0000"}'), "name"))
     records = await open_records(unusual)
     assert await records.transactions.read(lambda connection: connection.scalar(kind)) == "text"
     await records.close()

@@ -14,7 +14,7 @@ from conspectus.errors import ConspectusError
 from conspectus.model.index import IndexUpdate
 from conspectus.model.records import Change, Collection, EmbeddingSpace
 from conspectus.ports import Index, Reader
-from conspectus.records.core.changes import changes_since, known_updates, made_by
+from conspectus.records.core.changes import appended_changes, changes_since, known_updates
 from conspectus.records.core.chunk_reads import chunks_between
 from conspectus.records.core.collections import all_collections
 from conspectus.records.core.database import guarded, transact
@@ -209,7 +209,7 @@ class PgvectorSync:
 
     def __call__(self, connection: Connection) -> None:
         """Update the indexes just before the transaction is committed."""
-        changed_ids = made_by(connection)
+        changed_ids = appended_changes(connection)
         if not changed_ids:
             return
         updates_by_collection = known_updates(connection)

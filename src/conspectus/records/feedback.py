@@ -10,7 +10,7 @@ from conspectus.model.ids import CollectionId, SourceId, UserId
 from conspectus.model.results import Feedback, FeedbackPage
 from conspectus.ports import Judgment
 from conspectus.records.core.changes import ChangeRange, append
-from conspectus.records.core.lock_names import Locks, row_of
+from conspectus.records.core.lock_names import Locks, row_lock
 from conspectus.records.core.pages import newest_page
 from conspectus.records.core.rows import NO_CHUNK, columns_of
 from conspectus.records.core.statements import (
@@ -84,7 +84,7 @@ def _add(
 
 def _locks(judgments: Sequence[Feedback]) -> Locks:
     """Return the locks of the collections, and of the users: a deleted one loses its feedback."""
-    return {lock for judgment in judgments for lock in (judgment.collection, row_of(users, judgment.user))}
+    return {lock for judgment in judgments for lock in (judgment.collection, row_lock(users, judgment.user))}
 
 
 def _get(connection: Connection, feedback_id: str) -> Feedback | None:

@@ -20,7 +20,7 @@ from conspectus.records.core import collections as collection_rows
 from conspectus.records.core import unindexable as marks
 from conspectus.records.core.collections import state
 from conspectus.records.core.database import DatabaseAccess, bring_up_to_date, database_at, guarded
-from conspectus.records.core.lock_names import Locks, all_of, name_in, row_of
+from conspectus.records.core.lock_names import Locks, collection_locks, name_lock, row_lock
 from conspectus.records.core.store_methods import SqlStore, cached, cached_rows, joining, reading, writing
 from conspectus.records.core.transactions import Transactions
 from conspectus.records.core.writes import write
@@ -67,7 +67,11 @@ def counts(connection: Connection, collection: CollectionId) -> dict[str, int]:
 
 
 def _locks_of_change(collection: CollectionId, *, name: str | None = None, **_: object) -> Locks:
-    return all_of(collection) if name is None else {*all_of(collection), name_in(collections, name)}
+    return (
+        collection_locks(collection)
+        if name is None
+        else {*collection_locks(collection), name_lock(collections, name)}
+    )
 
 
 async def open_records(
@@ -108,16 +112,16 @@ class SqlRecords(SqlStore):
 
     create_collection = writing(
         collection_rows.create_collection,
-        locks=lambda collection: {name_in(collections, collection.name), row_of(users, collection.owner)},
+        locks=lambda collection: {name_lock(collections, collection.name), row_lock(users, collection.owner)},
     )
     collection = cached(collection_rows.find_collection, single=True)
     change_collection = writing(collection_rows.change_collection, locks=_locks_of_change)
     collections = reading(collection_rows.all_collections)
-    delete_collection = writing(deletion.delete_collection, locks=all_of, long=True)
+    delete_collection = writing(deletion.delete_collection, locks=collection_locks, long=True)
     put_source = writing(collection_rows.put_source, locks=lambda source: {source.collection})
     change_source = writing(collection_rows.change_source, rows=sources)
     delete_source = writing(
-        deletion.delete_source, rows=sources, locks=lambda source: {row_of(sources, source)}, long=True
+        deletion.delete_source, rows=sources, locks=lambda source: {row_lock(sources, source)}, long=True
     )
     sources = reading(collection_rows.sources_of)
     find_with_sources = cached(collection_rows.find_with_sources, single=True)

@@ -14,7 +14,7 @@ Change: TypeAlias = AccountChange | None
 """What is noted in the audit log together with a write."""
 
 
-def note(connection: Connection, change: Change) -> None:
+def note_change(connection: Connection, change: Change) -> None:
     """Store a change in the transaction that makes it."""
     if change is not None:
         connection.execute(insert(account_changes), columns_of(change))

@@ -9,10 +9,10 @@ from sqlalchemy import Connection, Row, delete, insert, or_, select, update
 from conspectus.errors import NotFound
 from conspectus.model.access import Grant, Principal
 from conspectus.model.ids import CollectionId, SourceId, UserId
-from conspectus.records.accounts.audit import Change, note
+from conspectus.records.accounts.audit import Change, note_change
 from conspectus.records.accounts.users import require_principal
 from conspectus.records.core.collections import state
-from conspectus.records.core.lock_names import Locks, row_of
+from conspectus.records.core.lock_names import Locks, row_lock
 from conspectus.records.tables.core import collections, grants, groups, members, sources, users
 from conspectus.text.hashing import stable_id
 from conspectus.text.times import from_microseconds, to_microseconds
@@ -36,7 +36,7 @@ def put_grant(connection: Connection, grant: Grant, change: Change = None) -> No
         "created": to_microseconds(grant.created),
     }
     connection.execute(insert(grants), values)
-    note(connection, change)
+    note_change(connection, change)
 
 
 def revoke(
@@ -48,7 +48,7 @@ def revoke(
 ) -> bool:
     name = grant_id(collection, source, grantee)
     is_revoked = connection.execute(delete(grants).where(grants.c.id == name)).rowcount > 0
-    note(connection, change if is_revoked else None)
+    note_change(connection, change if is_revoked else None)
     return is_revoked
 
 
@@ -86,6 +86,6 @@ def grant_id(collection: CollectionId, source: SourceId | None, grantee: Princip
 
 def locks_of_grant(grant: Grant) -> Locks:
     """Return the locks of all rows that a grant refers to."""
-    grantee = row_of(users if grant.grantee.kind == "user" else groups, grant.grantee.id)
-    locks = {row_of(collections, grant.collection), grantee}
-    return locks if grant.source is None else {*locks, row_of(sources, grant.source)}
+    grantee = row_lock(users if grant.grantee.kind == "user" else groups, grant.grantee.id)
+    locks = {row_lock(collections, grant.collection), grantee}
+    return locks if grant.source is None else {*locks, row_lock(sources, grant.source)}

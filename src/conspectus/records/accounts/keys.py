@@ -9,7 +9,7 @@ from sqlalchemy import Connection, bindparam, insert, select, update
 from conspectus.errors import NotFound
 from conspectus.model.access import Key, User
 from conspectus.model.ids import KeyId, UserId
-from conspectus.records.accounts.audit import Change, note
+from conspectus.records.accounts.audit import Change, note_change
 from conspectus.records.accounts.users import user_by_id
 from conspectus.records.core.rows import columns_of, to_moment
 from conspectus.records.core.statements import fetch_rows
@@ -28,7 +28,7 @@ def add_key(connection: Connection, key: Key, secret_hash: str, change: Change =
     user_by_id(connection, key.user)
     values = {**columns_of(key), "hash": secret_hash, "scopes": " ".join(key.scopes)}
     connection.execute(insert(keys), values)
-    note(connection, change)
+    note_change(connection, change)
 
 
 def find_key(connection: Connection, key: KeyId) -> tuple[Key, str, User] | None:
@@ -50,14 +50,14 @@ def revoke_key(connection: Connection, key: KeyId, at: datetime, change: Change 
     """Revoke a key from the next request on; the first time of revocation is kept. Raises NotFound."""
     unrevoked = update(keys).where(keys.c.id == key, keys.c.revoked.is_(None))
     if connection.execute(unrevoked.values(revoked=to_microseconds(at))).rowcount:
-        note(connection, change)
+        note_change(connection, change)
     row = connection.execute(select(keys).where(keys.c.id == key)).one_or_none()
     if row is None:
         raise NotFound("key", key)
     return _to_key(row)
 
 
-def used(connection: Connection, key: KeyId, at: datetime) -> None:
+def set_key_used(connection: Connection, key: KeyId, at: datetime) -> None:
     connection.execute(update(keys).where(keys.c.id == key).values(last_used=to_microseconds(at)))
 
 

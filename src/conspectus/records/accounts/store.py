@@ -4,7 +4,7 @@ from functools import partial
 
 from conspectus.model.ids import UserId
 from conspectus.records.accounts.acquaintances import acquaintances_of
-from conspectus.records.accounts.audit import Change, add_audit, audit_page, note
+from conspectus.records.accounts.audit import Change, add_audit, audit_page, note_change
 from conspectus.records.accounts.grants import (
     grants_of,
     grants_on,
@@ -14,22 +14,22 @@ from conspectus.records.accounts.grants import (
     put_grant,
     revoke,
 )
-from conspectus.records.accounts.keys import add_key, find_key, keys_of, revoke_key, used
+from conspectus.records.accounts.keys import add_key, find_key, keys_of, revoke_key, set_key_used
 from conspectus.records.accounts.sessions import add_session, end_session, find_session, session_used
 from conspectus.records.accounts.user_deletion import find_for_deletion
 from conspectus.records.accounts.users import (
     add_group,
+    add_member,
     add_user,
     all_groups,
     all_users,
     delete_group,
     find_user,
-    join,
-    leave,
     members_of,
+    remove_member,
     set_user_disabled,
 )
-from conspectus.records.core.lock_names import name_in, row_of
+from conspectus.records.core.lock_names import name_lock, row_lock
 from conspectus.records.core.store_methods import SqlStore, cached, reading, writing
 from conspectus.records.tables.core import (
     account_changes,
@@ -45,35 +45,39 @@ from conspectus.records.tables.core import (
 class SqlAccounts(SqlStore):
     """The methods of the port `Accounts`, each as one transaction; see the port for their docs."""
 
-    add_user = writing(add_user, locks=lambda user, change=None: {name_in(users, user.name)})
-    set_user_disabled = writing(set_user_disabled, locks=lambda user, **_: {row_of(users, user)})
+    add_user = writing(add_user, locks=lambda user, change=None: {name_lock(users, user.name)})
+    set_user_disabled = writing(set_user_disabled, locks=lambda user, **_: {row_lock(users, user)})
     users = reading(all_users)
     user = cached(find_user, single=True)
     acquaintances = reading(acquaintances_of)
-    add_group = writing(add_group, locks=lambda group, change=None: {name_in(groups, group.name)})
-    delete_group = writing(delete_group, locks=lambda group, change=None: {row_of(groups, group)})
+    add_group = writing(add_group, locks=lambda group, change=None: {name_lock(groups, group.name)})
+    delete_group = writing(delete_group, locks=lambda group, change=None: {row_lock(groups, group)})
     groups = reading(all_groups)
     members = reading(members_of)
-    join = writing(join, locks=lambda group, user, change=None: {row_of(groups, group), row_of(users, user)})
-    leave = writing(leave, locks=lambda group, user, change=None: {row_of(groups, group)})
-    add_key = writing(add_key, locks=lambda key, secret_hash, change=None: {row_of(users, key.user)})
+    join = writing(
+        add_member, locks=lambda group, user, change=None: {row_lock(groups, group), row_lock(users, user)}
+    )
+    leave = writing(remove_member, locks=lambda group, user, change=None: {row_lock(groups, group)})
+    add_key = writing(add_key, locks=lambda key, secret_hash, change=None: {row_lock(users, key.user)})
     key = cached(find_key, single=True)
     keys = reading(keys_of)
-    revoke_key = writing(revoke_key, locks=lambda key, at, change=None: {row_of(keys, key)})
-    used = writing(used, locks=lambda key, at: {row_of(keys, key)})
+    revoke_key = writing(revoke_key, locks=lambda key, at, change=None: {row_lock(keys, key)})
+    used = writing(set_key_used, locks=lambda key, at: {row_lock(keys, key)})
     put_grant = writing(put_grant, locks=lambda grant, change=None: locks_of_grant(grant))
-    revoke = writing(revoke, locks=lambda collection, *_: {row_of(collections, collection)})
+    revoke = writing(revoke, locks=lambda collection, *_: {row_lock(collections, collection)})
     grants = reading(grants_on)
     grants_of = cached(grants_of, single=True)
     hidden_sources = cached(hidden_sources, single=True)
-    hide_sources = writing(hide_sources, locks=lambda names, **_: {row_of(sources, name) for name in names})
-    add_audit = writing(add_audit, locks=lambda entry: {row_of(collections, entry.collection)})
-    add_change = writing(note, locks=lambda change: {row_of(account_changes, change.id if change else "")})
+    hide_sources = writing(hide_sources, locks=lambda names, **_: {row_lock(sources, name) for name in names})
+    add_audit = writing(add_audit, locks=lambda entry: {row_lock(collections, entry.collection)})
+    add_change = writing(
+        note_change, locks=lambda change: {row_lock(account_changes, change.id if change else "")}
+    )
     audit = reading(audit_page)
-    add_session = writing(add_session, locks=lambda session, secret_hash: {row_of(keys, session.key)})
+    add_session = writing(add_session, locks=lambda session, secret_hash: {row_lock(keys, session.key)})
     session = cached(find_session, single=True)
-    session_used = writing(session_used, locks=lambda session, at: {row_of(sessions, session)})
-    end_session = writing(end_session, locks=lambda session: {row_of(sessions, session)})
+    session_used = writing(session_used, locks=lambda session, at: {row_lock(sessions, session)})
+    end_session = writing(end_session, locks=lambda session: {row_lock(sessions, session)})
 
     async def delete_user(
         self, user: UserId, *, transfer_to: UserId | None = None, change: Change = None, purge: bool = False

@@ -9,9 +9,9 @@ from sqlalchemy import Connection, Row, delete, or_, select, update
 from conspectus.errors import Conflict
 from conspectus.model.access import User
 from conspectus.model.ids import UserId
-from conspectus.records.accounts.audit import Change, note
+from conspectus.records.accounts.audit import Change, note_change
 from conspectus.records.accounts.users import user_by_id
-from conspectus.records.core.lock_names import Locks, all_of, name_in, row_of
+from conspectus.records.core.lock_names import Locks, collection_locks, name_lock, row_lock
 from conspectus.records.feedback import forget_feedback
 from conspectus.records.tables.core import account_changes, audit, collections, feedback, keys, users
 from conspectus.records.tables.graph import events
@@ -34,7 +34,7 @@ def find_for_deletion(
     leaving = user_by_id(connection, user)
     follower = None if transfer_to is None else user_by_id(connection, transfer_to)
     locks: set[str | None] = {
-        row_of(users, account.id) for account in (leaving, follower) if account is not None
+        row_lock(users, account.id) for account in (leaving, follower) if account is not None
     }
     for table, owner in ((alerts, alerts.c.owner), (feedback, feedback.c.user)):
         locks |= set(connection.execute(select(table.c.collection).where(owner == user)).scalars())
@@ -42,9 +42,9 @@ def find_for_deletion(
         select(collections.c.id, collections.c.name).where(collections.c.owner == user)
     ).all()
     for row in owned:
-        locks |= all_of(row.id)
+        locks |= collection_locks(row.id)
         if follower is not None:
-            locks.add(name_in(collections, _new_name(row.name, leaving, follower)))
+            locks.add(name_lock(collections, _new_name(row.name, leaving, follower)))
     delete_it = partial(_delete_user, leaving=leaving, follower=follower, owned=owned)
     return locks, partial(delete_it, change=change, purge=purge)
 
@@ -58,7 +58,7 @@ def _delete_user(
     change: Change,
     purge: bool,
 ) -> None:
-    note(connection, change)
+    note_change(connection, change)
     if purge:
         _erase_name(connection, leaving.id)
     user = leaving.id

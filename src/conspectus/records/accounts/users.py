@@ -8,7 +8,7 @@ from sqlalchemy import Connection, Row, Table, bindparam, delete, insert, or_, s
 from conspectus.errors import Conflict, NotFound
 from conspectus.model.access import Group, Principal, User
 from conspectus.model.ids import GroupId, UserId
-from conspectus.records.accounts.audit import Change, note
+from conspectus.records.accounts.audit import Change, note_change
 from conspectus.records.core.rows import columns_of
 from conspectus.records.tables.core import groups, members, users
 from conspectus.text.times import from_microseconds
@@ -33,11 +33,11 @@ _USER = (
 def add_user(connection: Connection, user: User, change: Change = None) -> None:
     _require_free(connection, users, user.name)
     connection.execute(insert(users), columns_of(user))
-    note(connection, change)
+    note_change(connection, change)
 
 
 def set_user_disabled(connection: Connection, user: UserId, *, disabled: bool, change: Change = None) -> User:
-    note(connection, change)
+    note_change(connection, change)
     connection.execute(update(users).where(users.c.id == user).values(disabled=int(disabled)))
     return user_by_id(connection, user)
 
@@ -54,13 +54,13 @@ def find_user(connection: Connection, name_or_id: str) -> User | None:
 def add_group(connection: Connection, group: Group, change: Change = None) -> None:
     _require_free(connection, groups, group.name)
     connection.execute(insert(groups), columns_of(group))
-    note(connection, change)
+    note_change(connection, change)
 
 
 def delete_group(connection: Connection, group: GroupId, change: Change = None) -> None:
     if not connection.execute(delete(groups).where(groups.c.id == group)).rowcount:
         raise NotFound("group", group)
-    note(connection, change)
+    note_change(connection, change)
 
 
 def all_groups(connection: Connection) -> Sequence[Group]:
@@ -74,19 +74,19 @@ def members_of(connection: Connection, group: GroupId) -> Sequence[User]:
     return [_to_user(row) for row in connection.execute(query.order_by(users.c.name))]
 
 
-def join(connection: Connection, group: GroupId, user: UserId, change: Change = None) -> None:
+def add_member(connection: Connection, group: GroupId, user: UserId, change: Change = None) -> None:
     require_principal(connection, Principal("group", group))
     user_by_id(connection, user)
-    leave(connection, group, user)
+    remove_member(connection, group, user)
     connection.execute(insert(members), {"group": group, "user": user})
-    note(connection, change)
+    note_change(connection, change)
 
 
-def leave(connection: Connection, group: GroupId, user: UserId, change: Change = None) -> None:
+def remove_member(connection: Connection, group: GroupId, user: UserId, change: Change = None) -> None:
     """Remove the user from the group, if it is a member."""
     is_member = members.c.group == group, members.c.user == user
     if connection.execute(delete(members).where(*is_member)).rowcount:
-        note(connection, change)
+        note_change(connection, change)
 
 
 def user_by_id(connection: Connection, user: UserId) -> User:

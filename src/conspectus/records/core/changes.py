@@ -132,14 +132,14 @@ def append(
     unknown_updates = dict.fromkeys(begun)
     connection.execution_options(
         **{
-            CHANGES: {**begun, **made_by(connection)},
+            CHANGES: {**begun, **appended_changes(connection)},
             INDEX_UPDATES: {**known_updates(connection), **unknown_updates},
         }
     )
     return changes_by_collection
 
 
-def made_by(connection: Connection) -> Mapping[CollectionId, int]:
+def appended_changes(connection: Connection) -> Mapping[CollectionId, int]:
     """Return the collections that a transaction has appended to, each with a lower bound of its changes."""
     first_changes: Mapping[CollectionId, int] = connection.get_execution_options().get(CHANGES, {})
     return first_changes

@@ -42,7 +42,7 @@ def json_pairs(values: Mapping[str, int]) -> str:
     return json.dumps([pair for pair in values.items() if is_storable(pair[0])])
 
 
-def total(column: ColumnElement[int]) -> ColumnElement[int]:
+def integer_sum(column: ColumnElement[int]) -> ColumnElement[int]:
     """Return a sum as an integer; PostgreSQL's type for sums is numeric."""
     return cast(func.sum(column), BigInteger)
 
@@ -58,20 +58,20 @@ def listed_with_numbers(name: str) -> Subquery:
     return select(_First(pair).label("value"), _Second(pair).label("number")).subquery("pairs")
 
 
-def kind_of(text: ColumnElement[str], key: str) -> ColumnElement[str]:
+def json_kind(text: ColumnElement[str], key: str) -> ColumnElement[str]:
     """Return the JSON type under a key of an object: true, text, object and so on; NULL without the key."""
     return _Kind(text, literal(key, literal_execute=True))
 
 
-def members(text: ColumnElement[str], key: str) -> TableValuedAlias:
-    """Return the elements of the list under a key of a JSON object, as rows for `text_of`."""
+def json_elements(text: ColumnElement[str], key: str) -> TableValuedAlias:
+    """Return the elements of the list under a key of a JSON object, as rows for `element_text`."""
     return _Members(text, literal(key, literal_execute=True)).table_valued(
         column("value", String), column("type", String)
     )
 
 
-def text_of(member: TableValuedAlias) -> ColumnElement[str]:
-    """Return the text of a row of `members`; NULL if it is no text."""
+def element_text(member: TableValuedAlias) -> ColumnElement[str]:
+    """Return the text of a row of `json_elements`; NULL if it is no text."""
     return _TextOf(member.c.value, member.c.type)
 
 

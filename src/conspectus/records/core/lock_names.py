@@ -16,16 +16,16 @@ WHOLE_DATABASE: Final[Locks] = frozenset({None})
 """The lock of the whole database."""
 
 
-def row_of(table: Table, id: object) -> str:
+def row_lock(table: Table, id: object) -> str:
     """Return the lock of a row. That of a collection keeps it from being deleted or renamed."""
     return f"{table.name} {id}"
 
 
-def name_in(table: Table, name: str) -> str:
+def name_lock(table: Table, name: str) -> str:
     """Return the lock of a name that one row of a table may have."""
     return f"{table.name} called {name}"
 
 
-def all_of(collection: CollectionId) -> Locks:
+def collection_locks(collection: CollectionId) -> Locks:
     """Return the locks of a collection: of its documents and of its row."""
-    return {collection, row_of(collections, collection)}
+    return {collection, row_lock(collections, collection)}

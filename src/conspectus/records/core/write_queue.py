@@ -21,7 +21,7 @@ Work: TypeAlias = Callable[[Connection], Any]
 Finish: TypeAlias = Callable[[Connection], None]
 Joined: TypeAlias = Callable[[Connection, Sequence[Any]], Sequence[Any]]
 """A function that does many units of work as one; it returns their results in order."""
-_Ended: TypeAlias = tuple[Any, BaseException | None]
+_Outcome: TypeAlias = tuple[Any, BaseException | None]
 
 
 MAX_BATCH_UNITS: Final = 32
@@ -109,98 +109,100 @@ class WriteQueue:
         wait(left)
         self._threads.shutdown()
 
-    def _queue(self, waiting: WriteUnit) -> "Future[Any]":
+    def _queue(self, unit: WriteUnit) -> "Future[Any]":
         with self._mutex:
             if self._closed:
                 raise RuntimeError("the queue is closed")
-            self._waiting.append(waiting)
+            self._waiting.append(unit)
         self._start()
-        return waiting.answer
+        return unit.answer
 
     def _start(self) -> None:
         """Start everything that can run now."""
-        while batch := self._next():
-            job = self._threads.submit(self._do, batch)
-            job.add_done_callback(partial(self._done, batch))
+        while batch := self._take_batch():
+            job = self._threads.submit(self._run_batch, batch)
+            job.add_done_callback(partial(self._report_batch, batch))
 
-    def _next(self) -> list[WriteUnit]:
+    def _take_batch(self) -> list[WriteUnit]:
         """Return the first units that can share a transaction now."""
         batch: list[WriteUnit] = []
         with self._mutex:
             if len(self._running) == self._database.writers:
                 return batch
-            passed = set[str | None]().union(*(unit.locks for unit in chain(*self._running)))
-            for waiting in list(self._waiting):
-                if None in passed:
+            locks_ahead = set[str | None]().union(*(unit.locks for unit in chain(*self._running)))
+            for unit in list(self._waiting):
+                if None in locks_ahead:
                     break
-                if not self._joins(waiting, batch, passed):
-                    passed |= waiting.locks
-                elif waiting.start():
-                    batch.append(waiting)
-                    self._waiting.remove(waiting)
+                if not self._may_join(unit, batch, locks_ahead):
+                    locks_ahead |= unit.locks
+                elif unit.start():
+                    batch.append(unit)
+                    self._waiting.remove(unit)
                 else:
-                    self._waiting.remove(waiting)
+                    self._waiting.remove(unit)
             if batch:
                 self._running.append(batch)
         return batch
 
-    def _joins(self, waiting: WriteUnit, batch: Sequence[WriteUnit], passed: Locks) -> bool:
-        """Return whether a unit may join a batch, ahead of units with the skipped locks."""
-        locks_everything = None in waiting.locks
-        if waiting.locks & passed or (locks_everything and (passed or self._running)):
+    def _may_join(self, unit: WriteUnit, batch: Sequence[WriteUnit], locks_ahead: Locks) -> bool:
+        """Return whether a unit may join a batch, ahead of units with those locks."""
+        locks_everything = None in unit.locks
+        if unit.locks & locks_ahead or (locks_everything and (locks_ahead or self._running)):
             return False
         if not batch:
             return True
-        like = not locks_everything or None in batch[0].locks
-        return like and len(batch) < MAX_BATCH_UNITS and not (waiting.alone or batch[0].alone)
+        are_alike = not locks_everything or None in batch[0].locks
+        return are_alike and len(batch) < MAX_BATCH_UNITS and not (unit.alone or batch[0].alone)
 
-    def _do(self, batch: Sequence[WriteUnit]) -> list[_Ended]:
+    def _run_batch(self, batch: Sequence[WriteUnit]) -> list[_Outcome]:
         if not batch[0].transaction:
             return [(batch[0].work(None), None)]
         engine = self._database.writing_to(frozenset().union(*(unit.locks for unit in batch)))
         if len(batch) > 1:
-            return transact(self._database, engine, partial(self._together, batch))
-        return [(transact(self._database, engine, partial(self._single, batch[0].do)), None)]
+            return transact(self._database, engine, partial(self._run_units, batch))
+        return [(transact(self._database, engine, partial(self._run_single, batch[0].do)), None)]
 
-    def _done(self, batch: Sequence[WriteUnit], job: "Future[list[_Ended]]") -> None:
+    def _report_batch(self, batch: Sequence[WriteUnit], job: "Future[list[_Outcome]]") -> None:
         """Report the results of a batch. After an unexpected error, each unit is run alone."""
         fault = job.exception()
         if fault is None:
-            ended = job.result()
+            outcomes = job.result()
         else:
-            ended = [(None, fault)] * len(batch) if len(batch) == 1 or isinstance(fault, StorageError) else []
-        rest = batch[len(ended) :]
+            outcomes = (
+                [(None, fault)] * len(batch) if len(batch) == 1 or isinstance(fault, StorageError) else []
+            )
+        rest = batch[len(outcomes) :]
         with self._mutex:
             self._running = [running_batch for running_batch in self._running if running_batch is not batch]
             self._waiting[:0] = rest
-            for waiting in rest:
-                waiting.alone = waiting.alone or fault is not None
-        for waiting, (result, failed) in zip(batch, ended, strict=False):
+            for unit in rest:
+                unit.alone = unit.alone or fault is not None
+        for unit, (result, failed) in zip(batch, outcomes, strict=False):
             if failed is None:
-                waiting.answer.set_result(result)
+                unit.answer.set_result(result)
             else:
-                waiting.answer.set_exception(failed)
+                unit.answer.set_exception(failed)
         self._start()
 
-    def _together(self, works: Sequence[WriteUnit], connection: Connection) -> list[_Ended]:
-        ended: list[_Ended] = []
+    def _run_units(self, works: Sequence[WriteUnit], connection: Connection) -> list[_Outcome]:
+        outcomes: list[_Outcome] = []
         begun = time.monotonic()
         for _, units in groupby(works, key=lambda unit: unit.joined or unit):
-            ended += self._joined(list(units), connection)
+            outcomes += self._run_group(list(units), connection)
             if time.monotonic() - begun > MAX_TRANSACTION_SECONDS:
                 break
         self._finish(connection)
-        return ended
+        return outcomes
 
-    def _joined(self, units: Sequence[WriteUnit], connection: Connection) -> list[_Ended]:
+    def _run_group(self, units: Sequence[WriteUnit], connection: Connection) -> list[_Outcome]:
         """Run units by one call, and by themselves if that fails: only those at fault get an error."""
         if len(units) > 1 and (joined := units[0].joined) is not None:
-            results, failed = self._one(partial(_run_joined, units, joined), connection)
+            results, failed = self._run_unit(partial(_run_joined, units, joined), connection)
             if failed is None:
                 return [(result, None) for result in results]
-        return [self._one(unit.do, connection) for unit in units]
+        return [self._run_unit(unit.do, connection) for unit in units]
 
-    def _one(self, work: Work, connection: Connection) -> _Ended:
+    def _run_unit(self, work: Work, connection: Connection) -> _Outcome:
         # Savepoints of SQLAlchemy cost more than the statements of most units.
         execute_batch(connection, [_SAVEPOINT])
         try:
@@ -209,12 +211,12 @@ class WriteQueue:
         except ConspectusError as fault:
             if isinstance(fault, StorageError) and self._database.may_repeat(fault, attempt=1, undone=True):
                 raise
-            self._undo(connection, fault)
+            self._roll_back_unit(connection, fault)
             return None, fault
         execute_batch(connection, [_RELEASE_SAVEPOINT])
         return result, None
 
-    def _undo(self, connection: Connection, fault: ConspectusError) -> None:
+    def _roll_back_unit(self, connection: Connection, fault: ConspectusError) -> None:
         """Roll back one unit. Raises its error if the database has rolled back the others too."""
         try:
             with self._database.translated():
@@ -222,7 +224,7 @@ class WriteQueue:
         except ConspectusError as error:
             raise fault from error
 
-    def _single(self, work: Work, connection: Connection) -> Any:
+    def _run_single(self, work: Work, connection: Connection) -> Any:
         result = work(connection)
         self._finish(connection)
         return result

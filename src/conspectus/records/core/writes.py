@@ -17,7 +17,7 @@ from conspectus.model.records import (
     PreparedDocument,
     Written,
 )
-from conspectus.records.core.changes import ChangeRange, append, made_by, note_update
+from conspectus.records.core.changes import ChangeRange, append, appended_changes, note_update
 from conspectus.records.core.counters import allocate_written
 from conspectus.records.core.dialects import json_list, json_list_param
 from conspectus.records.core.embeddings import ClientVector, check_vector, store_vectors_with_chunks
@@ -136,7 +136,7 @@ def write(
         done = replace(done, steps=[*deleted, *done.steps])
         rounds.append(replace(done, lacking=owners.lacking if only_adds else None))
         written += [planned.written() for planned in plan]
-    made_before = made_by(connection)
+    made_before = appended_changes(connection)
     steps = [step for applied in rounds for step in applied.steps]
     first = rounds[0]
     changes = append(connection, steps, numbers=first.numbers, mentioned=first.mentioned, after=first.left)

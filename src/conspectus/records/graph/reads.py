@@ -150,7 +150,7 @@ def edge_page(
         node_numbers = (
             connection.execute(_NUMBERS, {"graphs": list(graphs_by_id), "ids": [node]}).scalars().all()
         )
-        numbers = _of_node(min_trust).order_by(edges.c.number.name).limit(limit + 1)
+        numbers = _numbers_of_edges(min_trust).order_by(edges.c.number.name).limit(limit + 1)
         edge_numbers = (
             connection.execute(numbers, {"ids": node_numbers, "after": page["after"]}).scalars().all()
         )
@@ -159,7 +159,7 @@ def edge_page(
     return EdgePage(page_edges, to_cursor(rows[limit - 1].number) if len(rows) > limit else None)
 
 
-def _of_node(min_trust: MinTrust | None) -> CompoundSelect[Any]:
+def _numbers_of_edges(min_trust: MinTrust | None) -> CompoundSelect[Any]:
     """Return the numbers of the edges of nodes, those from a level on."""
     beyond = _BEYOND
     if min_trust is not None:

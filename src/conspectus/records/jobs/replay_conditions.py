@@ -37,7 +37,7 @@ DIGEST_LENGTH: Final = 16
 _HIDDEN_FROM: Final = (
     select(sources.c.hidden_from).where(sources.c.id == documents.c.source).scalar_subquery()
 )
-_SHOWN: Final = (
+_ROW_KINDS: Final = (
     (documents.c.id, (documents.c.source, _HIDDEN_FROM, documents.c.kind, documents.c.fingerprint)),
     (nodes.c.id, (nodes.c.graph, nodes.c.aside, nodes.c.updated)),
     (edges.c.id, (edges.c.graph, edges.c.aside, edges.c.updated)),
@@ -66,7 +66,7 @@ def conditions_hold(
     if conditions is None:
         return False
     roles = roles_of(connection, person)
-    lost = [(*target, role) for *target, role in conditions["roles"] if not _covers(roles, target, role)]
+    lost = [(*target, role) for *target, role in conditions["roles"] if not _has_role(roles, target, role)]
     if any(_exists(connection, collection, source) for collection, source, _ in lost):
         return False
     return set(conditions["rows"]) <= _rows_named(connection, body)
@@ -87,7 +87,7 @@ def roles_of(connection: Connection, person: str) -> list[RoleHeld]:
     ]
 
 
-def _covers(roles: Iterable[RoleHeld], target: Sequence[str], role: Role) -> bool:
+def _has_role(roles: Iterable[RoleHeld], target: Sequence[str], role: Role) -> bool:
     """Whether the roles of now include a role of then."""
     collection, source = target
     return any(
@@ -118,7 +118,7 @@ def _rows_named(connection: Connection, body: str) -> set[str]:
     return {
         hashlib.sha256(repr(tuple(row)).encode()).hexdigest()[:DIGEST_LENGTH]
         for start in range(0, len(names), _NAMES_AT_ONCE)
-        for row in connection.execute(_NAMED, {"ids": names[start : start + _NAMES_AT_ONCE]})
+        for row in connection.execute(_NAMED_ROWS, {"ids": names[start : start + _NAMES_AT_ONCE]})
     }
 
 
@@ -145,11 +145,11 @@ def _selected(
     identifier: ColumnElement[str], state: Sequence[ColumnElement[Any]]
 ) -> Select[*tuple[Any, ...]]:
     columns = [cast(column, String) for column in state]
-    padded = [*columns, *(literal("") for _ in range(_WIDTH - len(columns)))]
+    padded = [*columns, *(literal("") for _ in range(_MAX_STATE_COLUMNS - len(columns)))]
     return select(literal(str(identifier)), identifier, *padded).where(identifier.in_(IDS))
 
 
-_NAMES_AT_ONCE: Final = MAX_BLOCK_VALUES // len(_SHOWN)
+_NAMES_AT_ONCE: Final = MAX_BLOCK_VALUES // len(_ROW_KINDS)
 """The statement has its parameters once for each kind of row."""
-_WIDTH: Final = max(len(state) for _, state in _SHOWN)
-_NAMED: Final = union_all(*(_selected(identifier, state) for identifier, state in _SHOWN))
+_MAX_STATE_COLUMNS: Final = max(len(state) for _, state in _ROW_KINDS)
+_NAMED_ROWS: Final = union_all(*(_selected(identifier, state) for identifier, state in _ROW_KINDS))

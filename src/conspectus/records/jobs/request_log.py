@@ -8,7 +8,7 @@ from sqlalchemy import Connection, func, insert, select
 
 from conspectus.errors import InvalidInput
 from conspectus.model.jobs import EmbeddingRequest, RequestTotals
-from conspectus.records.core.dialects import total
+from conspectus.records.core.dialects import integer_sum
 from conspectus.records.core.rows import columns_of, to_model
 from conspectus.records.core.store_methods import SqlStore, reading
 from conspectus.records.tables.jobs import embedding_requests as requests
@@ -35,7 +35,7 @@ def _page(connection: Connection, *, after: int | None = None, limit: int = 100)
 def _totals(connection: Connection, since: datetime) -> list[RequestTotals]:
     by = (requests.c.kind, requests.c.model)
     errors = func.count().filter(requests.c.status == "error")
-    sums = (total(requests.c.inputs), total(requests.c.tokens), func.avg(requests.c.latency))
+    sums = (integer_sum(requests.c.inputs), integer_sum(requests.c.tokens), func.avg(requests.c.latency))
     query = select(*by, func.count(), errors, *sums).where(requests.c.created >= to_microseconds(since))
     return [RequestTotals(*row) for row in connection.execute(query.group_by(*by).order_by(*by))]
 

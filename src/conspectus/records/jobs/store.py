@@ -24,7 +24,7 @@ from conspectus.model.jobs import FINISHED, MAX_LISTED_JOBS, IngestReport, Job, 
 from conspectus.model.jobs import Connection as Wiki
 from conspectus.ports.jobs import JobPlace, JobScope
 from conspectus.records.core.collections import state
-from conspectus.records.core.lock_names import row_of
+from conspectus.records.core.lock_names import row_lock
 from conspectus.records.core.pages import newest_page
 from conspectus.records.core.rows import columns_of, to_columns, to_model
 from conspectus.records.core.store_methods import SqlStore, reading, writing
@@ -149,14 +149,14 @@ def _delete_connection(connection: Connection, wiki: str) -> bool:
 class SqlJobStore(SqlStore):
     """The methods of the port `JobStore`, each as one transaction."""
 
-    add = writing(_add, locks=lambda job: {row_of(collections, job.collection), row_of(jobs, job.id)})
+    add = writing(_add, locks=lambda job: {row_lock(collections, job.collection), row_lock(jobs, job.id)})
     job = reading(_job)
-    change = writing(_change, locks=lambda job, **_: {row_of(jobs, job)})
+    change = writing(_change, locks=lambda job, **_: {row_lock(jobs, job)})
     jobs = reading(_jobs)
     report = reading(_report)
     connections = reading(_connections)
     put_connection = writing(
         _put_connection,
-        locks=lambda wiki: {row_of(collections, wiki.collection), row_of(connections, wiki.id)},
+        locks=lambda wiki: {row_lock(collections, wiki.collection), row_lock(connections, wiki.id)},
     )
-    delete_connection = writing(_delete_connection, locks=lambda wiki: {row_of(connections, wiki)})
+    delete_connection = writing(_delete_connection, locks=lambda wiki: {row_lock(connections, wiki)})

@@ -3,12 +3,12 @@
 from sqlalchemy import and_
 
 from conspectus.model.memory import FACT, PINNED
-from conspectus.records.core.dialects import kind_of
+from conspectus.records.core.dialects import json_kind
 from conspectus.records.core.statements import IDS
 from conspectus.records.tables.core import documents
 
-IS_PINNED = kind_of(documents.c.metadata, PINNED).is_not_distinct_from("true")
-STATES_A_FACT = kind_of(documents.c.metadata, FACT).is_not_distinct_from("object")
+IS_PINNED = json_kind(documents.c.metadata, PINNED).is_not_distinct_from("true")
+STATES_A_FACT = json_kind(documents.c.metadata, FACT).is_not_distinct_from("object")
 """The properties of a memory itself, separate from the caller's metadata."""
 
 

@@ -15,7 +15,7 @@ from conspectus.model.memory import (
     MemoryReceipt,
 )
 from conspectus.model.records import Source, SourceKind
-from conspectus.records.core.lock_names import row_of
+from conspectus.records.core.lock_names import row_lock
 from conspectus.records.core.rows import (
     SOURCE_COLUMNS,
     to_source,
@@ -92,7 +92,7 @@ class SqlMemories(SqlStore):
     _forget = writing(
         forget,
         rows=documents,
-        locks=lambda *_, job, **__: set() if job is None else {row_of(jobs, job)},
+        locks=lambda *_, job, **__: set() if job is None else {row_lock(jobs, job)},
     )
 
     async def forget(
@@ -115,8 +115,8 @@ class SqlMemories(SqlStore):
     names = reading(names)
     put_retention = writing(
         put_retention,
-        locks=lambda rule: {row_of(collections, rule.collection), row_of(retentions, rule.id)},
+        locks=lambda rule: {row_lock(collections, rule.collection), row_lock(retentions, rule.id)},
     )
-    drop_retention = writing(drop_retention, locks=lambda id: {row_of(retentions, id)})
+    drop_retention = writing(drop_retention, locks=lambda id: {row_lock(retentions, id)})
     retentions = reading(list_retentions)
-    ran = writing(set_last_run, locks=lambda id, at: {row_of(retentions, id)})
+    ran = writing(set_last_run, locks=lambda id, at: {row_lock(retentions, id)})

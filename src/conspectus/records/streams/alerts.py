@@ -29,7 +29,7 @@ from conspectus.ports.streams import MAX_WAIT_SECONDS, AlertMatch, Behind, Check
 from conspectus.records.core.collections import state
 from conspectus.records.core.counters import allocate
 from conspectus.records.core.database_clock import MICROSECONDS
-from conspectus.records.core.lock_names import row_of
+from conspectus.records.core.lock_names import row_lock
 from conspectus.records.core.rows import columns_of, period_of, to_model, to_number
 from conspectus.records.core.statements import IDS, fetch_in_blocks, insert_rows
 from conspectus.records.core.store_methods import SqlStore, reading, writing
@@ -101,14 +101,17 @@ def _behind(connection: Connection) -> list[Behind]:
     return [Behind(_to_alert(row), row.since) for row in connection.execute(ordered)]
 
 
-def _record(connection: Connection, checked: Sequence[Checked], *, now: datetime) -> int:
+def _store_matches(connection: Connection, checked: Sequence[Checked], *, now: datetime) -> int:
     rows: list[dict[str, Any]] = []
     for checked_alert in checked:
         stored = _alert(connection, checked_alert.alert.id)
         if stored is not None and stored.checked == checked_alert.alert.checked:
             row = update(alerts).where(alerts.c.id == stored.id)
             connection.execute(row.values(checked=checked_alert.until))
-            rows += [_row(stored, match, now) for match in _untold(connection, stored, checked_alert.matches)]
+            rows += [
+                _event_row(stored, match, now)
+                for match in _new_matches(connection, stored, checked_alert.matches)
+            ]
     if rows:
         first = allocate(connection, "alert_event", len(rows))
         numbered = [{**row, "number": first + offset} for offset, row in enumerate(rows)]
@@ -116,7 +119,7 @@ def _record(connection: Connection, checked: Sequence[Checked], *, now: datetime
     return len(rows)
 
 
-def _untold(connection: Connection, alert: Alert, matches: Sequence[Match]) -> list[Match]:
+def _new_matches(connection: Connection, alert: Alert, matches: Sequence[Match]) -> list[Match]:
     """Return the first of each run of matches, which is a new event; the others extend it."""
     there = {row.id for row in fetch_in_blocks(connection, _THERE, [match.document for match in matches])}
     by_source: dict[SourceId, list[Timed]] = {}
@@ -160,7 +163,7 @@ def _lengthen(connection: Connection, event: Row[*tuple[Any, ...]], span: tuple[
         connection.execute(longer, {"at": event.number})
 
 
-def _row(alert: Alert, match: Match, now: datetime) -> dict[str, Any]:
+def _event_row(alert: Alert, match: Match, now: datetime) -> dict[str, Any]:
     moment, occurred = to_microseconds(now), match.occurred
     return {
         "alert": alert.id,
@@ -193,16 +196,16 @@ def _newest(connection: Connection, owner: UserId) -> int:
 
 
 def _waiting(connection: Connection, *, now: datetime) -> list[str]:
-    return list(connection.execute(select(events.c.alert).where(_late(now)).distinct()).scalars())
+    return list(connection.execute(select(events.c.alert).where(_is_due(now)).distinct()).scalars())
 
 
 def _due(connection: Connection, alert: str, *, now: datetime) -> AlertMatch | None:
-    query = _EVENT.where(events.c.alert == alert, _late(now)).order_by(events.c.due, events.c.number)
+    query = _EVENT.where(events.c.alert == alert, _is_due(now)).order_by(events.c.due, events.c.number)
     row = connection.execute(query.limit(1)).one_or_none()
     return None if row is None else _to_match(row)
 
 
-def _late(now: datetime) -> ColumnElement[bool]:
+def _is_due(now: datetime) -> ColumnElement[bool]:
     moment = to_microseconds(now)
     # A due time beyond the maximum is left over from before the clock was set back.
     latest = moment + round(MAX_WAIT_SECONDS * MICROSECONDS)
@@ -242,16 +245,17 @@ def _to_match(row: Row[*tuple[Any, ...]]) -> AlertMatch:
 class SqlAlerts(SqlStore):
     """The methods of the port `Alerts`, each as one transaction."""
 
-    put = writing(_put, locks=lambda alert, **_: {alert.collection, row_of(users, alert.owner)})
+    put = writing(_put, locks=lambda alert, **_: {alert.collection, row_lock(users, alert.owner)})
     alert = reading(_alert)
     owned = reading(_owned)
     delete = writing(_delete, rows=alerts)
     behind = reading(_behind)
     record = writing(
-        _record, locks=lambda checked, **_: {checked_alert.alert.collection for checked_alert in checked}
+        _store_matches,
+        locks=lambda checked, **_: {checked_alert.alert.collection for checked_alert in checked},
     )
     events = reading(_events)
     newest = reading(_newest)
     waiting = reading(_waiting)
     due = reading(_due)
-    set_delivery = writing(_set_delivery, locks=lambda number, delivery: {row_of(events, number)})
+    set_delivery = writing(_set_delivery, locks=lambda number, delivery: {row_lock(events, number)})

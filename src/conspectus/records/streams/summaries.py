@@ -125,7 +125,7 @@ def _standing(connection: Connection, source: SourceId) -> SavedSummary | None:
     return SavedSummary(UserId(row.owner), json.loads(row.request), from_microseconds(row.since))
 
 
-def _stand(connection: Connection, source: SourceId, standing: SavedSummary | None) -> None:
+def _set_standing(connection: Connection, source: SourceId, standing: SavedSummary | None) -> None:
     connection.execute(delete(standing_summaries).where(standing_summaries.c.source == source))
     if standing is None:
         return
@@ -145,4 +145,4 @@ class SqlSummaries(SqlStore):
     tidy = writing(_tidy, rows=sources)
     vectors = reading(_vectors)
     standing = reading(_standing)
-    stand = writing(_stand, rows=sources)
+    stand = writing(_set_standing, rows=sources)

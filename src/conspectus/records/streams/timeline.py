@@ -25,7 +25,7 @@ from conspectus.model.ids import DocumentId, SourceId
 from conspectus.model.records import Document, Kind
 from conspectus.model.streams import ENTITIES
 from conspectus.ports.streams import EntityOccurrence, Extent, Span, Spot, TimelinePage
-from conspectus.records.core.dialects import members, text_of
+from conspectus.records.core.dialects import element_text, json_elements
 from conspectus.records.core.pages import from_cursor, to_cursor
 from conspectus.records.core.reads import with_texts
 from conspectus.records.core.rows import DOCUMENT_COLUMNS, period_of, to_document
@@ -229,14 +229,14 @@ def _with_names(connection: Connection, source: SourceId, span: Span) -> Compoun
     """Yield each document with each of its distinct names."""
     here = documents.c.source == source
     bounds = [*numbered(span), *timed(connection, source, span)]
-    entities = members(documents.c.metadata, ENTITIES)
+    entities = json_elements(documents.c.metadata, ENTITIES)
     named = (
-        select(*_SHOWN, text_of(entities).label("name"))
+        select(*_SHOWN, element_text(entities).label("name"))
         .select_from(documents)
         .join(entities, IS_CAPTION_OR_EVENT)
     )
     speakers = select(*_SHOWN, documents.c.author.label("name"))
     return union(
-        named.where(here, IS_CAPTION_OR_EVENT, *bounds, text_of(entities).is_not(None)),
+        named.where(here, IS_CAPTION_OR_EVENT, *bounds, element_text(entities).is_not(None)),
         speakers.where(here, IS_CAPTION_OR_EVENT, *bounds, documents.c.author.is_not(None)),
     )
