@@ -61,8 +61,8 @@ def test_rich_text_speaks_where_the_text_is_empty() -> None:
         {"type": "rich_text_preformatted", "elements": [word("a < b")]},
     )
     expected = "Hi @Annie in #general: :tada:@herepage (https://a.example)\n- one\n- two\na < b"
-    assert reader().whole({"text": "", "blocks": blocks}) == expected
-    assert reader().whole({"text": "said", "blocks": blocks}) == "said"
+    assert reader().full_text({"text": "", "blocks": blocks}) == expected
+    assert reader().full_text({"text": "said", "blocks": blocks}) == "said"
 
 
 def test_layout_blocks_speak_as_well() -> None:
@@ -78,18 +78,18 @@ def test_layout_blocks_speak_as_well() -> None:
         {"type": "section", "text": 5, "fields": "x"},
         "stray",
     ]
-    assert reader().whole({"blocks": blocks}) == "Build\n*42* & @Annie\nf\nby x"
+    assert reader().full_text({"blocks": blocks}) == "Build\n*42* & @Annie\nf\nby x"
 
 
 def test_blocks_nested_without_end_are_cut_short() -> None:
     inner: dict[str, object] = word("deep")
     for _ in range(500):
         inner = section(inner)
-    assert reader().whole({"blocks": rich(inner)}) == ""
+    assert reader().full_text({"blocks": rich(inner)}) == ""
 
 
 def test_attachments_say_title_text_and_fields_or_what_stands_for_them() -> None:
-    whole = reader().whole(
+    whole = reader().full_text(
         {
             "text": "look",
             "attachments": [
@@ -115,6 +115,6 @@ def test_files_say_their_names_and_previews() -> None:
         {},
         9,
     ]
-    assert reader().whole({"text": "", "files": files, "file": {"name": "old.js"}}) == (
+    assert reader().full_text({"text": "", "files": files, "file": {"name": "old.js"}}) == (
         "File: Plan (a.txt)\nline 1\nline 2\nFile: b.png\nFile: only a title\npost\nFile: old.js"
     )

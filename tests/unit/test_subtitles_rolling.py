@@ -48,7 +48,7 @@ Row = tuple[str, object, object]
 
 
 def rows(cues: list[tuple[str, float, float]]) -> list[Row]:
-    made = [Cue(start, end, text, place=place) for place, (text, start, end) in enumerate(cues)]
+    made = [Cue(start, end, text, position=place) for place, (text, start, end) in enumerate(cues)]
     return [(cue.text, cue.start, cue.end) for cue in unroll(made, Counter())]
 
 

@@ -76,8 +76,8 @@ def decode(data: bytes, charset: str | None = None) -> Decoded | None:
     valid in it.
     """
     marked = any(data.startswith(mark) for mark, _ in MARKS)
-    said = None if charset is None or marked else _strict(data, _labelled(charset))
-    return said or _certain(data) or _likely(data) or _guessed(data)
+    by_charset = None if charset is None or marked else _strict(data, _labelled(charset))
+    return by_charset or _certain(data) or _likely(data) or _guessed(data)
 
 
 def _certain(data: bytes) -> Decoded | None:
@@ -97,7 +97,7 @@ def _likely(data: bytes) -> Decoded | None:
     return (
         _damaged(data, "utf-8", 0.5)
         or _strict(data, declared)
-        or next((found for name in declared[-1:] if (found := _damaged(data, name, 0.01))), None)
+        or next((decoded for name in declared[-1:] if (decoded := _damaged(data, name, 0.01))), None)
     )
 
 
@@ -142,8 +142,8 @@ def _wide(data: bytes) -> tuple[str, ...]:
 
 
 def _declared(data: bytes) -> Iterator[str]:
-    for found in DECLARED.findall(data[:4096]):
-        for name in _labelled(found.decode("ascii")):
+    for label in DECLARED.findall(data[:4096]):
+        for name in _labelled(label.decode("ascii")):
             if not name.startswith(NOT_LEGACY):
                 yield name
 
@@ -174,8 +174,8 @@ def _accented(data: bytes) -> bool:
 def _fit(sample: bytes, encoding: str) -> float:
     """Return the fraction of non-ASCII characters that one language would use, less capitals inside words."""
     text = sample.decode(encoding, errors="replace")
-    found = Counter(text)
-    telling = {character: count for character, count in found.items() if character > "\x7f"}
+    counts = Counter(text)
+    telling = {character: count for character, count in counts.items() if character > "\x7f"}
     total = max(1, sum(telling.values()))
     usual = sum(count for character, count in telling.items() if character in PUNCTUATION)
     swapped = sum(a.islower() and b.isupper() for a, b in pairwise(text) if a > "\x7f" < b)

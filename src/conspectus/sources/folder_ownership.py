@@ -10,12 +10,12 @@ from conspectus.errors import UnreadableFile
 WRITABLE_BY_OTHERS = stat.S_IWGRP | stat.S_IWOTH
 
 
-def require_own_folder(place: str) -> None:
+def require_own_folder(location: str) -> None:
     """Raise UnreadableFile unless only this account, or root, can have written a folder.
 
     Libraries that keep pickled objects run code of whoever wrote these.
     """
-    folder = Path(place).resolve()
+    folder = Path(location).resolve()
     for path in (*reversed(folder.parents), folder, *_content(folder)):
         status = path.lstat()
         is_above = path in folder.parents
@@ -23,7 +23,7 @@ def require_own_folder(place: str) -> None:
             what_to_do = (
                 "its objects are pickled and run code when they are read, so it must belong to you and be"
                 " writable by nobody else; if you know where it comes from, copy it to a folder of your own:"
-                f" cp -r {place} COPY && chmod -R go-w COPY"
+                f" cp -r {location} COPY && chmod -R go-w COPY"
             )
             raise UnreadableFile(str(path), f"{reason}; {what_to_do}")
 

@@ -164,7 +164,9 @@ def mem0_record(
             left.field(name)
     created = moment_in(fields, "created_at")
     updated = moment_in(fields, "updated_at") or created
-    metadata = {name: each for name, each in fields.items() if name not in MEM0_READ and each is not None}
+    metadata = {
+        name: content for name, content in fields.items() if name not in MEM0_READ and content is not None
+    }
     expires = moment_in(fields, "expiration_date")
     new = NewMemory(
         text,
@@ -179,7 +181,7 @@ def mem0_record(
         vector=point.vector,
     )
     scope = Scope(*(text_in(fields, name) or None for name in MEM0_SCOPE))
-    earlier = tuple(each for each in former if updated is not None and each[0] < updated)
+    earlier = tuple(state for state in former if updated is not None and state[0] < updated)
     return ForeignRecord(scope, new, created, updated, earlier)
 
 
@@ -224,8 +226,10 @@ def _langgraph_record(item: Item, scope: Scope, names: Sequence[str], left: Left
     row = item.row
     if missing := ITEM_COLUMNS - row.keys():
         raise ValueError(f"the table `store` has no {', '.join(sorted(missing))}")
-    given = row["value"]
-    value = given if isinstance(given, dict) else json.loads(given if isinstance(given, str | bytes) else "")
+    stored = row["value"]
+    value = (
+        stored if isinstance(stored, dict) else json.loads(stored if isinstance(stored, str | bytes) else "")
+    )
     if not isinstance(value, dict):
         raise ValueError("a value is no JSON object")
     field, text, others = _text_in(value, names)
@@ -244,14 +248,14 @@ def _langgraph_record(item: Item, scope: Scope, names: Sequence[str], left: Left
 def _text_in(fields: Mapping[str, object], names: Sequence[str]) -> tuple[str, str, dict[str, object]]:
     """Return the first of these fields with a text, also one level deeper, that text, and other fields."""
     for name in names:
-        others = {each: value for each, value in fields.items() if each != name}
-        if found := text_in(fields, name):
-            return name, found, others
+        others = {field: value for field, value in fields.items() if field != name}
+        if text := text_in(fields, name):
+            return name, text, others
         inner = mapping(fields.get(name))
         for deeper in names:
-            if found := text_in(inner, deeper):
-                rest = {each: value for each, value in inner.items() if each != deeper}
-                return f"{name}.{deeper}", found, others | rest
+            if text := text_in(inner, deeper):
+                rest = {field: value for field, value in inner.items() if field != deeper}
+                return f"{name}.{deeper}", text, others | rest
     return "", "", dict(fields)
 
 
@@ -260,14 +264,14 @@ def _scope_in(prefix: str, pattern: str | None) -> Scope | None:
     if pattern is None:
         return Scope()
     parts, places = prefix.split("."), pattern.split(".")
-    found: dict[str, str] = {}
-    for part, place in zip(parts, places, strict=False):
-        name = place.removeprefix("{").removesuffix("}")
-        if place == f"{{{name}}}" and name in Scope.__dataclass_fields__:
-            found[name] = part
-        elif place not in {part, "*"}:
+    scope: dict[str, str] = {}
+    for part, pattern_part in zip(parts, places, strict=False):
+        name = pattern_part.removeprefix("{").removesuffix("}")
+        if pattern_part == f"{{{name}}}" and name in Scope.__dataclass_fields__:
+            scope[name] = part
+        elif pattern_part not in {part, "*"}:
             return None
-    return Scope(**found) if len(parts) == len(places) else None
+    return Scope(**scope) if len(parts) == len(places) else None
 
 
 def _moment(value: object) -> datetime | None:
@@ -280,16 +284,18 @@ def _sqlite_items(path: str) -> Iterator[Iterator[Item]]:
         tables = {name for (name,) in database.execute(TABLES)}
         if "store" not in tables:
             raise UnreadableFile(path, NO_STORE)
-        asked = "SELECT field_name, embedding FROM store_vectors WHERE prefix = ? AND key = ?"
+        statement = "SELECT field_name, embedding FROM store_vectors WHERE prefix = ? AND key = ?"
 
         def vectors(row: Mapping[str, Any]) -> dict[str, tuple[float, ...]]:
-            place = (row["prefix"], row["key"])
-            rows = database.execute(asked, place) if "store_vectors" in tables else ()
-            return {name: tuple(np.frombuffer(each, "<f4").tolist()) for name, each in rows if each}
+            parameters = (row["prefix"], row["key"])
+            rows = database.execute(statement, parameters) if "store_vectors" in tables else ()
+            return {
+                name: tuple(np.frombuffer(embedding, "<f4").tolist()) for name, embedding in rows if embedding
+            }
 
-        found = database.execute(ITEMS)
-        columns = [each[0] for each in found.description]
-        rows = (dict(zip(columns, row, strict=True)) for row in found)
+        cursor = database.execute(ITEMS)
+        columns = [column[0] for column in cursor.description]
+        rows = (dict(zip(columns, row, strict=True)) for row in cursor)
         yield (Item(row, partial(vectors, row)) for row in rows)
 
 
@@ -301,11 +307,11 @@ def _postgres_items(url: str) -> Iterator[Iterator[Item]]:
         tables = connection.execute("SELECT to_regclass('store'), to_regclass('store_vectors')").fetchone()
         if tables[0] is None:
             raise UnreadableFile("database", NO_STORE)
-        asked = "SELECT field_name, embedding::text FROM store_vectors WHERE prefix = %s AND key = %s"
+        statement = "SELECT field_name, embedding::text FROM store_vectors WHERE prefix = %s AND key = %s"
 
         def vectors(row: Mapping[str, Any]) -> dict[str, tuple[float, ...]]:
-            rows = connection.execute(asked, (row["prefix"], row["key"])) if tables[1] is not None else ()
-            return {name: tuple(json.loads(each)) for name, each in rows if each}
+            rows = connection.execute(statement, (row["prefix"], row["key"])) if tables[1] is not None else ()
+            return {name: tuple(json.loads(embedding)) for name, embedding in rows if embedding}
 
         with connection.cursor("conspectus_import", row_factory=as_dict) as cursor:
             yield (Item(row, partial(vectors, row)) for row in cursor.execute(ITEMS))
@@ -321,82 +327,86 @@ def _sqlite(path: str) -> Iterator[sqlite3.Connection]:
 
 
 @contextmanager
-def _chroma_collections(place: str, names: Sequence[str] = ()) -> Iterator[list[Any]]:
+def _chroma_collections(folder: str, names: Sequence[str] = ()) -> Iterator[list[Any]]:
     """Yield collections of a copy of the folder, as Chroma changes what it opens."""
-    if not (Path(place) / "chroma.sqlite3").is_file():
-        raise UnreadableFile(place, "is no folder of Chroma: it has no chroma.sqlite3")
-    require_own_folder(place)
+    if not (Path(folder) / "chroma.sqlite3").is_file():
+        raise UnreadableFile(folder, "is no folder of Chroma: it has no chroma.sqlite3")
+    require_own_folder(folder)
     chroma = optional("chromadb", "", "chromadb")
-    chosen = optional("chromadb.config", "", "chromadb").Settings(anonymized_telemetry=False)
+    settings = optional("chromadb.config", "", "chromadb").Settings(anonymized_telemetry=False)
     with TemporaryDirectory(prefix="conspectus-", ignore_cleanup_errors=True) as copy:
-        copytree(place, copy, ignore=ignore_patterns("chroma.sqlite3*"), dirs_exist_ok=True)
+        copytree(folder, copy, ignore=ignore_patterns("chroma.sqlite3*"), dirs_exist_ok=True)
         database = Path(copy) / "chroma.sqlite3"
-        with _sqlite(f"{place}/chroma.sqlite3") as given, closing(sqlite3.connect(database)) as copied:
-            given.backup(copied)
-        client = chroma.PersistentClient(copy, settings=chosen)
-        found = {each.name: each for each in client.list_collections()}
-        yield [found[name] for name in _chosen(found, names)]
+        with _sqlite(f"{folder}/chroma.sqlite3") as original, closing(sqlite3.connect(database)) as copied:
+            original.backup(copied)
+        client = chroma.PersistentClient(copy, settings=settings)
+        collections = {collection.name: collection for collection in client.list_collections()}
+        yield [collections[name] for name in _chosen(collections, names)]
 
 
-def _chosen(known: Iterable[str], names: Sequence[str]) -> list[str]:
+def _chosen(existing: Iterable[str], names: Sequence[str]) -> list[str]:
     """Return these of the known names, or all. Raises InvalidInput for one that is not known."""
-    found = sorted(known)
-    if missing := [name for name in names if name not in found]:
-        raise InvalidInput("name", f"there is no {missing[0]!r}, only: {', '.join(found) or 'nothing'}")
-    return list(names) or found
+    sorted_names = sorted(existing)
+    if missing := [name for name in names if name not in sorted_names]:
+        raise InvalidInput(
+            "name", f"there is no {missing[0]!r}, only: {', '.join(sorted_names) or 'nothing'}"
+        )
+    return list(names) or sorted_names
 
 
 def _chroma_points(collection: Any, left: LeftOut) -> Iterator[Point]:
     parts = ("documents", "metadatas", "embeddings", "uris")
     for start in range(0, collection.count(), PAGE):
         page = collection.get(limit=PAGE, offset=start, include=list(parts))
-        columns = [[None] * len(page["ids"]) if page[each] is None else page[each] for each in parts]
+        columns = [[None] * len(page["ids"]) if page[part] is None else page[part] for part in parts]
         for key, text, fields, vector, uri in zip(page["ids"], *columns, strict=True):
-            metadata = {name: each for name, each in (fields or {}).items() if _is_json(name, each, left)}
+            metadata = {
+                name: content for name, content in (fields or {}).items() if _is_json(name, content, left)
+            }
             beside = {} if uri is None else {"uri": uri}
             numbers = None if vector is None else tuple(map(float, vector))
             yield Point(str(key), beside | metadata, text, numbers)
 
 
 def _is_json(name: str, value: object, left: LeftOut) -> bool:
-    kept = isinstance(value, str | int | float | bool | list | dict | None)
-    if not kept:
+    is_json = isinstance(value, str | int | float | bool | list | dict | None)
+    if not is_json:
         left.field(f"{type(value).__name__} in {name}")
-    return kept
+    return is_json
 
 
-def _qdrant_client(place: str) -> Any:
-    is_server = place.startswith(("http://", "https://"))
-    if not is_server and not (Path(place) / "meta.json").is_file():
-        raise UnreadableFile(place, "is no local folder of Qdrant: it has no meta.json")
+def _qdrant_client(address: str) -> Any:
+    is_server = address.startswith(("http://", "https://"))
+    if not is_server and not (Path(address) / "meta.json").is_file():
+        raise UnreadableFile(address, "is no local folder of Qdrant: it has no meta.json")
     if not is_server:
-        require_own_folder(place)
+        require_own_folder(address)
     qdrant = optional("qdrant_client", "", "qdrant-client")
     if is_server:
-        return qdrant.QdrantClient(url=place, api_key=vendor_variable("QDRANT_API_KEY"))
-    return qdrant.QdrantClient(path=place)
+        return qdrant.QdrantClient(url=address, api_key=vendor_variable("QDRANT_API_KEY"))
+    return qdrant.QdrantClient(path=address)
 
 
 def _qdrant_collections(client: Any, names: Sequence[str] = ()) -> list[str]:
-    return _chosen((each.name for each in client.get_collections().collections), names)
+    return _chosen((collection.name for collection in client.get_collections().collections), names)
 
 
 def _qdrant_points(client: Any, name: str, left: LeftOut) -> Iterator[Point]:
     after = None
     while True:
         page, after = client.scroll(name, limit=PAGE, offset=after, with_payload=True, with_vectors=True)
-        for each in page:
-            yield Point(str(each.id), each.payload or {}, vector=_dense(each.vector, left))
+        for point in page:
+            yield Point(str(point.id), point.payload or {}, vector=_dense(point.vector, left))
         if after is None:
             return
 
 
-def _dense(given: object, left: LeftOut) -> tuple[float, ...] | None:
+def _dense(vectors: object, left: LeftOut) -> tuple[float, ...] | None:
     """Return the one dense vector of a point. Others have no place."""
-    named = given if isinstance(given, dict) else {"": given}
-    dense = {name: each for name, each in named.items() if isinstance(each, list) and _is_row(each)}
-    for name, each in named.items():
-        if each is not None and name not in dense:
+    named = vectors if isinstance(vectors, dict) else {"": vectors}
+    dense = {name: vector for name, vector in named.items() if isinstance(vector, list) and _is_row(vector)}
+    for name, vector in named.items():
+        if vector is not None and name not in dense:
             left.field(f"vector {name!r} that is not dense")
     if len(dense) > 1 and "" not in dense:
         left.field("several named vectors", len(dense))
@@ -406,26 +416,28 @@ def _dense(given: object, left: LeftOut) -> tuple[float, ...] | None:
 
 
 def _is_row(values: list[object]) -> bool:
-    return bool(values) and all(isinstance(each, int | float) for each in values)
+    return bool(values) and all(isinstance(number, int | float) for number in values)
 
 
 @contextmanager
 def _mem0_store(
-    place: str, name: str, left: LeftOut
+    address: str, name: str, left: LeftOut
 ) -> Iterator[tuple[Iterator[Point], Mapping[str, Sequence[str]]]]:
     """Yield the memories of mem0 in Qdrant or Chroma, and the entities of each by its id."""
     named = f"{name}_entities"
-    if (Path(place) / "chroma.sqlite3").is_file():
-        with _chroma_collections(place) as collections:
-            found = {each.name: each for each in collections}
-            _chosen(found, (name,))
-            others = _chroma_points(found[named], LeftOut()) if named in found else ()
-            yield _chroma_points(found[name], left), _mem0_entities(others)
+    if (Path(address) / "chroma.sqlite3").is_file():
+        with _chroma_collections(address) as collections:
+            by_name = {collection.name: collection for collection in collections}
+            _chosen(by_name, (name,))
+            others = _chroma_points(by_name[named], LeftOut()) if named in by_name else ()
+            yield _chroma_points(by_name[name], left), _mem0_entities(others)
         return
-    with closing(_qdrant_client(place)) as client:
-        known = _qdrant_collections(client)
-        _chosen(known, (name,))
-        entities = _mem0_entities(_qdrant_points(client, named, LeftOut())) if named in known else {}
+    with closing(_qdrant_client(address)) as client:
+        collection_names = _qdrant_collections(client)
+        _chosen(collection_names, (name,))
+        entities = (
+            _mem0_entities(_qdrant_points(client, named, LeftOut())) if named in collection_names else {}
+        )
         yield _qdrant_points(client, name, left), entities
 
 
@@ -441,22 +453,22 @@ def _mem0_entities(points: Iterable[Point]) -> dict[str, list[str]]:
 
 def _mem0_history(path: str, left: LeftOut) -> dict[str, list[tuple[datetime, str]]]:
     """Return the texts of each memory with the time from which each held, oldest first."""
-    asked = "SELECT memory_id, new_memory, COALESCE(updated_at, created_at) FROM history ORDER BY rowid"
-    found: dict[str, list[tuple[datetime, str]]] = {}
+    statement = "SELECT memory_id, new_memory, COALESCE(updated_at, created_at) FROM history ORDER BY rowid"
+    states_by_memory: dict[str, list[tuple[datetime, str]]] = {}
     with _sqlite(path) as database:
         tables = {name for (name,) in database.execute(TABLES)}
         if "history" not in tables:
             raise UnreadableFile(path, "is no history of mem0: it has no table `history`")
-        for key, text, written in database.execute(asked):
+        for key, text, written in database.execute(statement):
             since = moment_of(written)
-            states = found.setdefault(key, [])
+            states = states_by_memory.setdefault(key, [])
             if text and since is not None:
                 states.append((since, text))
         if "messages" in tables:
             [(count,)] = database.execute("SELECT COUNT(*) FROM messages")
             if count:
                 left.skip("recent messages, which mem0 keeps for its own prompts", "messages", count)
-    return {key: sorted(states, key=lambda state: state[0]) for key, states in found.items()}
+    return {key: sorted(states, key=lambda state: state[0]) for key, states in states_by_memory.items()}
 
 
 _READERS: Final[Mapping[str, ReadPlace]] = {

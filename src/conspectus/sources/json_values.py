@@ -21,17 +21,17 @@ class Notices:
         self._places: dict[str, list[str]] = {}
         self.damage = False
 
-    def note(self, reason: str, place: str | None = None) -> None:
+    def note(self, reason: str, location: str | None = None) -> None:
         """Count one more."""
         self._counts[reason] = self._counts.get(reason, 0) + 1
         places = self._places.setdefault(reason, [])
-        if place is not None and len(places) < NAMED:
-            places.append(clean(place[:MAX_PLACE_LENGTH]))
+        if location is not None and len(places) < NAMED:
+            places.append(clean(location[:MAX_PLACE_LENGTH]))
 
-    def damaged(self, reason: str, place: str) -> None:
+    def damaged(self, reason: str, location: str) -> None:
         """Count one more that should have been readable."""
         self.damage = True
-        self.note(reason, place)
+        self.note(reason, location)
 
     def sentences(self) -> tuple[str, ...]:
         """Return a sentence for each reason, in order of first occurrence."""
@@ -85,14 +85,14 @@ def items(value: object) -> list[object]:
 
 def mappings(value: object) -> Iterator[Mapping[str, object]]:
     """Return the objects in a value, if it is an array."""
-    return (each for each in items(value) if isinstance(each, dict))
+    return (element for element in items(value) if isinstance(element, dict))
 
 
 def text_in(value: object, *names: str) -> str:
     """Return the first of the fields that is a non-blank string; empty if there is none."""
-    found = mapping(value)
+    fields = mapping(value)
     for name in names:
-        text = found.get(name)
+        text = fields.get(name)
         if isinstance(text, str) and not text.isspace() and text:
             return text
     return ""
@@ -100,9 +100,9 @@ def text_in(value: object, *names: str) -> str:
 
 def word_in(value: object, *names: str) -> str:
     """Return the first of the fields as stripped text, whole numbers included; empty if there is none."""
-    found = mapping(value)
+    fields = mapping(value)
     for name in names:
-        word = found.get(name)
+        word = fields.get(name)
         if isinstance(word, str) and word.strip():
             return word.strip()
         if isinstance(word, int) and not isinstance(word, bool):
@@ -119,10 +119,10 @@ def counted(values: Iterable[tuple[str, object]]) -> dict[str, int]:
     """Return the count of each name; other values than numbers count once."""
     counts: dict[str, int] = {}
     for name, number in values:
-        known = isinstance(number, int) and not isinstance(number, bool) and 0 <= number < MAX_INTEGER
-        counts[name] = counts.get(name, 0) + (number if known and isinstance(number, int) else 1)
-    kept = listed(iter(counts))
-    return {name: counts[name] for name in kept if name in counts}
+        is_count = isinstance(number, int) and not isinstance(number, bool) and 0 <= number < MAX_INTEGER
+        counts[name] = counts.get(name, 0) + (number if is_count and isinstance(number, int) else 1)
+    names = listed(iter(counts))
+    return {name: counts[name] for name in names if name in counts}
 
 
 def moment_in(value: object, name: str) -> datetime | None:

@@ -77,8 +77,8 @@ def _is_memory(export: Export, part: ExportFile, root: str) -> bool:
     """Return whether a Markdown file is known by its name, its folder, or a MEMORY.md beside it."""
     folder = part.folder.rpartition("/")[2] or root
     index = f"{part.folder}/MEMORY.md".removeprefix("/")
-    known = any(each.name == index for each in export.parts)
-    return part.base.lower() in NAMES or folder.lower() in FOLDERS or known
+    has_index = any(part.name == index for part in export.parts)
+    return part.base.lower() in NAMES or folder.lower() in FOLDERS or has_index
 
 
 def _sections(text: str, name: str) -> Iterator[ForeignRecord]:
@@ -86,16 +86,16 @@ def _sections(text: str, name: str) -> Iterator[ForeignRecord]:
     front = _FRONT.match(text)
     fields = dict(_FIELD.findall(front[1])) if front else {}
     places = list(markdown_headings(text))
-    starts = [front.end() if front else 0, *(each.start for each in places)]
-    paths = [None, *(path_of(each.headings) for each in places)]
+    starts = [front.end() if front else 0, *(heading.start for heading in places)]
+    paths = [None, *(path_of(heading.headings) for heading in places)]
     seen: dict[str, int] = {}
     for number, (start, path) in enumerate(zip(starts, paths, strict=True)):
         section = text[start : starts[number + 1] if number < len(places) else len(text)].strip()
         if not (section if path is None else section.partition("\n")[2].strip("\n=- \t")):
             continue
-        place = f"{name}#{path or ''}"
-        seen[place] = seen.get(place, 0) + 1
-        key = place if seen[place] == 1 else f"{place}~{seen[place]}"
+        section_key = f"{name}#{path or ''}"
+        seen[section_key] = seen.get(section_key, 0) + 1
+        key = section_key if seen[section_key] == 1 else f"{section_key}~{seen[section_key]}"
         metadata = {**fields, "file": name, **({} if path is None else {"heading": path})}
         yield ForeignRecord(Scope(), NewMemory(section, key=key, kind="note", metadata=metadata))
 
@@ -105,7 +105,7 @@ def _json(text: str, name: str, left: LeftOut) -> Iterator[ForeignRecord]:
     try:
         value = load(text)
     except NotJson:
-        value = [loaded(each) for each in text.split("\n") if each.strip()]
+        value = [loaded(line) for line in text.split("\n") if line.strip()]
     if isinstance(value, dict) and "type" in value:
         value = [value]
     read = _reader_of(value)
@@ -117,14 +117,14 @@ def _json(text: str, name: str, left: LeftOut) -> Iterator[ForeignRecord]:
 
 def _reader_of(value: object) -> ReadValue | None:
     """Return the reader of a format, told by the fields of the whole value, or of all its entries."""
-    whole, entries = mapping(value), list(mappings(value))
-    if any(each.get("type") in {"entity", "relation"} for each in entries):
+    top, entries = mapping(value), list(mappings(value))
+    if any(entry.get("type") in {"entity", "relation"} for entry in entries):
         return _graph
-    if isinstance(whole.get("agents"), list) and isinstance(whole.get("blocks"), list):
+    if isinstance(top.get("agents"), list) and isinstance(top.get("blocks"), list):
         return _letta
-    found = list(mappings(whole.get("results"))) or entries
-    given = [{name for name, value in each.items() if value is not None} for each in found]
-    fields = set.intersection(*given) if given else set()
+    records = list(mappings(top.get("results"))) or entries
+    field_sets = [{name for name, value in record.items() if value is not None} for record in records]
+    fields = set.intersection(*field_sets) if field_sets else set()
     if {"memory", "id"} <= fields:
         return _mem0
     return _chatgpt if "mapping" in fields else _claude if "chat_messages" in fields else None
@@ -132,11 +132,11 @@ def _reader_of(value: object) -> ReadValue | None:
 
 def _graph(value: object, name: str, left: LeftOut) -> Iterator[ForeignRecord]:
     """Read the graph of the MCP memory server: an observation is a memory, a relation one with a fact."""
-    for number, each in enumerate(items(value), 1):
-        if text_in(each, "type") == "entity":
-            yield from _observations(mapping(each), left)
-        elif text_in(each, "type") == "relation":
-            one, kind, other = (text_in(each, field) for field in ("from", "relationType", "to"))
+    for number, element in enumerate(items(value), 1):
+        if text_in(element, "type") == "entity":
+            yield from _observations(mapping(element), left)
+        elif text_in(element, "type") == "relation":
+            one, kind, other = (text_in(element, field) for field in ("from", "relationType", "to"))
             if one and kind and other:
                 fact = Fact(one, kind, other, single=False)
                 yield ForeignRecord(
@@ -150,7 +150,11 @@ def _graph(value: object, name: str, left: LeftOut) -> Iterator[ForeignRecord]:
 
 def _observations(entity: Mapping[str, object], left: LeftOut) -> Iterator[ForeignRecord]:
     name, kind = text_in(entity, "name"), text_in(entity, "entityType")
-    texts = [each for each in items(entity.get("observations")) if isinstance(each, str) and each.strip()]
+    texts = [
+        observation
+        for observation in items(entity.get("observations"))
+        if isinstance(observation, str) and observation.strip()
+    ]
     if not texts:
         left.skip("entities without observations", name)
     for text in texts:
@@ -162,8 +166,8 @@ def _observations(entity: Mapping[str, object], left: LeftOut) -> Iterator[Forei
 
 def _mem0(value: object, name: str, left: LeftOut) -> Iterator[ForeignRecord]:
     """Read the answer of mem0's `get_all`."""
-    for each in mappings(mapping(value).get("results") or value):
-        record = mem0_record(Point(word_in(each, "id"), each), left)
+    for memory in mappings(mapping(value).get("results") or value):
+        record = mem0_record(Point(word_in(memory, "id"), memory), left)
         if record is not None:
             yield record
 
@@ -202,17 +206,17 @@ def _chatgpt(value: object, name: str, left: LeftOut) -> Iterator[ForeignRecord]
         while current in nodes and current not in branch:
             branch[current] = mapping(nodes[current]).get("message")
             current = text_in(nodes[current], "parent")
-        others = [each for key, each in nodes.items() if key not in branch and mapping(each).get("message")]
+        others = [node for key, node in nodes.items() if key not in branch and mapping(node).get("message")]
         if others:
             left.skip("messages of other branches", scope.conversation or name, len(others))
-        messages = [each for each in reversed(branch.values()) if isinstance(each, dict)]
-        turns = (_chatgpt_turn(each, moment_in(talk, "create_time"), left) for each in messages)
+        messages = [message for message in reversed(branch.values()) if isinstance(message, dict)]
+        turns = (_chatgpt_turn(message, moment_in(talk, "create_time"), left) for message in messages)
         yield from _turns(turns, scope, text_in(talk, "title"), left)
 
 
 def _chatgpt_turn(message: Mapping[str, object], began: datetime | None, left: LeftOut) -> Turn:
     parts = items(mapping(message.get("content")).get("parts"))
-    texts = [each for each in parts if isinstance(each, str)]
+    texts = [part for part in parts if isinstance(part, str)]
     if len(texts) < len(parts):
         left.field("images and files", len(parts) - len(texts))
     role = text_in(message.get("author"), "role")
@@ -225,7 +229,7 @@ def _claude(value: object, name: str, left: LeftOut) -> Iterator[ForeignRecord]:
         scope = Scope(conversation=text_in(talk, "uuid") or None)
         if text_in(talk, "summary"):
             left.field("summaries of conversations")
-        turns = (_claude_turn(each, left) for each in mappings(talk["chat_messages"]))
+        turns = (_claude_turn(message, left) for message in mappings(talk["chat_messages"]))
         yield from _turns(turns, scope, text_in(talk, "name"), left)
 
 
@@ -238,26 +242,31 @@ def _claude_turn(message: Mapping[str, object], left: LeftOut) -> Turn:
 
 def _joined(content: object) -> str:
     """Return the texts in blocks of content, or content that is text."""
-    blocks = [text_in(each, "text") for each in mappings(content) if text_in(each, "type") == "text"]
+    blocks = [text_in(block, "text") for block in mappings(content) if text_in(block, "type") == "text"]
     return content if isinstance(content, str) else "\n".join(filter(None, blocks))
 
 
 def _letta(value: object, name: str, left: LeftOut) -> Iterator[ForeignRecord]:
     """Read an agent file of Letta: its memory blocks as pinned notes, and its messages as turns."""
-    whole = mapping(value)
+    agent_file = mapping(value)
     for field in ("files", "groups", "mcp_servers", "skills", "sources", "tools"):
-        if count := len(items(whole.get(field))):
+        if count := len(items(agent_file.get(field))):
             left.field(field, count)
-    blocks = {text_in(each, "id"): each for each in mappings(whole["blocks"])}
-    for agent in mappings(whole["agents"]):
+    blocks = {text_in(block, "id"): block for block in mappings(agent_file["blocks"])}
+    for agent in mappings(agent_file["agents"]):
         scope = Scope(agent=text_in(agent, "name") or None)
         if text_in(agent, "system"):
             left.field("system prompts")
-        for block in (blocks.get(str(each), EMPTY) for each in items(agent.get("block_ids"))):
+        for block in (blocks.get(str(identifier), EMPTY) for identifier in items(agent.get("block_ids"))):
             yield from _block(block, scope, left)
         turns = (
-            Turn("", text_in(each, "role"), _joined(each.get("content")), moment_in(each, "created_at"))
-            for each in mappings(agent.get("messages"))
+            Turn(
+                "",
+                text_in(message, "role"),
+                _joined(message.get("content")),
+                moment_in(message, "created_at"),
+            )
+            for message in mappings(agent.get("messages"))
         )
         yield from _turns(turns, scope, "", left)
 

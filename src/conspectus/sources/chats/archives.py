@@ -46,21 +46,21 @@ def parts_of(export: Export, kind: ArchiveKind, notices: Notices) -> Sequence[Ex
         return export.parts if is_slack(export) else ()
     if len(export.parts) == 1:
         return export.parts
-    chosen = []
+    matching_parts = []
     for part in export.parts:
         if part.base.lower().endswith(SUFFIXES[kind]) or _kind(export, part) == kind:
-            chosen.append(part)
+            matching_parts.append(part)
         else:
             notices.note(OTHERS, part.name)
-    return chosen
+    return matching_parts
 
 
 def _kind(export: Export, part: ExportFile) -> ArchiveKind | None:
     head = export.peek(part, HEAD_BYTES)
     if b"\0" in head and not head.startswith(WIDE):
         return None
-    whole = len(head) < HEAD_BYTES
-    decoded = decode(head if whole else head[: head.rfind(b"\n") + 1] or head)
+    is_complete = len(head) < HEAD_BYTES
+    decoded = decode(head if is_complete else head[: head.rfind(b"\n") + 1] or head)
     if decoded is None or not decoded.text.strip():
         return None
     text = decoded.text.removeprefix("\ufeff")
@@ -88,18 +88,18 @@ class LocalArchives:
         """
         notices = Notices()
         with opened(path, self.settings, notices) as export:
-            chosen = kind or recognised(export)
-            if chosen is None:
+            platform = kind or recognised(export)
+            if platform is None:
                 raise UnsupportedContent(str(path), f"is not a known export: {', '.join(ARCHIVE_KINDS)}")
-            parts = parts_of(export, chosen, notices)
+            parts = parts_of(export, platform, notices)
             if not parts:
-                raise UnsupportedContent(str(path), f"is not an export of the kind {chosen}")
-            channels = tuple(self._read(chosen, export, parts, notices))
+                raise UnsupportedContent(str(path), f"is not an export of the kind {platform}")
+            channels = tuple(self._read(platform, export, parts, notices))
         if not channels and notices.damage:
             raise UnreadableFile(str(path), "; ".join(notices.sentences()))
         if not channels:
             notices.note("exports without any message", path.name)
-        return ChatArchive(chosen, channels, notices.sentences())
+        return ChatArchive(platform, channels, notices.sentences())
 
     def _read(
         self, kind: ArchiveKind, export: Export, parts: Sequence[ExportFile], notices: Notices

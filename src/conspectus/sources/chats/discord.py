@@ -50,7 +50,7 @@ MENTION = re.compile(r"<(?:@!?(?P<person>\d+)|a?:(?P<emoji>\w+):\d+)>")
 
 
 @dataclass(frozen=True, slots=True)
-class _Place:
+class _DiscordChannel:
     """The channel of a file. `thread` is the id of a thread of the channel."""
 
     identifier: str
@@ -70,24 +70,24 @@ class _Place:
 
 
 @dataclass(slots=True)
-class _Gathered:
+class _ChannelMessages:
     """A channel with the messages read so far."""
 
-    place: _Place
+    identity: _DiscordChannel
     messages: list[NewMessage] = field(default_factory=list)
     threads: set[str] = field(default_factory=set)
 
 
 def looks_like_discord(value: object) -> bool:
     """Return whether a JSON value is the export of a channel."""
-    found = mapping(value)
-    known = isinstance(found.get("channel"), dict) or isinstance(found.get("guild"), dict)
-    return known and isinstance(found.get("messages"), list)
+    export = mapping(value)
+    has_origin = isinstance(export.get("channel"), dict) or isinstance(export.get("guild"), dict)
+    return has_origin and isinstance(export.get("messages"), list)
 
 
 def read_discord(export: Export, parts: Iterable[ExportFile], notices: Notices) -> Iterator[ChannelArchive]:
     """Return the channels in these files."""
-    channels: dict[str, _Gathered] = {}
+    channels: dict[str, _ChannelMessages] = {}
     reader = _Messages(ExportUsers(), notices)
     for part in parts:
         data = export.read(part)
@@ -97,25 +97,25 @@ def read_discord(export: Export, parts: Iterable[ExportFile], notices: Notices) 
         if not looks_like_discord(value):
             notices.damaged("files without a channel, skipped", part.name)
             continue
-        place = _place(mapping(value), part)
-        channel = channels.setdefault(place.identifier, _Gathered(place))
-        if channel.place.thread is not None and place.thread is None:
-            channel.place = place
-        if place.thread is not None:
-            channel.threads.add(place.thread)
-        channel.messages += reader.read(mapping(value).get("messages"), place, part.name)
+        channel_of_part = _channel_of(mapping(value), part)
+        channel = channels.setdefault(channel_of_part.identifier, _ChannelMessages(channel_of_part))
+        if channel.identity.thread is not None and channel_of_part.thread is None:
+            channel.identity = channel_of_part
+        if channel_of_part.thread is not None:
+            channel.threads.add(channel_of_part.thread)
+        channel.messages += reader.read(mapping(value).get("messages"), channel_of_part, part.name)
     names = ChannelNames()
     for channel in channels.values():
         messages = finished(in_threads(channel.messages, channel.threads), notices)
         if messages:
-            place = channel.place
-            metadata = _metadata(place, messages, notices)
-            yield ChannelArchive(names.take(*place.names()), metadata, messages)
+            identity = channel.identity
+            metadata = _metadata(identity, messages, notices)
+            yield ChannelArchive(names.take(*identity.names()), metadata, messages)
         else:
-            notices.note("channels without messages, skipped", as_name(channel.place.name))
+            notices.note("channels without messages, skipped", as_name(channel.identity.name))
 
 
-def _place(value: Mapping[str, object], part: ExportFile) -> _Place:
+def _channel_of(value: Mapping[str, object], part: ExportFile) -> _DiscordChannel:
     channel, guild = mapping(value.get("channel")), text_in(value.get("guild"), "name")
     kind, identifier = word_in(channel, "type"), word_in(channel, "id")
     name, category = text_in(channel, "name"), text_in(channel, "category")
@@ -124,21 +124,23 @@ def _place(value: Mapping[str, object], part: ExportFile) -> _Place:
     identifier = identifier or f"{guild}/{category}/{name}"
     if kind in OPEN_THREADS and category:
         parent = word_in(channel, "categoryId") or f"{guild}//{category}"
-        return _Place(parent, category, "", guild, "", False, thread=as_key(identifier), title=name)
+        return _DiscordChannel(parent, category, "", guild, "", False, thread=as_key(identifier), title=name)
     private = kind in CLOSED_THREADS or kind in DIRECT
     if kind in CLOSED_THREADS:
         name, category = " / ".join(filter(None, (category, name))), ""
-    return _Place(identifier, name, category, guild, topic, private)
+    return _DiscordChannel(identifier, name, category, guild, topic, private)
 
 
-def _metadata(place: _Place, messages: Iterable[NewMessage], notices: Notices) -> dict[str, Json]:
-    found: dict[str, Json] = {"private": place.private}
-    found |= described(place.topic, "")
-    about = {"category": place.category, "guild": place.guild}
-    found |= {name: as_name(text) for name, text in about.items() if text}
-    if place.private:
-        found["members"] = list(member_names((each.author for each in messages if each.author), notices))
-    return found
+def _metadata(channel: _DiscordChannel, messages: Iterable[NewMessage], notices: Notices) -> dict[str, Json]:
+    metadata: dict[str, Json] = {"private": channel.private}
+    metadata |= described(channel.topic, "")
+    about = {"category": channel.category, "guild": channel.guild}
+    metadata |= {name: as_name(text) for name, text in about.items() if text}
+    if channel.private:
+        metadata["members"] = list(
+            member_names((message.author for message in messages if message.author), notices)
+        )
+    return metadata
 
 
 class _Messages:
@@ -148,10 +150,10 @@ class _Messages:
         self._people = people
         self._notices = notices
 
-    def read(self, values: object, place: _Place, file: str) -> Iterator[NewMessage]:
+    def read(self, values: object, channel: _DiscordChannel, file: str) -> Iterator[NewMessage]:
         for number, value in enumerate(items(values), 1):
             where = f"{file}#{number}"
-            message = self._message(value, place, where) if isinstance(value, dict) else None
+            message = self._message(value, channel, where) if isinstance(value, dict) else None
             if not isinstance(value, dict):
                 self._notices.note("entries that are not messages, skipped", where)
             elif message is None:
@@ -159,11 +161,13 @@ class _Messages:
             else:
                 yield message
 
-    def _message(self, value: Mapping[str, object], place: _Place, where: str) -> NewMessage | None:
+    def _message(
+        self, value: Mapping[str, object], channel: _DiscordChannel, where: str
+    ) -> NewMessage | None:
         identifier, kind = word_in(value, "id"), word_in(value, "type")
-        text = self._whole(value)
-        if place.title and identifier == place.thread:
-            text = f"{place.title}\n\n{text}".strip()
+        text = self._full_text(value)
+        if channel.title and identifier == channel.thread:
+            text = f"{channel.title}\n\n{text}".strip()
         if not text:
             return None
         answered = word_in(value.get("reference"), "messageId") if kind in REPLIES else ""
@@ -177,9 +181,9 @@ class _Messages:
             author=author,
             at=moment,
             reply_to=as_key(answered) if answered else None,
-            thread=place.thread,
+            thread=channel.thread,
             role="system" if kind not in MESSAGE_TYPES else "bot" if is_bot else None,
-            metadata=_extras(value, kind, place.title),
+            metadata=_extras(value, kind, channel.title),
         )
 
     def _author(self, author: Mapping[str, object]) -> tuple[str | None, bool]:
@@ -190,7 +194,7 @@ class _Messages:
         name = self._people.learn(identifier, text_in(author, "nickname") or handle, handle)
         return name, author.get("isBot") is True
 
-    def _whole(self, value: Mapping[str, object], *, forwarded: bool = False) -> str:
+    def _full_text(self, value: Mapping[str, object], *, forwarded: bool = False) -> str:
         """Return the text of a message, each part on lines of its own."""
         parts = [self._plain(text_in(value, "content"), value)]
         parts += map(_embedded, mappings(value.get("embeds")))
@@ -201,22 +205,22 @@ class _Messages:
         parts += _poll(mapping(value.get("poll")))
         inner = mapping(value.get("forwardedMessage"))
         if inner and not forwarded:
-            parts.append(self._whole(inner, forwarded=True))
+            parts.append(self._full_text(inner, forwarded=True))
         return "\n".join(dict.fromkeys(filter(None, map(str.strip, parts))))
 
     def _plain(self, text: str, value: Mapping[str, object]) -> str:
         """Replace the mentions that the export left as ids by names."""
         if "<" not in text:
             return text
-        mentioned = {word_in(each, "id"): each for each in mappings(value.get("mentions"))}
+        mentioned = {word_in(mention, "id"): mention for mention in mappings(value.get("mentions"))}
 
-        def shown(match: re.Match[str]) -> str:
+        def mention_text(match: re.Match[str]) -> str:
             if match["emoji"]:
                 return f":{match['emoji']}:"
             name = text_in(mentioned.get(match["person"]), "nickname", "name")
             return f"@{name or self._people.name(match['person']) or match['person']}"
 
-        return MENTION.sub(shown, text)
+        return MENTION.sub(mention_text, text)
 
 
 def _poll(poll: Mapping[str, object]) -> Iterator[str]:
@@ -229,19 +233,21 @@ def _poll(poll: Mapping[str, object]) -> Iterator[str]:
 
 def _embedded(embed: Mapping[str, object]) -> str:
     parts = [text_in(embed.get("author"), "name"), text_in(embed, "title"), text_in(embed, "description")]
-    for each in mappings(embed.get("fields")):
-        parts.append(": ".join(filter(None, (text_in(each, "name"), text_in(each, "value")))))
+    for embed_field in mappings(embed.get("fields")):
+        parts.append(": ".join(filter(None, (text_in(embed_field, "name"), text_in(embed_field, "value")))))
     return "\n".join(filter(None, parts))
 
 
 def _extras(value: Mapping[str, object], kind: str, title: str) -> dict[str, object]:
-    found: dict[str, object] = {} if kind in MESSAGE_TYPES else {"event": kind[:100]}
+    extras: dict[str, object] = {} if kind in MESSAGE_TYPES else {"event": kind[:100]}
     edited = moment_in(value, "timestampEdited")
-    given = mappings(value.get("reactions"))
-    reactions = counted((text_in(each.get("emoji"), "name", "code"), each.get("count")) for each in given)
+    raw_reactions = mappings(value.get("reactions"))
+    reactions = counted(
+        (text_in(reaction.get("emoji"), "name", "code"), reaction.get("count")) for reaction in raw_reactions
+    )
     files = listed(text_in(file, "fileName") for file in mappings(value.get("attachments")))
-    found |= {"edited": canonical(edited)} if edited else {}
-    found |= {"reactions": reactions} if reactions else {}
-    found |= {"files": files} if files else {}
-    found |= {"pinned": True} if value.get("isPinned") is True else {}
-    return found | ({"thread_title": as_name(title)} if title else {})
+    extras |= {"edited": canonical(edited)} if edited else {}
+    extras |= {"reactions": reactions} if reactions else {}
+    extras |= {"files": files} if files else {}
+    extras |= {"pinned": True} if value.get("isPinned") is True else {}
+    return extras | ({"thread_title": as_name(title)} if title else {})

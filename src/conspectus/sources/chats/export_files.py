@@ -163,29 +163,29 @@ def _label(entry: zipfile.ZipInfo) -> str:
 
 def _clutter(name: str) -> bool:
     folders = name.split("/")
-    return folders[0] == RESOURCES or any(each.startswith(".") for each in folders)
+    return folders[0] == RESOURCES or any(part.startswith(".") for part in folders)
 
 
 def _below(folder: Path, limits: Settings, notices: Notices) -> Iterator[ExportFile]:
-    found = 0
+    file_count = 0
     waiting = [(folder, "", 0)]
     while waiting:
-        place, prefix, depth = waiting.pop()
+        folder_path, prefix, depth = waiting.pop()
         if depth > limits.max_folder_depth:
             raise TooLarge("folder", size=depth, limit=limits.max_folder_depth, unit="levels")
-        for entry in _entries(place, prefix or folder.name, notices):
+        for entry in _entries(folder_path, prefix or folder.name, notices):
             name = f"{prefix}{entry.name}"
             if entry.is_symlink():
                 notices.note(LINKS, name)
             elif entry.is_dir():
                 waiting.append((Path(entry.path), f"{name}/", depth + 1))
             elif entry.is_file():
-                found += 1
+                file_count += 1
                 yield ExportFile(name, _file_opener(Path(entry.path)))
             else:
                 notices.note("pipes, sockets and devices, skipped", name)
-        if found > limits.max_files:
-            raise TooLarge("files", size=found, limit=limits.max_files, unit="files")
+        if file_count > limits.max_files:
+            raise TooLarge("files", size=file_count, limit=limits.max_files, unit="files")
 
 
 def _file_opener(path: Path) -> Callable[[], IO[bytes]]:
@@ -217,13 +217,15 @@ class ExportUsers:
         self._names: dict[str, str] = {}
         self._owners: dict[str, str] = {}
 
-    def learn(self, person: str, shown: str, handle: str = "") -> str:
+    def learn(self, person: str, display_name: str, handle: str = "") -> str:
         """Set the name of a user: the display name, with the handle if that name is taken."""
         if person in self._names:
             return self._names[person]
-        plain = as_name(shown or handle or person)
-        candidates = [plain, *(f"{plain} ({as_name(each)})" for each in (handle, person) if each)]
-        name = next(each for each in [*candidates, person] if self._owners.get(each, person) == person)
+        plain = as_name(display_name or handle or person)
+        candidates = [plain, *(f"{plain} ({as_name(suffix)})" for suffix in (handle, person) if suffix)]
+        name = next(
+            candidate for candidate in [*candidates, person] if self._owners.get(candidate, person) == person
+        )
         self._owners[name] = person
         self._names[person] = name
         return name
@@ -241,7 +243,7 @@ class ChannelNames:
 
     def take(self, *candidates: str) -> str:
         """Return the first free candidate, else the last one with a number appended."""
-        names = [as_name(each) for each in candidates if each.strip()] or ["unnamed"]
+        names = [as_name(candidate) for candidate in candidates if candidate.strip()] or ["unnamed"]
         numbered = (f"{names[-1]} ({number})" for number in count(2))
         free = next(name for name in chain(names, numbered) if name not in self._taken)
         self._taken.add(free)
@@ -266,20 +268,20 @@ def finished(messages: Iterable[NewMessage], notices: Notices) -> tuple[NewMessa
 
 def with_own_keys(messages: Iterable[NewMessage], notices: Notices) -> list[NewMessage]:
     """Drop exact duplicates of messages, and rename other messages with a key that is taken."""
-    kept: dict[str, NewMessage] = {}
+    messages_by_key: dict[str, NewMessage] = {}
     numbers: dict[str, int] = {}
     for message in messages:
         key = message.key or ""
-        first = kept.get(key)
+        first = messages_by_key.get(key)
         if first is None:
-            kept[key] = message
+            messages_by_key[key] = message
         elif first == message:
             notices.note("duplicate messages, kept once", key)
         else:
-            own = _own_key(key, kept, numbers)
+            free_key = _own_key(key, messages_by_key, numbers)
             notices.note("messages with a key that is taken, renumbered", key)
-            kept[own] = replace(message, key=own)
-    return list(kept.values())
+            messages_by_key[free_key] = replace(message, key=free_key)
+    return list(messages_by_key.values())
 
 
 def in_time(messages: Sequence[NewMessage]) -> tuple[NewMessage, ...]:
@@ -290,7 +292,7 @@ def in_time(messages: Sequence[NewMessage]) -> tuple[NewMessage, ...]:
         latest = message.at if isinstance(message.at, datetime) else latest
         moments.append(latest)
     order = sorted(range(len(messages)), key=moments.__getitem__)
-    return tuple(messages[place] for place in order)
+    return tuple(messages[position] for position in order)
 
 
 def in_threads(messages: Iterable[NewMessage], threads: set[str]) -> list[NewMessage]:
@@ -320,11 +322,11 @@ def described(topic: str, purpose: str) -> dict[str, str]:
     return {name: clean(text) for name, text in texts.items() if text}
 
 
-def _own_key(key: str, kept: dict[str, NewMessage], numbers: dict[str, int]) -> str:
+def _own_key(key: str, used_keys: dict[str, NewMessage], numbers: dict[str, int]) -> str:
     number = numbers.get(key, 1)
-    own = key
-    while own in kept:
+    candidate = key
+    while candidate in used_keys:
         number += 1
-        own = f"{key}~{number}"
+        candidate = f"{key}~{number}"
     numbers[key] = number
-    return own
+    return candidate

@@ -109,11 +109,11 @@ def parsed(line: str) -> IrcEntry | Header | None:
 
 def written_day(text: str) -> date | None:
     """Return the last date in a text in numbers, year first."""
-    found = None
+    last_day = None
     for year, _, month, day in WRITTEN_DAY.findall(text):
         if FIRST_YEAR <= int(year) <= LAST_YEAR:
-            found = _day(int(year), int(month), int(day)) or found
-    return found
+            last_day = _day(int(year), int(month), int(day)) or last_day
+    return last_day
 
 
 class Calendar:
@@ -167,21 +167,21 @@ def _entry(clock: Clock | None, rest: str) -> IrcEntry | None:
     columns = COLUMNS.fullmatch(rest) if clock is not None else None
     if columns:
         return _from_columns(clock, columns["nick"].strip(), columns["text"])
-    if found := MESSAGE.fullmatch(rest):
-        return IrcEntry(clock, found["nick"].strip(), found["text"] or "")
-    if (found := SERVICE.fullmatch(rest)) or (found := EVENT.fullmatch(rest)):
-        return IrcEntry(clock, None, found["text"], event=True)
-    if found := DID.fullmatch(rest):
-        return IrcEntry(clock, found["nick"], found["text"], action=True)
+    if match := MESSAGE.fullmatch(rest):
+        return IrcEntry(clock, match["nick"].strip(), match["text"] or "")
+    if (match := SERVICE.fullmatch(rest)) or (match := EVENT.fullmatch(rest)):
+        return IrcEntry(clock, None, match["text"], event=True)
+    if match := DID.fullmatch(rest):
+        return IrcEntry(clock, match["nick"], match["text"], action=True)
     return _from_clocked(clock, rest) if clock is not None else None
 
 
 def _from_clocked(clock: Clock, rest: str) -> IrcEntry | None:
     """Parse events that are recognized only after a time, because much other text looks like them."""
-    if found := NEWS.fullmatch(rest):
-        return IrcEntry(clock, None, found["text"] or found["rest"], event=True)
-    found = NOTICE.fullmatch(rest)
-    return IrcEntry(clock, found["nick"], found["text"]) if found else None
+    if match := NEWS.fullmatch(rest):
+        return IrcEntry(clock, None, match["text"] or match["rest"], event=True)
+    match = NOTICE.fullmatch(rest)
+    return IrcEntry(clock, match["nick"], match["text"]) if match else None
 
 
 def _from_columns(clock: Clock | None, nick: str, text: str) -> IrcEntry:
@@ -274,8 +274,8 @@ def read_irc(export: Export, parts: Iterable[ExportFile], notices: Notices) -> I
 def looks_like_irc(lines: Iterable[str]) -> bool:
     """Return whether most lines look like a log. Output of other programs may look the same."""
     read = [parsed(line) for line in lines]
-    telling = [each for each in read if not (isinstance(each, IrcEntry) and each.event)]
-    sure = sum(isinstance(each, Header) or (each is not None and _has_speaker(each)) for each in telling)
+    telling = [entry for entry in read if not (isinstance(entry, IrcEntry) and entry.event)]
+    sure = sum(isinstance(entry, Header) or (entry is not None and _has_speaker(entry)) for entry in telling)
     return 0 < len(telling) <= 2 * sure
 
 
@@ -292,8 +292,8 @@ def _channel(part: ExportFile, export: str) -> tuple[str, str]:
     folder = part.folder
     if not stem:
         folder, _, stem = folder.rpartition("/")
-    found = CHANNEL.search(stem)
-    return as_name(found[0] if found else stem or export), folder
+    match = CHANNEL.search(stem)
+    return as_name(match[0] if match else stem or export), folder
 
 
 def _messages(text: str, part: ExportFile, notices: Notices) -> Iterator[NewMessage]:
@@ -301,12 +301,12 @@ def _messages(text: str, part: ExportFile, notices: Notices) -> Iterator[NewMess
     unknown = []
     read = 0
     for number, line in enumerate(text.split("\n"), 1):
-        said = parsed(line.rstrip("\r"))
-        if isinstance(said, Header):
-            calendar.turn_to(said)
-        elif said is not None:
+        content = parsed(line.rstrip("\r"))
+        if isinstance(content, Header):
+            calendar.turn_to(content)
+        elif content is not None:
             read += 1
-            yield from _message(said, calendar, f"{part.base}:{number}", notices)
+            yield from _message(content, calendar, f"{part.base}:{number}", notices)
         elif line.strip():
             unknown.append(number)
     for number in unknown if read else ():

@@ -48,10 +48,10 @@ class _Fields:
     def word(self, names: Iterable[str]) -> str:
         """Return the first of these fields that has a name, possibly in an object with a name field."""
         for name in names:
-            found = word_in(self.value, name) or word_in(self.value.get(name), "name", "username", "id")
-            if found:
+            word = word_in(self.value, name) or word_in(self.value.get(name), "name", "username", "id")
+            if word:
                 self.used.add(name)
-                return found
+                return word
         return ""
 
     def moment(self) -> datetime | None:
@@ -141,20 +141,20 @@ class _Lines:
     def _metadata(self, line: _Fields, where: str, length: int) -> dict[str, object]:
         """Return the remaining fields, as far as they can be stored."""
         others = {name: value for name, value in line.value.items() if name not in line.used}
-        given = others.pop(METADATA, None)
-        others |= mapping(given) or ({} if given is None or given == {} else {METADATA: given})
-        kept = {
+        nested = others.pop(METADATA, None)
+        others |= mapping(nested) or ({} if nested is None or nested == {} else {METADATA: nested})
+        metadata = {
             name: value
             for name, value in others.items()
             if value is not None and name not in RESERVED and _fits(value, self._settings.max_metadata_depth)
         }
-        if len(kept) < sum(value is not None for value in others.values()):
+        if len(metadata) < sum(value is not None for value in others.values()):
             self._notices.note("metadata that cannot be stored, skipped", where)
         limit = self._settings.max_metadata_bytes
-        if length * MAX_JSON_LENGTH > limit and _size(kept) > limit:
+        if length * MAX_JSON_LENGTH > limit and _size(metadata) > limit:
             self._notices.note("metadata over the size limit, skipped", where)
             return {}
-        return kept
+        return metadata
 
 
 def _seconds(value: object) -> object:
@@ -174,9 +174,9 @@ def _fits(value: object, depth: int) -> bool:
         case float():
             return math.isfinite(value)
         case list():
-            return all(_fits(each, depth - 1) for each in value)
+            return all(_fits(element, depth - 1) for element in value)
         case dict():
-            return all(_fits(each, depth - 1) for each in value.values())
+            return all(_fits(member, depth - 1) for member in value.values())
         case _:
             return True
 

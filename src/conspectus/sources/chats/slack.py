@@ -61,12 +61,12 @@ class SlackText:
         self._people = people
         self._channels = channels
 
-    def whole(self, message: Mapping[str, object]) -> str:
+    def full_text(self, message: Mapping[str, object]) -> str:
         """Return the text of a message, each part on lines of its own."""
-        said = self.plain(text_in(message, "text")) or self.blocks(message.get("blocks"))
+        text = self.plain(text_in(message, "text")) or self.blocks(message.get("blocks"))
         if "attachments" not in message and "files" not in message and "file" not in message:
-            return said.strip()
-        parts = [said, *map(self._attachment, mappings(message.get("attachments")))]
+            return text.strip()
+        parts = [text, *map(self._attachment, mappings(message.get("attachments")))]
         parts += [self._file(file) for file in files_of(message)]
         return "\n".join(dict.fromkeys(filter(None, map(str.strip, parts))))
 
@@ -108,10 +108,10 @@ class SlackText:
         if kind in WORDED:
             form, names = WORDED[kind]
             return form.format(text_in(block, *names))
-        own = self._own_text(block, kind)
-        if own is not None:
-            return own
-        inner = [self._block(each, depth + 1) for each in mappings(block.get("elements"))]
+        text = self._own_text(block, kind)
+        if text is not None:
+            return text
+        inner = [self._block(element, depth + 1) for element in mappings(block.get("elements"))]
         if kind == "rich_text_list":
             inner = [f"- {line}" for line in inner]
         if kind in {"", "context"}:
@@ -135,29 +135,33 @@ class SlackText:
 
     def _section(self, block: Mapping[str, object]) -> Iterator[str]:
         yield self.plain(text_in(block.get("text"), "text"))
-        for each in mappings(block.get("fields")):
-            yield self.plain(text_in(each, "text"))
+        for section_field in mappings(block.get("fields")):
+            yield self.plain(text_in(section_field, "text"))
 
     def _attachment(self, attachment: Mapping[str, object]) -> str:
         parts = [text_in(attachment, name) for name in ("pretext", "author_name", "title", "text")]
-        for each in mappings(attachment.get("fields")):
-            parts.append(": ".join(filter(None, (text_in(each, "title"), text_in(each, "value")))))
-        said = [self.plain(part) for part in parts if part] or [self.blocks(attachment.get("blocks"))]
-        return "\n".join(filter(None, said)) or self.plain(text_in(attachment, "fallback"))
+        for attachment_field in mappings(attachment.get("fields")):
+            parts.append(
+                ": ".join(
+                    filter(None, (text_in(attachment_field, "title"), text_in(attachment_field, "value")))
+                )
+            )
+        paragraphs = [self.plain(part) for part in parts if part] or [self.blocks(attachment.get("blocks"))]
+        return "\n".join(filter(None, paragraphs)) or self.plain(text_in(attachment, "fallback"))
 
     def _file(self, file: Mapping[str, object]) -> str:
         name, title = text_in(file, "name"), text_in(file, "title")
         if text_in(file, "mode") in ABSENT or not (name or title):
             return ""
-        shown = title if not name or name == title else f"{title} ({name})" if title else name
+        label = title if not name or name == title else f"{title} ({name})" if title else name
         preview = text_in(file, *PREVIEWS)
-        return self.plain(f"File: {shown}") + (f"\n{preview}" if preview else "")
+        return self.plain(f"File: {label}") + (f"\n{preview}" if preview else "")
 
 
 def files_of(message: Mapping[str, object]) -> Iterable[Mapping[str, object]]:
     """Return the files of a message, in the newer and the older format."""
     one = mapping(message.get("file"))
-    several = [mapping(each) for each in items(message.get("files"))]
+    several = [mapping(file) for file in items(message.get("files"))]
     return [file for file in (*several, one) if file]
 
 
@@ -179,11 +183,11 @@ SLACKBOT = "USLACKBOT"
 
 def instant(stamp: object) -> datetime | None:
     """Return the time of a timestamp, exact to the microsecond."""
-    found = STAMP.fullmatch(stamp) if isinstance(stamp, str) else None
-    if found is None:
+    match = STAMP.fullmatch(stamp) if isinstance(stamp, str) else None
+    if match is None:
         return None
     try:
-        return EPOCH + timedelta(seconds=int(found[1]), microseconds=int((found[2] or "").ljust(6, "0")))
+        return EPOCH + timedelta(seconds=int(match[1]), microseconds=int((match[2] or "").ljust(6, "0")))
     except OverflowError:
         return None
 
@@ -208,22 +212,22 @@ class SlackMessages:
         self._notices = notices
         self._bot_names: dict[str, str] = {}
 
-    def read(self, found: Iterable[tuple[str, object]]) -> tuple[NewMessage, ...]:
+    def read(self, located_values: Iterable[tuple[str, object]]) -> tuple[NewMessage, ...]:
         """Yield the messages among the values, each with its position."""
         read: list[NewMessage] = []
         shared: dict[str, str] = {}
-        for place, value in found:
-            kept = self._message_fields(value, place)
-            message = None if kept is None else self._message(kept, place, shared)
-            if kept is not None and message is not None:
+        for location, value in located_values:
+            fields = self._message_fields(value, location)
+            message = None if fields is None else self._message(fields, location, shared)
+            if fields is not None and message is not None:
                 read.append(message)
-                _remember_files(kept, message, shared)
+                _remember_files(fields, message, shared)
         threads = {message.thread for message in read if message.thread is not None}
         return finished(in_threads(read, threads), self._notices)
 
-    def _message_fields(self, value: object, place: str) -> Mapping[str, object] | None:
+    def _message_fields(self, value: object, location: str) -> Mapping[str, object] | None:
         if not isinstance(value, dict) or value.get("type", "message") != "message":
-            self._notices.note("entries that are not messages, skipped", place)
+            self._notices.note("entries that are not messages, skipped", location)
             return None
         if value.get("subtype") == "tombstone":
             self._notices.note("messages deleted on the platform, skipped")
@@ -234,29 +238,31 @@ class SlackMessages:
         return value
 
     def _message(
-        self, message: Mapping[str, object], place: str, shared: Mapping[str, str]
+        self, message: Mapping[str, object], location: str, shared: Mapping[str, str]
     ) -> NewMessage | None:
         kind = text_in(message, "subtype")
         comment = mapping(message.get("comment")) if kind == "file_comment" else {}
-        text = self._text.plain(text_in(comment, "comment")).strip() or self._text.whole(message)
+        text = self._text.plain(text_in(comment, "comment")).strip() or self._text.full_text(message)
         if not text:
-            self._notices.note(NO_TEXT, place)
+            self._notices.note(NO_TEXT, location)
             return None
         stamp = stamp_in(message, "ts")
         moment = instant(stamp)
         if moment is None:
-            self._notices.note(NO_TIME, place)
+            self._notices.note(NO_TIME, location)
         if kind == "bot_add":
-            found = BOT_ADDED.search(text_in(message, "text"))
-            if found:
-                self._bot_names.setdefault(found[1], found[2])
+            bot = BOT_ADDED.search(text_in(message, "text"))
+            if bot:
+                self._bot_names.setdefault(bot[1], bot[2])
         thread = stamp_in(message, "thread_ts")
         if kind == "file_comment" and not thread:
-            thread = next((shared[each] for each in _file_ids(message) if each in shared), "")
+            thread = next(
+                (shared[identifier] for identifier in _file_ids(message) if identifier in shared), ""
+            )
         author, role = self._author(message, comment, kind)
         return NewMessage(
             clean(text),
-            key=as_key(stamp or place.rpartition("/")[2]),
+            key=as_key(stamp or location.rpartition("/")[2]),
             author=author,
             at=moment,
             reply_to=as_key(thread) if thread and thread != stamp else None,
@@ -277,15 +283,15 @@ class SlackMessages:
                 self._bots.add(person)
             return self._named(person, message), "bot" if person in self._bots else None
         if bot or kind == "bot_message":
-            shown = text_in(message, "username") or text_in(message.get("bot_profile"), "name")
-            return as_name(self._text.plain(shown) or self._bot_names.get(bot) or bot or "bot"), "bot"
-        shown = self._text.plain(text_in(message, "username"))
-        return as_name(shown) if shown else None, None
+            username = text_in(message, "username") or text_in(message.get("bot_profile"), "name")
+            return as_name(self._text.plain(username) or self._bot_names.get(bot) or bot or "bot"), "bot"
+        username = self._text.plain(text_in(message, "username"))
+        return as_name(username) if username else None, None
 
     def _named(self, person: str, message: Mapping[str, object]) -> str:
-        known = self._people.name(person)
-        if known is not None:
-            return known
+        name = self._people.name(person)
+        if name is not None:
+            return name
         profile = message.get("user_profile") or message.get("bot_profile")
         return self._people.learn(
             person, text_in(profile, "display_name", "real_name", "name"), text_in(profile, "name")
@@ -306,25 +312,25 @@ def _file_ids(message: Mapping[str, object]) -> list[str]:
 
 
 def _message_metadata(message: Mapping[str, object], kind: str) -> dict[str, object]:
-    found: dict[str, object] = {}
+    metadata: dict[str, object] = {}
     if kind.startswith(SYSTEM):
-        found["event"] = kind
+        metadata["event"] = kind
     elif kind == "thread_broadcast":
-        found["broadcast"] = True
+        metadata["broadcast"] = True
     elif kind == "me_message":
-        found["action"] = True
+        metadata["action"] = True
     if "edited" in message:
         moment = instant(stamp_in(mapping(message["edited"]), "ts"))
-        found |= {} if moment is None else {"edited": canonical(moment)}
+        metadata |= {} if moment is None else {"edited": canonical(moment)}
     if "reactions" in message:
-        given = mappings(message["reactions"])
-        counts = counted((text_in(each, "name"), _times(each)) for each in given)
-        found |= {"reactions": counts} if counts else {}
+        reactions = mappings(message["reactions"])
+        counts = counted((text_in(reaction, "name"), _times(reaction)) for reaction in reactions)
+        metadata |= {"reactions": counts} if counts else {}
     if "files" in message or "file" in message:
-        shown = (file for file in files_of(message) if text_in(file, "mode") not in ABSENT)
-        names = listed(text_in(file, "name", "title") for file in shown)
-        found |= {"files": names} if names else {}
-    return found
+        present_files = (file for file in files_of(message) if text_in(file, "mode") not in ABSENT)
+        names = listed(text_in(file, "name", "title") for file in present_files)
+        metadata |= {"files": names} if names else {}
+    return metadata
 
 
 def _times(reaction: Mapping[str, object]) -> object:
@@ -375,10 +381,10 @@ def read_slack(export: Export, notices: Notices) -> Iterator[ChannelArchive]:
         notices.note(OTHERS, part.name)
     people, bots, handles = _people(export, layout.users, notices)
     channels = list(_channels(export, layout.lists, handles, notices))
-    text = SlackText(people, {each.identifier: each.name for each in channels if each.identifier})
+    text = SlackText(people, {channel.identifier: channel.name for channel in channels if channel.identifier})
     reader = SlackMessages(people, bots, text, notices)
     names = ChannelNames()
-    listed = {key: each for each in channels for key in _keys(each)}
+    listed = {key: channel for channel in channels for key in _keys(channel)}
     for folder in sorted(layout.days):
         channel = listed.get(_folder(folder)) or _unlisted(folder, export, notices)
         messages = reader.read(_values(export, layout.days[folder], notices))
@@ -386,8 +392,8 @@ def read_slack(export: Export, notices: Notices) -> Iterator[ChannelArchive]:
             yield ChannelArchive(
                 names.take(channel.name, folder), _metadata(channel, text, notices), messages
             )
-    folders = {_folder(each) for each in layout.days}
-    for missing in sorted({each.name for each in channels if not folders & _keys(each)}):
+    folders = {_folder(folder) for folder in layout.days}
+    for missing in sorted({channel.name for channel in channels if not folders & _keys(channel)}):
         notices.note("channels without messages, skipped", missing)
 
 
@@ -423,8 +429,8 @@ def _people(
         if not identifier:
             notices.note("users without an id, skipped")
             continue
-        shown = text_in(user.get("profile"), "display_name", "real_name") or text_in(user, "real_name")
-        people.learn(identifier, shown, handle)
+        display_name = text_in(user.get("profile"), "display_name", "real_name") or text_in(user, "real_name")
+        people.learn(identifier, display_name, handle)
         handles[identifier] = handle or identifier
         if user.get("is_bot") is True:
             bots.add(identifier)
@@ -438,10 +444,10 @@ def _channels(
     for part in parts:
         for entry in _entries(export, [part], notices):
             identifier = text_in(entry, "id")
-            members = tuple(each for each in items(entry.get("members")) if isinstance(each, str))
+            members = tuple(member for member in items(entry.get("members")) if isinstance(member, str))
             name = text_in(entry, "name")
             if part.base == DIRECT and not name and members:
-                name = f"dm-{'--'.join(sorted(handles.get(each, each) for each in members))}"
+                name = f"dm-{'--'.join(sorted(handles.get(member, member) for member in members))}"
             if identifier or name:
                 yield _Listed(
                     identifier,
@@ -483,7 +489,7 @@ def _unlisted(folder: str, export: Export, notices: Notices) -> _Listed:
 
 def _keys(channel: _Listed) -> set[str]:
     """Return possible folder names of a channel."""
-    return {_folder(each) for each in (channel.identifier, channel.name) if each}
+    return {_folder(name) for name in (channel.identifier, channel.name) if name}
 
 
 def _folder(name: str) -> str:
@@ -491,7 +497,7 @@ def _folder(name: str) -> str:
 
 
 def _metadata(channel: _Listed, text: SlackText, notices: Notices) -> dict[str, Json]:
-    members = member_names((text.person(each) for each in channel.members), notices)
-    found: dict[str, Json] = {"private": channel.private}
-    found |= described(text.plain(channel.topic), text.plain(channel.purpose))
-    return found | ({"members": list(members)} if members else {})
+    members = member_names((text.person(member) for member in channel.members), notices)
+    metadata: dict[str, Json] = {"private": channel.private}
+    metadata |= described(text.plain(channel.topic), text.plain(channel.purpose))
+    return metadata | ({"members": list(members)} if members else {})

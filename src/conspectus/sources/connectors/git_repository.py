@@ -101,21 +101,21 @@ async def _resolved(url: Url, port: int, boundary: AddressPolicy, resolve: Resol
     if not boundary.may_ask(url.host):
         raise ForbiddenAddress(url.redacted)
     try:
-        found = [url.host] if literal(url.host) is not None else await resolve(url.host, port)
+        addresses = [url.host] if literal(url.host) is not None else await resolve(url.host, port)
     except OSError as fault:
         raise FetchFailed(url.redacted, fault.strerror or "unknown host", passing=True) from fault
-    if not found:
+    if not addresses:
         raise FetchFailed(url.redacted, "unknown host", passing=True)
-    if not all(boundary.admits(url.host, ip_address(each)) for each in found):
+    if not all(boundary.admits(url.host, ip_address(address)) for address in addresses):
         raise ForbiddenAddress(url.redacted)
-    return found
+    return addresses
 
 
 def _curl(url: Url, addresses: Sequence[str]) -> tuple[str, ...]:
     """Pin the checked address with a setting of curl: git would resolve the name again."""
     if literal(url.host) is not None:
         return ()
-    places = ",".join(f"[{each}]" if ":" in each else each for each in addresses)
+    places = ",".join(f"[{address}]" if ":" in address else address for address in addresses)
     return (f"http.curloptResolve={url.host}:{url.port}:{places}",)
 
 
@@ -207,11 +207,11 @@ class Git:
         if program is None:
             raise FetchFailed(self.name, "git is not installed; install it")
         path = os.pathsep.join([str(Path(program).parent), os.defpath])
-        own = {} if remote is None else {**remote.environment, "GIT_ALLOW_PROTOCOL": remote.protocol}
+        transport = {} if remote is None else {**remote.environment, "GIT_ALLOW_PROTOCOL": remote.protocol}
         process = await asyncio.create_subprocess_exec(
             program, f"--git-dir={self.folder}", *options, *arguments,
             stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE,
-            cwd="/", env={**ENVIRONMENT, "PATH": path, **own}, start_new_session=True, umask=UMASK,
+            cwd="/", env={**ENVIRONMENT, "PATH": path, **transport}, start_new_session=True, umask=UMASK,
         )  # fmt: skip
         ended = False
         try:
@@ -296,17 +296,17 @@ class GitRepository:
         ancestor. Raises FetchFailed, ForbiddenAddress or InvalidInput.
         """
         before = PageIndexState.read(cursor)
-        known = before or PageIndexState()
+        state = before or PageIndexState()
         commit = await self._fetch()
         listed = await self._git.run("ls-tree", "-r", "-z", "-l", self._repository.tree(commit))
         blobs = dict(_pages(listed))
         if len(blobs) > self._files.settings.max_files:
             raise TooLarge("files", size=len(blobs), limit=self._files.settings.max_files, unit="files")
-        files = await self._listed(blobs, known.rows)
-        keys = identify(known.rows, list(files.values()), await self._moves(known.mark, commit))
+        files = await self._listed(blobs, state.rows)
+        keys = identify(state.rows, list(files.values()), await self._moves(state.mark, commit))
         self._blobs = {key: (path, blobs[path]) for path, key in keys.items()}
-        everything = before is None or not await self._follows(known.mark, commit)
-        for listing in Difference(known, files, keys, commit).listings(
+        everything = before is None or not await self._follows(state.mark, commit)
+        for listing in Difference(state, files, keys, commit).listings(
             everything=everything, size=self._batch
         ):
             yield listing
@@ -349,7 +349,7 @@ class GitRepository:
             return {}
         options = ("-r", "-z", "-M", "--diff-filter=R", "--name-status")
         output = await self._git.run("diff-tree", *options, before, after)
-        names = [each.decode("utf-8", "surrogateescape") for each in output.split(b"\0")]
+        names = [name.decode("utf-8", "surrogateescape") for name in output.split(b"\0")]
         pairs = zip(names[1::3], names[2::3], strict=False)
         return {to: origin for origin, to in pairs if is_page(origin) and is_page(to)}
 
@@ -371,14 +371,14 @@ class GitRepository:
 
     async def _read(self, ids: Sequence[str]) -> list[bytes]:
         output = await self._git.run(
-            "cat-file", "--batch", stdin="".join(f"{each}\n" for each in ids).encode()
+            "cat-file", "--batch", stdin="".join(f"{blob}\n" for blob in ids).encode()
         )
-        contents, place = [], 0
+        contents, offset = [], 0
         for _ in ids:
-            start = output.index(b"\n", place) + 1
-            end = start + int(output[place:start].split()[-1])
+            start = output.index(b"\n", offset) + 1
+            end = start + int(output[offset:start].split()[-1])
             contents.append(output[start:end])
-            place = end + 1
+            offset = end + 1
         return contents
 
     def _file(self, path: str, blob: Blob, data: bytes) -> File:

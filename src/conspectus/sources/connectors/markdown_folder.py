@@ -66,18 +66,18 @@ class PageIndexState:
     def cursor(self) -> str:
         """Encode the cursor."""
         rows = {path: [row.key, row.revision] for path, row in self.rows.items()}
-        whole = {"version": VERSION, "mark": self.mark, "spaces": sorted(self.spaces), "pages": rows}
-        return json.dumps(whole, separators=(",", ":"))
+        state = {"version": VERSION, "mark": self.mark, "spaces": sorted(self.spaces), "pages": rows}
+        return json.dumps(state, separators=(",", ":"))
 
     @classmethod
     def read(cls, cursor: str | None) -> "PageIndexState | None":
         """Decode a cursor. Returns an empty state if it is missing or unreadable."""
         try:
-            given = json.loads(cursor or "")
-            if given["version"] != VERSION:
+            state = json.loads(cursor or "")
+            if state["version"] != VERSION:
                 return None
-            rows = {path: Row(str(key), str(revision)) for path, (key, revision) in given["pages"].items()}
-            return cls(rows, frozenset(map(str, given["spaces"])), str(given["mark"]))
+            rows = {path: Row(str(key), str(revision)) for path, (key, revision) in state["pages"].items()}
+            return cls(rows, frozenset(map(str, state["spaces"])), str(state["mark"]))
         except (ValueError, KeyError, TypeError, AttributeError):
             return None
 
@@ -104,18 +104,18 @@ def space_of(path: str) -> str:
 
 def identify(stored: Mapping[str, Row], files: Sequence[File], moves: Mapping[str, str]) -> dict[str, str]:
     """Return the key of each path. `moves` are new paths with their stored old ones."""
-    names = _Names(stored, {each.path for each in files})
-    for each in sorted(files, key=lambda each: (not names.holds(each), each.path)):
-        names.claim_stated(each)
-    for each in files:
-        names.claim_stored(each)
+    names = _Names(stored, {file.path for file in files})
+    for file in sorted(files, key=lambda file: (not names.holds(file), file.path)):
+        names.claim_stated(file)
+    for file in files:
+        names.claim_stored(file)
     for path, old in moves.items():
         names.inherit(path, old)
     for by_name in (True, False):
-        for each in files:
-            names.inherit(each.path, names.vanished_like(each, by_name=by_name))
-    for each in files:
-        names.invent(each.path)
+        for file in files:
+            names.inherit(file.path, names.vanished_like(file, by_name=by_name))
+    for file in files:
+        names.invent(file.path)
     return names.keys
 
 
@@ -225,8 +225,8 @@ class Difference:
         )
 
     def _row(self, path: str) -> Row:
-        place = content_hash(json.dumps([path, self._parent(path)]))
-        return Row(self.keys[path], f"{self.files[path].content}-{place[:16]}")
+        location = content_hash(json.dumps([path, self._parent(path)]))
+        return Row(self.keys[path], f"{self.files[path].content}-{location[:16]}")
 
     def _parent(self, path: str) -> str | None:
         """Return the key of the nearest `index.md` above the path, in the same space."""
@@ -295,41 +295,41 @@ class MarkdownFolder:
         if not self._root.is_dir():
             raise FetchFailed(str(self._root), "is not a folder", passing=True)
         files: dict[str, File] = {}
-        for found in self._files.discover([self._root]):
-            if found.path.is_dir():
-                raise FetchFailed(str(found.path), "cannot be listed", passing=True)
-            if is_page(found.name) and (file := self._file(found, stored.get(found.name))):
-                files[found.name] = file
+        for source_file in self._files.discover([self._root]):
+            if source_file.path.is_dir():
+                raise FetchFailed(str(source_file.path), "cannot be listed", passing=True)
+            if is_page(source_file.name) and (file := self._file(source_file, stored.get(source_file.name))):
+                files[source_file.name] = file
         return files
 
-    def _file(self, found: FoundFile, stored: Row | None) -> File | None:
+    def _file(self, source_file: FoundFile, stored: Row | None) -> File | None:
         """Return the listing of a file. An unreadable file is listed too, and its fetch fails."""
         try:
-            text = self._text(found)
+            text = self._text(source_file)
         except (InvalidInput, UnreadableFile) as fault:
-            content = content_hash(f"{fault.code} {found.size}")[:32]
-            return File(found.name, content, None if stored is None else stored.id)
+            content = content_hash(f"{fault.code} {source_file.size}")[:32]
+            return File(source_file.name, content, None if stored is None else stored.id)
         except NotFound:
             return None
         content = content_hash(text)[:32]
         if stored is not None and stored.content == content:
-            return File(found.name, content, stored.id, PurePosixPath(found.name).stem)
-        return File(found.name, content, page_id(text), read_page(text, found.name).title)
+            return File(source_file.name, content, stored.id, PurePosixPath(source_file.name).stem)
+        return File(source_file.name, content, page_id(text), read_page(text, source_file.name).title)
 
     def _page(self, path: str) -> NewDocument:
-        whole = self._root / path
-        inside = whole.resolve().is_relative_to(self._root.resolve())
-        if not inside or not whole.exists():
+        full_path = self._root / path
+        inside = full_path.resolve().is_relative_to(self._root.resolve())
+        if not inside or not full_path.exists():
             raise NotFound("page", path)
-        return read_page(self._text(FoundFile(whole, path, 0)), path)
+        return read_page(self._text(FoundFile(full_path, path, 0)), path)
 
-    def _text(self, found: FoundFile) -> str:
+    def _text(self, source_file: FoundFile) -> str:
         try:
-            documents = self._files.parse(found).documents
+            documents = self._files.parse(source_file).documents
         except UnreadableFile:
-            if found.path.exists():
+            if source_file.path.exists():
                 raise
-            raise NotFound("page", found.name) from None
+            raise NotFound("page", source_file.name) from None
         return documents[0].text if documents else ""
 
     def _concerns(self, change: Change, path: str) -> bool:

@@ -76,17 +76,17 @@ class MediaWikiApi:
         """Yield the rows of that name in every response. Raises FetchFailed."""
         async for query in self.query(**parameters):
             with self.understood():
-                rows: list[Answer] = [dict(each) for each in query.get(name, ())]
+                rows: list[Answer] = [dict(row) for row in query.get(name, ())]
             yield rows
 
     async def pages(self, by: str, values: Sequence[str], **parameters: str | int) -> list[Answer]:
         """Yield pages by `pageids` or `titles`. Parts of one page may be in several responses."""
-        found: list[Answer] = []
+        pages: list[Answer] = []
         for start in range(0, len(values), MAX_VALUES):
             some = {by: "|".join(values[start : start + MAX_VALUES])}
             async for rows in self.rows("pages", **some, **parameters):
-                found += rows
-        return found
+                pages += rows
+        return pages
 
     @contextmanager
     def understood(self) -> Iterator[None]:
@@ -111,9 +111,9 @@ class MediaWikiApi:
             if answer is not None:
                 return answer
             if attempt < ATTEMPTS:
-                asked = fetched.headers.get("retry-after", "")
-                wanted = float(asked[:6]) if asked.isdecimal() else USUAL_WAIT * attempt
-                await self._wait(min(wanted, MAX_WAIT_SECONDS))
+                retry_after = fetched.headers.get("retry-after", "")
+                seconds = float(retry_after[:6]) if retry_after.isdecimal() else USUAL_WAIT * attempt
+                await self._wait(min(seconds, MAX_WAIT_SECONDS))
         raise self.failed(f"still busy after {ATTEMPTS} attempts", status=fetched.status, passing=True)
 
     def _read(self, fetched: Fetched) -> Answer | None:
@@ -125,12 +125,12 @@ class MediaWikiApi:
         with self.understood():
             answer = json.loads(fetched.body)
             error = answer.get("error") or {}
-            code, told = error.get("code"), str(error.get("info", ""))
+            code, info = error.get("code"), str(error.get("info", ""))
         if not error:
             return dict(answer)
         if code in BUSY_CODES:
             return None
-        raise self.failed(f"{code}: {told:.200}", refused=code in REFUSAL_CODES)
+        raise self.failed(f"{code}: {info:.200}", refused=code in REFUSAL_CODES)
 
 
 AHEAD = 20
@@ -150,15 +150,15 @@ class Contents:
 
     def expect(self, entries: Sequence[ConnectorEntry]) -> None:
         """Announce pages that will be requested, most likely in this order."""
-        self._order = [each.key for each in entries]
-        self._places = {key: place for place, key in enumerate(self._order)}
+        self._order = [entry.key for entry in entries]
+        self._places = {key: position for position, key in enumerate(self._order)}
         self._ahead = {}
 
     async def of(self, key: str) -> Answer:
         """Return the API's data of a page, with its content if it exists. Raises FetchFailed or TooLarge."""
         if key not in self._ahead:
-            place = self._places.get(key)
-            some = [key] if place is None else self._order[place : place + AHEAD]
+            position = self._places.get(key)
+            some = [key] if position is None else self._order[position : position + AHEAD]
             self._ahead = await self._ask(some)
         return self._ahead.pop(key, {"missing": True})
 
@@ -169,11 +169,11 @@ class Contents:
             if len(keys) == 1:
                 raise
             return await self._ask(keys[:1])
-        found: dict[str, dict[str, Any]] = {}
+        pages: dict[str, dict[str, Any]] = {}
         with self._api.understood():
-            for each in answers:
-                found.setdefault(str(each["pageid"]), {}).update(each)
-        return found
+            for part in answers:
+                pages.setdefault(str(part["pageid"]), {}).update(part)
+        return pages
 
 
 MAIN = "Main"
@@ -233,17 +233,23 @@ class Site:
     @classmethod
     def read(cls, query: Mapping[str, Any], ids: Collection[int] | None) -> "Site":
         """Read the response of `siteinfo`. By default, the content namespaces are synced."""
-        given = {int(each["id"]): each for each in query["namespaces"].values() if int(each["id"]) >= 0}
+        namespaces = {
+            int(namespace["id"]): namespace
+            for namespace in query["namespaces"].values()
+            if int(namespace["id"]) >= 0
+        }
         now = datetime.strptime(str(query["general"]["time"]), FORMAT)
-        taken = [number for number, each in sorted(given.items()) if each.get("content")]
+        selected = [number for number, namespace in sorted(namespaces.items()) if namespace.get("content")]
         if ids is not None:
-            taken = [number for number in sorted(given) if number in ids]
+            selected = [number for number in sorted(namespaces) if number in ids]
         return cls(
             now=now.strftime(FORMAT),
-            spaces={number: str(given[number]["name"]) or MAIN for number in taken},
-            subpages=frozenset(number for number, each in given.items() if each.get("subpages")),
-            files=_names(given, FILE) | {"file", "image", "media"},
-            categories=_names(given, CATEGORY) | {"category"},
+            spaces={number: str(namespaces[number]["name"]) or MAIN for number in selected},
+            subpages=frozenset(
+                number for number, namespace in namespaces.items() if namespace.get("subpages")
+            ),
+            files=_names(namespaces, FILE) | {"file", "image", "media"},
+            categories=_names(namespaces, CATEGORY) | {"category"},
         )
 
 
@@ -260,25 +266,25 @@ class MediaWikiCursor:
 
     def cursor(self) -> str:
         """Encode the cursor."""
-        whole = {
+        state = {
             "version": VERSION,
             "since": self.since,
             "spaces": sorted(self.spaces),
             "seen": dict(self.seen),
         }
-        return json.dumps(whole, separators=(",", ":"))
+        return json.dumps(state, separators=(",", ":"))
 
     @classmethod
     def read(cls, cursor: str | None) -> "MediaWikiCursor | None":
         """Decode a cursor. Returns an empty state if it is missing or unreadable."""
         try:
-            given = json.loads(cursor or "")
-            if given["version"] != VERSION:
+            state = json.loads(cursor or "")
+            if state["version"] != VERSION:
                 return None
-            if given["since"]:
-                datetime.strptime(given["since"], FORMAT)
-            seen = {str(key): str(revision) for key, revision in given["seen"].items()}
-            return cls(str(given["since"]), frozenset(map(str, given["spaces"])), seen)
+            if state["since"]:
+                datetime.strptime(state["since"], FORMAT)
+            seen = {str(key): str(revision) for key, revision in state["seen"].items()}
+            return cls(str(state["since"]), frozenset(map(str, state["spaces"])), seen)
         except (ValueError, KeyError, TypeError, AttributeError):
             return None
 
@@ -294,8 +300,10 @@ def too_old(since: str, now: str) -> bool:
 
 
 def _names(namespaces: Mapping[int, Mapping[str, Any]], number: int) -> frozenset[str]:
-    given = namespaces.get(number, {})
-    return frozenset(str(name).lower() for name in (given.get("name"), given.get("canonical")) if name)
+    namespace = namespaces.get(number, {})
+    return frozenset(
+        str(name).lower() for name in (namespace.get("name"), namespace.get("canonical")) if name
+    )
 
 
 BATCH = 500
@@ -399,49 +407,49 @@ class MediaWiki:
         yield replace(last, complete=True)
 
     async def _all_pages(self, namespace: int) -> AsyncIterator[Sequence[WikiPageInfo]]:
-        asked: dict[str, str | int] = {"gapnamespace": namespace, "gapfilterredir": "nonredirects"}
-        async for rows in self._api.rows("pages", generator="allpages", gaplimit="max", **asked, **INFO):
+        parameters: dict[str, str | int] = {"gapnamespace": namespace, "gapfilterredir": "nonredirects"}
+        async for rows in self._api.rows("pages", generator="allpages", gaplimit="max", **parameters, **INFO):
             yield [page for page in self._read(rows) if not page.redirect]
 
     async def _recent(self, site: Site, since: str) -> Recent:
         ids: dict[str, str] = {}
         titles: dict[str, str] = {}
         unknown = False
-        asked = {"rcstart": since, "rcdir": "newer", "rclimit": "max", "rcprop": "ids|title|timestamp"}
-        asked |= {"rctype": "edit|new", "rcnamespace": "|".join(map(str, site.spaces))}
-        found: list[Answer] = []
-        async for rows in self._api.rows("recentchanges", list="recentchanges", **asked):
-            found += rows
-        happened = [*found, *await self._events(site, since)]
+        parameters = {"rcstart": since, "rcdir": "newer", "rclimit": "max", "rcprop": "ids|title|timestamp"}
+        parameters |= {"rctype": "edit|new", "rcnamespace": "|".join(map(str, site.spaces))}
+        changes: list[Answer] = []
+        async for rows in self._api.rows("recentchanges", list="recentchanges", **parameters):
+            changes += rows
+        happened = [*changes, *await self._events(site, since)]
         for event in sorted(happened, key=lambda event: str(event.get("timestamp", ""))):
             with self._api.understood():
                 time = str(event["timestamp"])
-                known = {str(event[name]) for name in ("pageid", "logpage") if event.get(name)}
+                page_ids = {str(event[name]) for name in ("pageid", "logpage") if event.get(name)}
                 named = {
                     str(name) for name in (event.get("title"), _target(event).get("target_title")) if name
                 }
                 deleted = event.get("action") == "delete" and not event.get("logpage")
                 unknown = unknown or deleted or "title" not in event
-            ids |= dict.fromkeys(known, time)
+            ids |= dict.fromkeys(page_ids, time)
             titles |= dict.fromkeys(named if "logid" in event else (), time)
         border = earlier(site.now, LOOK_BACK)
         again = {key for key, time in (*ids.items(), *titles.items()) if time >= border}
         return Recent(frozenset(ids), frozenset(titles), frozenset(again), unknown)
 
     async def _events(self, site: Site, since: str) -> list[Answer]:
-        asked = {"lestart": since, "ledir": "newer", "lelimit": "max"}
-        asked["leprop"] = "ids|title|type|timestamp|details"
-        found: list[Answer] = []
-        async for rows in self._api.rows("logevents", list="logevents", **asked):
+        parameters = {"lestart": since, "ledir": "newer", "lelimit": "max"}
+        parameters["leprop"] = "ids|title|type|timestamp|details"
+        events: list[Answer] = []
+        async for rows in self._api.rows("logevents", list="logevents", **parameters):
             with self._api.understood():
-                found += [event for event in rows if _matters(event, site)]
-        return found
+                events += [event for event in rows if _matters(event, site)]
+        return events
 
     async def _changed(self, site: Site, before: MediaWikiCursor, recent: Recent) -> list[Listing]:
         """Yield the current state of pages with events, except those already listed in that state."""
-        found = self._read(await self._api.pages("pageids", sorted(recent.ids), **INFO))
-        found += self._read(await self._api.pages("titles", sorted(recent.titles), **INFO))
-        pages = {page.key: page for page in found if not page.redirect and page.namespace in site.spaces}
+        listed = self._read(await self._api.pages("pageids", sorted(recent.ids), **INFO))
+        listed += self._read(await self._api.pages("titles", sorted(recent.titles), **INFO))
+        pages = {page.key: page for page in listed if not page.redirect and page.namespace in site.spaces}
         now = {**dict.fromkeys(recent.ids, ""), **{key: page.revision for key, page in pages.items()}}
         news = {key for key, revision in now.items() if before.seen.get(key) != revision}
         entries = await self._entries(site, [page for key, page in pages.items() if key in news])
@@ -449,10 +457,10 @@ class MediaWiki:
         seen = {key: now[key] for key in now if key in recent.again or names.get(key) in recent.again}
         *batches, last = [*self._slices(entries)] or [()]
         listings = []
-        told = dict(before.seen)
+        seen_so_far = dict(before.seen)
         for some in batches:
-            told |= {each.key: each.revision for each in some}
-            listings.append(Listing(some, MediaWikiCursor(before.since, before.spaces, told).cursor()))
+            seen_so_far |= {entry.key: entry.revision for entry in some}
+            listings.append(Listing(some, MediaWikiCursor(before.since, before.spaces, seen_so_far).cursor()))
         end = MediaWikiCursor(earlier(site.now, LOOK_BACK), site.names, seen)
         gone = tuple(sorted(key for key in news if key not in pages))
         return [*listings, Listing(last, end.cursor(), gone, tuple(sorted(before.spaces - site.names)))]
@@ -460,17 +468,17 @@ class MediaWiki:
     async def _entries(self, site: Site, pages: Sequence[WikiPageInfo]) -> list[ConnectorEntry]:
         """Return pages with their parents: the title before the last slash, in namespaces with subpages."""
         above = {page.key: page.above for page in pages if page.namespace in site.subpages and page.above}
-        known = {page.title: page.key for page in pages}
-        missing = sorted(set(above.values()) - known.keys())
-        found = self._read(await self._api.pages("titles", missing, **INFO))
-        known |= {page.title: page.key for page in found if not page.redirect}
+        keys_by_title = {page.title: page.key for page in pages}
+        missing = sorted(set(above.values()) - keys_by_title.keys())
+        parents = self._read(await self._api.pages("titles", missing, **INFO))
+        keys_by_title |= {page.title: page.key for page in parents if not page.redirect}
         return [
             ConnectorEntry(
                 key=page.key,
                 space=site.spaces[page.namespace],
                 revision=page.revision,
                 title=page.title,
-                parent=known.get(above.get(page.key, "")),
+                parent=keys_by_title.get(above.get(page.key, "")),
             )
             for page in pages
         ]

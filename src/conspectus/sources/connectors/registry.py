@@ -28,7 +28,7 @@ class Connectors:
         options = connection.options
         match connection.connector:
             case "markdown":
-                _known(options, needed={"path"}, more={"watch"})
+                _require_options(options, needed={"path"}, more={"watch"})
                 if not isinstance(options.get("watch", False), bool):
                     raise InvalidInput("watch", "must be true or false")
                 path = Path(_text(options, "path"))
@@ -36,7 +36,7 @@ class Connectors:
                     raise InvalidInput("path", "must be an absolute path")
                 return MarkdownFolder(path, files=self.files)
             case "git":
-                _known(options, needed={"address"}, more={"branch", "folder"})
+                _require_options(options, needed={"address"}, more={"branch", "folder"})
                 repository = Repository(
                     _text(options, "address"),
                     branch=_text(options, "branch") if "branch" in options else None,
@@ -45,13 +45,13 @@ class Connectors:
                 )
                 return GitRepository(repository, self.copies / connection.id, files=self.files)
             case "mediawiki":
-                _known(options, needed={"address"}, more={"namespaces"})
+                _require_options(options, needed={"address"}, more={"namespaces"})
                 api = MediaWikiApi(fetcher, _text(options, "address"))
                 return MediaWiki(api, namespaces=_numbers(options.get("namespaces")))
         raise InvalidInput("connector", f"{connection.connector!r} is not markdown, git or mediawiki")
 
 
-def _known(options: Metadata, *, needed: Collection[str], more: Collection[str] = ()) -> None:
+def _require_options(options: Metadata, *, needed: Collection[str], more: Collection[str] = ()) -> None:
     for name in needed:
         if name not in options:
             raise InvalidInput("options", f"{name} is missing")
@@ -70,7 +70,7 @@ def _text(options: Metadata, name: str) -> str:
 def _numbers(value: Json) -> list[int] | None:
     if value is None:
         return None
-    numbers = [each for each in value if isinstance(each, int)] if isinstance(value, list) else []
+    numbers = [number for number in value if isinstance(number, int)] if isinstance(value, list) else []
     if not numbers or not isinstance(value, list) or len(numbers) != len(value):
         raise InvalidInput("namespaces", "must be a list of numbers")
     return numbers

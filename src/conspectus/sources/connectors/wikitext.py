@@ -47,7 +47,7 @@ def wikitext_to_markdown(
     text = _set_aside(re.sub("[\x02\x03]", "", text), fragments)
     text = _without_templates(text)
     text = _with_link_words(text, frozenset({*files, *categories}))
-    text = EXTERNAL.sub(lambda found: found[1] or found[0].strip("[]"), text)
+    text = EXTERNAL.sub(lambda match: match[1] or match[0].strip("[]"), text)
     text = BREAK.sub("\n", text)
     text = TAG.sub("", CODE_TAG.sub("`", text))
     text = HOLLOW.sub("", SWITCH.sub("", QUOTES.sub("", text)))
@@ -55,7 +55,7 @@ def wikitext_to_markdown(
     for line in text.split("\n"):
         lines.take(line)
     text = html.unescape("\n".join(lines.finished())).replace("\xa0", " ")
-    text = KEPT.sub(lambda found: fragments[int(found[1])] if int(found[1]) < len(fragments) else "", text)
+    text = KEPT.sub(lambda match: fragments[int(match[1])] if int(match[1]) < len(fragments) else "", text)
     return BLANK.sub("\n\n", text).strip()
 
 
@@ -63,22 +63,22 @@ def _set_aside(text: str, fragments: list[str]) -> str:
     """Replace what is not wikitext by placeholders."""
     parts: list[str] = []
     unclosed: set[str] = set()
-    place = 0
-    while opening := OPENING.search(text, place):
-        parts.append(text[place : opening.start()])
-        place = opening.end()
+    position = 0
+    while opening := OPENING.search(text, position):
+        parts.append(text[position : opening.start()])
+        position = opening.end()
         name = (opening[1] or "").lower()
         if not name:
-            end = text.find("-->", place)
-            place = len(text) if end < 0 else end + 3
+            end = text.find("-->", position)
+            position = len(text) if end < 0 else end + 3
         elif not opening[2].rstrip().endswith("/") and name not in unclosed:
-            closing = CLOSINGS[name].search(text, place)
+            closing = CLOSINGS[name].search(text, position)
             if closing is None:
                 unclosed.add(name)
                 continue
-            parts.append(_mark(name, opening[2], text[place : closing.start()], fragments))
-            place = closing.end()
-    parts.append(text[place:])
+            parts.append(_mark(name, opening[2], text[position : closing.start()], fragments))
+            position = closing.end()
+    parts.append(text[position:])
     return "".join(parts)
 
 
@@ -105,17 +105,17 @@ def _without_templates(text: str) -> str:
     """Remove everything between double braces, nested or not. Unclosed braces are text."""
     parts: list[str] = []
     opened: list[int] = []
-    place = 0
+    position = 0
     for braces in BRACES.finditer(text):
-        parts.append(text[place : braces.start()])
-        place = braces.end()
+        parts.append(text[position : braces.start()])
+        position = braces.end()
         pairs = len(braces[0]) // 2
         if braces[0][0] == "{":
             opened += [len(parts)] * pairs
             continue
         for _ in range(min(pairs, len(opened))):
             del parts[opened.pop() :]
-    parts.append(text[place:])
+    parts.append(text[position:])
     return "".join(parts)
 
 
@@ -123,16 +123,16 @@ def _with_link_words(text: str, dropped: Collection[str]) -> str:
     """Replace internal links by their texts. Links to files and categories are removed."""
     parts: list[str] = []
     opened: list[int] = []
-    place = 0
+    position = 0
     for bracket in BRACKETS.finditer(text):
-        parts.append(text[place : bracket.start()])
-        place = bracket.end()
+        parts.append(text[position : bracket.start()])
+        position = bracket.end()
         if bracket[0] == "[[" and len(opened) < DEEPEST:
             opened.append(len(parts))
         elif bracket[0] == "]]" and opened:
             start = opened.pop()
             parts[start:] = [_words("".join(parts[start:]), dropped)]
-    parts.append(text[place:])
+    parts.append(text[position:])
     return "".join(parts)
 
 
@@ -183,7 +183,7 @@ class _Lines:
             if line[0] == "!":
                 self.heads.add(len(self.rows) - 1)
                 line = line.replace("!!", "||")
-            self.rows[-1].extend([_cell(each)] for each in line[1:].split("||"))
+            self.rows[-1].extend([_cell(cell)] for cell in line[1:].split("||"))
         elif line and self.rows[-1]:
             self.rows[-1][-1].append(line.lstrip("*#:; "))
 
@@ -192,9 +192,9 @@ class _Lines:
             return
         texts = [[" ".join(filter(None, cell)) for cell in row] for row in self.rows]
         rows = [(number in self.heads, cells) for number, cells in enumerate(texts) if any(cells)]
-        for place, (head, cells) in enumerate(rows):
+        for row_number, (head, cells) in enumerate(rows):
             self.done.append(f"| {' | '.join(cells)} |")
-            if place == 0 and head:
+            if row_number == 0 and head:
                 self.done.append("|" + " --- |" * len(cells))
         self.done.append("")
         self.rows, self.heads = [], set()

@@ -36,7 +36,7 @@ from conspectus.sources.files.zip_xml import (
 )
 
 Write: TypeAlias = Callable[[Any], str]
-_ESCAPED = str.maketrans({each: f"\\{each}" for each in "#$%&_{}"} | {"\\": r"\backslash "})
+_ESCAPED = str.maketrans({character: f"\\{character}" for character in "#$%&_{}"} | {"\\": r"\backslash "})
 _NAMED = {
     "∑": r"\sum", "∏": r"\prod", "∫": r"\int", "√": r"\sqrt", "∞": r"\infty", "π": r"\pi",
     "\u03b1": r"\alpha", "β": r"\beta", "\u03b3": r"\gamma", "δ": r"\delta", "ε": r"\epsilon",
@@ -62,12 +62,12 @@ def latex(element: Any) -> str:
 
 
 def _inside(element: Any) -> str:
-    return "".join(latex(each) for each in element)
+    return "".join(latex(part) for part in element)
 
 
 def _part(element: Any, name: str) -> str:
-    found = child(element, name)
-    return "" if found is None else _inside(found).strip()
+    part = child(element, name)
+    return "" if part is None else _inside(part).strip()
 
 
 def _bounds(element: Any) -> str:
@@ -87,7 +87,7 @@ def _large(element: Any) -> str:
 
 def _delimited(element: Any) -> str:
     opened, closed = value(element, "dPr", "begChr"), value(element, "dPr", "endChr")
-    inner = ",".join(_inside(each).strip() for each in element if local(each) == "e")
+    inner = ",".join(_inside(argument).strip() for argument in element if local(argument) == "e")
     left, right = "(" if opened is None else opened or ".", ")" if closed is None else closed or "."
     return rf"\left{left.translate(_ESCAPED)}{inner}\right{right.translate(_ESCAPED)}"
 
@@ -104,7 +104,10 @@ def _matrix(element: Any) -> str:
 
 
 def _characters(text: str) -> str:
-    return "".join(f"{_NAMED[each]} " if each in _NAMED else each.translate(_ESCAPED) for each in text)
+    return "".join(
+        f"{_NAMED[character]} " if character in _NAMED else character.translate(_ESCAPED)
+        for character in text
+    )
 
 
 def _scripted(element: Any) -> str:
@@ -112,7 +115,7 @@ def _scripted(element: Any) -> str:
 
 
 _WRITERS: Mapping[str, Write] = {
-    "f": lambda each: rf"\frac{{{_part(each, 'num')}}}{{{_part(each, 'den')}}}", "sSup": _scripted,
+    "f": lambda ratio: rf"\frac{{{_part(ratio, 'num')}}}{{{_part(ratio, 'den')}}}", "sSup": _scripted,
     "sSub": _scripted, "sSubSup": _scripted, "rad": _root, "nary": _large, "d": _delimited,
     "func": _function, "m": _matrix,
 }  # fmt: skip
@@ -138,15 +141,15 @@ class Level:
     def show(self, count: int) -> str:
         """Return a number in the format of this level."""
         if self.style.endswith("Letter"):
-            shown = chr(ord("a") + (count - 1) % 26) * min(1 + (count - 1) // 26, 9)
+            numeral = chr(ord("a") + (count - 1) % 26) * min(1 + (count - 1) // 26, 9)
         elif self.style.endswith("Roman") and 0 < count < 4000:
-            shown = ""
+            numeral = ""
             for worth, letters in _ROMAN:
-                shown += letters * (count // worth)
+                numeral += letters * (count // worth)
                 count %= worth
         else:
-            shown = str(count)
-        return shown.upper() if self.style.startswith("upper") else shown
+            numeral = str(count)
+        return numeral.upper() if self.style.startswith("upper") else numeral
 
 
 @dataclass(slots=True)
@@ -169,41 +172,50 @@ class Numbering:
         counts[depth] = level.start if last is None else last + 1
         counts[depth + 1 :] = [None] * (_DEEPEST - depth - 1)
 
-        def shown(found: re.Match[str]) -> str:
-            above = int(found[1]) - 1
-            each = levels.get(above, Level("decimal"))
+        def number_text(match: re.Match[str]) -> str:
+            above = int(match[1]) - 1
+            above_level = levels.get(above, Level("decimal"))
             count = counts[above]
-            return each.show(each.start if count is None else count)
+            return above_level.show(above_level.start if count is None else count)
 
-        return _PLACEHOLDER.sub(shown, level.text).strip()
+        return _PLACEHOLDER.sub(number_text, level.text).strip()
 
 
 def numbering(part: Any) -> Numbering:
     """Return the lists that a numbering part defines."""
-    abstract = {attribute(each, "abstractNumId"): each for each in part if local(each) == "abstractNum"}
+    abstract = {
+        attribute(definition, "abstractNumId"): definition
+        for definition in part
+        if local(definition) == "abstractNum"
+    }
     lists = {}
-    for each in part:
-        if local(each) == "num":
-            shared = value(each, "abstractNumId") or ""
-            levels = {**_levels(abstract.get(shared)), **_levels_replaced(each)}
-            lists[attribute(each, "numId")] = (shared, levels)
+    for instance in part:
+        if local(instance) == "num":
+            shared = value(instance, "abstractNumId") or ""
+            levels = {**_levels(abstract.get(shared)), **_levels_replaced(instance)}
+            lists[attribute(instance, "numId")] = (shared, levels)
     return Numbering(lists)
 
 
 def _levels(element: Any | None) -> Mapping[int, Level]:
-    found = () if element is None else (each for each in element if local(each) == "lvl")
+    definitions = () if element is None else (node for node in element if local(node) == "lvl")
     levels = {}
-    for each in found:
-        depth = number(attribute(each, "ilvl"))
+    for definition in definitions:
+        depth = number(attribute(definition, "ilvl"))
         if 0 <= depth < _DEEPEST:
-            style, text = value(each, "numFmt") or "decimal", value(each, "lvlText") or ""
-            levels[depth] = Level(style[:40], text[:100], number(value(each, "start"), 1))
+            style, text = value(definition, "numFmt") or "decimal", value(definition, "lvlText") or ""
+            levels[depth] = Level(style[:40], text[:100], number(value(definition, "start"), 1))
     return levels
 
 
 def _levels_replaced(element: Any) -> Mapping[int, Level]:
-    replaced = (child(each, "lvl") for each in element if local(each) == "lvlOverride")
-    return {depth: level for each in replaced if each is not None for depth, level in _levels([each]).items()}
+    replaced = (child(override, "lvl") for override in element if local(override) == "lvlOverride")
+    return {
+        depth: level
+        for definition in replaced
+        if definition is not None
+        for depth, level in _levels([definition]).items()
+    }
 
 
 MEDIA_TYPE = "application/vnd.openxmlformats-officedocument.wordprocessingml.document"
@@ -227,7 +239,7 @@ def read_word(archive: Archive) -> Extract:
         styles=_styles(archive.xml(related(archive, name, "styles"))),
         numbering=numbering(archive.xml(related(archive, name, "numbering"))),
         links=relations(archive, name),
-        laid_out=any(local(each) == "lastRenderedPageBreak" for each in document.iter()),
+        laid_out=any(local(node) == "lastRenderedPageBreak" for node in document.iter()),
     )
     body = child(document, "body")
     blocks = list(reader.blocks(document if body is None else body))
@@ -257,32 +269,32 @@ class _Reader:
 
     def blocks(self, element: Any) -> Iterator[str]:
         """Yield the blocks of an element that contains paragraphs and tables."""
-        for each in element:
-            name = local(each)
+        for block in element:
+            name = local(block)
             if name == "p":
-                yield self._paragraph(each)
-                taken, self.boxes = self.boxes, []
-                yield from taken
+                yield self._paragraph(block)
+                boxes, self.boxes = self.boxes, []
+                yield from boxes
             elif name == "tbl":
-                rows = list(_found(each, "tr"))
-                alone = list(_found(rows[0], "tc")) if len(rows) == 1 else []
+                rows = list(_descendants(block, "tr"))
+                alone = list(_descendants(rows[0], "tc")) if len(rows) == 1 else []
                 yield joined(self.blocks(alone[0])) if len(alone) == 1 else table(list(self._rows(rows)))
             elif name not in LEFT_OUT:
-                yield from self.blocks(each)
+                yield from self.blocks(block)
 
     def notes(self, part: str, kind: str, one: str) -> Iterator[str]:
         """Return the footnotes, endnotes or comments of the document."""
-        for each in self.archive.xml(related(self.archive, part, kind)):
-            text = one_line(joined(self.blocks(each))).replace(PAGE_BREAK, "")
-            if local(each) == one and text:
-                yield f"[^{one}-{attribute(each, 'id')[:9]}]: {text}"
+        for note in self.archive.xml(related(self.archive, part, kind)):
+            text = one_line(joined(self.blocks(note))).replace(PAGE_BREAK, "")
+            if local(note) == one and text:
+                yield f"[^{one}-{attribute(note, 'id')[:9]}]: {text}"
 
     def _paragraph(self, paragraph: Any) -> str:
         text = self._inside(paragraph)
         properties = child(paragraph, "pPr")
         style = self.styles.get("" if properties is None else value(properties, "pStyle") or "", _Style())
-        own = None if properties is None else value(properties, "outlineLvl")
-        outline = style.outline if own is None else number(own, 9)
+        own_outline = None if properties is None else value(properties, "outlineLvl")
+        outline = style.outline if own_outline is None else number(own_outline, 9)
         level = _level_of(style.name) or (outline + 1 if outline is not None and 0 <= outline < 9 else 0)
         listed = style.listed if properties is None else _listed(properties) or style.listed
         mark = self.numbering.mark(*listed) if listed and text.strip() and 0 <= listed[1] < 9 else ""
@@ -299,11 +311,11 @@ class _Reader:
         above: dict[int, str] = {}
         for row in rows:
             cells = [""] * _width(value(row, "trPr", "gridBefore"), 0)
-            for cell in _found(row, "tc"):
+            for cell in _descendants(row, "tc"):
                 merged = child(cell, "tcPr", "vMerge")
                 continued = merged is not None and attribute(merged, "val", "continue") == "continue"
-                own = "" if continued else joined(self.blocks(cell)).replace("\n", " ")
-                text = above.get(len(cells), "") if continued else own
+                cell_text = "" if continued else joined(self.blocks(cell)).replace("\n", " ")
+                text = above.get(len(cells), "") if continued else cell_text
                 above[len(cells)] = text
                 cells += [text] * _width(value(cell, "tcPr", "gridSpan"), 1)
             yield cells
@@ -336,8 +348,8 @@ class _Reader:
             "commentReference": lambda note: f"[^comment-{attribute(note, 'id')[:9]}]",
             "AlternateContent": self._alternative,
             "txbxContent": self._box,
-            "chart": lambda each: self._related(attribute(each, "id"), chart),
-            "relIds": lambda each: self._related(attribute(each, "dm"), diagram),
+            "chart": lambda drawing: self._related(attribute(drawing, "id"), chart),
+            "relIds": lambda drawing: self._related(attribute(drawing, "dm"), diagram),
             "sdt": self._control,
         }
 
@@ -349,8 +361,8 @@ class _Reader:
     def _link(self, element: Any) -> str:
         text = self._inside(element)
         relation = self.links.get(attribute(element, "id"))
-        known = relation is not None and relation.external and text.strip() and relation.target != text
-        return f"[{text}]({relation.target})" if known and relation is not None else text
+        is_useful = relation is not None and relation.external and text.strip() and relation.target != text
+        return f"[{text}]({relation.target})" if is_useful and relation is not None else text
 
     def _alternative(self, element: Any) -> str:
         """Return the first alternative of a drawing that has text."""
@@ -385,18 +397,18 @@ def _width(text: str | None, least: int) -> int:
 _MARKS = {"tab": "\t", "cr": "\n", "noBreakHyphen": "-", "softHyphen": ""}
 
 
-def _found(element: Any, name: str) -> Iterator[Any]:
+def _descendants(element: Any, name: str) -> Iterator[Any]:
     """Return the rows of a table or the cells of a row, including those inside controls and changes."""
-    for each in element:
-        if local(each) == name:
-            yield each
-        elif local(each) in {"sdt", "sdtContent", "customXml", "ins", "smartTag"}:
-            yield from _found(each, name)
+    for node in element:
+        if local(node) == name:
+            yield node
+        elif local(node) in {"sdt", "sdtContent", "customXml", "ins", "smartTag"}:
+            yield from _descendants(node, name)
 
 
 def _styles(part: Any) -> Mapping[str, _Style]:
-    elements = {attribute(each, "styleId"): each for each in part if local(each) == "style"}
-    return {name: _style(each, elements) for name, each in elements.items()}
+    elements = {attribute(style, "styleId"): style for style in part if local(style) == "style"}
+    return {name: _style(style, elements) for name, style in elements.items()}
 
 
 def _style(element: Any, elements: Mapping[str, Any]) -> _Style:

@@ -22,20 +22,20 @@ def read_mail(data: bytes) -> Extract:
     message = BytesParser().parsebytes(data)
     if not any(name in message for name in ("from", "to", "subject", "date", "received")):
         raise Refused("is not an e-mail: it has no sender, subject or date")
-    said = {name: _header(message, name) for name in (*PEOPLE, "subject", "message-id", "in-reply-to")}
+    headers = {name: _header(message, name) for name in (*PEOPLE, "subject", "message-id", "in-reply-to")}
     texts = [text.strip() for text in _texts(message, DEEPEST)]
     attached = list(_attachments(message))
     if attached:
         texts.append(f"Attachments: {', '.join(attached)}")
     return Extract(
-        "\n\n".join(filter(None, texts)) or said["subject"],
+        "\n\n".join(filter(None, texts)) or headers["subject"],
         MEDIA_TYPE,
-        title=said["subject"],
+        title=headers["subject"],
         syntax="plain",
-        author=said["from"] or None,
+        author=headers["from"] or None,
         occurred=_date(message),
         metadata={
-            name.replace("-", "_"): shown for name, shown in said.items() if shown and name != "subject"
+            name.replace("-", "_"): header for name, header in headers.items() if header and name != "subject"
         },
     )
 

@@ -130,7 +130,7 @@ def rst_title(text: str) -> str:
 
 
 def _first(headings: Iterator[TextPosition]) -> str:
-    return next((place.headings[-1] for place in headings), "")
+    return next((position.headings[-1] for position in headings), "")
 
 
 def read_html(text: str) -> HtmlPage:

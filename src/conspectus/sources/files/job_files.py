@@ -59,10 +59,10 @@ class LocalJobFiles:
     def secret(self, job: JobId) -> Metadata | None:
         """Return the secret of a job; None if it has none, or it was deleted."""
         try:
-            kept: Metadata = json.loads((self._secrets / job).read_bytes())
+            secret: Metadata = json.loads((self._secrets / job).read_bytes())
         except FileNotFoundError:
             return None
-        return kept
+        return secret
 
     @_threaded
     def store_files(self, job: JobId, uploads: Sequence[Upload]) -> None:
@@ -98,12 +98,12 @@ class LocalJobFiles:
     @_threaded
     def holders(self) -> Mapping[JobId, datetime]:
         """Return the jobs with stored files, and when these last changed."""
-        found: dict[JobId, datetime] = {}
+        changes: dict[JobId, datetime] = {}
         for folder in (self._secrets, self._uploads):
             for path in folder.iterdir() if folder.is_dir() else ():
-                changed = max((_changed(each) for each in (path, *path.glob("*"))), default=0.0)
-                found[JobId(path.name)] = datetime.fromtimestamp(changed, UTC)
-        return found
+                changed = max((_changed(file) for file in (path, *path.glob("*"))), default=0.0)
+                changes[JobId(path.name)] = datetime.fromtimestamp(changed, UTC)
+        return changes
 
 
 def _copy(upload: Upload, target: Path) -> None:

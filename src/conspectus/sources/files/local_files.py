@@ -84,9 +84,9 @@ class Children:
     def _candidates(self) -> "Iterator[_Child]":
         """Yield an idle child, if there is one, then a new one: only the failure of a new one is final."""
         with self._lock:
-            kept = self._idle.pop() if self._idle else None
-        if kept is not None:
-            yield kept
+            idle = self._idle.pop() if self._idle else None
+        if idle is not None:
+            yield idle
         yield _Child(self.limits)
 
     def _keep(self, child: "_Child") -> None:
@@ -240,9 +240,9 @@ def spec_of(lines: Sequence[str]) -> GitIgnoreSpec:
     usual = GitIgnoreSpec.from_lines(lines, backend="simple").patterns
     # The library lets a class such as `[!a]` match a slash, other than Git.
     strict = [
-        GitIgnoreSpecPattern(re.compile(NEGATED.sub("[^/", each.regex.pattern)), each.include)
-        for each in usual
-        if each.regex is not None
+        GitIgnoreSpecPattern(re.compile(NEGATED.sub("[^/", pattern.regex.pattern)), pattern.include)
+        for pattern in usual
+        if pattern.regex is not None
     ]
     return GitIgnoreSpec(strict, backend="re2")
 
@@ -255,10 +255,10 @@ def rules_in(folder: Path, above: IgnoreRules | None) -> IgnoreRules | None:
 
 def rules_above(folder: Path) -> IgnoreRules | None:
     """Return the rules of the repository that contains a folder; None if they ignore the folder itself."""
-    parents = [each for each in (folder, *folder.parents) if (each / REPOSITORY).exists()][:1]
+    parents = [parent for parent in (folder, *folder.parents) if (parent / REPOSITORY).exists()][:1]
     rules: IgnoreRules | None = None
     for root in parents:
-        for part in reversed([each for each in folder.parents if each.is_relative_to(root)]):
+        for part in reversed([parent for parent in folder.parents if parent.is_relative_to(root)]):
             rules = rules_in(part, rules)
             inside = part / folder.relative_to(part).parts[0]
             if rules is not None and rules.ignore(inside, is_folder=True):
@@ -320,9 +320,9 @@ class LocalFiles:
                 raise UnreadableFile(str(path), "is a data directory; name the folder of the documents")
         return self._discover(paths)
 
-    def parse(self, found: FoundFile) -> ParsedFile:
+    def parse(self, file: FoundFile) -> ParsedFile:
         """Return the file's documents. Raises UnreadableFile or TooLarge."""
-        return self._parsed(self._read(found), found.name, path=str(found.path))
+        return self._parsed(self._read(file), file.name, path=str(file.path))
 
     def parse_bytes(self, data: bytes, name: str, *, charset: str | None = None) -> ParsedFile:
         """Return the documents of a file in memory.
@@ -345,32 +345,32 @@ class LocalFiles:
         return ParsedFile(documents, notice=notice)
 
     def _discover(self, paths: Sequence[Path]) -> Iterator[FoundFile]:
-        taken: set[str] = set()
+        names: set[str] = set()
         for path in paths:
             walk = _Walk(path.resolve(), self.settings.max_folder_depth)
             alone = FoundFile(path, path.name, _size(path), is_named=True)
-            for found in walk.files(path, 0) if path.is_dir() else [alone]:
-                whole = found.path.absolute().as_posix()
-                unique = replace(found, name=whole) if found.name in taken else found
-                if unique.name in taken:
+            for file in walk.files(path, 0) if path.is_dir() else [alone]:
+                full_path = file.path.absolute().as_posix()
+                unique = replace(file, name=full_path) if file.name in names else file
+                if unique.name in names:
                     continue
-                taken.add(unique.name)
-                if len(taken) > self.settings.max_files:
-                    raise TooLarge("files", size=len(taken), limit=self.settings.max_files, unit="files")
+                names.add(unique.name)
+                if len(names) > self.settings.max_files:
+                    raise TooLarge("files", size=len(names), limit=self.settings.max_files, unit="files")
                 yield unique
 
-    def _read(self, found: FoundFile) -> bytes:
+    def _read(self, file: FoundFile) -> bytes:
         """Return the bytes of a regular file. The size limit is checked before and during reading."""
         try:
-            state = found.path.stat()
+            state = file.path.stat()
             if not stat.S_ISREG(state.st_mode):
-                return _refuse_special(found, state.st_mode)
-            with found.path.open("rb") as stream:
-                refuse_unsupported(found.name, stream.peek())
+                return _refuse_special(file, state.st_mode)
+            with file.path.open("rb") as stream:
+                refuse_unsupported(file.name, stream.peek())
                 self._hold_to_limit(state.st_size)
                 data = stream.read(self.settings.max_file_bytes + 1)
         except OSError as error:
-            raise UnreadableFile(found.name, error.strerror or str(error)) from error
+            raise UnreadableFile(file.name, error.strerror or str(error)) from error
         self._hold_to_limit(len(data))
         return data
 
@@ -448,11 +448,11 @@ def _size(path: Path) -> int:
         return 0
 
 
-def _refuse_special(found: FoundFile, mode: int) -> bytes:
+def _refuse_special(file: FoundFile, mode: int) -> bytes:
     kinds = (
         (stat.S_ISDIR, "a folder that cannot be listed"),
         (stat.S_ISFIFO, "a pipe"),
         (stat.S_ISSOCK, "a socket"),
     )
     what = next((what for test, what in kinds if test(mode)), "a device")
-    raise UnreadableFile(found.name, f"{what}, not a file")
+    raise UnreadableFile(file.name, f"{what}, not a file")

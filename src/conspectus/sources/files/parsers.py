@@ -54,9 +54,9 @@ def _language(value: Mapping[str, Any]) -> str:
     metadata = value.get("metadata")
     for part, name in (("language_info", "name"), ("kernelspec", "language")):
         inner = metadata.get(part) if isinstance(metadata, Mapping) else None
-        found = inner.get(name) if isinstance(inner, Mapping) else None
-        if isinstance(found, str) and re.fullmatch(r"[\w+#.-]{1,40}", found):
-            return found
+        language = inner.get(name) if isinstance(inner, Mapping) else None
+        if isinstance(language, str) and re.fullmatch(r"[\w+#.-]{1,40}", language):
+            return language
     return ""
 
 
@@ -80,7 +80,7 @@ def _output(output: Mapping[str, Any]) -> str:
     """Return the text of an output: printed text, a value, or an error."""
     data = output.get("data")
     if isinstance(data, Mapping):
-        return next((shown for name in VISIBLE_TYPES if (shown := _joined(data.get(name)))), "")
+        return next((text for name in VISIBLE_TYPES if (text := _joined(data.get(name)))), "")
     if "ename" in output:
         return f"{output['ename']}: {output.get('evalue', '')}"
     return _joined(output.get("text"))
@@ -90,7 +90,7 @@ def _fenced(text: str, language: str) -> str:
     """Return text in a code fence that does not occur in it."""
     if not text.strip():
         return ""
-    fence = "`" * max((len(found) + 1 for found in TICKS.findall(text)), default=3)
+    fence = "`" * max((len(ticks) + 1 for ticks in TICKS.findall(text)), default=3)
     return f"{fence}{language}\n{text}\n{fence}"
 
 
@@ -168,8 +168,8 @@ def extracted(extract: Extract, *, name: str, path: str) -> Parsed:
 
 def _with_facts(fields: Mapping[str, object], facts: Mapping[str, object]) -> Mapping[str, object]:
     """Add metadata of the file to that of a record, renamed if both have the same name."""
-    kept = {f"record_{name}" if name in facts else name: value for name, value in fields.items()}
-    return {**kept, **facts}
+    renamed = {f"record_{name}" if name in facts else name: value for name, value in fields.items()}
+    return {**renamed, **facts}
 
 
 def _page(text: str, name: str, *, title: str = "", syntax: Syntax = "plain") -> NewDocument:
@@ -206,10 +206,10 @@ def _json(text: str, name: str) -> Parsed:
 
 
 def _notebook(text: str, name: str) -> Parsed:
-    shown = notebook_text(text)
-    if not shown.strip():
+    markdown = notebook_text(text)
+    if not markdown.strip():
         return (), "the notebook is empty"
-    return _markdown(shown, name)
+    return _markdown(markdown, name)
 
 
 def _json_lines(text: str, name: str) -> Parsed:
@@ -257,10 +257,10 @@ class _Rows:
     keys: set[str] = field(default_factory=set)
     bad: list[str] = field(default_factory=list)
 
-    def take(self, value: object, name: str, place: str, number: int) -> None:
+    def take(self, value: object, name: str, unit: str, number: int) -> None:
         document = _document(value, f"{name}#", number)
         if document is None:
-            self.bad.append(f"{place} {number} has no text")
+            self.bad.append(f"{unit} {number} has no text")
             return
         key = document.key or ""
         while key in self.keys:
@@ -334,11 +334,11 @@ def _document(value: object, prefix: str, number: int) -> NewDocument | None:
         return None
     title = value.get("title")
     named = isinstance(title, str)
-    own = word_in(value, *ID_FIELDS) or number
+    identifier = word_in(value, *ID_FIELDS) or number
     spent = {used, "title"} if named else {used}
     return NewDocument(
         value[used],
         title=str(title) if named else "",
-        key=f"{prefix}{own}",
+        key=f"{prefix}{identifier}",
         metadata={name: item for name, item in value.items() if name not in spent},
     )

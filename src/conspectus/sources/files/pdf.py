@@ -48,12 +48,12 @@ def _page_text(document: pypdfium2.PdfDocument, index: int) -> str | None:
     try:
         page = document[index]
         text = page.get_textpage()
-        shown = text.get_text_range()
+        raw_text = text.get_text_range()
     except pypdfium2.PdfiumError:
         return None
     text.close()
     page.close()
-    return _clean(shown)
+    return _clean(raw_text)
 
 
 def _clean(text: str) -> str:
@@ -65,13 +65,13 @@ def _clean(text: str) -> str:
 def _bookmarks(document: pypdfium2.PdfDocument, pages: int) -> Iterator[tuple[int, tuple[str, ...]]]:
     """Return the page (from 0) and the path of each bookmark that leads to a page."""
     path: list[str] = []
-    for count, each in enumerate(document.get_toc(max_depth=6)):
+    for count, bookmark in enumerate(document.get_toc(max_depth=6)):
         if count == MAX_BOOKMARKS:
             return
-        target = each.get_dest()
+        target = bookmark.get_dest()
         index = None if target is None else target.get_index()
-        del path[each.level :]
-        path.append(" ".join(_clean(each.get_title()).split()))
+        del path[bookmark.level :]
+        path.append(" ".join(_clean(bookmark.get_title()).split()))
         if index is not None and 0 <= index < pages and path[-1]:
             yield index, tuple(path)
 
@@ -83,11 +83,11 @@ def _places(
     starts = [0]
     for page in pages:
         starts.append(starts[-1] + len(page) + len(BETWEEN))
-    found = [
+    marked_titles = [
         (starts[index] + max(0, _position(pages[index], path[-1])), order, index, path)
         for order, (index, path) in enumerate(bookmarks)
     ]
-    marks = sorted([*found, *((start, -1, index, ()) for index, start in enumerate(starts[:-1]))])
+    marks = sorted([*marked_titles, *((start, -1, index, ()) for index, start in enumerate(starts[:-1]))])
     places: list[TextPosition] = []
     headings: tuple[str, ...] = ()
     for start, _, index, path in marks:
@@ -101,5 +101,5 @@ def _places(
 def _position(page: str, title: str) -> int:
     """Return the start of the line that begins with the title, numbered or not; -1 if there is none."""
     words = [re.escape(word) for word in title.split()[:12]]
-    found = re.search(r"^(?:[\dA-Z.]{1,8}\s+)?" + r"\s+".join(words), page, re.MULTILINE | re.IGNORECASE)
-    return found.start() if found else -1
+    match = re.search(r"^(?:[\dA-Z.]{1,8}\s+)?" + r"\s+".join(words), page, re.MULTILINE | re.IGNORECASE)
+    return match.start() if match else -1

@@ -43,21 +43,21 @@ PAGES = frozenset({"application/xhtml+xml", "text/html", "text/x-oeb1-document",
 def read_book(archive: Archive) -> Extract:
     """Return the text of an EPUB. Raises Refused."""
     container = archive.xml("META-INF/container.xml")
-    files = (attribute(each, "full-path") for each in container.iter() if local(each) == "rootfile")
+    files = (attribute(element, "full-path") for element in container.iter() if local(element) == "rootfile")
     name = next(files, "")
     if name not in archive:
         raise Refused("a damaged book: its package is missing")
     package = archive.xml(name)
     listed = archive.xml("META-INF/encryption.xml")
-    names = (attribute(each, "URI") for each in listed.iter() if local(each) == "CipherReference")
+    names = (attribute(element, "URI") for element in listed.iter() if local(element) == "CipherReference")
     locked = frozenset(unquote(name).lower() for name in names)
-    chapters = [each for each in _spine(package, posixpath.dirname(name)) if each in archive]
-    if chapters and locked.issuperset(each.lower() for each in chapters):
+    chapters = [chapter for chapter in _spine(package, posixpath.dirname(name)) if chapter in archive]
+    if chapters and locked.issuperset(chapter.lower() for chapter in chapters):
         raise Refused("is encrypted: its publisher allows only certain programs to read it")
-    texts = [_chapter(archive.read(each)) for each in chapters if each.lower() not in locked]
+    texts = [_chapter(archive.read(chapter)) for chapter in chapters if chapter.lower() not in locked]
     metadata = child(package, "metadata")
     described = () if metadata is None else reversed(metadata)
-    details = {local(each): (each.text or "").strip() for each in described}
+    details = {local(element): (element.text or "").strip() for element in described}
     text = "\n\n".join(filter(None, texts))
     return Extract(
         text, "application/epub+zip", title=details.get("title", ""), author=details.get("creator") or None
@@ -75,10 +75,12 @@ def _chapter(data: bytes) -> str:
 
 def _spine(package: Any, folder: str) -> list[str]:
     manifest, spine = child(package, "manifest"), child(package, "spine")
-    items = {attribute(each, "id"): each for each in (() if manifest is None else manifest)}
-    order = [items.get(attribute(each, "idref")) for each in (() if spine is None else spine)]
-    found = [each for each in order if each is not None and attribute(each, "media-type") in PAGES]
-    links = [unquote(attribute(each, "href").partition("#")[0]) for each in found]
+    items = {attribute(element, "id"): element for element in (() if manifest is None else manifest)}
+    order = [items.get(attribute(reference, "idref")) for reference in (() if spine is None else spine)]
+    pages = [
+        element for element in order if element is not None and attribute(element, "media-type") in PAGES
+    ]
+    links = [unquote(attribute(page, "href").partition("#")[0]) for page in pages]
     return list(dict.fromkeys(posixpath.normpath(posixpath.join(folder, link)) for link in links))
 
 
@@ -135,8 +137,8 @@ def read_slides(archive: Archive) -> Extract:
     name = main_part(archive)
     targets = relations(archive, name)
     listed = child(archive.xml(name), "sldIdLst")
-    ids = [] if listed is None else [_relation_id(each) for each in listed]
-    slides = [_Slide(archive, targets[each].target) for each in ids if each in targets]
+    ids = [] if listed is None else [_relation_id(element) for element in listed]
+    slides = [_Slide(archive, targets[identifier].target) for identifier in ids if identifier in targets]
     blocks = (block for slide in slides for block in (PAGE_BREAK, *slide.blocks()))
     text, places = paged(joined(blocks), first=0)
     title = next((slide.title for slide in slides if slide.title), "")
@@ -163,17 +165,17 @@ class _Slide:
         for shape in shapes:
             if shape not in titles:
                 yield from self._shape(shape, links)
-        for each in links.values():
-            if each.kind == "notesSlide":
-                yield from self._notes(each.target)
+        for link in links.values():
+            if link.kind == "notesSlide":
+                yield from self._notes(link.target)
 
     def _shape(self, shape: Any, links: Mapping[str, Relation]) -> Iterator[str]:
         kind, name = _placeholder(shape), local(shape)
         if kind in UNTITLED:
             return
         if name == "pic":
-            names = (each for each in shape.iter() if local(each) == "cNvPr")
-            described = one_line(" ".join(attribute(each, "descr") for each in names))
+            names = (node for node in shape.iter() if local(node) == "cNvPr")
+            described = one_line(" ".join(attribute(properties, "descr") for properties in names))
             yield f"[Image: {described}]" if described else ""
         elif name == "graphicFrame":
             yield from self._graphic(shape, links)
@@ -181,19 +183,19 @@ class _Slide:
             yield from _paragraphs(shape, bulleted=kind in BULLETED)
 
     def _graphic(self, frame: Any, links: Mapping[str, Relation]) -> Iterator[str]:
-        for each in frame.iter():
-            name = local(each)
+        for node in frame.iter():
+            name = local(node)
             if name == "tbl":
-                rows = [row for row in each if local(row) == "tr"]
+                rows = [row for row in node if local(row) == "tr"]
                 yield table([[paragraphs_of(cell) for cell in row if local(cell) == "tc"] for row in rows])
-            elif name == "chart" and attribute(each, "id") in links:
-                yield from chart(self.archive.xml(links[attribute(each, "id")].target))
-            elif name == "relIds" and attribute(each, "dm") in links:
-                yield from diagram(self.archive.xml(links[attribute(each, "dm")].target))
+            elif name == "chart" and attribute(node, "id") in links:
+                yield from chart(self.archive.xml(links[attribute(node, "id")].target))
+            elif name == "relIds" and attribute(node, "dm") in links:
+                yield from diagram(self.archive.xml(links[attribute(node, "dm")].target))
 
     def _notes(self, name: str) -> Iterator[str]:
         tree = child(self.archive.xml(name), "cSld", "spTree")
-        shapes = [] if tree is None else [each for each in _shapes(tree) if _placeholder(each) == "body"]
+        shapes = [] if tree is None else [shape for shape in _shapes(tree) if _placeholder(shape) == "body"]
         text = "\n".join(filter(None, map(paragraphs_of, shapes)))
         if text.strip():
             yield f"Notes: {plain(text)}"
@@ -201,15 +203,15 @@ class _Slide:
 
 def _shapes(tree: Any) -> Iterator[Any]:
     """Yield shapes, pictures and frames in order, including those in groups and alternatives."""
-    for each in tree:
-        name = local(each)
+    for node in tree:
+        name = local(node)
         if name in {"sp", "pic", "graphicFrame", "cxnSp"}:
-            yield each
+            yield node
         elif name in {"grpSp", "Choice"}:
-            yield from _shapes(each)
-        elif name == "AlternateContent" and len(each):
-            chosen = next((form for form in each if any(True for _ in _shapes(form))), each[0])
-            yield from _shapes(chosen)
+            yield from _shapes(node)
+        elif name == "AlternateContent" and len(node):
+            alternative = next((form for form in node if any(True for _ in _shapes(form))), node[0])
+            yield from _shapes(alternative)
 
 
 def _relation_id(element: Any) -> str:
@@ -219,20 +221,20 @@ def _relation_id(element: Any) -> str:
 
 def _placeholder(shape: Any) -> str | None:
     """Return the role of a placeholder shape in the layout; None for other shapes."""
-    found = next((each for each in shape.iter() if local(each) == "ph"), None)
-    return None if found is None else attribute(found, "type")
+    placeholder = next((node for node in shape.iter() if local(node) == "ph"), None)
+    return None if placeholder is None else attribute(placeholder, "type")
 
 
 def _paragraphs(shape: Any, *, bulleted: bool) -> Iterator[str]:
-    found = [each for each in shape.iter() if local(each) == "p"]
-    for each in found:
-        text = line_of(each)
-        properties = child(each, "pPr")
+    paragraphs = [node for node in shape.iter() if local(node) == "p"]
+    for paragraph in paragraphs:
+        text = line_of(paragraph)
+        properties = child(paragraph, "pPr")
         level = 0 if properties is None else number(attribute(properties, "lvl"))
         marked = bulleted if properties is None else _marked(properties, bulleted)
-        yield item(text, max(0, level)) if marked and len(found) > 1 else plain(text)
+        yield item(text, max(0, level)) if marked and len(paragraphs) > 1 else plain(text)
 
 
 def _marked(properties: Any, default: bool) -> bool:
-    names = {local(each) for each in properties}
+    names = {local(node) for node in properties}
     return bool(names & {"buChar", "buAutoNum", "buBlip"}) or (default and "buNone" not in names)

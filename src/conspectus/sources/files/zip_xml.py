@@ -75,19 +75,21 @@ class Relation:
 def relations(archive: Archive, part: str) -> Mapping[str, Relation]:
     """Return the targets of a part's relations by id: part names, or URLs if they are external."""
     folder, name = posixpath.split(part)
-    found = {}
-    for each in archive.xml(posixpath.join(folder, "_rels", f"{name}.rels")):
-        target, external = each.get("Target", ""), each.get("TargetMode") == "External"
+    by_id = {}
+    for element in archive.xml(posixpath.join(folder, "_rels", f"{name}.rels")):
+        target, external = element.get("Target", ""), element.get("TargetMode") == "External"
         if not external:
             target = posixpath.normpath(posixpath.join("/", folder, target)).lstrip("/")
-        kind = each.get("Type", "").rsplit("/", 1)[-1]
-        found[each.get("Id", "")] = Relation(kind, target, external)
-    return found
+        kind = element.get("Type", "").rsplit("/", 1)[-1]
+        by_id[element.get("Id", "")] = Relation(kind, target, external)
+    return by_id
 
 
 def related(archive: Archive, part: str, kind: str) -> str:
     """Return the name of the first part of a type that a part refers to; empty if there is none."""
-    return next((each.target for each in relations(archive, part).values() if each.kind == kind), "")
+    return next(
+        (relation.target for relation in relations(archive, part).values() if relation.kind == kind), ""
+    )
 
 
 def main_part(archive: Archive) -> str:
@@ -132,7 +134,7 @@ def attribute(element: Any, name: str, default: str = "") -> str:
 def child(element: Any, *path: str) -> Any | None:
     """Return the first descendant along a path of names, or None."""
     for name in path:
-        element = next((each for each in element if local(each) == name), None)
+        element = next((node for node in element if local(node) == name), None)
         if element is None:
             return None
     return element
@@ -140,8 +142,8 @@ def child(element: Any, *path: str) -> Any | None:
 
 def value(element: Any, *path: str) -> str | None:
     """Return the `val` attribute at the end of a path; None if there is no such element."""
-    found = child(element, *path)
-    return None if found is None else attribute(found, "val")
+    element_at_end = child(element, *path)
+    return None if element_at_end is None else attribute(element_at_end, "val")
 
 
 def number(text: str | None, default: int = 0) -> int:
@@ -151,24 +153,26 @@ def number(text: str | None, default: int = 0) -> int:
 
 def paragraphs_of(element: Any) -> str:
     """Return the paragraphs of a shape, a cell or a title, one per line."""
-    return "\n".join(line_of(each) for each in element.iter() if local(each) == "p").strip()
+    return "\n".join(line_of(node) for node in element.iter() if local(node) == "p").strip()
 
 
 def line_of(paragraph: Any) -> str:
     """Return the text of one paragraph."""
     marks = {"br": "\n", "tab": " "}
-    parts = ((local(each), each) for each in paragraph.iter())
-    return "".join((each.text or "") if name == "t" else marks.get(name, "") for name, each in parts)
+    parts = ((local(node), node) for node in paragraph.iter())
+    return "".join((node.text or "") if name == "t" else marks.get(name, "") for name, node in parts)
 
 
 def chart(part: Any) -> Iterator[str]:
     """Return a chart as its title and a table: a row for each category, a column for each series."""
-    titles = (each for each in part.iter() if local(each) == "title")
-    yield from (plain(one_line(paragraphs_of(each))) for each in titles)
-    series = [each for each in part.iter() if local(each) == "ser"]
-    names = [" ".join(_values(child(each, "tx"))) for each in series]
-    categories = next((found for each in series if (found := _values(_first(each, "cat", "xVal")))), [])
-    columns = [_values(_first(each, "val", "yVal")) for each in series]
+    titles = (node for node in part.iter() if local(node) == "title")
+    yield from (plain(one_line(paragraphs_of(title))) for title in titles)
+    series = [node for node in part.iter() if local(node) == "ser"]
+    names = [" ".join(_values(child(one_series, "tx"))) for one_series in series]
+    categories = next(
+        (texts for one_series in series if (texts := _values(_first(one_series, "cat", "xVal")))), []
+    )
+    columns = [_values(_first(one_series, "val", "yVal")) for one_series in series]
     height = max(map(len, [categories, *columns]), default=0)
     filled = [[*column, *[""] * height][:height] for column in (categories, *columns)]
     yield table([["", *names], *map(list, zip(*filled, strict=True))])
@@ -176,15 +180,15 @@ def chart(part: Any) -> Iterator[str]:
 
 def diagram(part: Any) -> Iterator[str]:
     """Return the texts of a diagram as a list."""
-    return (item(line_of(each), 0) for each in part.iter() if local(each) == "p")
+    return (item(line_of(node), 0) for node in part.iter() if local(node) == "p")
 
 
 def _first(element: Any, *names: str) -> Any | None:
-    return next((found for name in names if (found := child(element, name)) is not None), None)
+    return next((descendant for name in names if (descendant := child(element, name)) is not None), None)
 
 
 def _values(element: Any | None) -> list[str]:
-    return [] if element is None else [each.text or "" for each in element.iter() if local(each) == "v"]
+    return [] if element is None else [node.text or "" for node in element.iter() if local(node) == "v"]
 
 
 PAGE_BREAK = "\f"
@@ -280,8 +284,8 @@ def one_line(text: str) -> str:
 
 def table(rows: Sequence[Sequence[str]]) -> str:
     """Return a Markdown table without blank rows and blank columns at the end."""
-    shown = {text: one_line(_PIPE.sub(r"\|", text)) for text in {text for row in rows for text in row}}
-    filled = [cells for row in rows if any(cells := [shown[text] for text in row])]
+    cell_texts = {text: one_line(_PIPE.sub(r"\|", text)) for text in {text for row in rows for text in row}}
+    filled = [cells for row in rows if any(cells := [cell_texts[text] for text in row])]
     width = max((index + 1 for row in filled for index, value in enumerate(row) if value), default=0)
     if not width:
         return ""

@@ -106,7 +106,7 @@ def tidy(reading: ParsedCues) -> None:
     """Keep distinct cues with text, numbered. Every change is counted."""
     _name(reading)
     _number(reading)
-    kept: list[Cue] = []
+    distinct: list[Cue] = []
     seen: set[tuple[object, ...]] = set()
     for cue in reading.cues:
         text, speaker = clean(cue.text), clean(cue.speaker or "") or None
@@ -122,15 +122,15 @@ def tidy(reading: ParsedCues) -> None:
             reading.left[_DOUBLES] += 1
             continue
         seen.add(same)
-        kept.append(cue)
-    reading.cues = kept
+        distinct.append(cue)
+    reading.cues = distinct
 
 
 def _number(reading: ParsedCues) -> None:
     """Number the cues of each recording from 1, unless all have valid numbers of their own."""
     recordings: dict[object, list[Cue]] = {}
-    for place, cue in enumerate(reading.cues, 1):
-        cue.place = place
+    for position, cue in enumerate(reading.cues, 1):
+        cue.position = position
         recordings.setdefault(video_of(cue), []).append(cue)
     numbered = [_numbered(cues, reading.left) for cues in recordings.values()]
     reading.numbered = numbered == [True]
@@ -138,20 +138,20 @@ def _number(reading: ParsedCues) -> None:
 
 def _name(reading: ParsedCues) -> None:
     """Keep the keys of the file if they are unique."""
-    given = [cue.key for cue in reading.cues if cue.key is not None]
-    if len(set(given)) < len(given):
-        reading.left[_SAME_KEY] += len(given)
+    keys = [cue.key for cue in reading.cues if cue.key is not None]
+    if len(set(keys)) < len(keys):
+        reading.left[_SAME_KEY] += len(keys)
         for cue in reading.cues:
             cue.key = None
 
 
 def _numbered(cues: list[Cue], skipped: Counter[str]) -> bool:
-    given = [cue.number for cue in cues if cue.number is not None]
+    numbers = [cue.number for cue in cues if cue.number is not None]
     if all(cue.key for cue in cues):
         return False
-    if given and len(set(given)) == len(cues):
+    if numbers and len(set(numbers)) == len(cues):
         return True
-    skipped[_SAME_NUMBER] += len(given)
+    skipped[_SAME_NUMBER] += len(numbers)
     for number, cue in enumerate(cues, 1):
         cue.number = number
     return False
@@ -193,39 +193,41 @@ _REPEATED = "rolling captions, repeated lines removed"
 
 def unroll(cues: list[Cue], skipped: Counter[str]) -> list[Cue]:
     """Return the cues in order, with each line of rolling captions once."""
-    found = (cue for track in by_track(cues) for cue in _unrolled(track, skipped))
-    return sorted(found, key=lambda cue: cue.place)
+    unrolled = (cue for track in by_track(cues) for cue in _unrolled(track, skipped))
+    return sorted(unrolled, key=lambda cue: cue.position)
 
 
 def _unrolled(cues: list[Cue], skipped: Counter[str]) -> list[Cue]:
-    lines = [[line for each in cue.text.split("\n") if (line := " ".join(each.split()))] for cue in cues]
+    lines = [
+        [line for text_line in cue.text.split("\n") if (line := " ".join(text_line.split()))] for cue in cues
+    ]
     if not _is_rolling(cues, lines):
         return cues
-    taken: list[Cue] = []
+    unrolled: list[Cue] = []
     for number, cue in enumerate(cues):
         soon = number > 0 and _soon(cues[number - 1], cue)
         shared = _shared(lines[number - 1], lines[number]) if soon else 0
         skipped[_REPEATED] += shared > 0
         if shared:
-            ends, others = second_of(taken[-1].end), second_of(cue.end)
+            ends, others = second_of(unrolled[-1].end), second_of(cue.end)
             if ends is not None and others is not None and others > ends:
-                taken[-1].end = cue.end
+                unrolled[-1].end = cue.end
         added = lines[number][shared:]
         if added:
-            taken.append(replace(cue, text="\n".join(added)))
-    for one, after in pairwise(taken):
+            unrolled.append(replace(cue, text="\n".join(added)))
+    for one, after in pairwise(unrolled):
         ends, starts, others = second_of(one.end), second_of(one.start), second_of(after.start)
         if ends is not None and starts is not None and others is not None and starts <= others < ends:
             one.end = after.start
-    return taken
+    return unrolled
 
 
 def _is_rolling(cues: list[Cue], lines: list[list[str]]) -> bool:
     soon = rolls = 0
-    for (before, cue), (shown, here) in zip(pairwise(cues), pairwise(lines), strict=True):
+    for (before, cue), (lines_before, here) in zip(pairwise(cues), pairwise(lines), strict=True):
         if _soon(before, cue):
             soon += 1
-            rolls += _rolls(shown, here) or (before.timed and not cue.timed and shown == here)
+            rolls += _rolls(lines_before, here) or (before.timed and not cue.timed and lines_before == here)
     fewest = MIN_TIMED if any(cue.timed for cue in cues) else MIN_CUES
     return rolls >= fewest and rolls >= MIN_SHARE * soon
 
@@ -264,12 +266,12 @@ def read_caption_file(text: str, name: str, *, sentences: bool = False) -> Capti
     reading = _read(text, name)
     cues = reading.cues
     named = any(cue.key for cue in cues)
-    found = (_caption(cue, name, reading) for cue in cues)
-    whole = put_together(cues, name) if sentences and not named else tuple(found)
+    cue_captions = (_caption(cue, name, reading) for cue in cues)
+    file_captions = put_together(cues, name) if sentences and not named else tuple(cue_captions)
     recordings = len({video_of(cue) for cue in cues})
     if recordings > 1:
         reading.left["recordings in one file, each named `video` in the metadata"] = recordings
-    return CaptionTrack(whole, reading.title, reading.language, reading.notice())
+    return CaptionTrack(file_captions, reading.title, reading.language, reading.notice())
 
 
 def captions(text: str, name: str, title: str) -> tuple[tuple[NewDocument, ...], str | None]:
@@ -305,7 +307,7 @@ def _caption(cue: Cue, name: str, reading: ParsedCues) -> NewCaption:
         start=cue.start,
         end=cue.end,
         index=cue.number,
-        key=cue.key or (None if reading.numbered else f"{name}#{cue.place}"),
+        key=cue.key or (None if reading.numbered else f"{name}#{cue.position}"),
         speaker=cue.speaker,
         entities=cue.entities,
         metadata=cue.metadata,
@@ -319,7 +321,7 @@ def _document(cue: Cue, name: str, title: str) -> NewDocument:
         cue.text,
         title=title,
         kind="caption",
-        key=f"{name}#{cue.place}",
+        key=f"{name}#{cue.position}",
         metadata={**cue.metadata, **named, "start": cue.start, "end": cue.end},
         author=cue.speaker,
         occurred=_period(cue),

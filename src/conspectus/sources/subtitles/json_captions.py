@@ -44,7 +44,7 @@ def item_cue(item: Item, *, recognised: bool = False) -> tuple[Cue, bool]:
         metadata[VIDEO] = str(metadata[VIDEO])
     names = tuple(name for name in items(item.get("entities")) if isinstance(name, str))
     value = item.get("vector")
-    numbers = [float(each) for each in items(value) if isinstance(each, int | float)]
+    numbers = [float(number) for number in items(value) if isinstance(number, int | float)]
     cue = Cue(
         start,
         end,
@@ -131,8 +131,10 @@ def _is_known(value: object) -> bool:
 
 def _number(item: Item) -> int | None:
     """Return the item's number, if it is a non-negative integer."""
-    found = next((item[name] for name in NUMBERS if name in item), None)
-    return found if isinstance(found, int) and not isinstance(found, bool) and 0 <= found < 2**53 else None
+    number = next((item[name] for name in NUMBERS if name in item), None)
+    return (
+        number if isinstance(number, int) and not isinstance(number, bool) and 0 <= number < 2**53 else None
+    )
 
 
 LISTS = ("captions", "cues", "segments", "transcript", "transcription", "chunks", "subtitles")
@@ -151,7 +153,7 @@ def read_json(text: str) -> ParsedCues:
         if _MORE in str(error):
             return _lines(text)
         raise ValueError(f"not valid JSON: {error}") from None
-    return _whole(value)
+    return _read_value(value)
 
 
 def read_json_lines(text: str) -> ParsedCues:
@@ -160,7 +162,7 @@ def read_json_lines(text: str) -> ParsedCues:
     return read_json(text) if len(lines) == 1 else _lines(text)
 
 
-def _whole(value: object) -> ParsedCues:
+def _read_value(value: object) -> ParsedCues:
     reading = _events(value) or _listed(value)
     if reading is None and isinstance(value, dict) and item_cue(value)[0].start is not None:
         reading = ParsedCues()
@@ -198,8 +200,8 @@ def is_captions(text: str) -> bool:
         return False
     if _events(value):
         return True
-    found = _list_in(value)[0] or []
-    return bool(found) and all(map(has_times, found))
+    captions = _list_in(value)[0] or []
+    return bool(captions) and all(map(has_times, captions))
 
 
 def _events(value: object) -> ParsedCues | None:
@@ -222,15 +224,15 @@ def _blank(piece: Item) -> str:
 
 
 def _listed(value: object) -> ParsedCues | None:
-    found, name = _list_in(value)
-    if found is None:
+    captions, name = _list_in(value)
+    if captions is None:
         return None
     described = mapping(value)
     reading = ParsedCues(
         title=text_in(described, "title").strip(),
         language=text_in(described, "language", "lang", "language_code").strip() or None,
     )
-    _take(reading, found, recognised=name in _RECOGNISED)
+    _take(reading, captions, recognised=name in _RECOGNISED)
     return reading
 
 
@@ -241,7 +243,7 @@ def _list_in(value: object) -> tuple[list[object] | None, str]:
     outer = mapping(value)
     for holder in (outer, mapping(outer.get("transcript")), mapping(outer.get("result"))):
         for name in LISTS:
-            if any(isinstance(each, dict) for each in items(holder.get(name))):
+            if any(isinstance(caption, dict) for caption in items(holder.get(name))):
                 return items(holder[name]), name
     return None, ""
 

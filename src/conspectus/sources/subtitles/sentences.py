@@ -35,7 +35,7 @@ NO_TIME = "captions with invalid times, kept without times"
 class Cue:
     """One caption of a file. `track` distinguishes parallel sequences: languages, channels, recordings.
 
-    `place` counts the cues of the file from 1; `number` is the number in its recording. `timed` means that
+    `position` counts the cues of the file from 1; `number` is the number in its recording. `timed` means that
     the file has times for individual words.
     """
 
@@ -48,7 +48,7 @@ class Cue:
     entities: tuple[str, ...] = ()
     metadata: Mapping[str, object] = field(default_factory=dict)
     timed: bool = False
-    place: int = 0
+    position: int = 0
     key: str | None = None
     vector: tuple[float, ...] | None = None
 
@@ -73,8 +73,8 @@ class ParsedCues:
 
 def clocked(hours: str, minutes: str, seconds: str, fraction: str = "") -> float:
     """Return the seconds of a timecode's fields, exact to the microsecond. A sign may precede the hours."""
-    whole = (int(hours.lstrip("-") or 0) * 60 + int(minutes or 0)) * 60 + int(seconds or 0)
-    total = (whole * 1_000_000 + int((fraction or "0")[:6].ljust(6, "0"))) / 1_000_000
+    whole_seconds = (int(hours.lstrip("-") or 0) * 60 + int(minutes or 0)) * 60 + int(seconds or 0)
+    total = (whole_seconds * 1_000_000 + int((fraction or "0")[:6].ljust(6, "0"))) / 1_000_000
     return -total if hours.startswith("-") else total
 
 
@@ -212,8 +212,8 @@ def pieces(text: str, script: Script) -> Iterator[tuple[str, End]]:
 
 def goes_on(text: str, script: Script) -> bool:
     """Return whether a text begins with a lower-case letter and may continue a sentence."""
-    found = _GOES_ON.match(text)
-    return script.cased and found is not None and found[1].islower()
+    match = _GOES_ON.match(text)
+    return script.cased and match is not None and match[1].islower()
 
 
 def turns(text: str, script: Script) -> Iterator[tuple[str, bool]]:
@@ -293,13 +293,13 @@ UNMARKED: Final = SentenceLimits(200, 20.0, 1.0)
 def sentences(cues: Iterable[Cue], name: str) -> tuple[NewCaption, ...]:
     """Return the sentences of the cues by track, numbered from 1. Keys have the prefix `name`."""
     counts: Counter[object] = Counter()
-    found: list[NewCaption] = []
+    captions: list[NewCaption] = []
     for track in by_track(list(cues)):
-        for each in _of_track(track):
-            video = video_of(each.marks[0][1])
+        for sentence in _of_track(track):
+            video = video_of(sentence.marks[0][1])
             counts[video] += 1
-            found.append(each.caption(counts[video], f"{name}#{len(found) + 1}"))
-    return tuple(found)
+            captions.append(sentence.caption(counts[video], f"{name}#{len(captions) + 1}"))
+    return tuple(captions)
 
 
 @dataclass(slots=True)
@@ -351,7 +351,7 @@ class _Sentence:
             index=number,
             key=key,
             speaker=first.speaker,
-            entities=tuple(dict.fromkeys(each for _, cue in self.marks for each in cue.entities)),
+            entities=tuple(dict.fromkeys(entity for _, cue in self.marks for entity in cue.entities)),
             metadata={**_common([cue.metadata for _, cue in self.marks]), CUES: marks},
         )
 

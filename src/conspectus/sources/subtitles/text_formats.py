@@ -95,8 +95,8 @@ def _cues(block: list[str], times: list[int], timing: re.Pattern[str]) -> Iterat
         lines = block[here + 1 : after]
         if after < len(block) and lines and lines[-1].strip().isdigit():
             lines.pop()
-        found = timing.fullmatch(block[here])
-        parts = found.groups(default="") if found else ("",) * 8
+        match = timing.fullmatch(block[here])
+        parts = match.groups(default="") if match else ("",) * 8
         yield Block(clocked(*parts[:4]), clocked(*parts[4:]), lines)
 
 
@@ -155,8 +155,10 @@ def _header(text: str) -> tuple[str, str | None]:
     """Return the title and the language in the lines before the first blank one."""
     lines = text[:10_000].partition("\n\n")[0].split("\n")
     named = _TITLE.match(lines[0])
-    found = {match[1].lower(): match[2].strip() for line in lines if (match := _FIELD.fullmatch(line))}
-    return found.get("title") or (named[1].strip() if named else ""), found.get("language")
+    header_fields = {
+        match[1].lower(): match[2].strip() for line in lines if (match := _FIELD.fullmatch(line))
+    }
+    return header_fields.get("title") or (named[1].strip() if named else ""), header_fields.get("language")
 
 
 _ADVANCED = "layer,start,end,style,name,marginl,marginr,marginv,effect,text"
@@ -199,16 +201,16 @@ class _Script:
 
     def _dialogue(self, rest: str) -> None:
         values = rest.split(",", len(self.fields) - 1)
-        given = dict(zip(self.fields, values, strict=False))
-        start, end = (_seconds(given.get(name, "")) for name in ("start", "end"))
+        event = dict(zip(self.fields, values, strict=False))
+        start, end = (_seconds(event.get(name, "")) for name in ("start", "end"))
         if start is None or end is None:
             self.reading.left[NO_TIME] += 1
             start = end = None
-        text, drawn = _plain_text(given.get("text", ""))
+        text, drawn = _plain_text(event.get("text", ""))
         if drawn and not text:
             self.reading.left["drawings, skipped"] += 1
             return
-        speaker = (given.get("name") or given.get("actor") or "").strip() or None
+        speaker = (event.get("name") or event.get("actor") or "").strip() or None
         self.reading.cues.append(Cue(start, end, text, speaker))
 
 
@@ -223,21 +225,21 @@ def read_ass(text: str) -> ParsedCues:
 
 
 def _seconds(time: str) -> float | None:
-    found = _ASS_TIME.fullmatch(time)
-    return clocked(*found.groups(default="")) if found else None
+    match = _ASS_TIME.fullmatch(time)
+    return clocked(*match.groups(default="")) if match else None
 
 
 def _plain_text(text: str) -> tuple[str, bool]:
     """Return the text without override blocks and drawings, and whether there was a drawing."""
     parts = _BLOCK.split(text)
-    shown, drawing, drawn = [parts[0]], False, False
+    visible, drawing, drawn = [parts[0]], False, False
     for override, words in zip(parts[1::2], parts[2::2], strict=True):
         scales = _DRAWING.findall(override)
         drawing = scales[-1].strip("0") != "" if scales else drawing
         drawn = drawn or drawing
         if not drawing:
-            shown.append(words)
-    plain = _ESCAPED.sub(lambda match: _MEANING.get(match[1], match[1]), "".join(shown))
+            visible.append(words)
+    plain = _ESCAPED.sub(lambda match: _MEANING.get(match[1], match[1]), "".join(visible))
     return plain.strip(), drawn
 
 
@@ -287,9 +289,9 @@ class _Sami:
             self._track().words.append(f" {words} ")
 
     def _sync(self, tag: str) -> None:
-        given = _attributes(tag).get("start", "").removesuffix("ms").strip()
-        if _MILLISECONDS.fullmatch(given):
-            self.now = int(given) / 1000
+        start = _attributes(tag).get("start", "").removesuffix("ms").strip()
+        if _MILLISECONDS.fullmatch(start):
+            self.now = int(start) / 1000
         else:
             self.reading.left[NO_TIME] += 1
             self.now = None
@@ -300,11 +302,11 @@ class _Sami:
 
     def _begin(self) -> _Track:
         """Clear what the class showed before."""
-        shown = self.tracks.get(self.name)
-        if shown is not None and (shown.start != self.now or self.now is None):
-            self._close(self.name, shown, self.now)
-            shown = None
-        self.tracks[self.name] = shown or _Track(self.now)
+        track = self.tracks.get(self.name)
+        if track is not None and (track.start != self.now or self.now is None):
+            self._close(self.name, track, self.now)
+            track = None
+        self.tracks[self.name] = track or _Track(self.now)
         return self.tracks[self.name]
 
     def _close(self, name: str, track: _Track, end: float | None) -> None:
@@ -324,7 +326,7 @@ class _Sami:
 def read_sami(text: str) -> ParsedCues:
     """Return the captions of all classes in the order of time. The last ones have no end."""
     named = ((name.lower(), _LANGUAGE.search(style)) for name, style in _CLASS.findall(text[:100_000]))
-    languages = {name: found[1] for name, found in named if found}
+    languages = {name: match[1] for name, match in named if match}
     title = _SAMI_TITLE.search(text[:100_000])
     reading = ParsedCues(title=html.unescape(title[1]).strip() if title else "")
     sami = _Sami(languages, reading)
@@ -373,7 +375,7 @@ class CaptionChannel:
     mode: str = "pop"
     row: int = 14
     column: int = 0
-    shown: Screen = field(default_factory=dict)
+    displayed: Screen = field(default_factory=dict)
     hidden: Screen = field(default_factory=dict)
     since: float = 0.0
 
@@ -382,7 +384,7 @@ class CaptionChannel:
         if self.mode == "text":
             self.reading.left["teletext characters, skipped"] += 1
             return
-        if self.mode != "pop" and not self.shown:
+        if self.mode != "pop" and not self.displayed:
             self.since = now
         self._screen().setdefault(self.row, {})[self.column] = character
         self.column = min(self.column + 1, _LAST_COLUMN)
@@ -415,14 +417,14 @@ class CaptionChannel:
             self.mode = "pop"
             prepared = self.hidden
             self.clear(now)
-            self.shown, self.hidden, self.since = prepared, {}, now
+            self.displayed, self.hidden, self.since = prepared, {}, now
 
     def clear(self, now: float | None) -> None:
         """Clear the display, which completes a caption."""
-        text = _text(self.shown)
+        text = _text(self.displayed)
         if text:
             self.reading.cues.append(Cue(self.since, now, text, track=self.track))
-        self.shown = {}
+        self.displayed = {}
         if self.mode == "roll":
             self.column = 0
 
@@ -432,7 +434,7 @@ class CaptionChannel:
             self.mode, self.column = "roll", 0
 
     def _screen(self) -> Screen:
-        return self.hidden if self.mode == "pop" else self.shown
+        return self.hidden if self.mode == "pop" else self.displayed
 
 
 _MODES = {0x20: "pop", 0x29: "paint", 0x2A: "text", 0x2B: "text"}
@@ -481,9 +483,9 @@ def read_scc(text: str) -> ParsedCues:
     reading = ParsedCues()
     player = _Player((CaptionChannel("", reading), CaptionChannel("2", reading)))
     for line in text.split("\n"):
-        found = _LINE.fullmatch(line)
-        if found:
-            _play(player, found, reading)
+        match = _LINE.fullmatch(line)
+        if match:
+            _play(player, match, reading)
         elif line.strip() and not line.lstrip("\ufeff").startswith("Scenarist_SCC"):
             reading.left[NO_CAPTION] += 1
     for channel in player.channels:
@@ -517,5 +519,5 @@ def _frame(hours: int, minutes: int, seconds: int, frames: int, *, dropped: bool
 def _text(screen: Screen) -> str:
     """Return the rows as lines."""
     rows = (screen[row] for row in sorted(screen))
-    whole = ("".join(row.get(at, " ") for at in range(max(row, default=-1) + 1)) for row in rows)
-    return "\n".join(filter(None, (" ".join(line.split()) for line in whole)))
+    lines = ("".join(row.get(at, " ") for at in range(max(row, default=-1) + 1)) for row in rows)
+    return "\n".join(filter(None, (" ".join(line.split()) for line in lines)))

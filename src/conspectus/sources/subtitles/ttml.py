@@ -50,12 +50,12 @@ class Clock:
         times = [self.seconds(value, unit) for value in (*named, *ends, *lasts)]
         if None in times:
             return outer, False
-        found = iter([time for time in times if time is not None])
+        valid_times = iter([time for time in times if time is not None])
         base = outer.start or Fraction(0)
-        start = base + next(found) if named else outer.start
-        end = base + next(found) if ends else None
+        start = base + next(valid_times) if named else outer.start
+        end = base + next(valid_times) if ends else None
         if lasts:
-            until = (start or base) + next(found)
+            until = (start or base) + next(valid_times)
             end = until if end is None else min(end, until)
         return Interval(start, _earlier(end, outer.end)), True
 
@@ -63,14 +63,17 @@ class Clock:
         """Return the seconds of a time, None if it is invalid. `unit` is the default unit."""
         if clock := _CLOCK.fullmatch(text.strip()):
             hours, minutes, seconds, fraction, frames = clock.groups(default="0")
-            whole = (int(hours) * 60 + int(minutes)) * 60 + int(seconds)
-            return whole + Fraction(int(fraction), 10 ** len(fraction)) + Fraction(int(frames)) / self.frames
-        if offset := _OFFSET.fullmatch(text.strip()):
-            whole, fraction = int(offset[1]), offset[2] or "0"
-            part = Fraction(int(fraction), 10 ** len(fraction))
-            return (whole - part if offset[1].startswith("-") else whole + part) * self._length(
-                offset[3] or unit
+            whole_seconds = (int(hours) * 60 + int(minutes)) * 60 + int(seconds)
+            return (
+                whole_seconds
+                + Fraction(int(fraction), 10 ** len(fraction))
+                + Fraction(int(frames)) / self.frames
             )
+        if offset := _OFFSET.fullmatch(text.strip()):
+            units, fraction = int(offset[1]), offset[2] or "0"
+            part = Fraction(int(fraction), 10 ** len(fraction))
+            count = units - part if offset[1].startswith("-") else units + part
+            return count * self._length(offset[3] or unit)
         return None
 
     def _length(self, unit: str) -> Fraction:
@@ -79,8 +82,8 @@ class Clock:
 
 
 def _number(text: str, default: int) -> int:
-    found = _WHOLE.fullmatch(text.strip())
-    return int(found[0]) or default if found else default
+    match = _WHOLE.fullmatch(text.strip())
+    return int(match[0]) or default if match else default
 
 
 def _earlier(one: Fraction | None, other: Fraction | None) -> Fraction | None:

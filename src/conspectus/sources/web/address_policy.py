@@ -114,8 +114,8 @@ def _allowed_name(entry: str) -> str:
 async def resolve_name(name: str, port: int) -> Sequence[str]:
     """Return all addresses of a name, in the order of the system's preference. Raises OSError."""
     loop = asyncio.get_running_loop()
-    found = await loop.getaddrinfo(name, port, type=socket.SOCK_STREAM)
-    return list(dict.fromkeys(str(place[0]) for *_, place in found))
+    infos = await loop.getaddrinfo(name, port, type=socket.SOCK_STREAM)
+    return list(dict.fromkeys(str(socket_address[0]) for *_, socket_address in infos))
 
 
 class Connections(httpcore.AsyncNetworkBackend):
@@ -168,9 +168,9 @@ class Connections(httpcore.AsyncNetworkBackend):
     async def _addresses(self, host: str, port: int) -> Sequence[str]:
         if not self._boundary.may_ask(host):
             raise ForbiddenAddress(host)
-        given = [host] if literal(host) is not None else await self._resolve(host, port)
-        if not given:
+        addresses = [host] if literal(host) is not None else await self._resolve(host, port)
+        if not addresses:
             raise socket.gaierror(socket.EAI_NONAME, "the name has no address")
-        if not all(self._boundary.admits(host, ip_address(address)) for address in given):
+        if not all(self._boundary.admits(host, ip_address(address)) for address in addresses):
             raise ForbiddenAddress(host)
-        return given[:ATTEMPTS]
+        return addresses[:ATTEMPTS]

@@ -41,10 +41,10 @@ class Unpacker:
     """Decodes the content codings of one response. Raises Unreadable for unknown codings."""
 
     def __init__(self, codings: Sequence[str], limit: int) -> None:
-        known = [coding for coding in codings if coding not in {"", "identity"}]
-        if len(known) > LAYERS or not WINDOWS.keys() >= set(known):
-            raise Unreadable(f"content coding {', '.join(known)[:40]!r} is not understood")
-        self._layers = [_Layer(coding, limit) for coding in reversed(known)]
+        layered = [coding for coding in codings if coding not in {"", "identity"}]
+        if len(layered) > LAYERS or not WINDOWS.keys() >= set(layered):
+            raise Unreadable(f"content coding {', '.join(layered)[:40]!r} is not understood")
+        self._layers = [_Layer(coding, limit) for coding in reversed(layered)]
 
     def feed(self, data: bytes) -> bytes:
         """Decode these bytes. Raises TooLarge or Unreadable."""
@@ -165,13 +165,13 @@ class _HttpClient:
         certificates: ssl.SSLContext | None,
         *,
         maximum: int,
-        kept: int,
+        max_idle: int,
     ) -> None:
         self._seconds = seconds
         self._pool = httpcore.AsyncConnectionPool(
             ssl_context=certificates or trusted(),
             max_connections=maximum,
-            max_keepalive_connections=kept,
+            max_keepalive_connections=max_idle,
             keepalive_expiry=5.0,
             network_backend=connections,
         )
@@ -237,7 +237,7 @@ class WebFetcher(_HttpClient):
         boundary = AddressPolicy.from_entries(limits.allow)
         connections = Connections(boundary, resolve=resolve, below=backend)
         super().__init__(
-            connections, limits.seconds, certificates, maximum=CONNECTIONS, kept=CONNECTIONS // 10
+            connections, limits.seconds, certificates, maximum=CONNECTIONS, max_idle=CONNECTIONS // 10
         )
 
     async def fetch(
@@ -275,12 +275,12 @@ class WebFetcher(_HttpClient):
             moved = response.status in REDIRECTS and "location" in headers
             empty = moved or request.method == "HEAD"
             content = b"" if empty else await self._body(response, headers)
-        given = headers.get("content-type", "")
-        charset = CHARSET.search(given)
+        media_type = headers.get("content-type", "")
+        charset = CHARSET.search(media_type)
         return Fetched(
             url=str(url),
             status=response.status,
-            content_type=given.split(";")[0].split(",")[0].strip().lower(),
+            content_type=media_type.split(";")[0].split(",")[0].strip().lower(),
             charset=charset[1].lower() if charset else None,
             body=content,
             headers=headers,
@@ -342,8 +342,8 @@ def _next(request: _Request, status: int, location: str) -> _Request:
 
 def _sent(request: _Request) -> Mapping[str, str]:
     usual = {"user-agent": "conspectus", "accept": "*/*"}
-    given = {name.lower() for name in request.headers}
-    left = {name: value for name, value in usual.items() if name not in given}
+    header_names = {name.lower() for name in request.headers}
+    left = {name: value for name, value in usual.items() if name not in header_names}
     return {"Host": request.url.authority, "Accept-Encoding": "gzip, deflate", **left, **request.headers}
 
 
@@ -381,7 +381,7 @@ class WebhookPoster(_HttpClient):
         self._boundary = boundary
         self._key = key.encode()
         connections = Connections(boundary, resolve=resolve)
-        super().__init__(connections, seconds, certificates, maximum=POST_CONNECTIONS, kept=0)
+        super().__init__(connections, seconds, certificates, maximum=POST_CONNECTIONS, max_idle=0)
 
     def check(self, url: str) -> None:
         """Raises InvalidInput for an invalid address, and ForbiddenAddress for one that is not allowed."""
