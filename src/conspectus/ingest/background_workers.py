@@ -120,8 +120,8 @@ class Workers:
     def knows_of_work(self, collection: CollectionId) -> bool | None:
         """The result of the last write, once: later writes of other processes are not known."""
         work = self.of(collection)
-        known, work.has_work = work.has_work, None
-        return known
+        had_work, work.has_work = work.has_work, None
+        return had_work
 
     def of(self, collection: CollectionId) -> PendingWork:
         """The worker of a collection, which need not have begun."""
@@ -448,7 +448,7 @@ def title_names(title: str) -> list[Mention]:
     if not title.strip() or len(title.split()) > MAX_TITLE_WORDS or _ENDS.search(title):
         return []
     bare = _ASIDE.sub("", title)
-    spelt = {key_of(each): each for each in (title, bare) if each.strip()}
+    spelt = {key_of(name): name for name in (title, bare) if name.strip()}
     return [Mention(0, 0, name.strip(), key, SUBJECT) for key, name in spelt.items() if key]
 
 
@@ -496,52 +496,59 @@ class NameReader(Workers):
 
     async def mentioned(self, batch: list[PreparedDocument]) -> list[PreparedDocument]:
         """The batch with the mentions in its chunks; without any if a text fails, which is tried again."""
-        unread = [_unread(each.document, chunk) for each in batch for chunk in each.chunks]
+        unread = [_unread(document.document, chunk) for document in batch for chunk in document.chunks]
         try:
-            texts = await self.extractor().extract([each.text for each in unread])
+            texts = await self.extractor().extract([chunk.text for chunk in unread])
         except (ConspectusError, OSError):
             return batch
-        found = map(_kept, unread, texts)
-        return [replace(each, mentions=list(islice(found, len(each.chunks)))) for each in batch]
+        chunk_mentions = map(_mentions_of, unread, texts)
+        return [
+            replace(document, mentions=list(islice(chunk_mentions, len(document.chunks))))
+            for document in batch
+        ]
 
     async def _read(self, collection: CollectionId, work: PendingWork) -> None:
         while batch := await self._names.unread(collection, limit=READ_AT_ONCE):
-            found = await self._found(collection, batch)
-            names = {each.chunk: named for each, named in zip(batch, found, strict=True)}
+            mentions = await self._extract_mentions(collection, batch)
+            names = {chunk.chunk: named for chunk, named in zip(batch, mentions, strict=True)}
             await self._names.put(collection, names)
             work.done += len(batch)
             if len(batch) < READ_AT_ONCE and not await work.gathering(MAX_GATHERED_BATCHES):
                 return
 
-    async def _found(self, collection: CollectionId, batch: Sequence[Unread]) -> list[list[Mention]]:
+    async def _extract_mentions(
+        self, collection: CollectionId, batch: Sequence[Unread]
+    ) -> list[list[Mention]]:
         """The names in each; a refused text has only those of its title, and that is logged."""
         try:
-            texts = await self.extractor().extract([each.text for each in batch])
+            texts = await self.extractor().extract([chunk.text for chunk in batch])
         except ProviderUnavailable:
             raise
         except ProviderError as refusal:
             if refusal.verdict != "text":
                 raise
             if len(batch) > 1:
-                return [names for each in batch for names in await self._found(collection, [each])]
+                return [
+                    names for chunk in batch for names in await self._extract_mentions(collection, [chunk])
+                ]
             self._refused[collection] = refusal
             texts = [()]
-        return [_kept(each, names) for each, names in zip(batch, texts, strict=True)]
+        return [_mentions_of(chunk, names) for chunk, names in zip(batch, texts, strict=True)]
 
 
 def _unread(document: Document, chunk: PreparedChunk) -> Unread:
     """A chunk without a number yet."""
     if chunk.position:
         return Unread(ChunkId(0), "", chunk.text)
-    told = document.metadata if document.kind in {"memory", "version"} else {}
-    return Unread(ChunkId(0), document.title, chunk.text, fact_ends(told), stored_entities(told))
+    metadata = document.metadata if document.kind in {"memory", "version"} else {}
+    return Unread(ChunkId(0), document.title, chunk.text, fact_ends(metadata), stored_entities(metadata))
 
 
-def _kept(unread: Unread, found: Sequence[Mention]) -> list[Mention]:
+def _mentions_of(unread: Unread, extracted: Sequence[Mention]) -> list[Mention]:
     first: dict[str, Mention] = {}
     about = [Mention(0, 0, name, key_of(name), SUBJECT) for name in unread.about]
     stored = [Mention(0, 0, name, key_of(name), "entity") for name in unread.entities]
-    for each in (*title_names(unread.title), *about, *found, *stored):
-        if each.key:
-            first.setdefault(each.key, each)
+    for mention in (*title_names(unread.title), *about, *extracted, *stored):
+        if mention.key:
+            first.setdefault(mention.key, mention)
     return list(first.values())[:MAX_NAMES]

@@ -61,8 +61,8 @@ class CaptionCounts:
     def count(self, stream: str, written: Sequence[Written]) -> None:
         """Take note of what was written."""
         self.streams[stream] = self.streams.get(stream, 0) + len(written)
-        for each in written:
-            self.outcomes["replaced" if each.outcome == "updated" else each.outcome] += 1
+        for caption in written:
+            self.outcomes["replaced" if caption.outcome == "updated" else caption.outcome] += 1
 
     def fail(self, name: str, fault: ConspectusError, *, skips: bool) -> None:
         """Add a file that could not be imported; `skips` counts one without captions as skipped."""
@@ -126,29 +126,33 @@ def checked_against(
 
     `stored` are those of the same ids that are there already.
     """
-    said = {name: (each.content_hash, each.occurred) for name, each in stored.items()}
-    chosen: dict[str, NewDocument] = {}
-    for each in documents:
-        name = caption_id(stream.id, each.key or "")
-        occurred = each.occurred if isinstance(each.occurred, Period) else None
-        saying = content_hash(clean(each.text)), occurred
-        if not replacing and said.get(name, saying) != saying:
+    contents = {name: (document.content_hash, document.occurred) for name, document in stored.items()}
+    documents_by_id: dict[str, NewDocument] = {}
+    for document in documents:
+        name = caption_id(stream.id, document.key or "")
+        occurred = document.occurred if isinstance(document.occurred, Period) else None
+        saying = content_hash(clean(document.text)), occurred
+        if not replacing and contents.get(name, saying) != saying:
             raise Conflict(
-                "caption", each.key or "", f"is stored in {stream.name!r} with another text or time"
+                "caption", document.key or "", f"is stored in {stream.name!r} with another text or time"
             )
-        said[name] = saying
-        chosen[name] = each
-    return list(chosen.values())
+        contents[name] = saying
+        documents_by_id[name] = document
+    return list(documents_by_id.values())
 
 
 def stream_metadata(
     stored: Metadata, changes: Mapping[str, object | None], more: Mapping[str, object] | None
 ) -> dict[str, object]:
     """A stream's metadata with what is given in the place of what was there; None leaves it as it was."""
-    own = {name: value for name, value in stored.items() if name in changes}
+    stored_values = {name: value for name, value in stored.items() if name in changes}
     rest = stored if more is None else more
     changed = {name: value for name, value in changes.items() if value is not None}
-    return {**{name: value for name, value in rest.items() if name not in changes}, **own, **changed}
+    return {
+        **{name: value for name, value in rest.items() if name not in changes},
+        **stored_values,
+        **changed,
+    }
 
 
 def origin_of(value: datetime | str | None, zone: str | None) -> str | None:
@@ -163,17 +167,17 @@ def by_video(track: CaptionTrack, name: str, stream: str | None) -> dict[str, li
     the given one, one of each video in it, or that of the file. Each has its file and its number in it, so
     that it is recognized when the file is read again.
     """
-    found: dict[str, list[NewCaption]] = {}
-    for number, each in enumerate(track.captions, 1):
-        video = each.metadata.get(VIDEO)
+    captions_by_stream: dict[str, list[NewCaption]] = {}
+    for number, caption in enumerate(track.captions, 1):
+        video = caption.metadata.get(VIDEO)
         of = stream or (
             video if isinstance(video, str) and video else str(PurePosixPath(name).with_suffix(""))
         )
-        kept = {key: value for key, value in each.metadata.items() if key != VIDEO or of != video}
-        key = each.key or f"{name}#{number}"
-        one = replace(each, key=key, metadata={**kept, FILE: name})
-        found.setdefault(of, []).append(one if stream is None else replace(one, index=None))
-    return found
+        metadata = {key: value for key, value in caption.metadata.items() if key != VIDEO or of != video}
+        key = caption.key or f"{name}#{number}"
+        one = replace(caption, key=key, metadata={**metadata, FILE: name})
+        captions_by_stream.setdefault(of, []).append(one if stream is None else replace(one, index=None))
+    return captions_by_stream
 
 
 def path_within(name: str) -> str:

@@ -121,13 +121,13 @@ class _Run:
                 await self._sweep()
             if listing.complete or not waits:
                 await self._keep(cursor)
-        await self._take_pages([each for key, each in self.retry.items() if key not in self.listed])
+        await self._take_pages([entry for key, entry in self.retry.items() if key not in self.listed])
         await self._keep(cursor)
 
     async def _take(self, listing: Listing) -> None:
         """One batch; what it lists and calls gone as well, is there."""
-        keys = {each.key for each in listing.entries}
-        spaces = {each.space for each in listing.entries}
+        keys = {entry.key for entry in listing.entries}
+        spaces = {entry.space for entry in listing.entries}
         gone, spaces_gone = set(listing.gone) - keys, set(listing.spaces_gone) - spaces
         self.listed |= keys
         self.listed -= gone
@@ -140,23 +140,23 @@ class _Run:
 
     async def _take_pages(self, entries: Iterable[ConnectorEntry]) -> None:
         """Parents before children, space by space; where they go round in a circle, without parents."""
-        rooted = (replace(each, parent=None) if each.parent == each.key else each for each in entries)
-        waiting = {each.key: each for each in rooted}
+        rooted = (replace(entry, parent=None) if entry.parent == entry.key else entry for entry in entries)
+        waiting = {entry.key: entry for entry in rooted}
         while waiting:
-            ready = [each for each in waiting.values() if each.parent not in waiting]
+            ready = [entry for entry in waiting.values() if entry.parent not in waiting]
             if not ready:
-                ready = [replace(each, parent=None) for each in waiting.values()]
-            for each in ready:
-                del waiting[each.key]
-            for space in dict.fromkeys(each.space for each in ready):
+                ready = [replace(entry, parent=None) for entry in waiting.values()]
+            for entry in ready:
+                del waiting[entry.key]
+            for space in dict.fromkeys(entry.space for entry in ready):
                 source = await self.store.source(space)
-                for some in _slices([each for each in ready if each.space == space], BATCH_DOCUMENTS):
+                for some in _slices([entry for entry in ready if entry.space == space], BATCH_DOCUMENTS):
                     await self._take_batch(source, some)
 
     async def _take_batch(self, source: Source, entries: Sequence[ConnectorEntry]) -> None:
         stored = await _Known.of(self.store, source, entries)
-        changed = [each for each in entries if not stored.has(each)]
-        await self._mark_stored(stored, [each for each in entries if stored.has(each)], "unchanged")
+        changed = [entry for entry in entries if not stored.has(entry)]
+        await self._mark_stored(stored, [entry for entry in entries if stored.has(entry)], "unchanged")
         batch: list[tuple[ConnectorEntry, NewDocument]] = []
         size = 0
         for entry in changed:
@@ -210,15 +210,15 @@ class _Run:
             if len(batch) == 1:
                 self._fail(batch[0][0], fault)
                 return
-            for each in batch:
-                await self._write(stored, [each])
+            for page in batch:
+                await self._write(stored, [page])
             return
         for (entry, _), result in zip(batch, written, strict=True):
             await self._mark_stored(stored, [entry], result.outcome)
 
     async def _mark_stored(self, stored: "_Known", entries: Sequence[ConnectorEntry], outcome: str) -> None:
         """Count pages that are stored as listed, and delete what they were in another space."""
-        moved = [each.id for entry in entries for each in stored.elsewhere.get(entry.key, ())]
+        moved = [document.id for entry in entries for document in stored.elsewhere.get(entry.key, ())]
         await self._delete(moved)
         self.counts[outcome] += len(entries)
         for entry in entries:
@@ -235,11 +235,11 @@ class _Run:
         for key in keys:
             self.retry.pop(key, None)
         for some in _slices(keys, BATCH_DOCUMENTS):
-            await self._delete([each.id for each in await self.store.find(some)])
+            await self._delete([document.id for document in await self.store.find(some)])
 
     async def _remove_space(self, space: str) -> None:
         self.counts["deleted"] += await self.store.delete_source(space)
-        self.retry = {key: each for key, each in self.retry.items() if each.space != space}
+        self.retry = {key: entry for key, entry in self.retry.items() if entry.space != space}
 
     async def _delete(self, documents: Sequence[DocumentId]) -> None:
         for some in _slices(documents, BATCH_DOCUMENTS):
@@ -251,11 +251,13 @@ class _Run:
         for space in await self.store.spaces():
             if space not in self.spaces:
                 await self._remove_space(space)
-        await self._delete([each.id async for each in self.store.stored() if each.key not in self.listed])
-        self.retry = {key: each for key, each in self.retry.items() if key in self.listed}
+        await self._delete(
+            [document.id async for document in self.store.stored() if document.key not in self.listed]
+        )
+        self.retry = {key: entry for key, entry in self.retry.items() if key in self.listed}
 
     async def _keep(self, cursor: str | None) -> None:
-        retry = [asdict(each) for each in self.retry.values()]
+        retry = [asdict(entry) for entry in self.retry.values()]
         await self.store.save_cursor(json.dumps({"cursor": cursor, "retry": retry}))
 
 
@@ -269,13 +271,15 @@ class _Known:
 
     @classmethod
     async def of(cls, store: ConnectionStore, source: Source, entries: Sequence[ConnectorEntry]) -> "_Known":
-        parents = {each.parent for each in entries if each.parent is not None}
-        stored = await store.find(sorted({each.key for each in entries} | parents))
+        parents = {entry.parent for entry in entries if entry.parent is not None}
+        stored = await store.find(sorted({entry.key for entry in entries} | parents))
         elsewhere: dict[str, list[Document]] = {}
-        for each in stored:
-            if each.source != source.id:
-                elsewhere.setdefault(each.key, []).append(each)
-        return cls(source, {each.key: each for each in stored if each.source == source.id}, elsewhere)
+        for document in stored:
+            if document.source != source.id:
+                elsewhere.setdefault(document.key, []).append(document)
+        return cls(
+            source, {document.key: document for document in stored if document.source == source.id}, elsewhere
+        )
 
     def has(self, entry: ConnectorEntry) -> bool:
         """Whether the page is stored as it is listed."""
@@ -289,7 +293,7 @@ def _opened(cursor: str | None) -> tuple[str | None, dict[str, ConnectorEntry]]:
         return None, {}
     try:
         envelope = json.loads(cursor)
-        return envelope["cursor"], {each["key"]: ConnectorEntry(**each) for each in envelope["retry"]}
+        return envelope["cursor"], {fields["key"]: ConnectorEntry(**fields) for fields in envelope["retry"]}
     except (ValueError, KeyError, TypeError):
         return None, {}
 

@@ -60,8 +60,8 @@ class _Request:
     rows: list[Vectors]
     left: int
 
-    def fill(self, place: int, row: Vectors) -> None:
-        self.rows[place] = row
+    def fill(self, position: int, row: Vectors) -> None:
+        self.rows[position] = row
         self.left -= 1
         if not self.left and not self.answer.done():
             self.answer.set_result(np.stack(self.rows))
@@ -75,7 +75,7 @@ class _Request:
 class _Text:
     text: str
     request: _Request
-    place: int
+    position: int
     user: str | None
 
 
@@ -101,10 +101,10 @@ class EmbedQueue:
         patience: RetryPolicy | None = None,
     ) -> None:
         self._inner = inner
-        chosen, patience = sharing or BatchSharing(), patience or RetryPolicy()
-        chosen = replace(chosen, texts=min(chosen.texts, inner.max_texts))
-        self._documents = _Lane(inner, "document", chosen, patience)
-        self._queries = _Lane(inner, "query", chosen, patience)
+        limits, patience = sharing or BatchSharing(), patience or RetryPolicy()
+        limits = replace(limits, texts=min(limits.texts, inner.max_texts))
+        self._documents = _Lane(inner, "document", limits, patience)
+        self._queries = _Lane(inner, "query", limits, patience)
 
     @property
     def space(self) -> EmbeddingSpace:
@@ -149,7 +149,7 @@ class _Lane:
         loop = asyncio.get_running_loop()
         request = _Request(loop.create_future(), [np.empty(0, dtype=np.float32)] * len(texts), len(texts))
         self.waiting.extend(
-            _Text(text, request, place, CURRENT_USER.get()) for place, text in enumerate(texts)
+            _Text(text, request, position, CURRENT_USER.get()) for position, text in enumerate(texts)
         )
         if self.kind == "query":
             self.due = True
@@ -198,8 +198,8 @@ class _Lane:
         batch = self.running.pop(task)
         error = self._closing() if task.cancelled() else task.exception()
         if error is not None:
-            for each in batch:
-                each.request.fail(error)
+            for text in batch:
+                text.request.fail(error)
         if not self.closed:
             self._send()
 
@@ -220,7 +220,7 @@ class _Lane:
                     text.request.fail(error)
             return
         for text, row in zip(batch, rows, strict=True):
-            text.request.fill(text.place, row)
+            text.request.fill(text.position, row)
 
     async def _fails_for_some(self, error: ProviderError) -> bool:
         """Return whether a batch may have failed because of a part of its texts."""

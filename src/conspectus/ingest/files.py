@@ -43,7 +43,7 @@ class Root:
         """Whether a file below this folder is gone, and not only unreadable."""
         if not name.startswith(self.prefix) or name in self.names or not self.path.is_dir():
             return False
-        return not any(name == each or name.startswith(f"{each}/") for each in self.failed)
+        return not any(name == folder or name.startswith(f"{folder}/") for folder in self.failed)
 
 
 @dataclass(slots=True)
@@ -57,18 +57,18 @@ class Intake:
     buffer: list[NewDocument] = field(default_factory=list)
     buffered: int = 0
 
-    async def take(self, root: Root, found: FoundFile) -> None:
+    async def take(self, root: Root, file: FoundFile) -> None:
         """Parse one file and buffer its documents; errors and skipped files do not end the run."""
-        name = root.prefix + found.name
+        name = root.prefix + file.name
         root.names.add(name)
         try:
-            parsed = await asyncio.to_thread(self.files.parse, found)
+            parsed = await asyncio.to_thread(self.files.parse, file)
         except ConspectusError as fault:
             root.failed.add(name)
-            if isinstance(fault, UnsupportedContent) and not found.is_named:
+            if isinstance(fault, UnsupportedContent) and not file.is_named:
                 self.count("skipped")
             else:
-                self.fail(str(found.path), fault)
+                self.fail(str(file.path), fault)
             return
         if parsed.notice is not None:
             self._notice(name, parsed.notice)
@@ -105,10 +105,10 @@ class Intake:
 
     async def _write(self, documents: Sequence[NewDocument], root: Root) -> None:
         written = await self.write(documents, root.source) if documents else ()
-        for document, each in zip(documents, written, strict=True):
-            self.count(each.outcome, each.chunks)
-            if each.quarantined is not None:
-                self._notice(str(document.metadata["path"]), quarantine_notice(each.quarantined))
+        for document, outcome in zip(documents, written, strict=True):
+            self.count(outcome.outcome, outcome.chunks)
+            if outcome.quarantined is not None:
+                self._notice(str(document.metadata["path"]), quarantine_notice(outcome.quarantined))
 
     def _notice(self, name: str, notice: str) -> None:
         self.report = replace(self.report, notices={**self.report.notices, name: notice})
@@ -129,11 +129,11 @@ def placed(path: str | Path, source: str | None) -> tuple[Path, str, str]:
 
     Without a given source, the folder is the source; in a given one the folder's name keeps keys apart.
     """
-    whole = expanded(path).absolute()
-    folder = whole if whole.is_dir() else whole.parent
+    full_path = expanded(path).absolute()
+    folder = full_path if full_path.is_dir() else full_path.parent
     if source is None:
-        return whole, folder.as_posix(), ""
-    return whole, source, f"{folder.name}/" if whole.is_dir() else ""
+        return full_path, folder.as_posix(), ""
+    return full_path, source, f"{folder.name}/" if full_path.is_dir() else ""
 
 
 async def take_in(
@@ -144,16 +144,16 @@ async def take_in(
     With `prune`, the documents of files that are gone are deleted too. A path that does not exist raises
     UnreadableFile before anything is written.
     """
-    found = [(root, each) for root in roots for each in intake.files.discover([root.path])]
-    for done, (root, each) in enumerate(found):
-        intake.tell(done, len(found))
-        await intake.take(root, each)
-        if done + 1 == len(found) or found[done + 1][0].source != root.source:
+    files = [(root, file) for root in roots for file in intake.files.discover([root.path])]
+    for done, (root, file) in enumerate(files):
+        intake.tell(done, len(files))
+        await intake.take(root, file)
+        if done + 1 == len(files) or files[done + 1][0].source != root.source:
             await intake.flush(root)
-    intake.tell(len(found), len(found))
+    intake.tell(len(files), len(files))
     for source in dict.fromkeys(root.source.id for root in roots):
         mine = [root for root in roots if root.source.id == source]
-        gone = [each.id async for each in _missing_files(stored, mine, prune=prune)]
+        gone = [document.id async for document in _missing_files(stored, mine, prune=prune)]
         for start in range(0, len(gone), BATCH_DOCUMENTS):
             await delete(gone[start : start + BATCH_DOCUMENTS])
         for _ in gone:
@@ -169,14 +169,14 @@ async def _missing_files(
     for root in roots:
         for name in root.parsed:
             keys.setdefault(name, set()).update(root.keys)
-    whole = Eq("source", roots[0].source.id)
+    in_source = Eq("source", roots[0].source.id)
     names = sorted(keys)
     parts = range(0, len(names), BATCH_DOCUMENTS)
-    of_files = [And((whole, In(("path",), tuple(names[at : at + BATCH_DOCUMENTS])))) for at in parts]
-    for where in [whole] if prune else of_files:
+    of_files = [And((in_source, In(("path",), tuple(names[at : at + BATCH_DOCUMENTS])))) for at in parts]
+    for where in [in_source] if prune else of_files:
         async for document in stored(where):
-            given = as_given(document) if isinstance(document, Document) else document
-            path = given.metadata.get("path")
+            original = as_given(document) if isinstance(document, Document) else document
+            path = original.metadata.get("path")
             if not isinstance(path, str):
                 continue
             if path in keys:
@@ -250,16 +250,16 @@ def checked(fetched: Fetched) -> Fetched:
     Raises FetchFailed for any status but 2xx, as passing for 408, 429 and 5xx, and UnsupportedContent for
     what is of no kind that holds text, or says it is text and is not.
     """
-    shown = parse_url(fetched.url).redacted
+    address = parse_url(fetched.url).redacted
     status = fetched.status
     if not 200 <= status < 300:
         passing = status in PASSING or status >= 500
-        raise FetchFailed(shown, f"the server answered {status}", status=status, passing=passing)
+        raise FetchFailed(address, f"the server answered {status}", status=status, passing=passing)
     kind = fetched.content_type if "/" in fetched.content_type else PLAIN
     if not _holds_text(kind):
-        raise UnsupportedContent(shown, f"{kind[:80]} holds no text that can be read")
+        raise UnsupportedContent(address, f"{kind[:80]} holds no text that can be read")
     if kind not in DOCUMENTS and _looks_binary(fetched.body[:SAMPLE], fetched.charset or ""):
-        raise UnsupportedContent(shown, f"has the type {kind[:80]}, but is binary data")
+        raise UnsupportedContent(address, f"has the type {kind[:80]}, but is binary data")
     return replace(fetched, content_type=kind)
 
 

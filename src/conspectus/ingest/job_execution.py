@@ -390,8 +390,8 @@ class JobWorker:
             if time.monotonic() - self._swept > SWEEP:
                 await self._sweep()
                 self._swept = time.monotonic()
-            found = pages(self._job_store.jobs, JobScope(states=("queued", "running")))
-            for job in [job.id async for page in found for job in page.jobs][::-1]:
+            job_pages = pages(self._job_store.jobs, JobScope(states=("queued", "running")))
+            for job in [job.id async for page in job_pages for job in page.jobs][::-1]:
                 await jobs.submit(job)
         except StorageError as fault:
             logger.warning("job_queue_read_failed code=%(code)s", {"code": fault.code})

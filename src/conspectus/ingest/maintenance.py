@@ -52,15 +52,15 @@ async def collection_status(
 
 async def check(records: Records, open_indexes: OpenIndexes) -> CheckReport:
     """Compare the records with every index, and let the database check itself; repairs nothing."""
-    found = {}
-    for each in await records.collections():
-        differences = await (await open_indexes.current(each)).index.check()
-        marked = await records.unindexable(each.id, limit=MAX_SHOWN_CHUNKS)
-        found[each.name] = (
+    differences_by_collection = {}
+    for collection in await records.collections():
+        differences = await (await open_indexes.current(collection)).index.check()
+        marked = await records.unindexable(collection.id, limit=MAX_SHOWN_CHUNKS)
+        differences_by_collection[collection.name] = (
             *differences,
             *(Disagreement(one.chunk.id, "unindexable", one.chunk.unindexable or "") for one in marked),
         )
-    return CheckReport(records=tuple(await records.check()), index=found)
+    return CheckReport(records=tuple(await records.check()), index=differences_by_collection)
 
 
 async def purge(
@@ -77,9 +77,9 @@ async def purge(
     is deleted. Raises StorageBusy while somebody may still read it, at once unless it waits.
     """
     begun = await records.unfinished_purges()
-    for each in set(begun.values()):
+    for collection in set(begun.values()):
         with suppress(NotFound):
-            await _purge_index(open_indexes, each)
+            await _purge_index(open_indexes, collection)
     await sweep()
     await stop_builds()
     await records.purge(tuple(begun), waits=waits)
@@ -110,15 +110,15 @@ async def move(
     Vectors are stored as they are made, so a run that was killed continues where it stopped. Returns their
     number: 0 in a space whose vectors callers supply.
     """
-    made = 0
+    vector_count = 0
     if not isinstance(embedder, GivenVectors):
-        made = await _made(records, open_indexes, collection, embedder, progress)
+        vector_count = await _embed_and_index(records, open_indexes, collection, embedder, progress)
     await records.switch_space(collection.id, embedder.space)
     await open_indexes.drop(collection)
-    return made
+    return vector_count
 
 
-async def _made(
+async def _embed_and_index(
     records: Records,
     open_indexes: OpenIndexes,
     collection: Collection,
@@ -126,11 +126,11 @@ async def _made(
     progress: Progress | None,
 ) -> int:
     """Vectors of the new space, and an index over them."""
-    made = await _fill(records, collection, embedder, progress)
+    vector_count = await _fill(records, collection, embedder, progress)
     opened = await open_indexes.another(collection, embedder.space)
     try:
         await open_indexes.rebuild(opened, progress)
-        return made + await _fill(records, collection, embedder, None)
+        return vector_count + await _fill(records, collection, embedder, None)
     finally:
         await opened.index.close()
 

@@ -59,7 +59,7 @@ class Threading:
 
     def guesses(self, batch: Sequence[NewMessage], stored: Mapping[str, Document]) -> bool:
         """Whether the message that one of a batch answers must be inferred."""
-        threaded = (each.reply_to or each.thread or _key(each.key) in stored for each in batch)
+        threaded = (message.reply_to or message.thread or _key(message.key) in stored for message in batch)
         return self.linker is not None and not all(threaded)
 
     def documents(
@@ -74,14 +74,14 @@ class Threading:
         before the first batch, newest first.
         """
         self._recall(messages)
-        self._threads.update({key: each.thread or key for key, each in stored.items()})
+        self._threads.update({key: message.thread or key for key, message in stored.items()})
         before: dict[str, Document | NewDocument] = dict(stored)
-        made: list[NewDocument] = []
-        for each in batch:
-            key = _key(each.key) or str(uuid4())
-            made.append(self._document(each, key, before.get(key)))
-            before[key] = made[-1]
-        return made
+        documents: list[NewDocument] = []
+        for message in batch:
+            key = _key(message.key) or str(uuid4())
+            documents.append(self._document(message, key, before.get(key)))
+            before[key] = documents[-1]
+        return documents
 
     def _document(self, new: NewMessage, key: str, before: Document | NewDocument | None) -> NewDocument:
         occurred = self._occurred(new, before)
@@ -89,7 +89,7 @@ class Threading:
         messages = Utterance(
             merged.author, merged.text, occurred.start if occurred else None, merged.role == "system"
         )
-        thread, answers = self._place(merged, key, before, messages)
+        thread, answers = self._assign_thread(merged, key, before, messages)
         self._threads[key] = thread
         sure = None if answers is None else self._confidence(key, before)
         links = {REPLY_TO: merged.reply_to, ANSWERS: answers, ANSWERS_CONFIDENCE: sure}
@@ -107,7 +107,7 @@ class Threading:
             trust=merged.trust,
         )
 
-    def _place(
+    def _assign_thread(
         self, merged: NewMessage, key: str, before: Document | NewDocument | None, messages: Utterance
     ) -> tuple[str, str | None]:
         """The thread of a message, and the key of the one that it seems to answer, if none is given."""
@@ -132,8 +132,8 @@ class Threading:
         """The probability of an inferred link; an edit keeps it."""
         if before is not None:
             return before.metadata.get(ANSWERS_CONFIDENCE)
-        found = None if self.linker is None else self.linker.confidence_of(key)
-        return None if found is None else round(found, 3)
+        confidence = None if self.linker is None else self.linker.confidence_of(key)
+        return None if confidence is None else round(confidence, 3)
 
     def _begun(self, name: str, key: str) -> str:
         """The thread of the message `name`; if it is unknown, that of `key`, or one of that name."""
@@ -210,9 +210,9 @@ async def take_in(
         if progress is not None:
             progress("channels", number, len(archive.channels))
         written = await put(channel, in_order(channel.messages))
-        outcomes.update(each.outcome for each in written)
+        outcomes.update(message.outcome for message in written)
         sizes[channel.name] = len(written)
-    private = sum(1 for each in archive.channels if each.metadata.get("private"))
+    private = sum(1 for channel in archive.channels if channel.metadata.get("private"))
     private_notice = (
         (f"{private} private channels: everyone who sees the collection sees them",) if private else ()
     )
@@ -229,14 +229,14 @@ async def take_in(
 def handed_in(upload: Upload, folder: Path) -> Path:
     """The file of an upload, in a folder, under the last part of its name, which tells what it is."""
     last = clean(upload.name).replace("\\", "/").rpartition("/")[2]
-    printed = "".join(each for each in last if each.isprintable())
+    printed = "".join(character for character in last if character.isprintable())
     cut = printed.encode()[-MAX_FILE_NAME_LENGTH:].decode(errors="ignore")
-    place = folder / (cut if cut.strip(". ") else "archive")
+    path = folder / (cut if cut.strip(". ") else "archive")
     if isinstance(upload.data, bytes):
-        place.write_bytes(upload.data)
+        path.write_bytes(upload.data)
     else:
-        shutil.copyfile(upload.data, place)
-    return place
+        shutil.copyfile(upload.data, path)
+    return path
 
 
 @contextmanager
@@ -255,12 +255,12 @@ def in_order(messages: Sequence[NewMessage]) -> Iterator[NewMessage]:
 
     Of those that are of the same time, as in logs by the minute, each is a microsecond after the one before.
     """
-    numbered = any(each.at is None for each in messages)
+    numbered = any(message.at is None for message in messages)
     seen: Counter[datetime] = Counter()
-    for place, each in enumerate(messages):
-        if numbered or each.at is None:
-            yield replace(each, sequence=place)
+    for position, message in enumerate(messages):
+        if numbered or message.at is None:
+            yield replace(message, sequence=position)
             continue
-        at = parse_instant(each.at)
-        yield replace(each, at=at + timedelta(microseconds=seen[at]))
+        at = parse_instant(message.at)
+        yield replace(message, at=at + timedelta(microseconds=seen[at]))
         seen[at] += 1

@@ -43,10 +43,10 @@ async def catch_up(index: Index, reader: Reader, sequence: int) -> None:
 
 async def _apply(index: Index, updates: Sequence[IndexUpdate]) -> None:
     """Apply what follows on what the index holds, in order, without reading it."""
-    for each in updates:
-        size = sum(change.last - change.first + 1 for change in each.changes)
-        if each.chunks is not None and each.before == index.applied() and size < BULK:
-            await index.apply(each.changes, each.chunks)
+    for update in updates:
+        size = sum(change.last - change.first + 1 for change in update.changes)
+        if update.chunks is not None and update.before == index.applied() and size < BULK:
+            await index.apply(update.changes, update.chunks)
 
 
 When = Literal["now", "after", "later"]
@@ -112,8 +112,8 @@ class OpenIndexes:
         opened = self._by_collection.get(collection.id)
         if opened is None or not opened.fits(collection):
             opened = await self._open(collection)
-        written = (each.collection for each in at_hand if each.indexed)
-        opened.indexed = max([opened.indexed, *(each.sequence for each in written if opened.fits(each))])
+        written = (write.collection for write in at_hand if write.indexed)
+        opened.indexed = max([opened.indexed, *(state.sequence for state in written if opened.fits(state))])
         sequence = max(collection.sequence, opened.required)
         if max(opened.indexed, opened.index.applied()) < sequence:
             async with opened.lock:
@@ -192,7 +192,7 @@ class OpenIndexes:
 
     async def newest(self, collection: CollectionId) -> OpenIndex:
         """The collection's open index, holding every change committed before this call. Raises NotFound."""
-        return await self.current(await self._found(collection))
+        return await self.current(await self._get_collection(collection))
 
     async def catch_up(
         self, collection: CollectionId, update: IndexUpdate | None = None, when: When = "now"
@@ -202,9 +202,9 @@ class OpenIndexes:
         otherwise every query would wait behind a fast writer. Writes stay stored if the index is unavailable:
         it is updated when it is available again. The collection is None if the records are unavailable.
         """
-        found = None
+        state = None
         try:
-            found = await self._found(collection) if update is None else update.collection
+            state = await self._get_collection(collection) if update is None else update.collection
             behind = self._behind.get(collection)
             if when == "later":
                 self.follow(collection, update)
@@ -216,10 +216,10 @@ class OpenIndexes:
                     await asyncio.wait([behind])
                 self.follow(collection, update)
             else:
-                await self.current(found, update)
+                await self.current(state, update)
         except (StorageBusy, IndexReplaced):
             self._away.add(collection)
-        return found
+        return state
 
     def follow(self, collection: CollectionId, update: IndexUpdate | None = None) -> None:
         """Index the latest writes in the background; a query meanwhile does it first."""
@@ -264,25 +264,27 @@ class OpenIndexes:
         # The next caller gets the same error.
         with suppress(ConspectusError):
             try:
-                await self.current(await self._found(collection) if update is None else update.collection)
+                await self.current(
+                    await self._get_collection(collection) if update is None else update.collection
+                )
             except (StorageBusy, IndexReplaced):
                 self._away.add(collection)
                 raise
 
-    async def _found(self, collection: CollectionId) -> Collection:
-        found = await self._records.collection(collection)
-        if found is None:
+    async def _get_collection(self, collection: CollectionId) -> Collection:
+        state = await self._records.collection(collection)
+        if state is None:
             raise NotFound("collection", collection)
-        return found
+        return state
 
     async def _open(self, collection: Collection) -> OpenIndex:
         async with self._opening:
-            held = self._by_collection.get(collection.id)
-            if held is not None and held.fits(collection):
-                return held
+            current = self._by_collection.get(collection.id)
+            if current is not None and current.fits(collection):
+                return current
             opened = await self.another(collection, collection.space)
             await self._unmark(opened)
             self._by_collection[collection.id] = opened
-            if held is not None:
-                await held.index.close()
+            if current is not None:
+                await current.index.close()
             return opened

@@ -128,7 +128,7 @@ def describe(new: NewDocument, by: Preparation) -> tuple[Document, bytes | None]
         return _quarantined(new, described, pattern, by), None
     places = checked(new.places, new.text)
     vector = None if new.vector is None else packed(unit(new.vector)[None])[0]
-    has_sections = new.syntax != "plain" or any(place.headings for place in new.places)
+    has_sections = new.syntax != "plain" or any(position.headings for position in new.places)
     beside = [places, new.spans, vector, has_sections and SECTIONS]
     return replace(described, fingerprint=_fingerprint(described, beside, by)), vector
 
@@ -147,13 +147,13 @@ def _attack(new: NewDocument, described: Document) -> str | None:
         return BY_WRITER
     if described.trust == "trusted":
         return None
-    return attack_pattern(new.text, *_shown(described))
+    return attack_pattern(new.text, *_texts_beside(described))
 
 
-def _shown(document: Document) -> list[str]:
+def _texts_beside(document: Document) -> list[str]:
     """Return the texts that can be in a window beside the text of a document."""
-    own = (document.title, document.key, document.author, document.role)
-    return [*filter(None, own), *strings_in(document.metadata)]
+    fields = (document.title, document.key, document.author, document.role)
+    return [*filter(None, fields), *strings_in(document.metadata)]
 
 
 def strings_in(value: Json | Metadata) -> Iterator[str]:
@@ -182,27 +182,29 @@ def refuse_attacks(origin: Origin | None, field: str, *texts: str) -> None:
 
 def _quarantined(new: NewDocument, described: Document, pattern: str, by: Preparation) -> Document:
     """Return a document without text. Its metadata hold what was given."""
-    given: dict[str, Json] = {
+    original: dict[str, Json] = {
         "text": clean(new.text),
         "kind": described.kind,
         "metadata": dict(described.metadata),
-        "spans": [list(each) for each in new.spans],
-        "places": [[each.start, each.page, list(each.headings)] for each in new.places],
+        "spans": [list(span) for span in new.spans],
+        "places": [[position.start, position.page, list(position.headings)] for position in new.places],
         "trust": "untrusted" if pattern == BY_WRITER else described.trust,
     }
-    held: Metadata = {QUARANTINE: {"pattern": pattern, "given": given}}
-    hidden = replace(described, kind="quarantined", metadata=held, trust="quarantined")
+    metadata: Metadata = {QUARANTINE: {"pattern": pattern, "given": original}}
+    hidden = replace(described, kind="quarantined", metadata=metadata, trust="quarantined")
     return replace(hidden, fingerprint=_fingerprint(hidden, (), by))
 
 
 def given_before(document: Document) -> NewDocument:
     """Return what was given for a quarantined document, at the level that it has once it is released."""
-    held: Any = document.metadata[QUARANTINE]
+    quarantine: Any = document.metadata[QUARANTINE]
     fields = {name: getattr(as_given(document), name) for name in KEPT}
     return NewDocument(
-        text=held["given"]["text"],
-        spans=tuple((start, end) for start, end in held["given"]["spans"]),
-        places=tuple(TextPosition(at, page, tuple(names)) for at, page, names in held["given"]["places"]),
+        text=quarantine["given"]["text"],
+        spans=tuple((start, end) for start, end in quarantine["given"]["spans"]),
+        places=tuple(
+            TextPosition(at, page, tuple(names)) for at, page, names in quarantine["given"]["places"]
+        ),
         **fields,
     )
 
@@ -276,9 +278,9 @@ def _split(
 
 def own_spans(chunks: Sequence[Chunk], new: NewDocument, by: Preparation) -> tuple[tuple[int, int], ...]:
     """The spans of stored chunks, if they are not those that the text would be split into."""
-    stored = tuple((each.start, each.end) for each in chunks)
+    stored = tuple((chunk.start, chunk.end) for chunk in chunks)
     text = clean(new.text)
-    split_anew = tuple((each.start, each.end) for each in _pieces(new, text, _places(new, text), by))
+    split_anew = tuple((piece.start, piece.end) for piece in _pieces(new, text, _places(new, text), by))
     return () if stored == split_anew else stored
 
 
@@ -305,7 +307,7 @@ def _first_visible(text: str, piece: TextSpan, after: int) -> int:
     return piece.end - len(text[start : piece.end].lstrip())
 
 
-def _chunk(piece: TextSpan, place: TextPosition, count: CountTokens) -> PreparedChunk:
+def _chunk(piece: TextSpan, position: TextPosition, count: CountTokens) -> PreparedChunk:
     return PreparedChunk(
         position=piece.position,
         text=piece.text,
@@ -313,8 +315,8 @@ def _chunk(piece: TextSpan, place: TextPosition, count: CountTokens) -> Prepared
         end=piece.end,
         tokens=count(piece.text),
         content_hash=content_hash(piece.text),
-        page=place.page,
-        heading=path_of(place.headings),
+        page=position.page,
+        heading=path_of(position.headings),
     )
 
 
@@ -339,7 +341,7 @@ def _fingerprint(document: Document, beside: Sequence[object], by: Preparation) 
         parts += [canonical(document.occurred.start), canonical(document.occurred.end)]
     if (document.origin, document.trust) != ("user", "trusted"):
         parts += [document.origin, document.trust]
-    parts += [each.hex() if isinstance(each, bytes) else repr(each) for each in beside if each]
+    parts += [part.hex() if isinstance(part, bytes) else repr(part) for part in beside if part]
     return content_hash(json.dumps(parts, sort_keys=True))
 
 
@@ -431,7 +433,9 @@ SHORT = 2_000
 
 def batches(documents: Iterable[New]) -> Iterator[list[New]]:
     """The documents in their order, in batches bounded by number and by size of text."""
-    return portions(documents, lambda each: len(each.text), most=BATCH_DOCUMENTS, room=BATCH_CHARACTERS)
+    return portions(
+        documents, lambda document: len(document.text), most=BATCH_DOCUMENTS, room=BATCH_CHARACTERS
+    )
 
 
 Complete: TypeAlias = Callable[[list[PreparedDocument]], Awaitable[list[PreparedDocument]]]
@@ -455,7 +459,7 @@ async def write(
     screen = by.screen
     if screen is not None:
         batch = await asyncio.to_thread(screen.all, batch)
-    is_short = sum(len(each.text) for each in batch) <= SHORT
+    is_short = sum(len(document.text) for document in batch) <= SHORT
     described = _describe_all(batch, by) if is_short else await asyncio.to_thread(_describe_all, batch, by)
     # One without a key has a new id.
     keyed = [document.id for new, (document, _) in zip(batch, described, strict=True) if new.key is not None]
@@ -477,7 +481,7 @@ async def write(
     if is_short and complete is not None:
         prepared = await complete(prepared)
     result = await records.write(prepared) if prepared else WriteResult(())
-    written = {each.id: each for each in result.written}
+    written = {outcome.id: outcome for outcome in result.written}
     done = [
         _reported(written.get(document.id) or _unchanged(document.id, before), document)
         for document, _ in described
@@ -518,7 +522,7 @@ def beside_stored(
     document = described[0]
     if document.kind != "quarantined" or stored.kind == "quarantined" or new.trust == "quarantined":
         return described
-    fresh = set(_shown(as_given(document))) - set(_shown(stored))
+    fresh = set(_texts_beside(as_given(document))) - set(_texts_beside(stored))
     seen = stored.content_hash == document.content_hash and attack_pattern(*fresh) is None
     return describe(new, replace(by, reviewed=True)) if seen else described
 
@@ -532,11 +536,11 @@ def is_above(document: Document, stored: Document) -> bool:
 
 def _describe_all(batch: Sequence[NewDocument], by: Preparation) -> list[tuple[Document, bytes | None]]:
     described = []
-    for place, new in enumerate(batch):
+    for number, new in enumerate(batch):
         try:
             described.append(describe(new, by))
         except ConspectusError as fault:
-            fault.add_note(f"document {place + 1} of {len(batch)}, key {new.key!r}")
+            fault.add_note(f"document {number + 1} of {len(batch)}, key {new.key!r}")
             raise
     return described
 
@@ -557,10 +561,10 @@ def _prepare_all(
 
 async def embedded(embedder: Embedder, batch: list[PreparedDocument]) -> list[PreparedDocument]:
     """The batch with vectors; without them where the model fails, as the texts are stored in any case."""
-    wanting = [() if each.vector is not None else each.chunks for each in batch]
+    wanting = [() if document.vector is not None else document.chunks for document in batch]
     texts = [
-        passage(each.document, chunk.text)
-        for each, chunks in zip(batch, wanting, strict=True)
+        passage(document.document, chunk.text)
+        for document, chunks in zip(batch, wanting, strict=True)
         for chunk in chunks
     ]
     if not texts:
@@ -571,8 +575,13 @@ async def embedded(embedder: Embedder, batch: list[PreparedDocument]) -> list[Pr
     except ProviderError:
         return batch
     rows, space = iter(packed(vectors)), embedder.space.name
-    own = [(space, tuple(islice(rows, len(chunks)))) if chunks else None for chunks in wanting]
-    return [replace(each, embedded=given) for each, given in zip(batch, own, strict=True)]
+    vectors_by_document = [
+        (space, tuple(islice(rows, len(chunks)))) if chunks else None for chunks in wanting
+    ]
+    return [
+        replace(document, embedded=document_vectors)
+        for document, document_vectors in zip(batch, vectors_by_document, strict=True)
+    ]
 
 
 def _reported(written: Written, document: Document) -> Written:

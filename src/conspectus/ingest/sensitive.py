@@ -64,14 +64,14 @@ def find_sensitive(text: str, categories: Iterable[SensitiveCategory] = CATEGORI
 
     Of overlapping ones the first category counts, for all of their characters. Raises MissingExtra.
     """
-    wanted = set(categories)
-    found = [each for name in CATEGORIES if name in wanted for each in _FINDERS[name](text)]
+    selected = set(categories)
+    spans = [span for name in CATEGORIES if name in selected for span in _FINDERS[name](text)]
     joined: list[SensitiveSpan] = []
-    for each in sorted(found, key=lambda each: (each.start, CATEGORIES.index(each.category))):
-        if joined and each.start < joined[-1].end:
-            joined[-1] = joined[-1]._replace(end=max(joined[-1].end, each.end))
+    for span in sorted(spans, key=lambda span: (span.start, CATEGORIES.index(span.category))):
+        if joined and span.start < joined[-1].end:
+            joined[-1] = joined[-1]._replace(end=max(joined[-1].end, span.end))
         else:
-            joined.append(each)
+            joined.append(span)
     return joined
 
 
@@ -85,19 +85,25 @@ def _scanner() -> Any:
 def _secrets(text: str) -> Iterator[SensitiveSpan]:
     data = text.encode("utf-8", "replace")
     seen = sorted(
-        (each["location"]["start_offset"], each["location"]["end_offset"], each["rule_id"])
-        for each in (found.to_dict() for found in _scanner().scan(data))
+        (
+            finding_fields["location"]["start_offset"],
+            finding_fields["location"]["end_offset"],
+            finding_fields["rule_id"],
+        )
+        for finding_fields in (finding.to_dict() for finding in _scanner().scan(data))
     )
     ends = [border for start, end, _ in seen for border in (start, end)]
-    place = _characters(data, sorted(set(ends)))
+    characters = _characters(data, sorted(set(ends)))
     for start, end, rule in seen:
-        yield SensitiveSpan("secrets", rule.rpartition(".")[2].replace("-", " "), place[start], place[end])
+        yield SensitiveSpan(
+            "secrets", rule.rpartition(".")[2].replace("-", " "), characters[start], characters[end]
+        )
 
 
 def _characters(data: bytes, borders: Sequence[int]) -> Mapping[int, int]:
     """Return the characters before each border of UTF-8."""
     if data.isascii():
-        return {each: each for each in borders}
+        return {border: border for border in borders}
     pieces = [
         data[start:end].decode(errors="ignore") for start, end in zip([0, *borders], borders, strict=False)
     ]
@@ -106,9 +112,9 @@ def _characters(data: bytes, borders: Sequence[int]) -> Mapping[int, int]:
 
 def _matching(category: SensitiveCategory, pattern: re.Pattern[str], holds: Callable[[str], bool]) -> Any:
     def find(text: str) -> Iterator[SensitiveSpan]:
-        for found in pattern.finditer(text):
-            if holds(found[0]):
-                yield SensitiveSpan(category, "", found.start(), found.end())
+        for match in pattern.finditer(text):
+            if holds(match[0]):
+                yield SensitiveSpan(category, "", match.start(), match.end())
 
     return find
 
@@ -116,26 +122,26 @@ def _matching(category: SensitiveCategory, pattern: re.Pattern[str], holds: Call
 def _is_card(text: str) -> bool:
     """Whether an issuer has the number, and its check digit is right (Luhn)."""
     digits = re.sub(r"[ -]", "", text)
-    doubled = (int(digit) * (1 + place % 2) for place, digit in enumerate(reversed(digits)))
+    doubled = (int(digit) * (1 + position % 2) for position, digit in enumerate(reversed(digits)))
     return _ISSUERS.match(digits) is not None and sum(value - 9 * (value > 9) for value in doubled) % 10 == 0
 
 
 def _is_account(text: str) -> bool:
     """Whether the check digits of an IBAN are right (ISO 7064)."""
     plain = text.replace(" ", "")
-    return int("".join(str(int(each, 36)) for each in plain[4:] + plain[:4])) % 97 == 1
+    return int("".join(str(int(character, 36)) for character in plain[4:] + plain[:4])) % 97 == 1
 
 
 def _phones(text: str) -> Iterator[SensitiveSpan]:
     """Yield phone numbers with a country code."""
-    for found in _PHONE.finditer(text):
-        library, end = optional("phonenumbers", EXTRA, "phonenumbers"), found.end()
+    for match in _PHONE.finditer(text):
+        library, end = optional("phonenumbers", EXTRA, "phonenumbers"), match.end()
         for _ in range(PHONE_TRIES):
-            if _is_phone(library, text[found.start() : end]):
-                yield SensitiveSpan("phones", "", found.start(), end)
+            if _is_phone(library, text[match.start() : end]):
+                yield SensitiveSpan("phones", "", match.start(), end)
                 break
             # What follows a space may be another number.
-            end = max(text.rfind(" ", found.start(), end), found.start())
+            end = max(text.rfind(" ", match.start(), end), match.start())
 
 
 def _is_phone(library: Any, text: str) -> bool:
@@ -173,7 +179,7 @@ class Screen:
         )
         thread = self._value("thread", new.thread, tags, label=_alias)
         metadata = with_tags(metadata, tags)
-        places = tuple(replace(place, start=moved(place.start)) for place in new.places)
+        places = tuple(replace(position, start=moved(position.start)) for position in new.places)
         spans = ((moved(start), moved(end)) for start, end in new.spans)
         return replace(
             new,
@@ -232,11 +238,11 @@ class Screen:
     def all(self, batch: Sequence[NewDocument]) -> list[NewDocument]:
         """Return documents with masks and tags. Raises InvalidInput with the place of a refused one."""
         done = []
-        for place, new in enumerate(batch):
+        for position, new in enumerate(batch):
             try:
                 done.append(self.screened(new))
             except InvalidInput as fault:
-                fault.add_note(f"document {place + 1} of {len(batch)}")
+                fault.add_note(f"document {position + 1} of {len(batch)}")
                 raise
         return done
 
@@ -337,28 +343,32 @@ def screens(setting: str) -> Mapping[str, Screen]:
     The result has the screen of each collection id, and under `""` that of all others. Raises InvalidInput.
     """
     rules: dict[str, dict[SensitiveCategory, Action]] = {"": {}}
-    for part in filter(None, (each.strip() for each in setting.split(","))):
+    for part in filter(None, (rule.strip() for rule in setting.split(","))):
         left, _, action = part.rpartition("=")
         collection, _, category = left.rpartition(":")
         if category not in CATEGORIES or action not in ACTIONS:
             allowed = f"one of {', '.join(CATEGORIES)}, and one of {', '.join(ACTIONS)}"
             raise InvalidInput(TAG, f"{part!r} is not [COLLECTION:]CATEGORY=ACTION with {allowed}")
         rules.setdefault(collection.strip(), {})[category] = action
-    found: dict[str, Screen] = {}
-    for collection, own in rules.items():
-        actions = {name: each for name, each in {**rules[""], **own}.items() if each != "off"}
+    screens_by_key: dict[str, Screen] = {}
+    for collection, own_actions in rules.items():
+        actions = {
+            name: action_name
+            for name, action_name in {**rules[""], **own_actions}.items()
+            if action_name != "off"
+        }
         for key in {"": ("",)}.get(collection, (collection, stable_id("collection", collection))):
-            found[key] = Screen(MappingProxyType(actions))
-    return MappingProxyType(found)
+            screens_by_key[key] = Screen(MappingProxyType(actions))
+    return MappingProxyType(screens_by_key)
 
 
 def screen_of(setting: str, collection: CollectionId) -> Screen | None:
     """Return the screen of a collection, if it has one. Raises InvalidInput."""
     if not setting:
         return None
-    known = screens(setting)
-    found = known.get(collection, known[""])
-    return found if found.actions else None
+    by_collection = screens(setting)
+    screen = by_collection.get(collection, by_collection[""])
+    return screen if screen.actions else None
 
 
 def stored_form(setting: str, column: str, value: Screened, collection: CollectionId) -> Screened:
