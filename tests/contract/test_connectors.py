@@ -17,7 +17,7 @@ from conspectus.sources.connectors.git_repository import GitRepository, Reposito
 from conspectus.sources.connectors.markdown_folder import MarkdownFolder
 from conspectus.sources.connectors.mediawiki import MediaWiki, MediaWikiApi
 from conspectus.sources.web.fetcher import FetchLimits, WebFetcher
-from conspectus.testing.connector_contract import ConnectorContract, Place
+from conspectus.testing.connector_contract import ConnectorContract, PageStore
 
 BATCH = 2
 ALONE = {"PATH": os.environ["PATH"], "GIT_CONFIG_GLOBAL": os.devnull, "GIT_CONFIG_NOSYSTEM": "1"}
@@ -108,26 +108,26 @@ class ServedWiki(WikiSite):
 
 class TestMemory(ConnectorContract):
     @pytest.fixture
-    def place(self) -> Place:
+    def store(self) -> PageStore:
         return WikiInMemory()
 
 
 class TestMarkdownFolder(ConnectorContract):
     @pytest.fixture
-    def place(self, tmp_path: Path) -> Place:
+    def store(self, tmp_path: Path) -> PageStore:
         return Folder(tmp_path)
 
 
 @needs_git
 class TestGitRepository(ConnectorContract):
     @pytest.fixture
-    def place(self, tmp_path: Path) -> Place:
+    def store(self, tmp_path: Path) -> PageStore:
         return GitFolder(tmp_path / "repository", tmp_path / "copy")
 
 
 class TestMediaWiki(ConnectorContract):
     @pytest.fixture
-    async def place(self) -> AsyncIterator[Place]:
+    async def store(self) -> AsyncIterator[PageStore]:
         wiki = ServedWiki()
         fetcher = WebFetcher(FetchLimits(allow=("127.0.0.1",)))
         async with ScriptedServer({"/api.php": wiki.answer}) as server:

@@ -260,7 +260,7 @@ def test_nothing_that_either_knows_is_lost(
 ) -> None:
     steps = merged(stored(*have), history(*comes))
     assert [each.text for each in steps] == (then or [])
-    assert all(one.until == other.known.known_from for one, other in pairwise(steps))
+    assert all(one.until == other.state.known_from for one, other in pairwise(steps))
 
 
 @given(st.lists(st.tuples(st.sampled_from("abc"), st.integers(0, 4)), max_size=5))

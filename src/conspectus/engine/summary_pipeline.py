@@ -357,7 +357,7 @@ class SummaryPipeline(Service, checked=False):
             form=None if request.form is None else request.form.text,
             window=model.window,
             count=self._parts.counter(model.tokenizer),
-            shown=lambda seconds: format_time(seconds, clock),
+            format_time=lambda seconds: format_time(seconds, clock),
         )
 
     async def _extracted(self, request: ResolvedSummaryRequest) -> Summary:
@@ -413,7 +413,7 @@ def timed(batch: BatchSummary, clock: StreamClock) -> BatchSummary:
 
 def reported(finished: Finished, model: str, form: JsonSchemaOutput | None, *, calls: int) -> Summary:
     """Return the outcome. Raises the first error if nothing was made."""
-    whole = finished.whole
+    whole = finished.full_text
     done = [each for each in finished.batches if each.state == "done"]
     if finished.fault is not None and not done and isinstance(finished.fault, ChatError):
         raise finished.fault

@@ -79,7 +79,7 @@ def link(
     if len(well) == 1:
         well[0]["only one"] = _ONLY
     ranked = [_candidate(node, parts, base) for node, parts in fitting if parts]
-    ranked.sort(key=lambda each: (-each.score, each.node.id, each.node.graph.id))
+    ranked.sort(key=lambda candidate: (-candidate.score, candidate.node.id, candidate.node.graph.id))
     del ranked[_MAX_CANDIDATES:]
     return EntityLink(mention, _decided(ranked, threshold), tuple(ranked))
 
@@ -91,12 +91,12 @@ def relation(score: float) -> Literal["same", "related"]:
 
 def rivals_of(mention: Mention, nodes: Sequence[Node]) -> list[Node]:
     """Return the nodes whose whole name matches the mention, if there are at least two."""
-    whole = [
+    rivals = [
         node
         for node in nodes
         if fit(mention.key, node.name, node.aliases, person=is_person(node.type))[1] >= INFLECTED
     ]
-    return whole if len(whole) > 1 else []
+    return rivals if len(rivals) > 1 else []
 
 
 def named_whole(node: Node, keys: Set[str]) -> bool:
@@ -107,8 +107,8 @@ def named_whole(node: Node, keys: Set[str]) -> bool:
 
 def description_of(node: Node, beside: Iterable[str] = ()) -> str:
     """Describe a node by its name, type, properties and the names of its neighbors."""
-    said = [f"{node.name} ({node.type})", *map(str, node.properties.values()), *beside]
-    return "; ".join(said)[:_MAX_DESCRIPTION_LENGTH]
+    texts = [f"{node.name} ({node.type})", *map(str, node.properties.values()), *beside]
+    return "; ".join(texts)[:_MAX_DESCRIPTION_LENGTH]
 
 
 def _parts(mention: Mention, node: Node, around: Surroundings) -> dict[str, float]:
@@ -142,7 +142,10 @@ def _candidate(node: Node, parts: Mapping[str, float], base: str) -> LinkCandida
 def _decided(ranked: Sequence[LinkCandidate], threshold: float) -> Node | None:
     if not ranked or ranked[0].score < threshold:
         return None
-    best, others = ranked[0], [each for each in ranked[1:] if each.node.id != ranked[0].node.id]
+    best, others = (
+        ranked[0],
+        [candidate for candidate in ranked[1:] if candidate.node.id != ranked[0].node.id],
+    )
     return None if others and best.score - others[0].score < _TIED else best.node
 
 
@@ -177,7 +180,7 @@ def fit(key: str, name: str, aliases: Sequence[str], *, person: bool) -> tuple[W
     if any(initials_of(other) == key.replace(".", "").replace(" ", "") for other in every):
         return "initials", INITIALS
     if person:
-        return max((_of_people(key, other) for other in every), key=lambda found: found[1])
+        return max((_of_people(key, other) for other in every), key=lambda fit_of_name: fit_of_name[1])
     if any(_ends_with(key, other) for other in every):
         return "surname", SURNAME
     return "words", MIN_SIMILARITY * max(in_common(key, other) for other in every)
@@ -233,8 +236,8 @@ def _initial(one: str, other: str) -> bool:
     return one == other or (min(len(one), len(other)) == 1 and one[0] == other[0])
 
 
-def contradict(found: str, node: str) -> bool:
+def contradict(mention_type: str, node: str) -> bool:
     """Return whether two types exclude each other."""
     kinds = {"person", "place", "organisation"}
     kind = "person" if is_person(node) else node.casefold().replace("organization", "organisation")
-    return found in kinds and kind in kinds and found != kind
+    return mention_type in kinds and kind in kinds and mention_type != kind

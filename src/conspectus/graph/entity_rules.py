@@ -175,10 +175,10 @@ def _in_word(text: str, start: int, end: int, choice: _Forms) -> Iterator[Span]:
 
 def _form_at(text: str, at: int, choice: _Forms) -> Span | None:
     for kind, form in choice:
-        found = form.match(text, at)
-        if found is not None and not (kind == "code" and _abbreviated(found[0])):
+        match = form.match(text, at)
+        if match is not None and not (kind == "code" and _abbreviated(match[0])):
             closing = _CLOSING if kind in ("address", "file") else ""
-            return Span(at, at + len(found[0].rstrip(closing)), kind, 0.6 if kind == "number" else 0.9)
+            return Span(at, at + len(match[0].rstrip(closing)), kind, 0.6 if kind == "number" else 0.9)
     handle = _HANDLE.match(text, at)
     if handle is not None:
         return Span(*handle.span(1), "person", 0.9)
@@ -191,18 +191,18 @@ def _form_at(text: str, at: int, choice: _Forms) -> Span | None:
 def fenced(text: str) -> Iterator[Span]:
     """Find the text between single backticks."""
     if "`" in text:
-        for found in _FENCED.finditer(text):
-            if any(map(str.isalpha, found[1])):
-                yield Span(*found.span(1), "code", 0.9)
+        for match in _FENCED.finditer(text):
+            if any(map(str.isalpha, match[1])):
+                yield Span(*match.span(1), "code", 0.9)
 
 
 def quoted(text: str) -> Iterator[Span]:
     """Find short quoted terms that are not speech. Capitalized terms are titles."""
     if not any(mark in text for mark in '"\u201c\u2018'):
         return
-    for found in _QUOTED.finditer(text):
-        term = (found[1] or found[2]).rstrip(" .")
-        start = found.start(1 if found[1] else 2)
+    for match in _QUOTED.finditer(text):
+        term = (match[1] or match[2]).rstrip(" .")
+        start = match.start(1 if match[1] else 2)
         is_term = (
             bool(term)
             and term.count(" ") < _MAX_QUOTED
@@ -215,8 +215,8 @@ def quoted(text: str) -> Iterator[Span]:
 
 def numbers(text: str) -> Iterator[Span]:
     """Find plain numbers in digits or words."""
-    for found in _PLAIN_NUMBER.finditer(text):
-        yield Span(*found.span(), "number", 0.3)
+    for match in _PLAIN_NUMBER.finditer(text):
+        yield Span(*match.span(), "number", 0.3)
 
 
 def _abbreviated(code: str) -> bool:
@@ -356,8 +356,8 @@ class Capitals:
             first += 1
         while last > first and pieces[last - 1].joins:
             last -= 1
-        kept = pieces[first:last]
-        return [] if len(kept) == 1 and self._no_name(kept[0]) else kept
+        trimmed = pieces[first:last]
+        return [] if len(trimmed) == 1 and self._no_name(trimmed[0]) else trimmed
 
     def _leading(self, pieces: Sequence[_Piece]) -> bool:
         """Whether the first word is not part of the name that follows."""
@@ -479,13 +479,13 @@ def names_in(text: str, gazetteer: Gazetteer | None = None, *, with_numbers: boo
     by_hand = _known_spans(text, gazetteer) if gazetteer is not None else ()
     capitals = Capitals(text).spans()
     rest = numbers(text) if with_numbers else ()
-    chosen = _without_overlaps(exact, quoted(text), by_hand, capitals, rest)
-    return _named(text, chosen)
+    spans = _without_overlaps(exact, quoted(text), by_hand, capitals, rest)
+    return _named(text, spans)
 
 
-def with_gazetteer(text: str, found: Iterable[Mention], gazetteer: Gazetteer) -> list[Mention]:
+def with_gazetteer(text: str, mentions: Iterable[Mention], gazetteer: Gazetteer) -> list[Mention]:
     """Add known names to extracted mentions. Of overlapping mentions, the longest is kept."""
-    before = [Span(each.start, each.end, each.type, each.score) for each in found]
+    before = [Span(mention.start, mention.end, mention.type, mention.score) for mention in mentions]
     return _named(text, _without_overlaps(_known_spans(text, gazetteer), before))
 
 
@@ -502,28 +502,32 @@ def phrases(text: str, *, maximum: int = MAX_PHRASE_WORDS) -> list[str]:
 
 
 def _known_spans(text: str, gazetteer: Gazetteer) -> Iterator[Span]:
-    for each in gazetteer.find(text):
-        kind = each.spelling.type
-        yield Span(each.start, each.end, kind, 0.95)
+    for span in gazetteer.find(text):
+        kind = span.spelling.type
+        yield Span(span.start, span.end, kind, 0.95)
 
 
 def _without_overlaps(*ranks: Iterable[Span]) -> list[Span]:
     """Remove overlaps. The longest span is kept; of equal lengths, the one with the better rank."""
-    spans = [(span.start - span.end, rank, span) for rank, each in enumerate(ranks) for span in each]
+    spans = [
+        (span.start - span.end, rank, span)
+        for rank, ranked_spans in enumerate(ranks)
+        for span in ranked_spans
+    ]
     spans.sort(key=lambda ranked: (ranked[2].start, ranked[0], ranked[1]))
-    chosen: list[Span] = []
+    separate: list[Span] = []
     for _, _, span in spans:
-        if not chosen or span.start >= chosen[-1].end:
-            chosen.append(span)
-        elif span.end - span.start > chosen[-1].end - chosen[-1].start:
-            chosen[-1] = span
-    return chosen
+        if not separate or span.start >= separate[-1].end:
+            separate.append(span)
+        elif span.end - span.start > separate[-1].end - separate[-1].start:
+            separate[-1] = span
+    return separate
 
 
 def _named(text: str, spans: Iterable[Span]) -> list[Mention]:
     """Return spans as mentions, without those whose key is empty."""
     written = ((span, text[span.start : span.end]) for span in spans)
-    keyed = ((span, said, key_of(said)) for span, said in written)
+    keyed = ((span, name, key_of(name)) for span, name in written)
     return [
-        Mention(span.start, span.end, said, key, span.type, span.score) for span, said, key in keyed if key
+        Mention(span.start, span.end, name, key, span.type, span.score) for span, name, key in keyed if key
     ]

@@ -80,49 +80,49 @@ class Phrase:
 
 def phrases(question: str) -> list[Phrase]:
     """Return all phrases of a query that may be a name, longest first."""
-    words = [each.span() for each in _WORD.finditer(question)][:MAX_WORDS]
+    words = [word.span() for word in _WORD.finditer(question)][:MAX_WORDS]
     lengths = range(min(MAX_NAME_WORDS, len(words)), 0, -1)
     spans = [(first, first + length) for length in lengths for first in range(len(words) - length + 1)]
     texts = {(first, last): question[words[first][0] : words[last - 1][1]] for first, last in spans}
     keys = {span: key_of(text) for span, text in texts.items()}
-    found = []
+    names = []
     for first, last in spans:
         key = keys[first, last]
         article = key == keys.get((first + 1, last))
         if len(key) > 1 and key not in _EMPTY and not article:
-            found.append(Phrase(first, last, texts[first, last], key))
-    return found
+            names.append(Phrase(first, last, texts[first, last], key))
+    return names
 
 
-def named(said: Sequence[Phrase], known: Iterable[str]) -> dict[str, Way]:
+def named(candidates: Sequence[Phrase], existing: Iterable[str]) -> dict[str, Way]:
     """Return the phrases that are known names, except for parts of longer names."""
-    there = frozenset(known)
-    taken: set[int] = set()
-    found: dict[str, Way] = {}
-    for phrase in said:
+    there = frozenset(existing)
+    used_words: set[int] = set()
+    ways: dict[str, Way] = {}
+    for phrase in candidates:
         words = range(phrase.first, phrase.last)
-        if phrase.key in there and taken.isdisjoint(words):
-            taken.update(words)
-            found.setdefault(phrase.key, Way(NAMED, (phrase.text,)))
-    return found
+        if phrase.key in there and used_words.isdisjoint(words):
+            used_words.update(words)
+            ways.setdefault(phrase.key, Way(NAMED, (phrase.text,)))
+    return ways
 
 
 def names_in(ways: Mapping[int, Way], passages: Sequence[TextPassage]) -> dict[str, Way]:
     """Return the entities in reached passages, each with its best path."""
-    found: dict[str, Way] = {}
+    names: dict[str, Way] = {}
     last = 0.0, 0
-    for passage in sorted(passages, key=lambda each: _rank(ways[each.chunk].on(STEP))):
+    for passage in sorted(passages, key=lambda passage: _rank(ways[passage.chunk].on(STEP))):
         way = ways[passage.chunk]
         value = way.value * STEP
-        if value < MIN_VALUE or (len(found) >= MAX_NAMES and last != (value, len(way.through))):
+        if value < MIN_VALUE or (len(names) >= MAX_NAMES and last != (value, len(way.through))):
             break
         last = value, len(way.through)
         for key, spelt in passage.names.items():
-            known = found.get(key)
+            better = names.get(key)
             # Most names are in a better passage too, and need no path.
-            if known is None or (known.value == value and _rank(way.on(STEP, spelt)) < _rank(known)):
-                found[key] = way.on(STEP, spelt)
-    return best(found.items(), MAX_NAMES)
+            if better is None or (better.value == value and _rank(way.on(STEP, spelt)) < _rank(better)):
+                names[key] = way.on(STEP, spelt)
+    return best(names.items(), MAX_NAMES)
 
 
 def passages_with(names: Mapping[str, Way], mentioned: Mapping[str, Mentioned]) -> dict[int, Way]:
@@ -132,15 +132,15 @@ def passages_with(names: Mapping[str, Way], mentioned: Mapping[str, Mentioned]) 
         if where.about:
             steps.append((names[key].on(1.0 / sqrt(len(where.about))), where.about))
         steps.append((names[key].on(MENTION / sqrt(len(where.chunks))), where.chunks))
-    found: dict[int, Way] = {}
+    chunk_ways: dict[int, Way] = {}
     last = Way(0.0)
     for way, chunks in sorted(steps, key=lambda step: _rank(step[0])):
-        if way.value < MIN_VALUE or (len(found) >= MAX_PASSAGES and way != last):
+        if way.value < MIN_VALUE or (len(chunk_ways) >= MAX_PASSAGES and way != last):
             break
         last = way
         for chunk in chunks:
-            found.setdefault(chunk, way)
-    return best(found.items(), MAX_PASSAGES)
+            chunk_ways.setdefault(chunk, way)
+    return best(chunk_ways.items(), MAX_PASSAGES)
 
 
 def max_mentions(value: float) -> int:
@@ -148,42 +148,44 @@ def max_mentions(value: float) -> int:
     return ceil((value * MENTION / MIN_VALUE) ** 2) if value * MENTION >= MIN_VALUE else 0
 
 
-def starts(names: Mapping[str, Way], called: Sequence[tuple[str, Node]]) -> dict[str, Way]:
+def starts(names: Mapping[str, Way], nodes_by_key: Sequence[tuple[str, Node]]) -> dict[str, Way]:
     """Return the nodes that have a reached name, each with its best path."""
-    return best(((node.id, names[key]) for key, node in called), MAX_NAMES)
+    return best(((node.id, names[key]) for key, node in nodes_by_key), MAX_NAMES)
 
 
 def names_beyond(
-    nodes: Mapping[str, Way], called: Sequence[tuple[str, Node]], walked: Sequence[Neighbor]
+    nodes: Mapping[str, Way], nodes_by_key: Sequence[tuple[str, Node]], walked: Sequence[Neighbor]
 ) -> dict[str, Way]:
     """Return other names of the nodes, and the names of nodes reached by edges."""
     steps = [
         (other, nodes[node.id].on(1.0, *(() if key_of(node.name) == key else (node.name,))))
-        for key, node in called
+        for key, node in nodes_by_key
         if node.id in nodes
         for other in keys_of(node.name, node.aliases)
     ]
-    spelt = {node.id: node.name for _, node in called} | {each.node.id: each.node.name for each in walked}
-    for each in walked:
-        begin = nodes.get(each.path[0])
+    spelt = {node.id: node.name for _, node in nodes_by_key} | {
+        neighbor.node.id: neighbor.node.name for neighbor in walked
+    }
+    for neighbor in walked:
+        begin = nodes.get(neighbor.path[0])
         if begin is not None:
-            over = [spelt.get(step, step) for step in each.path[1:-1]]
-            way = begin.on(each.decay * STEP**each.hop, *over, each.node.name)
-            steps += [(key, way) for key in keys_of(each.node.name, each.node.aliases)]
+            over = [spelt.get(step, step) for step in neighbor.path[1:-1]]
+            way = begin.on(neighbor.decay * STEP**neighbor.hop, *over, neighbor.node.name)
+            steps += [(key, way) for key in keys_of(neighbor.node.name, neighbor.node.aliases)]
     return best(steps, MAX_NAMES)
 
 
 def best(steps: Iterable[tuple[Begin, Way]], maximum: int) -> dict[Begin, Way]:
     """Keep the best path to each end, for the `most` best ends. Ties: the shorter path, then its names."""
-    found: dict[Begin, Way] = {}
+    ways: dict[Begin, Way] = {}
     for end, way in steps:
-        known = found.get(end)
-        if way.value < MIN_VALUE or (known is not None and way.value < known.value):
+        best_way = ways.get(end)
+        if way.value < MIN_VALUE or (best_way is not None and way.value < best_way.value):
             continue
-        if known is None or _rank(way) < _rank(known):
-            found[end] = way
-    kept = sorted(found.items(), key=lambda item: (_rank(item[1]), item[0]))
-    return dict(kept[:maximum])
+        if best_way is None or _rank(way) < _rank(best_way):
+            ways[end] = way
+    ranked = sorted(ways.items(), key=lambda item: (_rank(item[1]), item[0]))
+    return dict(ranked[:maximum])
 
 
 def _rank(way: Way) -> tuple[float, int, tuple[str, ...]]:
@@ -235,10 +237,12 @@ async def reached(
 
     Passages that do not match the filter are not reached, and no path leads through them.
     """
-    said = phrases(question)
-    mentioned = await over.passages({phrase.key: max_mentions(1.0) for phrase in said}) if said else {}
-    nodes = await over.nodes_by_name([phrase.key for phrase in said]) if said else ()
-    asked_for = named(said, [*mentioned, *(key for key, _ in nodes)])
+    candidates = phrases(question)
+    mentioned = (
+        await over.passages({phrase.key: max_mentions(1.0) for phrase in candidates}) if candidates else {}
+    )
+    nodes = await over.nodes_by_name([phrase.key for phrase in candidates]) if candidates else ()
+    asked_for = named(candidates, [*mentioned, *(key for key, _ in nodes)])
     ways: dict[int, Way] = seeds(scores)
     frontier = dict(ways)
     direct = passages_with(asked_for, {key: mentioned[key] for key in asked_for if key in mentioned})
@@ -247,23 +251,23 @@ async def reached(
     for hop in range(ask.hops):
         frontier |= fresh
         if frontier:
-            names = names | names_in(frontier, await over.names_of([ChunkId(each) for each in frontier]))
+            names = names | names_in(frontier, await over.names_of([ChunkId(chunk) for chunk in frontier]))
         if not hop:
             more = await _beyond(names, ask.hops, over)
             names = best([*names.items(), *more.items()], len(names) + len(more)) if more else names
         near = {key: max_mentions(way.value) for key, way in names.items()}
-        found = passages_with(names, await over.passages(near)) if names else {}
-        fresh = await _into(ways, found, allowed)
+        chunk_ways = passages_with(names, await over.passages(near)) if names else {}
+        fresh = await _into(ways, chunk_ways, allowed)
         frontier, names = dict(list(fresh.items())[:FRONTIER]), {}
         if not fresh:
             break
     return Reached(ways, tuple(way.through[0] for way in asked_for.values()))
 
 
-async def _into(ways: dict[int, Way], found: Mapping[int, Way], allowed: Allowed) -> dict[int, Way]:
+async def _into(ways: dict[int, Way], chunk_ways: Mapping[int, Way], allowed: Allowed) -> dict[int, Way]:
     """Merge better paths into `ways`, and return the passages that changed, best first."""
-    before = {chunk: ways[chunk].value for chunk in found if chunk in ways}
-    better = {chunk: way for chunk, way in found.items() if way.value > before.get(chunk, 0.0)}
+    before = {chunk: ways[chunk].value for chunk in chunk_ways if chunk in ways}
+    better = {chunk: way for chunk, way in chunk_ways.items() if way.value > before.get(chunk, 0.0)}
     unknown = [chunk for chunk in better if chunk not in ways]
     there = (await allowed(unknown) if unknown else frozenset()) | ways.keys()
     fresh = {chunk: way for chunk, way in better.items() if chunk in there}
@@ -273,9 +277,9 @@ async def _into(ways: dict[int, Way], found: Mapping[int, Way], allowed: Allowed
 
 async def _beyond(names: Mapping[str, Way], hops: int, over: GraphCandidates) -> Mapping[str, Way]:
     """Return the names that graphs add: other names of reached entities, and the names behind edges."""
-    called = await over.nodes_by_name(list(names)) if names else ()
-    nodes = starts(names, called)
+    nodes_by_key = await over.nodes_by_name(list(names)) if names else ()
+    nodes = starts(names, nodes_by_key)
     if not nodes:
         return {}
     walked = await over.walk(list(nodes), Traversal(hops=hops, limit=MAX_NEIGHBORS)) if hops else ()
-    return names_beyond(nodes, called, walked)
+    return names_beyond(nodes, nodes_by_key, walked)

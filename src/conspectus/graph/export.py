@@ -42,7 +42,7 @@ _UNSURE: Final = regex_pattern(r"[\\\x00-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff\ufff
 def escaped(text: str) -> str:
     """Escape a text for XML. Characters that XML forbids become U+FFFD."""
     possible = _IMPOSSIBLE.sub("\ufffd", text)
-    return _ESCAPED.sub(lambda found: _ESCAPES[found[0]], possible)
+    return _ESCAPED.sub(lambda match: _ESCAPES[match[0]], possible)
 
 
 def identified(name: str) -> str:
@@ -50,7 +50,7 @@ def identified(name: str) -> str:
 
     A backslash becomes two. A character that XML forbids becomes a backslash, `u` and four digits.
     """
-    return escaped(_UNSURE.sub(lambda found: "\\\\" if found[0] == "\\" else f"\\u{ord(found[0]):04x}", name))
+    return escaped(_UNSURE.sub(lambda match: "\\\\" if match[0] == "\\" else f"\\u{ord(match[0]):04x}", name))
 
 
 def to_graphml(name: str, nodes: Iterable[Node], edges: Iterable[Edge]) -> str:
@@ -60,10 +60,10 @@ def to_graphml(name: str, nodes: Iterable[Node], edges: Iterable[Edge]) -> str:
 
 def _lines(name: str, nodes: Iterable[Node], edges: Iterable[Edge]) -> Iterator[str]:
     yield HEAD
-    for place, keys in (("node", NODE_KEYS), ("edge", EDGE_KEYS)):
+    for domain, keys in (("node", NODE_KEYS), ("edge", EDGE_KEYS)):
         for key in keys:
             kind = "double" if key == "weight" else "string"
-            yield f'<key id="{place}_{key}" for="{place}" attr.name="{key}" attr.type="{kind}"/>\n'
+            yield f'<key id="{domain}_{key}" for="{domain}" attr.name="{key}" attr.type="{kind}"/>\n'
     yield f'<graph id="{identified(name)}" edgedefault="directed">\n'
     for node in nodes:
         yield f'<node id="{identified(node.id)}">{_data("node", _node(node))}</node>\n'
@@ -99,9 +99,9 @@ def _edge(edge: Edge) -> dict[str, str | None]:
     }
 
 
-def _data(place: str, fields: Mapping[str, str | None]) -> str:
+def _data(domain: str, fields: Mapping[str, str | None]) -> str:
     return "".join(
-        f'<data key="{place}_{key}">{escaped(value)}</data>'
+        f'<data key="{domain}_{key}">{escaped(value)}</data>'
         for key, value in fields.items()
         if value is not None
     )
@@ -151,8 +151,8 @@ def edge_fields(edge: Edge) -> dict[str, Json]:
 def to_json(name: str, nodes: Iterable[Node], edges: Iterable[Edge]) -> str:
     """Return a graph as JSON with one node or edge per line."""
     head = json.dumps(name, ensure_ascii=False)
-    parts = ",\n".join(_line(node_fields(each)) for each in nodes)
-    links = ",\n".join(_line(edge_fields(each)) for each in edges)
+    parts = ",\n".join(_line(node_fields(node)) for node in nodes)
+    links = ",\n".join(_line(edge_fields(edge)) for edge in edges)
     return f'{{"graph": {head},\n"nodes": [\n{parts}\n],\n"edges": [\n{links}\n]}}\n'
 
 
@@ -255,10 +255,10 @@ class Spot:
 
 def to_svg(name: str, nodes: Sequence[Node], edges: Sequence[Edge]) -> str:
     """Draw the nodes with the most edges, and state how many are left out."""
-    shown, links = _drawn(nodes, edges)
-    spots = _spots(shown, links)
+    drawn, links = _drawn(nodes, edges)
+    spots = _spots(drawn, links)
     return "".join(
-        _svg_lines(name, shown, links, spots, omitted=(len(nodes) - len(shown), len(edges) - len(links)))
+        _svg_lines(name, drawn, links, spots, omitted=(len(nodes) - len(drawn), len(edges) - len(links)))
     )
 
 
@@ -271,7 +271,7 @@ def _drawn(nodes: Sequence[Node], edges: Sequence[Edge]) -> tuple[list[Node], li
 
 
 def _spots(nodes: Sequence[Node], edges: Sequence[Edge]) -> dict[str, Spot]:
-    places = {node.id: place for place, node in enumerate(nodes)}
+    places = {node.id: position for position, node in enumerate(nodes)}
     pairs = {tuple(sorted((places[edge.source], places[edge.target]))): edge.weight for edge in edges}
     points: Points = placed(len(nodes), [(pair[0], pair[1], weight) for pair, weight in pairs.items()])
     degrees = Counter(end for edge in edges for end in {edge.source, edge.target})
@@ -354,14 +354,14 @@ def _colours(nodes: Sequence[Node]) -> dict[str, str]:
     """Return a color for each type. The rarest types share the last color."""
     counts = Counter(node.type for node in nodes)
     ordered = sorted(counts, key=lambda type: (-counts[type], type))
-    return {type: COLOURS[min(place, len(COLOURS) - 1)] for place, type in enumerate(ordered)}
+    return {type: COLOURS[min(rank, len(COLOURS) - 1)] for rank, type in enumerate(ordered)}
 
 
 def _legend(title: str, colours: dict[str, str], omitted: tuple[int, int]) -> Iterator[str]:
     yield f'<text class="text" x="20" y="28" font-weight="bold">{title}</text>\n'
-    for place, (type, colour) in enumerate(list(colours.items())[: len(COLOURS)]):
-        y = 50 + 20 * place
-        rest = place == len(COLOURS) - 1 and len(colours) > len(COLOURS)
+    for rank, (type, colour) in enumerate(list(colours.items())[: len(COLOURS)]):
+        y = 50 + 20 * rank
+        rest = rank == len(COLOURS) - 1 and len(colours) > len(COLOURS)
         yield f'<circle cx="26" cy="{y - 4}" r="6" fill="{colour}"/>'
         yield f'<text class="text small" x="38" y="{y}">{escaped("other" if rest else _short(type))}</text>\n'
     if any(omitted):

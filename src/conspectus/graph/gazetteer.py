@@ -181,14 +181,14 @@ class Gazetteer:
         meant: dict[str, dict[str, None]] = {}
         for name, spellings in names.items():
             for spelling in spellings:
-                for each in _ways(" ".join(spelling.split()), skip):
-                    meant.setdefault(each, {})[name] = None
+                for variant in _ways(" ".join(spelling.split()), skip):
+                    meant.setdefault(variant, {})[name] = None
         for plural, single in _plurals(meant).items():
             meant[plural] = dict(meant[single])
         for text, owners in meant.items():
             self._add(text, tuple(owners), (types or {}).get(next(iter(owners)), ENTITY))
         for joined, written in self._spellings.items():
-            written.sort(key=lambda each: (not _TELLING.search(each.text), each.text))
+            written.sort(key=lambda spelling: (not _TELLING.search(spelling.text), spelling.text))
             self._automaton.add_word(f" {joined} ", joined)
         if self._spellings:
             self._automaton.make_automaton()
@@ -206,13 +206,13 @@ class Gazetteer:
         """Return the known names in order, without overlaps; the longest match is preferred."""
         if not self._spellings:
             return []
-        found: list[KnownSpan] = []
+        spans: list[KnownSpan] = []
         done = 0
         for span in sorted(self._matches(text), key=lambda span: (span.start, -span.end)):
             if span.start >= done:
-                found.append(span)
+                spans.append(span)
                 done = span.end
-        return found
+        return spans
 
     def _matches(self, text: str) -> Iterator[KnownSpan]:
         words = _words(text)
@@ -240,9 +240,13 @@ def _ways(spelling: str, skip: Set[str]) -> Iterator[str]:
 
 def _plurals(spellings: Iterable[str]) -> dict[str, str]:
     """Map plurals of common nouns to their singular, unless the plural is a spelling itself."""
-    given = frozenset(spellings)
-    found = {plural_of(each): each for each in given if each.islower() and each[-1].isalpha()}
-    return {plural: each for plural, each in sorted(found.items()) if plural not in given}
+    existing = frozenset(spellings)
+    singulars = {
+        plural_of(spelling): spelling
+        for spelling in existing
+        if spelling.islower() and spelling[-1].isalpha()
+    }
+    return {plural: spelling for plural, spelling in sorted(singulars.items()) if plural not in existing}
 
 
 def _words(text: str) -> _Words:
@@ -270,19 +274,21 @@ def _connected(text: str, spans: Sequence[tuple[int, int]]) -> bool:
 def _fitting(spellings: Iterable[Spelling], text: str, start: int, end: int) -> Spelling | None:
     """Return the spelling that matches the text, with preference for an exact match."""
     best, written = None, text[start:end]
-    for each in spellings:
-        whole = written
-        if _TELLING.search(each.text):
+    for spelling in spellings:
+        occurrence = written
+        if _TELLING.search(spelling.text):
             # The first word of a spelling may stand behind other characters.
-            word = _WORD.search(each.text)
+            word = _WORD.search(spelling.text)
             first = max(0, start - (word.start() if word else 0))
-            whole = text[first : first + len(each.text)]
-        if whole == each.text:
-            return each
-        if whole is not written and whole.lower().translate(_SPELT) != each.text.lower().translate(_SPELT):
+            occurrence = text[first : first + len(spelling.text)]
+        if occurrence == spelling.text:
+            return spelling
+        if occurrence is not written and occurrence.lower().translate(
+            _SPELT
+        ) != spelling.text.lower().translate(_SPELT):
             continue
-        shouted = written.isupper() and len(written) > 3 and not each.text.isupper()
-        best = each if best is None and (each.any_case or shouted) else best
+        shouted = written.isupper() and len(written) > 3 and not spelling.text.isupper()
+        best = spelling if best is None and (spelling.any_case or shouted) else best
     return best
 
 

@@ -35,8 +35,8 @@ def key_of(name: str) -> str:
     surrounding punctuation, a leading article and a final possessive. Spaces are collapsed. The function is
     idempotent. A name of only punctuation keeps it, and only an empty name has an empty key.
     """
-    given = name[:MAX_KEY_LENGTH]
-    folded = given.casefold() if given.isascii() else _opened(given)
+    prefix = name[:MAX_KEY_LENGTH]
+    folded = prefix.casefold() if prefix.isascii() else _opened(prefix)
     return _bare(_SPACES.sub(" ", folded).strip()[:MAX_KEY_LENGTH])
 
 

@@ -99,7 +99,7 @@ def memory_of(document: Document, text: str, scope: Scope) -> Memory:
     """Return the memory of a stored document. A version has the id of its memory."""
     metadata = document.metadata
     version = document.kind == "version"
-    known_from, own = _time(metadata, KNOWN_FROM), metadata.get(OWN)
+    known_from, stored_names = _time(metadata, KNOWN_FROM), metadata.get(OWN)
     return Memory(
         id=str(document.parent) if version else str(document.id),
         text=text,
@@ -107,7 +107,7 @@ def memory_of(document: Document, text: str, scope: Scope) -> Memory:
         document=document,
         kind=kind_of(document),
         pinned=metadata.get(PINNED) is True,
-        metadata=own if isinstance(own, Mapping) else {},
+        metadata=stored_names if isinstance(stored_names, Mapping) else {},
         known_from=known_from if known_from is not None else document.recorded,
         known_until=_time(metadata, UNTIL) if version else None,
         fact=fact_of(document),
@@ -125,7 +125,7 @@ def kind_of(document: Document) -> MemoryKind:
     """Return the kind of a memory."""
     stored = document.metadata.get(CLASS)
     kinds: tuple[MemoryKind, ...] = ("note", *FACT_KINDS)
-    return next((each for each in kinds if each == stored), "turn")
+    return next((kind for kind in kinds if kind == stored), "turn")
 
 
 def cited(document: Document) -> MemoryCitation | None:
@@ -151,7 +151,7 @@ def naming_only(ended: Mapping[str, str | None], memory: Memory) -> Memory:
     if (near, closes, by) == (memory.near, memory.closes, memory.closed_by):
         return memory
     fewer = replace(memory, near=near, closes=closes, closed_by=by)
-    plain = {name: each for name, each in memory.document.metadata.items() if name not in NAMING}
+    plain = {name: content for name, content in memory.document.metadata.items() if name not in NAMING}
     return replace(fewer, document=replace(memory.document, metadata={**plain, **store_metadata(fewer)}))
 
 
@@ -212,20 +212,20 @@ def version_of(memory: Memory, *, now: datetime) -> NewDocument:
 def superseded(versions: Sequence[Memory]) -> list[Memory]:
     """Return versions of a memory, oldest first, each but the last with when the next one took its place."""
     stored: list[Memory] = []
-    for each, following in pairwise(versions):
-        began, later = each.valid_from, following.valid_from
+    for version, following in pairwise(versions):
+        began, later = version.valid_from, following.valid_from
         holds = later is not None and (began is None or began < later)
-        stored.append(replace(each, superseded=later if holds else following.known_from))
+        stored.append(replace(version, superseded=later if holds else following.known_from))
     return [*stored, *versions[-1:]]
 
 
 def remade(memory: Memory, new: NewMemory, *, now: datetime, beside: Mapping[str, Json]) -> NewDocument:
     """Return the document of a changed memory. It keeps the key, and therefore the id."""
     stored: dict[str, Json] = {KNOWN_FROM: canonical(now)}
-    made = document_of(
+    document = document_of(
         replace(new, key=memory.document.key), memory.scope, now=now, beside={**beside, **stored}
     )
-    return replace(made, if_match=memory.document.fingerprint)
+    return replace(document, if_match=memory.document.fingerprint)
 
 
 def as_of_filter(instant: datetime | None) -> Filter:
@@ -301,21 +301,25 @@ def _string(value: Json) -> str | None:
 
 
 def _strings(value: Json) -> tuple[str, ...]:
-    return tuple(each for each in value if isinstance(each, str)) if isinstance(value, list) else ()
+    return tuple(text for text in value if isinstance(text, str)) if isinstance(value, list) else ()
 
 
 def ends_of_fact(new: NewMemory) -> list[NewNode]:
     """Return the nodes for subject and object of a fact; a single node if both have the same key."""
     fact = _stated(new)
-    nodes = {key_of(each): NewNode(key_of(each), name=each) for each in (fact.subject, fact.object)}
+    nodes = {key_of(name): NewNode(key_of(name), name=name) for name in (fact.subject, fact.object)}
     return list(nodes.values())
 
 
 def edge_of_fact(new: NewMemory, memory: str | None, now: datetime) -> NewEdge:
     """Return the fact of a memory as an edge. Its validity defaults to the time of the memory."""
-    fact, said = _stated(new), period(new.at, field="at")
+    fact, stated_period = _stated(new), period(new.at, field="at")
     with as_field("valid_from", was="time"):
-        begins = (said.start if said else now) if new.valid_from is None else parse_instant(new.valid_from)
+        begins = (
+            (stated_period.start if stated_period else now)
+            if new.valid_from is None
+            else parse_instant(new.valid_from)
+        )
     return NewEdge(
         key_of(fact.subject),
         key_of(fact.object),
@@ -362,20 +366,20 @@ def recent(
     The selection stops at the first turn that does not fit. A turn that is larger than all of `tokens` is
     truncated to the tokens left, and marked.
     """
-    kept: list[RecentMemory] = []
+    selection: list[RecentMemory] = []
     left = tokens
     for memory in newest_first[: max(turns, 0)]:
         cost = count(memory.text)
         if cost <= left:
-            kept.append(RecentMemory(memory, memory.text, cost))
+            selection.append(RecentMemory(memory, memory.text, cost))
             left -= cost
             continue
         if cost > tokens and left > 0:
             text = _cut(memory.text, left, count)
             if text:
-                kept.append(RecentMemory(memory, text, count(text), cut=True))
+                selection.append(RecentMemory(memory, text, count(text), cut=True))
         break
-    return kept[::-1]
+    return selection[::-1]
 
 
 def _cut(text: str, tokens: int, count: CountTokens) -> str:
@@ -388,9 +392,9 @@ def _cut(text: str, tokens: int, count: CountTokens) -> str:
         else:
             high = middle - 1
     for end in (sentence_end_before(text, low), len(graphemes_prefix(text, low))):
-        shown = text[:end].rstrip()
-        if shown and count(shown + MARK) <= tokens:
-            return shown + MARK
+        prefix = text[:end].rstrip()
+        if prefix and count(prefix + MARK) <= tokens:
+            return prefix + MARK
     return ""
 
 
@@ -400,15 +404,15 @@ MAX_CHARACTERS = 4_000
 """Longer texts are not compared: they are rarely repeated, and the comparison is expensive."""
 
 
-def least_score(found: Candidates, terms: int) -> float:
+def least_score(candidates: Candidates, terms: int) -> float:
     """Return the least keyword score of a near duplicate of a query with so many distinct terms.
 
     It lacks at most a fifth of the terms, here those with the largest weights, and is at most twice as long.
     """
     lacking = terms - math.ceil(MIN_SIMILARITY * terms)
-    weights = sorted(term.weight for term in found.terms)
+    weights = sorted(term.weight for term in candidates.terms)
     # A sum in another order may differ in its last bits.
-    return 0.999 * found.least * sum(weights[: max(len(weights) - lacking, 0)])
+    return 0.999 * candidates.least * sum(weights[: max(len(weights) - lacking, 0)])
 
 
 class NearDuplicates:
@@ -421,9 +425,9 @@ class NearDuplicates:
         """Return the terms of a text; none if the text is too long to be compared."""
         return frozenset(self._analyzer.terms(text)) if len(text) <= MAX_CHARACTERS else frozenset()
 
-    def near(self, own: frozenset[str], others: Iterable[tuple[str, str]]) -> list[str]:
+    def near(self, terms: frozenset[str], others: Iterable[tuple[str, str]]) -> list[str]:
         """Return the names of `others` (name, text) that are near duplicates of a text with these terms."""
-        return [name for name, other in others if _are_near(own, self.terms(other))]
+        return [name for name, other in others if _are_near(terms, self.terms(other))]
 
 
 def _are_near(one: frozenset[str], other: frozenset[str]) -> bool:

@@ -71,7 +71,7 @@ class FoundFact(Checked):
     @property
     def fact(self) -> Fact | None:
         """Return its subject, predicate and object. Raises Unsatisfied if some are missing."""
-        ends = [" ".join((each or "").split()) for each in (self.subject, self.predicate, self.object)]
+        ends = [" ".join((end or "").split()) for end in (self.subject, self.predicate, self.object)]
         if not any(ends) and self.kind != "relation":
             return None
         if not all(ends) or max(map(len, ends)) > MAX_NAME:
@@ -84,13 +84,17 @@ class FactForm:
 
     def read(self, answer: str) -> Metadata:
         """Parse an answer. Raises Unsatisfied with the reason."""
-        found = answer_json(answer)
-        listed = found.get("facts") if isinstance(found, Mapping) and len(found) == 1 else None
+        answer_object = answer_json(answer)
+        listed = (
+            answer_object.get("facts")
+            if isinstance(answer_object, Mapping) and len(answer_object) == 1
+            else None
+        )
         if not isinstance(listed, list) or len(listed) > MAX_FACTS:
             raise Unsatisfied(f'the answer is not {{"facts": [...]}} with at most {MAX_FACTS} facts')
-        for number, each in enumerate(listed):
+        for number, fact in enumerate(listed):
             try:
-                _checked(each)
+                _checked(fact)
             except (InvalidInput, Unsatisfied) as fault:
                 raise Unsatisfied(f"at /facts/{number}: {fault}") from fault
         return {"facts": listed}
@@ -98,21 +102,21 @@ class FactForm:
 
 def found_facts(answer: str) -> list[FoundFact]:
     """Return the facts of an answer that was read before."""
-    return [FoundFact(**each) for each in json.loads(answer)["facts"]]
+    return [FoundFact(**fact) for fact in json.loads(answer)["facts"]]
 
 
 def _checked(value: object) -> FoundFact:
-    names = {each.name for each in fields(FoundFact)}
+    names = {fact_field.name for fact_field in fields(FoundFact)}
     if not isinstance(value, Mapping) or not {"kind", "text", "quote"} <= value.keys() <= names:
         raise Unsatisfied(f"a fact has kind, text and quote, and no fields but {', '.join(sorted(names))}")
-    found = FoundFact(**value)
+    fact = FoundFact(**value)
     for name, maximum in (("text", MAX_TEXT), ("quote", MAX_QUOTE)):
-        if not 0 < len(clean(getattr(found, name)).strip()) <= maximum:
+        if not 0 < len(clean(getattr(fact, name)).strip()) <= maximum:
             raise Unsatisfied(f"{name} has 1 to {maximum} characters")
-    if found.fact is None and found.kind not in FACT_KINDS:
+    if fact.fact is None and fact.kind not in FACT_KINDS:
         raise Unsatisfied(f"kind is one of {', '.join(FACT_KINDS)}")
-    validity(found.valid_from, found.valid_until)
-    return found
+    validity(fact.valid_from, fact.valid_until)
+    return fact
 
 
 def prompts(memory: Memory, *, window: int, count: CountTokens) -> Iterator[SummaryPrompt]:
@@ -121,55 +125,55 @@ def prompts(memory: Memory, *, window: int, count: CountTokens) -> Iterator[Summ
     who = " ".join((document.author or memory.scope.user or document.role or "the writer").split())
     task = without_delimiters(_TASK.format(most=MAX_FACTS, who=disarm(who[:MAX_NAME])))
     when = "" if document.occurred is None else f" at {canonical(document.occurred.start)}"
-    said = without_delimiters(disarm(f"{document.role or 'message'} of {who[:MAX_NAME]}{when}:"))
+    heading = without_delimiters(disarm(f"{document.role or 'message'} of {who[:MAX_NAME]}{when}:"))
     answer = min(MAX_ANSWER_TOKENS, window // 4)
-    room = window - answer - count(_RULES) - count(task) - count(said) - 50
+    room = window - answer - count(_RULES) - count(task) - count(heading) - 50
     # A character is a token at most, in nearly all texts.
     for piece in _pieces(memory.text, max(room, MIN_PIECE)):
-        material = f"{said}\n{without_delimiters(disarm(piece))}"
+        material = f"{heading}\n{without_delimiters(disarm(piece))}"
         body = f"<{RETRIEVED}>\n{material}\n</{RETRIEVED}>\n\n{USER_MESSAGE}\n{task}"
         yield SummaryPrompt((Message("system", _RULES), Message("user", body)), answer, (document.id,))
 
 
-def cited_facts(memory: Memory, found: Sequence[FoundFact], model: str) -> tuple[list[ExtractedFact], int]:
+def cited_facts(memory: Memory, facts: Sequence[FoundFact], model: str) -> tuple[list[ExtractedFact], int]:
     """Return the facts that quote the memory, each once, and the number of those that do not."""
-    made: dict[str, ExtractedFact] = {}
+    extracted: dict[str, ExtractedFact] = {}
     refused = 0
-    for each in found:
-        span = quoted(memory.text, each.quote)
+    for fact in facts:
+        span = quoted(memory.text, fact.quote)
         if span is None:
             refused += 1
             continue
-        new = _extracted(memory, each, span, model)
-        made.setdefault(str(new.key), new)
-    return list(made.values()), refused
+        new = _extracted(memory, fact, span, model)
+        extracted.setdefault(str(new.key), new)
+    return list(extracted.values()), refused
 
 
-def _extracted(memory: Memory, found: FoundFact, span: tuple[int, int], model: str) -> ExtractedFact:
-    document, fact, text = memory.document, found.fact, clean(found.text).strip()
+def _extracted(memory: Memory, extraction: FoundFact, span: tuple[int, int], model: str) -> ExtractedFact:
+    document, fact, text = memory.document, extraction.fact, clean(extraction.text).strip()
     ends = (text,) if fact is None else (key_of(fact.subject), fact.predicate, key_of(fact.object))
-    begins, until = validity(found.valid_from, found.valid_until)
+    begins, until = validity(extraction.valid_from, extraction.valid_until)
     return ExtractedFact(
         text=text,
-        key=stable_id("fact", memory.id, found.kind, *ends),
+        key=stable_id("fact", memory.id, extraction.kind, *ends),
         at=None if document.occurred is None else document.occurred.start,
         fact=fact,
         valid_from=begins,
         valid_until=until,
         origin=least_trusted("agent", document.origin),
         trust=document.trust,
-        fact_kind=found.kind,
+        fact_kind=extraction.kind,
         cites=MemoryCitation(memory.id, memory.text[slice(*span)], *span, model, PROMPT),
     )
 
 
 def quoted(text: str, quote: str) -> tuple[int, int] | None:
     """Return the characters of a text that a quote repeats; white space may differ."""
-    for said in dict.fromkeys((quote.strip(), clean(quote).strip(), quote.replace("\\", "").strip())):
-        words = [regex.escape(word) for word in said.split()]
-        found = regex.search(r"\s+".join(words), text) if words else None
-        if found is not None:
-            return found.span()
+    for variant in dict.fromkeys((quote.strip(), clean(quote).strip(), quote.replace("\\", "").strip())):
+        words = [regex.escape(word) for word in variant.split()]
+        match = regex.search(r"\s+".join(words), text) if words else None
+        if match is not None:
+            return match.span()
     return None
 
 

@@ -34,13 +34,13 @@ from conspectus.text.times import canonical, parse_instant
 class VersionStep:
     """A state of a memory, from the store or from an imported line, up to `until` (None: current)."""
 
-    known: Memory | MemoryVersionLine
+    state: Memory | MemoryVersionLine
     until: datetime | None
 
     @property
     def stays(self) -> bool:
         """Whether the store already has this state with this end."""
-        return isinstance(self.known, Memory) and self.known.known_until == self.until
+        return isinstance(self.state, Memory) and self.state.known_until == self.until
 
     @property
     def text(self) -> str:
@@ -62,40 +62,46 @@ def merged(stored: Sequence[Memory], line: Line) -> list[VersionStep]:
     Empty if the store already has all imported states, whatever their vectors. For equal times, the imported
     state comes last.
     """
-    before = [(each.known_from, _said(replace(as_input(each), key=line.key))) for each in stored]
-    fresh = [each for each in line.states if (each.known_from, _said(each.new)) not in before]
+    before = [(memory.known_from, _comparable(replace(as_input(memory), key=line.key))) for memory in stored]
+    fresh = [
+        version for version in line.states if (version.known_from, _comparable(version.new)) not in before
+    ]
     if stored and not fresh:
         return []
-    everything: list[Memory | MemoryVersionLine] = sorted([*stored, *fresh], key=lambda each: each.known_from)
-    ends = [*(each.known_from for each in everything[1:]), None]
-    return [VersionStep(each, until) for each, until in zip(everything, ends, strict=True)]
+    everything: list[Memory | MemoryVersionLine] = sorted(
+        [*stored, *fresh], key=lambda state: state.known_from
+    )
+    ends = [*(state.known_from for state in everything[1:]), None]
+    return [VersionStep(state, until) for state, until in zip(everything, ends, strict=True)]
 
 
-def _said(new: NewMemory) -> NewMemory:
+def _comparable(new: NewMemory) -> NewMemory:
     """Return a state without its vector and level: the same state keeps the level that is stored."""
     return replace(new, vector=None, origin=None, trust=None)
 
 
 def current_of(step: VersionStep, scope: Scope, ids: Mapping[Reference, str], *, first: bool) -> NewDocument:
     """Return the newest state as the document of the memory, with its start unless it is the first state."""
-    since = step.known.known_from
+    since = step.state.known_from
     stored: dict[str, Json] = {} if first else {KNOWN_FROM: canonical(since)}
-    return document_of(_new(step), scope, now=since, beside={**_store_metadata(step.known, ids), **stored})
+    return document_of(_new(step), scope, now=since, beside={**_store_metadata(step.state, ids), **stored})
 
 
 def earlier_of(step: VersionStep, memory: str, scope: Scope, ids: Mapping[Reference, str]) -> NewDocument:
     """Return an earlier state as a version document, which is deleted with its memory."""
-    since = step.known.known_from
+    since = step.state.known_from
     stored: dict[str, Json] = {KNOWN_FROM: canonical(since), UNTIL: canonical(step.until or since)}
-    made = document_of(_new(step), scope, now=since, beside={**_store_metadata(step.known, ids), **stored})
-    key = stable_id("version", memory, canonical(since), made.text)
-    if isinstance(step.known, Memory) and step.known.document.kind == "version":
-        key = step.known.document.key
-    return replace(made, kind="version", key=key, parent=memory, thread=None)
+    document = document_of(
+        _new(step), scope, now=since, beside={**_store_metadata(step.state, ids), **stored}
+    )
+    key = stable_id("version", memory, canonical(since), document.text)
+    if isinstance(step.state, Memory) and step.state.document.kind == "version":
+        key = step.state.document.key
+    return replace(document, kind="version", key=key, parent=memory, thread=None)
 
 
 def _new(step: VersionStep) -> NewMemory:
-    return as_input(step.known) if isinstance(step.known, Memory) else step.known.new
+    return as_input(step.state) if isinstance(step.state, Memory) else step.state.new
 
 
 def _store_metadata(stored: Memory | MemoryVersionLine, ids: Mapping[Reference, str]) -> dict[str, Json]:
@@ -103,10 +109,10 @@ def _store_metadata(stored: Memory | MemoryVersionLine, ids: Mapping[Reference, 
     if isinstance(stored, Memory):
         return store_metadata(stored)
     by = None if stored.closed_by is None else ids.get(stored.closed_by)
-    closes: list[Json] = [ids[each] for each in stored.closes if each in ids]
-    near: list[Json] = [ids[each] for each in stored.near if each in ids]
-    told: dict[str, Json] = {CLOSED_BY: by, CLOSES: closes or None, NEAR: near or None}
-    return {name: value for name, value in told.items() if value is not None}
+    closes: list[Json] = [ids[reference] for reference in stored.closes if reference in ids]
+    near: list[Json] = [ids[reference] for reference in stored.near if reference in ids]
+    metadata: dict[str, Json] = {CLOSED_BY: by, CLOSES: closes or None, NEAR: near or None}
+    return {name: value for name, value in metadata.items() if value is not None}
 
 
 def plan_import(
@@ -127,9 +133,12 @@ def plan_import(
         before = stored.get(name, ())
         steps = merged(before, line)
         levels = StoredLevels(preparations[line.scope], documents)
-        made = _prepared(line, steps, before, ids, levels) if steps else []
-        ready += made
-        pattern = next((quarantine_pattern(each.document) for each in made if each.document.id == name), None)
+        prepared = _prepared(line, steps, before, ids, levels) if steps else []
+        ready += prepared
+        pattern = next(
+            (quarantine_pattern(new.document) for new in prepared if new.document.id == name),
+            None,
+        )
         done.append(MemoryWritten(name, _outcome_of(steps, before), quarantined=pattern))
     return ready, done
 
@@ -142,18 +151,18 @@ def is_newest(line: Line, before: Sequence[Memory]) -> bool:
 def ends_of(line: Line) -> list[NewNode]:
     """Return the nodes for subject and object of the fact of a line."""
     fact = _fact_of(line)
-    return [NewNode(key_of(each), name=each) for each in (fact.subject, fact.object)]
+    return [NewNode(key_of(name), name=name) for name in (fact.subject, fact.object)]
 
 
 def edge_of(line: Line, memory: str) -> NewEdge:
     """Return the fact of a line as an edge with the memory as evidence."""
     fact, state = _fact_of(line), line.states[-1]
-    said = state.known_from if state.new.at is None else parse_instant(state.new.at)
+    stated = state.known_from if state.new.at is None else parse_instant(state.new.at)
     return NewEdge(
         key_of(fact.subject),
         key_of(fact.object),
         fact.predicate,
-        valid_from=state.new.valid_from or said,
+        valid_from=state.new.valid_from or stated,
         valid_until=state.new.valid_until,
         single=fact.single,
         evidence=memory,
@@ -172,7 +181,7 @@ def _prepared(
     *earlier, newest = steps
     if not newest.stays:
         recorded = before[-1].document.recorded if before else line.recorded
-        since = newest.known.known_from
+        since = newest.state.known_from
         new = current_of(newest, line.scope, ids, first=since == recorded)
         if_match = before[-1].document.fingerprint if before else None
         ready.append(_ready(new, levels, (recorded, since), if_match))

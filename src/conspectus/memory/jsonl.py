@@ -43,25 +43,25 @@ class Fields:
 
     def number(self, name: str) -> int | None:
         """Read an integer."""
-        found: int | None = self._take(name, int, "a whole number")
-        return found
+        number: int | None = self._take(name, int, "a whole number")
+        return number
 
     def text(self, name: str) -> str | None:
         """Read a string, without characters that cannot be stored."""
-        found = self._take(name, str, "text")
-        return None if found is None else clean(found)
+        text = self._take(name, str, "text")
+        return None if text is None else clean(text)
 
     def required(self, name: str) -> str:
         """Read a required string."""
-        found = self.text(name)
-        if found is None:
+        text = self.text(name)
+        if text is None:
             raise InvalidInput(name, "is missing")
-        return found
+        return text
 
     def time(self, name: str) -> datetime | None:
         """Read an instant in ISO 8601."""
-        found = self.text(name)
-        return None if found is None else parse_instant(found)
+        text = self.text(name)
+        return None if text is None else parse_instant(text)
 
     def flag(self, name: str) -> bool:
         """Read a boolean. Defaults to false."""
@@ -69,17 +69,19 @@ class Fields:
 
     def names(self, name: str) -> tuple[str, ...]:
         """Read a list of strings."""
-        found = self._take(name, list, "a list of texts") or []
-        if not all(isinstance(each, str) for each in found):
+        texts = self._take(name, list, "a list of texts") or []
+        if not all(isinstance(text, str) for text in texts):
             raise InvalidInput(name, "must be a list of strings")
-        return tuple(clean(each) for each in found)
+        return tuple(clean(text) for text in texts)
 
     def vector(self, name: str) -> tuple[float, ...] | None:
         """Read a list of numbers."""
-        found = self._take(name, list, "a list of numbers")
-        if not all(isinstance(each, int | float) and not isinstance(each, bool) for each in found or ()):
+        numbers = self._take(name, list, "a list of numbers")
+        if not all(
+            isinstance(number, int | float) and not isinstance(number, bool) for number in numbers or ()
+        ):
             raise InvalidInput(name, "must be a list of numbers")
-        return None if found is None else tuple(found)
+        return None if numbers is None else tuple(numbers)
 
     def values(self, name: str) -> Mapping[str, object]:
         """Read an object with arbitrary fields."""
@@ -87,22 +89,22 @@ class Fields:
 
     def inner(self, name: str) -> "Fields | None":
         """Read an object with fixed fields."""
-        found = self._take(name, dict, "an object")
-        return None if found is None else Fields(found)
+        members = self._take(name, dict, "an object")
+        return None if members is None else Fields(members)
 
     def inners(self, name: str) -> list["Fields"]:
         """Read a list of objects with fixed fields."""
-        found = self._take(name, list, "a list of objects") or []
-        if not all(isinstance(each, dict) for each in found):
+        objects = self._take(name, list, "a list of objects") or []
+        if not all(isinstance(member, dict) for member in objects):
             raise InvalidInput(name, "must be a list of objects")
-        return [Fields(each) for each in found]
+        return [Fields(member) for member in objects]
 
     def one_of(self, name: str, words: tuple[Word, ...]) -> Word | None:
         """Read one of these words."""
-        found = self.text(name)
-        if found is not None and found not in words:
+        word = self.text(name)
+        if word is not None and word not in words:
             raise InvalidInput(name, f"must be one of {', '.join(words)}")
-        return next((each for each in words if each == found), None)
+        return next((allowed for allowed in words if allowed == word), None)
 
     def end(self) -> None:
         """Raise InvalidInput if unread fields are left."""
@@ -166,7 +168,7 @@ def line_of(versions: Sequence[Memory], references: Mapping[str, Reference]) -> 
         "conversation": scope.conversation,
         "recorded": canonical(memory.document.recorded),
         **_state(memory, references),
-        "versions": [_brief(_state(each, references)) for each in versions[:-1]],
+        "versions": [_brief(_state(version, references)) for version in versions[:-1]],
     }
     return _written(fields)
 
@@ -199,8 +201,8 @@ def new_line(
         "metadata": dict(new.metadata),
         "vector": None if new.vector is None else list(new.vector),
         "versions": [
-            _brief({**shared, "text": former, "known_from": canonical(known)})
-            for known, former in states[:-1]
+            _brief({**shared, "text": former, "known_from": canonical(since)})
+            for since, former in states[:-1]
         ],
     }
     return _written(fields)
@@ -220,7 +222,7 @@ def read_line(text: str) -> Line:
         raise InvalidInput("format", f"must be {FORMAT}, as in exported lines")
     scope = checked(Scope(fields.text("user"), fields.text("agent"), fields.text("conversation")))
     key, recorded = fields.required("key"), fields.time("recorded")
-    earlier = [_read_state(each, key, scope.user) for each in fields.inners("versions")]
+    earlier = [_read_state(version, key, scope.user) for version in fields.inners("versions")]
     states = (*earlier, _read_state(fields, key, scope.user))
     if any(one.known_from > following.known_from for one, following in pairwise(states)):
         raise InvalidInput("versions", "are not ordered by `known_from`")
@@ -246,8 +248,12 @@ def _state(memory: Memory, references: Mapping[str, Reference]) -> dict[str, obj
         "trust": document.trust,
         "known_from": canonical(memory.known_from),
         "closed_by": _reference_fields(references.get(memory.closed_by or "")),
-        "closes": [_reference_fields(references[each]) for each in memory.closes if each in references],
-        "near": [_reference_fields(references[each]) for each in memory.near if each in references],
+        "closes": [
+            _reference_fields(references[reference]) for reference in memory.closes if reference in references
+        ],
+        "near": [
+            _reference_fields(references[reference]) for reference in memory.near if reference in references
+        ],
     }
 
 
@@ -293,8 +299,8 @@ def _read_state(fields: Fields, key: str, user: str | None) -> MemoryVersionLine
         new,
         known_from,
         None if closed_by is None else _reference(closed_by, user),
-        tuple(_reference(each, user) for each in fields.inners("closes")),
-        tuple(_reference(each, user) for each in fields.inners("near")),
+        tuple(_reference(reference, user) for reference in fields.inners("closes")),
+        tuple(_reference(reference, user) for reference in fields.inners("near")),
     )
     fields.end()
     return state
@@ -303,7 +309,7 @@ def _read_state(fields: Fields, key: str, user: str | None) -> MemoryVersionLine
 def _read_fact(fields: Fields | None) -> Fact | None:
     if fields is None:
         return None
-    subject, predicate, target = (fields.required(each) for each in ("subject", "predicate", "object"))
+    subject, predicate, target = (fields.required(field) for field in ("subject", "predicate", "object"))
     fact = Fact(subject, predicate, target, fields.flag("single"))
     fields.end()
     return fact
@@ -321,8 +327,8 @@ NAMED: Final = re.compile(r"line (\d+)")
 
 def renumber(fault: InvalidInput, number_of: Callable[[int], int]) -> None:
     """Replace the line number in an error with its number in the whole input."""
-    if found := NAMED.fullmatch(fault.field):
-        fault.field = f"line {number_of(int(found[1]))}"
+    if match := NAMED.fullmatch(fault.field):
+        fault.field = f"line {number_of(int(match[1]))}"
         fault.args = (f"{fault.field}: {fault.reason}",)
 
 
@@ -388,12 +394,12 @@ def moved(line: Line, into: Scope) -> Line:
     def referred(reference: Reference) -> Reference:
         return replace(reference, scope=there(reference.scope))
 
-    def state(each: MemoryVersionLine) -> MemoryVersionLine:
+    def state(version: MemoryVersionLine) -> MemoryVersionLine:
         return replace(
-            each,
-            closed_by=None if each.closed_by is None else referred(each.closed_by),
-            closes=tuple(map(referred, each.closes)),
-            near=tuple(map(referred, each.near)),
+            version,
+            closed_by=None if version.closed_by is None else referred(version.closed_by),
+            closes=tuple(map(referred, version.closes)),
+            near=tuple(map(referred, version.near)),
         )
 
     return replace(line, scope=there(line.scope), states=tuple(map(state, line.states)))

@@ -29,7 +29,7 @@ def checked_retention(retention: Retention) -> Retention:
 def checked_forgetting(what: MemorySelection) -> MemorySelection:
     """Validate a selection for deletion, which must use exactly one criterion. Raises InvalidInput."""
     ways = (what.ids or None, what.before, what.older_than_days, what.everything or None)
-    if sum(each is not None for each in ways) != 1:
+    if sum(way is not None for way in ways) != 1:
         raise InvalidInput("ids", "give exactly one of ids, before, older_than_days and everything")
     return what
 
@@ -54,26 +54,26 @@ def days_before(now: datetime, days: float) -> datetime:
 
 def oldest(turns: Sequence[Document], *, before: datetime | None, beyond: int | None) -> list[DocumentId]:
     """Return the turns that are older than `before`, or beyond the newest `beyond`."""
-    dated = [(each.occurred.start, each.id) for each in turns if each.occurred is not None]
+    dated = [(turn.occurred.start, turn.id) for turn in turns if turn.occurred is not None]
     return [
         name
-        for place, (start, name) in enumerate(sorted(dated, reverse=True))
-        if (beyond is not None and place >= beyond) or (before is not None and start < before)
+        for rank, (start, name) in enumerate(sorted(dated, reverse=True))
+        if (beyond is not None and rank >= beyond) or (before is not None and start < before)
     ]
 
 
 def strictest(retentions: Iterable[Retention]) -> Retention:
     """Combine rules for the same conversation; the strictest limits apply."""
     rules = list(retentions)
-    days = [each.days for each in rules if each.days is not None]
-    maximum = [each.max_count for each in rules if each.max_count is not None]
+    days = [rule.days for rule in rules if rule.days is not None]
+    maximum = [rule.max_count for rule in rules if rule.max_count is not None]
     return Retention(min(days, default=None), min(maximum, default=None))
 
 
 def holding(rules: Iterable[tuple[Scope, Retention]], memory_scope: Scope) -> Retention | None:
     """Return the combined rule for a conversation, or None if no rule applies."""
-    found = [retention for scope, retention in rules if holds(scope, memory_scope)]
-    return strictest(found) if found else None
+    matching = [retention for scope, retention in rules if holds(scope, memory_scope)]
+    return strictest(matching) if matching else None
 
 
 def added(one: MemoryReceipt, other: MemoryReceipt) -> MemoryReceipt:
@@ -84,8 +84,8 @@ def added(one: MemoryReceipt, other: MemoryReceipt) -> MemoryReceipt:
 
 def counts_of(result: Metadata | None) -> dict[str, int]:
     """Return the counts of deleted items from the result of a job; 0 if a count is missing."""
-    found = {name: (result or {}).get(name) for name in COUNTED}
-    return {name: number if isinstance(number, int) else 0 for name, number in found.items()}
+    counts = {name: (result or {}).get(name) for name in COUNTED}
+    return {name: number if isinstance(number, int) else 0 for name, number in counts.items()}
 
 
 def rule_address(scope: Scope) -> str:

@@ -42,7 +42,7 @@ def scope_of(source: str) -> Scope:
     kind, *parts = source.split("/")
     if kind not in {MEMORIES, GRAPHS} or len(parts) != 3:
         raise InvalidInput("source", f"{source!r} holds no memories")
-    return Scope(*(unquote(each) or None for each in parts))
+    return Scope(*(unquote(part) or None for part in parts))
 
 
 def beginning(scope: Scope, kind: str = MEMORIES) -> str:
@@ -70,11 +70,13 @@ def holds(scope: Scope, memory_scope: Scope) -> bool:
 def readable(scope: Scope) -> Callable[[str], bool]:
     """Return a check of `holds` by source name. It compares quoted names: a scope can have thousands."""
     names = [*zip((scope.user, scope.agent, scope.conversation), _parts(scope), strict=True)]
-    wanted = [(at, part) for at, (name, part) in enumerate(names, start=1) if at == 1 or name is not None]
+    required = [(at, part) for at, (name, part) in enumerate(names, start=1) if at == 1 or name is not None]
 
     def is_held(source: str) -> bool:
         written = source.split("/")
-        return len(written) == 1 + len(names) and all(written[place] == part for place, part in wanted)
+        return len(written) == 1 + len(names) and all(
+            written[position] == part for position, part in required
+        )
 
     return is_held
 
@@ -90,5 +92,5 @@ def reaches(memory_scope: Scope, scope: Scope) -> bool:
 
 def _parts(scope: Scope) -> tuple[str, str, str]:
     names = (scope.user, scope.agent, scope.conversation)
-    user, agent, conversation = ("" if each is None else quote(each, safe="") for each in names)
+    user, agent, conversation = ("" if name is None else quote(name, safe="") for name in names)
     return user, agent, conversation

@@ -129,9 +129,9 @@ class Choice:
             raise InvalidInput("chat_model", f"{setting!r} is not none or vendor:model, of {vendors}")
         if url and not url.startswith(("http://", "https://")):
             raise InvalidInput("chat_base_url", "must begin with http:// or https://")
-        chosen = cls(vendor, model, url)
-        chosen.require()
-        return chosen
+        choice = cls(vendor, model, url)
+        choice.require()
+        return choice
 
     def require(self) -> None:
         """Raise MissingExtra if the vendor's library is not installed. Nothing is imported."""
@@ -158,8 +158,8 @@ class Choice:
         below = ("httpx2", "HTTPError")
         if self.vendor == "bedrock" and not self.url:
             below = ("botocore.exceptions", "BotoCoreError")
-        found: type[Exception] = getattr(importlib.import_module(below[0]), below[1])
-        return found
+        error_class: type[Exception] = getattr(importlib.import_module(below[0]), below[1])
+        return error_class
 
     def connect(self, timeout: float) -> tuple[Any, Any]:
         """Return the model and its connection. Raises the library's UserError without a key or region."""
@@ -232,14 +232,14 @@ def _contents(message: Message) -> list[Any]:
     calls = message.calls if isinstance(message, Turn) else ()
     has_text = bool(message.content.strip()) or not calls
     texts = [words.TextPart(content=sendable(message.content))] if has_text else []
-    return texts + [words.ToolCallPart(each.name, each.arguments, tool_call_id=each.id) for each in calls]
+    return texts + [words.ToolCallPart(call.name, call.arguments, tool_call_id=call.id) for call in calls]
 
 
 def _request(message: Message) -> Any:
     words, content = library("messages"), sendable(message.content)
     if isinstance(message, Turn) and message.answers is not None:
-        called = message.answers
-        return words.ToolReturnPart(tool_name=called.name, content=content, tool_call_id=called.id)
+        call = message.answers
+        return words.ToolReturnPart(tool_name=call.name, content=content, tool_call_id=call.id)
     return {"system": words.SystemPromptPart, "user": words.UserPromptPart}[message.role](content=content)
 
 
@@ -250,7 +250,7 @@ def _cached(message: CachedMessage) -> Any:
     """
     words, content = library("messages"), message.content
     last = max(message.cached)
-    ends = {each.end() for each in _PASSAGE_END.finditer(content, 0, last)}
+    ends = {passage.end() for passage in _PASSAGE_END.finditer(content, 0, last)}
     begins = 0
     parts: list[Any] = []
     for end in sorted({*ends, *message.cached, len(content)}):
@@ -266,12 +266,12 @@ def parameters_of(options: ModelOptions) -> Any:
     definition = library("tools").ToolDefinition
     tools = [
         definition(
-            name=each.name,
-            description=each.description,
-            parameters_json_schema=dict(each.parameters) or {"type": "object", "properties": {}},
-            strict=bool(each.strict),
+            name=tool.name,
+            description=tool.description,
+            parameters_json_schema=dict(tool.parameters) or {"type": "object", "properties": {}},
+            strict=bool(tool.strict),
         )
-        for each in options.tools
+        for tool in options.tools
     ]
     form = {} if options.form is None else _form(options.form)
     return library("models").ModelRequestParameters(function_tools=tools, **form)
@@ -410,7 +410,10 @@ class HostedChatModel:
     async def _once(self, request: ModelCall) -> AsyncGenerator[Delta | ToolCall | Usage, None]:
         """Send one logged request. Yields at least one piece, or raises a ChatError."""
         has_text = False
-        with self._calls.one("chat", [each.content for each in request.messages]) as call, self._as_ours():
+        with (
+            self._calls.one("chat", [message.content for message in request.messages]) as call,
+            self._as_ours(),
+        ):
             opened = self._opened(request)
             async with opened as stream, aclosing(self._texts(aiter(stream))) as texts:
                 async for text in texts:
@@ -447,9 +450,9 @@ class HostedChatModel:
             model_settings={**request.settings, **choice_of(request.options)},
             model_request_parameters=parameters_of(request.options),
         )
-        async with AsyncExitStack() as held:
+        async with AsyncExitStack() as opened:
             async with asyncio.timeout(self._seconds):
-                stream = await held.enter_async_context(opening)
+                stream = await opened.enter_async_context(opening)
             yield stream
 
     async def _texts(self, events: Any) -> AsyncGenerator[str, None]:

@@ -178,10 +178,10 @@ class DbosJobs:
 
     def _enqueue(self, job: JobId) -> None:
         """Put it into the queue unless it is there or runs. What an earlier run left behind is replaced."""
-        known = DBOS.get_workflow_status(job)
-        if known is not None and known.status not in ENDED:
+        status = DBOS.get_workflow_status(job)
+        if status is not None and status.status not in ENDED:
             return
-        if known is not None:
+        if status is not None:
             DBOS.delete_workflow(job)
         if self._workflow is not None:
             with SetWorkflowID(job):
@@ -211,7 +211,7 @@ class DbosJobs:
         DBOS.launch()
         ended = DBOS.list_workflows(status=sorted(ENDED), load_input=False, load_output=False)
         if ended:
-            DBOS.delete_workflows([each.workflow_id for each in ended])
+            DBOS.delete_workflows([workflow.workflow_id for workflow in ended])
         workers = self._executor.workers
         DBOS.register_queue(QUEUE, worker_concurrency=workers, polling_interval_sec=SHARED_POLL)
 
@@ -248,7 +248,8 @@ class DbosJobs:
         """Return the other executors with unfinished jobs."""
         begun = DBOS.list_workflows(status=PENDING, load_input=False, load_output=False)
         return sorted(
-            {each.executor_id for each in begun if each.executor_id} - {self._executor.sharing.executor}
+            {workflow.executor_id for workflow in begun if workflow.executor_id}
+            - {self._executor.sharing.executor}
         )
 
 

@@ -54,28 +54,28 @@ def pieces(text: str, longest: int) -> Iterator[tuple[int, str]]:
 
 def found_in(text: str, spans: Iterable[Labelled], key_of: KeyOf) -> list[Mention]:
     """Return mentions in order without overlaps, longest first. Spans outside of the text are dropped."""
-    inside = [_trimmed(text, each) for each in spans if 0 <= each.start < each.end <= len(text)]
-    taken: list[Labelled] = []
-    for each in sorted(inside, key=lambda each: (each.start, -each.end, -each.score)):
-        if each.start < each.end and (not taken or each.start >= taken[-1].end):
-            taken.append(each)
-        elif taken and each.end - each.start > taken[-1].end - taken[-1].start:
-            taken[-1] = each
-    made = (_found(text, each, key_of) for each in taken)
-    return [each for each in made if each.key]
+    inside = [_trimmed(text, span) for span in spans if 0 <= span.start < span.end <= len(text)]
+    separate: list[Labelled] = []
+    for span in sorted(inside, key=lambda span: (span.start, -span.end, -span.score)):
+        if span.start < span.end and (not separate or span.start >= separate[-1].end):
+            separate.append(span)
+        elif separate and span.end - span.start > separate[-1].end - separate[-1].start:
+            separate[-1] = span
+    mentions = (_mention_of(text, span, key_of) for span in separate)
+    return [mention for mention in mentions if mention.key]
 
 
 def _trimmed(text: str, span: Labelled) -> Labelled:
-    said = text[span.start : span.end]
-    start = span.start + len(said) - len(said.lstrip())
-    return Labelled(start, start + len(said.strip()), span.label, span.score)
+    label_text = text[span.start : span.end]
+    start = span.start + len(label_text) - len(label_text.lstrip())
+    return Labelled(start, start + len(label_text.strip()), span.label, span.score)
 
 
-def _found(text: str, span: Labelled, key_of: KeyOf) -> Mention:
-    said = text[span.start : span.end]
+def _mention_of(text: str, span: Labelled, key_of: KeyOf) -> Mention:
+    name = text[span.start : span.end]
     label = span.label.strip().lower()
     score = min(1.0, max(0.0, span.score))
-    return Mention(span.start, span.end, said, key_of(said), TYPES.get(label, label or "entity"), score)
+    return Mention(span.start, span.end, name, key_of(name), TYPES.get(label, label or "entity"), score)
 
 
 CHAT: Final = "chat"
@@ -144,31 +144,31 @@ class ChatNames:
     async def _answer(self, messages: Sequence[Message]) -> str:
         async with (
             self._turns,
-            aclosing(self._model.stream(messages, max_tokens=MAX_TOKENS, temperature=0)) as said,
+            aclosing(self._model.stream(messages, max_tokens=MAX_TOKENS, temperature=0)) as pieces,
         ):
-            return "".join([each.text async for each in said if isinstance(each, Delta)])
+            return "".join([piece.text async for piece in pieces if isinstance(piece, Delta)])
 
 
 def _read(answer: str) -> list[tuple[str, str]]:
     """Return the names and types in a response. Raises ValueError if it is not a list of them."""
     fenced = _FENCED.search(answer)
     try:
-        found: Any = json.loads((fenced[1] if fenced else answer).strip())
+        entities: Any = json.loads((fenced[1] if fenced else answer).strip())
     except RecursionError as fault:
         raise ValueError("it is nested too deeply") from fault
-    if not isinstance(found, list):
+    if not isinstance(entities, list):
         raise ValueError("it is not a list")
-    if not all(isinstance(each, dict) and isinstance(each.get("name"), str) for each in found):
+    if not all(isinstance(entity, dict) and isinstance(entity.get("name"), str) for entity in entities):
         raise ValueError("an entry has no name")
-    return [(each["name"].strip(), str(each.get("type") or "entity")) for each in found[:_MAX_NAMES]]
+    return [(entity["name"].strip(), str(entity.get("type") or "entity")) for entity in entities[:_MAX_NAMES]]
 
 
 def _places(piece: str, at: int, name: str, kind: str) -> Iterator[Labelled]:
     """Return the positions of a name in a piece, as whole words."""
     if not name:
         return
-    for found in re.finditer(rf"(?<!\w){re.escape(name)}(?!\w)", piece):
-        yield Labelled(at + found.start(), at + found.end(), kind[:40])
+    for match in re.finditer(rf"(?<!\w){re.escape(name)}(?!\w)", piece):
+        yield Labelled(at + match.start(), at + match.end(), kind[:40])
 
 
 Label: TypeAlias = Callable[[Sequence[str]], Sequence[Sequence[Labelled]]]
@@ -226,9 +226,9 @@ def by_gliner(model: Any, texts: Sequence[str]) -> list[list[Labelled]]:
 
 def _labelled(model: Any, text: str) -> Iterator[Labelled]:
     for at, piece in pieces(text, GLINER_MAX_LENGTH):
-        for each in model.predict_entities(piece, list(LABELS), threshold=SURE):
-            start, end = at + int(each["start"]), at + int(each["end"])
-            yield Labelled(start, end, str(each["label"]), float(each["score"]))
+        for entity in model.predict_entities(piece, list(LABELS), threshold=SURE):
+            start, end = at + int(entity["start"]), at + int(entity["end"])
+            yield Labelled(start, end, str(entity["label"]), float(entity["score"]))
 
 
 SPACY: Final = "spacy:"
@@ -252,12 +252,14 @@ def spacy_names(folder: Path, key_of: KeyOf) -> LocalNames:
 
 
 def _by_spacy(pipeline: Any, texts: Sequence[str]) -> list[list[Labelled]]:
-    found: list[list[Labelled]] = [[] for _ in texts]
+    spans_by_text: list[list[Labelled]] = [[] for _ in texts]
     cut = (
-        (piece, (own, at))
-        for own, text in zip(found, texts, strict=True)
+        (piece, (spans, at))
+        for spans, text in zip(spans_by_text, texts, strict=True)
         for at, piece in pieces(text, SPACY_MAX_LENGTH)
     )
-    for document, (own, at) in pipeline.pipe(cut, as_tuples=True):
-        own.extend(Labelled(at + each.start_char, at + each.end_char, each.label_) for each in document.ents)
-    return found
+    for document, (spans, at) in pipeline.pipe(cut, as_tuples=True):
+        spans.extend(
+            Labelled(at + entity.start_char, at + entity.end_char, entity.label_) for entity in document.ents
+        )
+    return spans_by_text

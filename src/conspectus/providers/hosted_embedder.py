@@ -80,7 +80,7 @@ class HostedEmbedder:
         self._provider = model.partition(":")[0] if isinstance(model, str) else str(model.system)
         name = str(self._model.model_name)
         self.space = EmbeddingSpace(f"{self._provider}:{name}", dimensions)
-        self._settings = {"dimensions": dimensions} if any(each in name for each in SHORTENING) else {}
+        self._settings = {"dimensions": dimensions} if any(family in name for family in SHORTENING) else {}
         self._timeout = timeout
         self._calls = Calls(note, self.space.model)
         client = getattr(self._model, "_client", None)
@@ -225,12 +225,12 @@ class GeminiEmbeddings:
         patience: RetryPolicy = PATIENCE,
         timeout: float = 60.0,
     ) -> None:
-        found = api_key or next(filter(None, map(vendor_variable, KEYS)), None)
-        if found is None:
+        key = api_key or next(filter(None, map(vendor_variable, KEYS)), None)
+        if key is None:
             raise ProviderError("google", "no key is set; give api_key, or put it into GOOGLE_API_KEY")
         if dimensions < 1:
             raise InvalidInput("dimensions", "must be 1 or more")
-        self._key = found
+        self._key = key
         self._model = model.removeprefix("models/")
         self._dimensions = dimensions
         self._base_url = base_url or vendor_variable("GOOGLE_GEMINI_BASE_URL")
@@ -273,12 +273,12 @@ class GeminiEmbeddings:
 
     async def _lists(self, texts: Sequence[str], task: Task) -> list[list[float]]:
         pieces = [_pieces(text) for text in texts]
-        rows = await self._rows([piece for each in pieces for piece in each], task)
+        rows = await self._rows([piece for text_pieces in pieces for piece in text_pieces], task)
         vectors: list[list[float]] = []
-        for each in pieces:
-            own, rows = rows[: len(each)], rows[len(each) :]
-            weights = np.array([max(1, len(piece)) for piece in each], dtype=np.float64)
-            vectors.append([float(number) for number in unit((weights @ own).tolist())])
+        for text_pieces in pieces:
+            text_rows, rows = rows[: len(text_pieces)], rows[len(text_pieces) :]
+            weights = np.array([max(1, len(piece)) for piece in text_pieces], dtype=np.float64)
+            vectors.append([float(number) for number in unit((weights @ text_rows).tolist())])
         return vectors
 
     async def _rows(self, texts: Sequence[str], task: Task) -> Vectors:
@@ -313,7 +313,7 @@ class GeminiEmbeddings:
 def _pieces(text: str) -> list[str]:
     if len(text) <= PIECE or not text.strip():
         return [text[:PIECE]]
-    return [each.text for each in split(text, SplitOptions(size=PIECE, overlap=0))]
+    return [piece.text for piece in split(text, SplitOptions(size=PIECE, overlap=0))]
 
 
 def _without(key: str, fault: ProviderError) -> ProviderError:

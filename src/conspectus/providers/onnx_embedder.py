@@ -196,27 +196,27 @@ def _tokenizer(folder: Path) -> tuple[_Encode, int, int]:
     """Returns the tokens of texts, without markers, and the markers before and after."""
     if (folder / _PIECES).is_file():
         return _sentence_pieces(gzip.decompress((folder / _PIECES).read_bytes()))
-    made = Tokenizer.from_str((folder / "tokenizer.json").read_text(encoding="utf-8"))
-    start, end = made.encode("").ids
+    tokenizer = Tokenizer.from_str((folder / "tokenizer.json").read_text(encoding="utf-8"))
+    start, end = tokenizer.encode("").ids
 
     def encode(texts: list[str]) -> list[list[int]]:
-        return [each.ids for each in made.encode_batch_fast(texts, add_special_tokens=False)]
+        return [encoding.ids for encoding in tokenizer.encode_batch_fast(texts, add_special_tokens=False)]
 
     return encode, start, end
 
 
 def _sentence_pieces(model: bytes) -> tuple[_Encode, int, int]:
     """XLM-RoBERTa's tokens; its own table of characters is NFKC but for the two classes replaced first."""
-    made = optional("sentencepiece", MULTILINGUAL, "conspectus-multilingual").SentencePieceProcessor(
+    processor = optional("sentencepiece", MULTILINGUAL, "conspectus-multilingual").SentencePieceProcessor(
         model_proto=model
     )
 
     def encode(texts: list[str]) -> list[list[int]]:
         clean = [_SPACES.sub(" ", _CONTROLS.sub("", text)) for text in texts]
-        found: list[list[int]] = made.encode([unicodedata.normalize("NFKC", text) for text in clean])
-        return found
+        token_ids: list[list[int]] = processor.encode([unicodedata.normalize("NFKC", text) for text in clean])
+        return token_ids
 
-    return encode, made.bos_id(), made.eos_id()
+    return encode, processor.bos_id(), processor.eos_id()
 
 
 def _open_session(model: Path) -> _Session:

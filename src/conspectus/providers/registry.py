@@ -44,10 +44,10 @@ def reranker_of(setting: str, *, patience: RetryPolicy, timeout: float, note: No
     if the vendor's library is not installed.
     """
     if setting.startswith(("http://", "https://")):
-        url, _, asked = setting.partition("#")
+        url, _, model_of_server = setting.partition("#")
         server = JsonService("reranker", url, key=vendor_variable("CONSPECTUS_RERANKER_KEY"), timeout=timeout)
-        fields = {"return_documents": False, **({"model": asked} if asked else {})}
-        return HttpReranker(asked or server.place, server, fields, patience=patience, note=note)
+        fields = {"return_documents": False, **({"model": model_of_server} if model_of_server else {})}
+        return HttpReranker(model_of_server or server.address, server, fields, patience=patience, note=note)
     vendor, _, model = setting.partition(":")
     if not model or vendor not in {BEDROCK, "cohere"}:
         raise InvalidInput("reranker", f"{setting!r} is not none, cohere:MODEL, bedrock:MODEL or a URL")

@@ -46,7 +46,7 @@ class JsonService:
         self._client = httpx.AsyncClient(headers=headers, timeout=None, verify=_trusted())
 
     @property
-    def place(self) -> str:
+    def address(self) -> str:
         """The address without secrets."""
         url = httpx.URL(self._url)
         return str(url.copy_with(username=None, password=None, query=None, fragment=None))
@@ -125,7 +125,7 @@ class DocumentsReranker:
         if not texts or limit < 1:
             return []
         ranking = await self._ranked(query, texts, min(limit, len(texts)))
-        return sorted(ranking, key=lambda each: (-each[1], each[0]))[:limit]
+        return sorted(ranking, key=lambda ranked: (-ranked[1], ranked[0]))[:limit]
 
     async def close(self) -> None:
         """Close the connections."""
@@ -179,7 +179,7 @@ class HttpReranker(DocumentsReranker):
         ranking = []
         for start in range(0, len(texts), TEXTS_A_REQUEST):
             part = await self._of_texts(query, texts[start : start + TEXTS_A_REQUEST])
-            ranking += [(start + place, relevance) for place, relevance in part]
+            ranking += [(start + position, relevance) for position, relevance in part]
         self._dialect = "texts"
         return ranking
 

@@ -155,10 +155,10 @@ def count_by_heap(piece: bytes, ranks: Ranks) -> int:
         following[at], before[end], rank_at[middle], count = end, at, None, count - 1
         for first in (at, before[at])[: 1 + (at > 0)]:
             second = following[first]
-            found = ranks.get(piece[first : following[second]]) if second < size else None
-            rank_at[first] = found
-            if found is not None:
-                heappush(heap, (found, first))
+            pair_rank = ranks.get(piece[first : following[second]]) if second < size else None
+            rank_at[first] = pair_rank
+            if pair_rank is not None:
+                heappush(heap, (pair_rank, first))
     return count
 
 

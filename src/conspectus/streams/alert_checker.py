@@ -110,7 +110,7 @@ def _similarity(query: AlertQuery, caption: AnalyzedCaption) -> float | None:
     """Return the highest cosine similarity between the query and the chunks of the caption."""
     if query.vector is None or not caption.vectors:
         return None
-    rows = np.stack([np.frombuffer(each, dtype="<f2").astype(np.float32) for each in caption.vectors])
+    rows = np.stack([np.frombuffer(vector, dtype="<f2").astype(np.float32) for vector in caption.vectors])
     return float((rows @ query.vector).max())
 
 
@@ -153,12 +153,16 @@ class Checker:
         """Run one step for every alert that is behind. Returns whether there was any."""
         now = time.monotonic()
         self._later = {alert: until for alert, until in self._later.items() if until > now}
-        behind = [each for each in await self._alerts.behind() if each.alert.id not in self._later]
+        behind = [
+            alert_state
+            for alert_state in await self._alerts.behind()
+            if alert_state.alert.id not in self._later
+        ]
         if not behind:
             return False
-        collections = {str(each.id): each for each in await self._records.collections()}
+        collections = {str(collection.id): collection for collection in await self._records.collections()}
         for (collection, checked), alerts in groupby(
-            behind, lambda each: (each.alert.collection, each.alert.checked)
+            behind, lambda alert_state: (alert_state.alert.collection, alert_state.alert.checked)
         ):
             if collection in collections:
                 await self._check(collections[collection], checked, list(alerts))
@@ -171,12 +175,16 @@ class Checker:
             return
         captions = await self._captions(reader, changes, self._language(collection.language))
         until = changes[-1].sequence
-        views = {each.alert.owner: await self._eyes(each.alert) for each in alerts} if captions else {}
+        views = (
+            {alert_state.alert.owner: await self._eyes(alert_state.alert) for alert_state in alerts}
+            if captions
+            else {}
+        )
         results = [
             await self._result(
-                each, until, captions, collection=collection, shows=views.get(each.alert.owner)
+                alert_state, until, captions, collection=collection, shows=views.get(alert_state.alert.owner)
             )
-            for each in alerts
+            for alert_state in alerts
         ]
         await self._alerts.record(results, now=self._clock())
 
@@ -190,11 +198,11 @@ class Checker:
         shows: CanRead | None,
     ) -> Checked:
         alert = behind.alert
-        fresh = [each for each in captions if each.chunk > behind.since]
-        mine = [each for each in fresh if not alert.streams or each.document.source in alert.streams]
+        fresh = [caption for caption in captions if caption.chunk > behind.since]
+        mine = [caption for caption in fresh if not alert.streams or caption.document.source in alert.streams]
         if shows is None or not mine:
             return Checked(alert, until)
-        vector, known = await self._vector(alert, mine, collection)
+        vector, is_final = await self._vector(alert, mine, collection)
         query = question(
             alert.query,
             alert.filter,
@@ -203,13 +211,13 @@ class Checker:
             vector=vector,
         )
         matches = await asyncio.to_thread(_matches, query, mine, shows)
-        return Checked(alert, until if known else alert.checked, matches)
+        return Checked(alert, until if is_final else alert.checked, matches)
 
     async def _vector(
         self, alert: Alert, captions: Sequence[AnalyzedCaption], collection: Collection
     ) -> tuple[Vectors | None, bool]:
         """Return the query vector, if it is needed, and whether the result is final."""
-        comparable = any(each.vectors for each in captions)
+        comparable = any(caption.vectors for caption in captions)
         if (
             collection.space is None
             or alert.min_similarity is None
@@ -236,13 +244,13 @@ class Checker:
         """Read the captions that were written or embedded, in their current state."""
         pieces: dict[str, list[IndexedChunk]] = {}
         for first, last in _put(changes):
-            for each in await reader.chunks(ChunkId(first), ChunkId(last)):
-                if each.document.kind == "caption":
-                    pieces.setdefault(each.document.id, []).append(each)
-        longer = [found[0].document.id for found in pieces.values() if found[0].document.chunks > 1]
+            for chunk in await reader.chunks(ChunkId(first), ChunkId(last)):
+                if chunk.document.kind == "caption":
+                    pieces.setdefault(chunk.document.id, []).append(chunk)
+        longer = [chunks[0].document.id for chunks in pieces.values() if chunks[0].document.chunks > 1]
         texts = await self._records.texts(longer) if longer else {}
-        whole = {str(name): text for name, text in texts.items()}
-        return await asyncio.to_thread(_analyzed, pieces, whole, language)
+        full_texts = {str(name): text for name, text in texts.items()}
+        return await asyncio.to_thread(_analyzed, pieces, full_texts, language)
 
     def _language(self, name: str | None) -> Language:
         if name not in self._languages:
@@ -252,15 +260,15 @@ class Checker:
 
 def _put(changes: Sequence[Change]) -> Iterator[tuple[int, int]]:
     """Return the ids of written chunks as disjoint ranges of limited size."""
-    found: list[tuple[int, int]] = []
+    ranges: list[tuple[int, int]] = []
     for first, last in sorted(
-        (int(each.first), int(each.last)) for each in changes if each.operation == "put"
+        (int(change.first), int(change.last)) for change in changes if change.operation == "put"
     ):
-        if found and first <= found[-1][1] + 1:
-            found[-1] = (found[-1][0], max(found[-1][1], last))
+        if ranges and first <= ranges[-1][1] + 1:
+            ranges[-1] = (ranges[-1][0], max(ranges[-1][1], last))
         else:
-            found.append((first, last))
-    for begin, end in found:
+            ranges.append((first, last))
+    for begin, end in ranges:
         for start in range(begin, end + 1, CHUNKS):
             yield start, min(start + CHUNKS - 1, end)
 
@@ -268,23 +276,23 @@ def _put(changes: Sequence[Change]) -> Iterator[tuple[int, int]]:
 def _analyzed(
     pieces: Mapping[str, Sequence[IndexedChunk]], texts: Mapping[str, str], language: Language
 ) -> list[AnalyzedCaption]:
-    found = []
+    captions = []
     for name, chunks in pieces.items():
         first = chunks[0]
         text = texts.get(name, first.chunk.text)
-        vectors = tuple(each.vector for each in chunks if each.vector is not None)
-        found.append(analyzed(first.document, text, language, chunk=first.chunk.id, vectors=vectors))
-    return found
+        vectors = tuple(chunk.vector for chunk in chunks if chunk.vector is not None)
+        captions.append(analyzed(first.document, text, language, chunk=first.chunk.id, vectors=vectors))
+    return captions
 
 
 def _matches(query: AlertQuery, captions: Sequence[AnalyzedCaption], shows: CanRead) -> tuple[Match, ...]:
-    found = []
-    for each in captions:
-        why = reason(query, each)
-        if why is not None and shows(each.document):
-            document = each.document
-            found.append(Match(document.id, document.source, document.occurred, why))
-    return tuple(found)
+    matches = []
+    for caption in captions:
+        why = reason(query, caption)
+        if why is not None and shows(caption.document):
+            document = caption.document
+            matches.append(Match(document.id, document.source, document.occurred, why))
+    return tuple(matches)
 
 
 HIDDEN: Final = "its caption can no longer be seen by whom the alert is for"

@@ -29,8 +29,8 @@ def line_of(caption: Caption) -> str:
         "entities": metadata.pop(ENTITIES, None),
         "metadata": metadata,
     }
-    given = {name: each for name, each in values.items() if each not in (None, {}, [])}
-    return json.dumps(given, ensure_ascii=False, sort_keys=True, separators=(",", ":"))
+    fields = {name: content for name, content in values.items() if content not in (None, {}, [])}
+    return json.dumps(fields, ensure_ascii=False, sort_keys=True, separators=(",", ":"))
 
 
 def _times(caption: Caption) -> tuple[Json, Json]:

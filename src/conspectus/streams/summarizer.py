@@ -38,14 +38,14 @@ class Batch:
     @property
     def border(self) -> SummaryBounds:
         """Return the batch as it is stored."""
-        spots = [spot(each) for each in self.captions]
+        spots = [spot(caption) for caption in self.captions]
         return SummaryBounds(min(spots), max(spots), self.full)
 
     @property
     def times(self) -> tuple[float | None, float | None]:
         """The time range of the captions; None if no caption has a time."""
-        starts = [each.start for each in self.captions if each.start is not None]
-        ends = [each.end for each in self.captions if each.end is not None]
+        starts = [caption.start for caption in self.captions if caption.start is not None]
+        ends = [caption.end for caption in self.captions if caption.end is not None]
         return min(starts, default=None), max(ends, default=None)
 
 
@@ -63,7 +63,7 @@ def batches(captions: Sequence[Caption], size: int, bounds: Sequence[SummaryBoun
 
 def by_index(captions: Sequence[Caption]) -> bool:
     """Return whether all captions have an index."""
-    return all(each.document.sequence is not None for each in captions)
+    return all(caption.document.sequence is not None for caption in captions)
 
 
 def spot(caption: Caption) -> CaptionPlace:
@@ -73,11 +73,11 @@ def spot(caption: Caption) -> CaptionPlace:
 
 def _by_index(captions: Sequence[Caption], size: int) -> list[Batch]:
     numbered: dict[int, Caption] = {}
-    for each in captions:
-        index = each.document.sequence or 0
+    for caption in captions:
+        index = caption.document.sequence or 0
         if index in numbered:
             raise Conflict("index", str(index), "two captions of the stream have it")
-        numbered[index] = each
+        numbered[index] = caption
     groups: defaultdict[int, list[Caption]] = defaultdict(list)
     for index in sorted(numbered):
         groups[index // size].append(numbered[index])
@@ -86,26 +86,30 @@ def _by_index(captions: Sequence[Caption], size: int) -> list[Batch]:
 
 def _by_time(captions: Sequence[Caption], size: int, bounds: Sequence[SummaryBounds]) -> list[Batch]:
     """Return the captions between kept borders, then the captions after the last border."""
-    place = {each.document.id: number for number, each in enumerate(captions)}
+    positions = {caption.document.id: number for number, caption in enumerate(captions)}
     ordered = sorted(captions, key=spot)
     borders = sorted(bounds, key=lambda border: border.first)
     groups: list[list[Caption]] = [[] for _ in borders]
     rest: list[Caption] = []
-    for each in ordered:
-        own = max(bisect_right(borders, spot(each), key=lambda border: border.first) - 1, 0)
-        after_all = own == len(borders) - 1 and borders[own].full and spot(each) > borders[own].last
-        (rest if not borders or after_all else groups[own]).append(each)
+    for caption in ordered:
+        group_number = max(bisect_right(borders, spot(caption), key=lambda border: border.first) - 1, 0)
+        after_all = (
+            group_number == len(borders) - 1
+            and borders[group_number].full
+            and spot(caption) > borders[group_number].last
+        )
+        (rest if not borders or after_all else groups[group_number]).append(caption)
     if borders and not borders[-1].full:
         rest = groups.pop() + rest
     cut: list[tuple[list[Caption], bool]] = []
     for group in groups:
         cut += [(part, True) for part in _split(group, size)]
     cut += [(rest[at : at + size], len(rest) >= at + size) for at in range(0, len(rest), size)]
-    made = []
+    batches = []
     for number, (part, full) in enumerate(cut):
-        inside = sorted(part, key=lambda each: place[each.document.id])
-        made.append(Batch(number, tuple(inside), full))
-    return made
+        inside = sorted(part, key=lambda caption: positions[caption.document.id])
+        batches.append(Batch(number, tuple(inside), full))
+    return batches
 
 
 def _split(group: Sequence[Caption], size: int) -> list[list[Caption]]:
@@ -122,7 +126,7 @@ T = TypeVar("T")
 
 async def all_of(works: Sequence[Coroutine[None, None, T]]) -> list[T]:
     """Run tasks concurrently and return ordered results. The first error cancels the others."""
-    tasks = [asyncio.create_task(each) for each in works]
+    tasks = [asyncio.create_task(work) for work in works]
     try:
         return list(await asyncio.gather(*tasks))
     finally:
@@ -199,7 +203,7 @@ class Style:
     form: str | None
     window: int
     count: CountTokens
-    shown: Callable[[float], str]
+    format_time: Callable[[float], str]
 
     @cached_property
     def free(self) -> int:
@@ -224,28 +228,28 @@ class Style:
         """Return the messages of the request."""
         wish = without_delimiters(self.instructions.strip())
         end = _PLAIN if self.form is None else f"{_FORM}\n{self.form}"
-        asked = "\n".join(filter(None, (_TASKS[task], wish and f"What matters: {wish}", end)))
+        request = "\n".join(filter(None, (_TASKS[task], wish and f"What matters: {wish}", end)))
         material = "\n".join(lines)
-        body = f"<{RETRIEVED}>\n{material}\n</{RETRIEVED}>\n\n{USER_MESSAGE}\n{asked}"
+        body = f"<{RETRIEVED}>\n{material}\n</{RETRIEVED}>\n\n{USER_MESSAGE}\n{request}"
         return (Message("system", _RULES), Message("user", body))
 
     def of_captions(self, captions: Sequence[Caption], room: int) -> list[PromptPiece]:
         """Return captions as input lines, several if a caption is too long for one request."""
-        made = []
-        for each in captions:
-            said = " ".join(each.text.split())
-            speaker = each.document.author
-            text = f"{' '.join(speaker.split())}: {said}" if speaker else said
-            for part in self._fitting(text, room, between(each.start, each.end, self.shown)):
-                made.append(PromptPiece(part, self.count(part) + 1, caption=each.document.id))
-        return made
+        pieces = []
+        for caption in captions:
+            line = " ".join(caption.text.split())
+            speaker = caption.document.author
+            text = f"{' '.join(speaker.split())}: {line}" if speaker else line
+            for part in self._fitting(text, room, between(caption.start, caption.end, self.format_time)):
+                pieces.append(PromptPiece(part, self.count(part) + 1, caption=caption.document.id))
+        return pieces
 
     def of_summary(self, summary: CaptionText, batch: Batch | None, room: int) -> list[PromptPiece]:
         """Return a summary as input lines."""
-        times = "" if batch is None else between(*batch.times, self.shown)
+        times = "" if batch is None else between(*batch.times, self.format_time)
         text = "\n".join(line for line in summary.text.splitlines() if line.strip())
         parts = self._fitting(text, room, times)
-        return [PromptPiece(each, self.count(each) + 1, part=summary.name) for each in parts]
+        return [PromptPiece(part, self.count(part) + 1, part=summary.name) for part in parts]
 
     def _fitting(self, text: str, room: int, head: str) -> list[str]:
         """Split a text into lines that fit, with times in front and delimiters neutralized."""
@@ -262,7 +266,10 @@ class Style:
                 return parts
 
     def _cost(self, messages: Sequence[Message]) -> int:
-        return sum(TOKENS_PER_MESSAGE + self.count(each.role) + self.count(each.content) for each in messages)
+        return sum(
+            TOKENS_PER_MESSAGE + self.count(message.role) + self.count(message.content)
+            for message in messages
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -278,22 +285,28 @@ class Summarizer:
         style = self.style
         groups = packed(style.of_captions(batch.captions, style.room), style.room)
         summaries = await all_of([self._put("captions", group) for group in groups])
-        return summaries[0] if len(summaries) == 1 else await self.whole([(each, None) for each in summaries])
+        return (
+            summaries[0]
+            if len(summaries) == 1
+            else await self.merge([(summary, None) for summary in summaries])
+        )
 
-    async def whole(self, summaries: Sequence[SummaryPart]) -> CaptionText:
+    async def merge(self, summaries: Sequence[SummaryPart]) -> CaptionText:
         """Merge all summaries into one, in several rounds if they do not fit into one request."""
         style = self.style
         size = 0
         while len(summaries) > 1:
-            pieces = [part for each, batch in summaries for part in style.of_summary(each, batch, style.room)]
+            pieces = [
+                part for summary, batch in summaries for part in style.of_summary(summary, batch, style.room)
+            ]
             before, size = size, sum(piece.tokens for piece in pieces)
             if before and size >= before:
                 raise ChatTooLong(
                     self.model, "the summaries do not get shorter and exceed its context window"
                 )
-            known = {each.name: (each, batch) for each, batch in summaries}
+            parts_by_name = {summary.name: (summary, batch) for summary, batch in summaries}
             groups = packed(pieces, style.room)
-            summaries = await all_of([self._condensed(group, pieces, known) for group in groups])
+            summaries = await all_of([self._condensed(group, pieces, parts_by_name) for group in groups])
         return summaries[0][0]
 
     async def refined(self, before: CaptionText | None, batch: Batch) -> CaptionText:
@@ -310,18 +323,21 @@ class Summarizer:
         return summaries
 
     async def _condensed(
-        self, group: Sequence[PromptPiece], pieces: Sequence[PromptPiece], known: Mapping[str, SummaryPart]
+        self,
+        group: Sequence[PromptPiece],
+        pieces: Sequence[PromptPiece],
+        parts_by_name: Mapping[str, SummaryPart],
     ) -> SummaryPart:
         """Summarize a group. A complete summary on its own passes to the next round unchanged."""
         part = group[0].part
-        if part is not None and group == [each for each in pieces if each.part == part]:
-            return known[part]
+        if part is not None and group == [piece for piece in pieces if piece.part == part]:
+            return parts_by_name[part]
         return await self._put("summaries", group), None
 
     async def _put(self, task: str, group: Sequence[PromptPiece]) -> CaptionText:
-        captions = tuple(dict.fromkeys(each.caption for each in group if each.caption is not None))
-        parts = tuple(dict.fromkeys(each.part for each in group if each.part is not None))
-        messages = self.style.messages(task, [each.line for each in group])
+        captions = tuple(dict.fromkeys(piece.caption for piece in group if piece.caption is not None))
+        parts = tuple(dict.fromkeys(piece.part for piece in group if piece.part is not None))
+        messages = self.style.messages(task, [piece.line for piece in group])
         return await self.ask(SummaryPrompt(messages, self.style.answer_tokens, captions, parts))
 
 
@@ -374,51 +390,53 @@ def extracted(
     remaining places go to the best of the other captions. Repetitions of selected captions are skipped. The
     checkpoint is called again and again, and may raise an error to end the work.
     """
-    shown = [caption for caption in captions if caption.text.strip()]
-    if not shown or maximum < 1:
+    visible = [caption for caption in captions if caption.text.strip()]
+    if not visible or maximum < 1:
         return []
 
     def checked_terms(text: str) -> list[str]:
         checkpoint()
         return terms(text)
 
-    words = [checked_terms(caption.text) for caption in shown]
+    words = [checked_terms(caption.text) for caption in visible]
     usable = vectors is not None and len(vectors) == len(captions)
     places = [at for at, caption in enumerate(captions) if caption.text.strip()]
     rows = vectors[places] if vectors is not None and usable else _of_words(words)
     central = rows @ rows.sum(axis=0)
     central = central / max(float(np.abs(central).max()), 1e-9)
-    chosen: list[int] = []
-    for stretch in _stretches(shown, maximum):
+    selection: list[int] = []
+    for stretch in _stretches(visible, maximum):
         checkpoint()
-        _take(stretch, central, rows, chosen)
-    while len(chosen) < maximum and _take(range(len(shown)), central, rows, chosen):
+        _take(stretch, central, rows, selection)
+    while len(selection) < maximum and _take(range(len(visible)), central, rows, selection):
         checkpoint()
-    weight = Counter(term for each in words for term in set(each))
-    return [(shown[at], _one_line(shown[at].text, weight, terms)) for at in sorted(chosen)]
+    weight = Counter(term for caption_terms in words for term in set(caption_terms))
+    return [(visible[at], _one_line(visible[at].text, weight, terms)) for at in sorted(selection)]
 
 
-def _take(places: Sequence[int] | range, central: NDArray[np.float32], rows: Rows, chosen: list[int]) -> bool:
+def _take(
+    places: Sequence[int] | range, central: NDArray[np.float32], rows: Rows, selection: list[int]
+) -> bool:
     """Add the best caption that is not a repetition. Returns whether there was one."""
     at = np.asarray(places, np.intp)
-    if chosen:
-        at = at[~np.isin(at, chosen)]
-        said = (rows[at] @ rows[chosen].T).max(axis=1) if len(at) else np.zeros(0, np.float32)
-        at, said = at[said < MIN_SIMILARITY], said[said < MIN_SIMILARITY]
+    if selection:
+        at = at[~np.isin(at, selection)]
+        similarity = (rows[at] @ rows[selection].T).max(axis=1) if len(at) else np.zeros(0, np.float32)
+        at, similarity = at[similarity < MIN_SIMILARITY], similarity[similarity < MIN_SIMILARITY]
     else:
-        said = np.zeros(len(at), np.float32)
+        similarity = np.zeros(len(at), np.float32)
     if not len(at):
         return False
-    chosen.append(int(at[int(np.argmax(central[at] - WEIGHT_OF_NEWS * said))]))
+    selection.append(int(at[int(np.argmax(central[at] - WEIGHT_OF_NEWS * similarity))]))
     return True
 
 
 def _stretches(captions: Sequence[Caption], count: int) -> list[list[int]]:
     """Group the positions of captions by time range, or by order if some have no time."""
-    starts = [each.start for each in captions]
-    known = [start for start in starts if start is not None]
-    timed = len(known) == len(starts) and max(known) > min(known)
-    line = np.asarray(known if timed else range(len(starts)), np.float64)
+    starts = [caption.start for caption in captions]
+    start_times = [start for start in starts if start is not None]
+    timed = len(start_times) == len(starts) and max(start_times) > min(start_times)
+    line = np.asarray(start_times if timed else range(len(starts)), np.float64)
     length = float(line.max() - line.min()) or 1.0
     slots = np.minimum(((line - line.min()) / length * count).astype(np.int64), count - 1)
     return [list(np.flatnonzero(slots == slot)) for slot in np.unique(slots)]
@@ -426,24 +444,26 @@ def _stretches(captions: Sequence[Caption], count: int) -> list[list[int]]:
 
 def _of_words(words: Sequence[Sequence[str]]) -> Rows:
     """Return a matrix of the terms that captions share, scaled by the norm over all their terms."""
-    counts = Counter(term for each in words for term in set(each))
+    counts = Counter(term for caption_terms in words for term in set(caption_terms))
     shared = [term for term, count in counts.most_common(MAX_TERMS) if count > 1]
-    place = {term: at for at, term in enumerate(shared)}
+    columns = {term: at for at, term in enumerate(shared)}
     rows = np.zeros((len(words), max(len(shared), 1)), np.float32)
-    for row, each in enumerate(words):
-        length = math.sqrt(sum(1.0 / counts[term] for term in set(each)))
-        for term in set(each) & place.keys():
-            rows[row, place[term]] = 1.0 / (math.sqrt(counts[term]) * length)
+    for row, caption_terms in enumerate(words):
+        length = math.sqrt(sum(1.0 / counts[term] for term in set(caption_terms)))
+        for term in set(caption_terms) & columns.keys():
+            rows[row, columns[term]] = 1.0 / (math.sqrt(counts[term]) * length)
     return rows
 
 
 def _one_line(text: str, weight: Counter[str], terms: Terms) -> str:
     """Return a caption on one line. Of a long caption, return the sentence with the most frequent terms."""
-    whole = " ".join(text.split())
-    if len(whole) <= MAX_LENGTH:
-        return whole
-    sentences = [each.strip() for each in _SENTENCE.findall(whole) if each.strip()]
-    return max(sentences, key=lambda each: sum(weight[term] for term in set(terms(each))), default=whole)
+    line = " ".join(text.split())
+    if len(line) <= MAX_LENGTH:
+        return line
+    sentences = [sentence.strip() for sentence in _SENTENCE.findall(line) if sentence.strip()]
+    return max(
+        sentences, key=lambda sentence: sum(weight[term] for term in set(terms(sentence))), default=line
+    )
 
 
 MAX_REASON_LENGTH: Final = 300
@@ -470,14 +490,14 @@ class JsonSchemaOutput:
 
     def read(self, answer: str) -> Metadata:
         """Parse a response that is an object, or has it as its only code block. Raises Unsatisfied."""
-        found = answer_json(answer)
-        if not isinstance(found, Mapping):
+        answer_object = answer_json(answer)
+        if not isinstance(answer_object, Mapping):
             raise Unsatisfied("the answer is not a JSON object")
-        fault = next(iter(self._validator.iter_errors(dict(found))), None)
+        fault = next(iter(self._validator.iter_errors(dict(answer_object))), None)
         if fault is not None:
-            place = "/".join(str(step) for step in fault.instance_path)
-            raise Unsatisfied(f"at /{place}: {_brief(fault)}")
-        return found
+            location = "/".join(str(step) for step in fault.instance_path)
+            raise Unsatisfied(f"at /{location}: {_brief(fault)}")
+        return answer_object
 
 
 def answer_json(answer: str) -> Any:

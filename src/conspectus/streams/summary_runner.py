@@ -41,7 +41,7 @@ class Finished:
     """The results of all batches and of the overall summary. `fault` is the first error, if any."""
 
     batches: tuple[BatchSummary, ...]
-    whole: CaptionText | None
+    full_text: CaptionText | None
     fault: ChatError | NotStored | None
 
 
@@ -74,10 +74,14 @@ async def in_batches(
             done(len(ended))
 
     await all_of([work() for _ in range(min(workers, len(batches)))])
-    ended.sort(key=lambda each: each.batch.number)
-    values = [(each.user_message, each.batch) for each in ended if each.user_message is not None]
-    whole = await writer.whole(values) if together and values else None
-    return _finished(ended, whole)
+    ended.sort(key=lambda summarized: summarized.batch.number)
+    values = [
+        (summarized.user_message, summarized.batch)
+        for summarized in ended
+        if summarized.user_message is not None
+    ]
+    full_text = await writer.merge(values) if together and values else None
+    return _finished(ended, full_text)
 
 
 async def in_turn(writer: Summarizer, batches: Sequence[Batch], done: Callable[[int], None]) -> Finished:
@@ -91,9 +95,9 @@ async def in_turn(writer: Summarizer, batches: Sequence[Batch], done: Callable[[
     return _finished(ended, values)
 
 
-def _finished(ended: Sequence[_Ended], whole: CaptionText | None) -> Finished:
-    fault = next((each.fault for each in ended if each.fault is not None), None)
-    return Finished(tuple(each.summary() for each in ended), whole, fault)
+def _finished(ended: Sequence[_Ended], full_text: CaptionText | None) -> Finished:
+    fault = next((summarized.fault for summarized in ended if summarized.fault is not None), None)
+    return Finished(tuple(summarized.summary() for summarized in ended), full_text, fault)
 
 
 async def _attempt(batch: Batch, work: Awaitable[CaptionText]) -> _Ended:
@@ -122,7 +126,7 @@ def checked(request: SummaryRequest, *, max_characters: int) -> SummaryRequest:
 
 def recipe(request: SummaryRequest, span: Span, model: str) -> str:
     """Return a key over all settings that determine how captions are grouped and prompted."""
-    bounds = [None if each is None else each.isoformat() for each in (span.start, span.end)]
+    bounds = [None if bound is None else bound.isoformat() for bound in (span.start, span.end)]
     schema = None if request.schema is None else json.dumps(dict(request.schema), sort_keys=True)
     values = [
         model, request.mode, request.batch_size, request.instructions, schema,
@@ -135,9 +139,9 @@ def request_to_json(request: SummaryRequest) -> dict[str, Json]:
     """Return the request as JSON for `request_from_json`."""
     within = request.range
     values: dict[str, Json] = {
-        each.name: getattr(request, each.name)
-        for each in fields(request)
-        if each.name not in {"range", "schema"}
+        request_field.name: getattr(request, request_field.name)
+        for request_field in fields(request)
+        if request_field.name not in {"range", "schema"}
     }
     values["schema"] = None if request.schema is None else dict(request.schema)
     values["range"] = {
@@ -152,10 +156,10 @@ def request_to_json(request: SummaryRequest) -> dict[str, Json]:
 
 def request_from_json(values: Metadata) -> SummaryRequest:
     """Parse a request. The inverse of `request_to_json`."""
-    given: dict[str, Any] = dict(values)
-    within = given.pop("range", None)
+    arguments: dict[str, Any] = dict(values)
+    within = arguments.pop("range", None)
     return SummaryRequest(
-        **given, range=CaptionRange(**within) if isinstance(within, Mapping) else CaptionRange()
+        **arguments, range=CaptionRange(**within) if isinstance(within, Mapping) else CaptionRange()
     )
 
 

@@ -73,8 +73,8 @@ class ChatModelContract:
     async def test_pieces_as_they_come_then_the_tokens(self, scene: Scene) -> None:
         """Each piece by itself, in order, the usage last."""
         scene.script(lambda _: ["Pa", "ris", ", [1]\n"])
-        said = await answer(scene.model)
-        assert said == [Delta("Pa"), Delta("ris"), Delta(", [1]\n"), Usage(3, 3)]
+        pieces = await answer(scene.model)
+        assert pieces == [Delta("Pa"), Delta("ris"), Delta(", [1]\n"), Usage(3, 3)]
 
     async def test_a_piece_does_not_wait_for_the_next(self, scene: Scene) -> None:
         """What was said is there while the model is silent."""
@@ -102,8 +102,8 @@ class ChatModelContract:
     async def test_odd_texts(self, scene: Scene, odd: str) -> None:
         """Blank, broken, foreign and long messages are answered, and said as they are."""
         scene.script(lambda _: ["🦊", "日本 ", "a\r\n\n", '"\\{}', "data: [DONE]\n\n"])
-        said = await answer(scene.model, [Message("system", odd), Message("user", odd), *ASK])
-        assert text(said) == '🦊日本 a\r\n\n"\\{}data: [DONE]\n\n'
+        pieces = await answer(scene.model, [Message("system", odd), Message("user", odd), *ASK])
+        assert text(pieces) == '🦊日本 a\r\n\n"\\{}data: [DONE]\n\n'
 
     @pytest.mark.parametrize(
         ("messages", "max_tokens"), [((), 5), (ASK, 0), (ASK, -1), ((Message("tool", "x"), *ASK), 5)]
@@ -120,11 +120,11 @@ class ChatModelContract:
     async def test_an_answer_that_breaks_off(self, scene: Scene, after: int) -> None:
         """What was said stays, then comes the error; the next answer is whole again."""
         scene.break_off(after)
-        said: list[Delta | ToolCall | Usage] = []
+        pieces: list[Delta | ToolCall | Usage] = []
         with pytest.raises(ChatUnreachable):
             async for piece in scene.model.stream(ASK, max_tokens=9):
-                said.append(piece)
-        assert said == [Delta("Hello"), Delta(" world")][:after]
+                pieces.append(piece)
+        assert pieces == [Delta("Hello"), Delta(" world")][:after]
         assert len(scene.asked()) == 1
         assert text(await answer(scene.model)) == "Hello world"
 
@@ -157,11 +157,11 @@ class ChatModelContract:
 
     async def test_many_answers_at_once(self, scene: Scene) -> None:
         """None gets another's pieces."""
-        scene.script(lambda messages: [f"{messages[-1].content}-{place} " for place in range(20)])
-        asked = [[Message("user", f"number{number}")] for number in range(30)]
-        said = await asyncio.gather(*(answer(scene.model, messages) for messages in asked))
-        for number, pieces in enumerate(said):
-            assert text(pieces).split() == [f"number{number}-{place}" for place in range(20)]
+        scene.script(lambda messages: [f"{messages[-1].content}-{number} " for number in range(20)])
+        requests = [[Message("user", f"number{number}")] for number in range(30)]
+        answers = await asyncio.gather(*(answer(scene.model, messages) for messages in requests))
+        for number, pieces in enumerate(answers):
+            assert text(pieces).split() == [f"number{number}-{position}" for position in range(20)]
 
     async def test_it_says_what_it_is(self, scene: Scene) -> None:
         """A name, a window, and a counter for it; closing twice is harmless."""

@@ -93,8 +93,8 @@ class ScriptedChatModel:
         self.open += 1
         ended = False
         try:
-            for place, piece in enumerate(pieces):
-                await self._stumble(place)
+            for position, piece in enumerate(pieces):
+                await self._stumble(position)
                 yield piece if isinstance(piece, ToolCall) else Delta(piece)
             await self._stumble(len(pieces))
             ended = True
@@ -112,9 +112,9 @@ class ScriptedChatModel:
         """Remember that it was closed."""
         self.closed = True
 
-    async def _stumble(self, place: int) -> None:
+    async def _stumble(self, position: int) -> None:
         await asyncio.sleep(0)
-        if place != self.after:
+        if position != self.after:
             return
         if self.fails is not None:
             raise self.fails

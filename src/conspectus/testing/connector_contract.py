@@ -1,4 +1,4 @@
-"""What every connector must do. Subclass `ConnectorContract`, give it `place`, let pytest collect it."""
+"""What every connector must do. Subclass `ConnectorContract`, give it `store`, let pytest collect it."""
 
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
@@ -13,11 +13,11 @@ from conspectus.errors import NotFound
 from conspectus.model.jobs import ConnectorEntry, Listing
 from conspectus.ports.web import Connector
 
-Change = Callable[["Place"], object]
+Change = Callable[["PageStore"], object]
 STRANGE = ("Größe", "東京 ガイド", "naïve — “quotes” & more", "🎉 party", "a'b;c $(d)")
 
 
-class Place(Protocol):
+class PageStore(Protocol):
     """A store that a connector reads, as its own users change it."""
 
     async def put(self, space: str, name: str, text: str) -> None:
@@ -27,7 +27,7 @@ class Place(Protocol):
         """Delete a page."""
 
     async def move(self, space: str, name: str, *, to_space: str, to_name: str) -> None:
-        """Give a page another place or name; its text stays."""
+        """Give a page another store or name; its text stays."""
 
     async def remove_space(self, space: str) -> None:
         """Delete a space with all its pages."""
@@ -40,24 +40,24 @@ class Place(Protocol):
 class Copy:
     """A copy made of all batches: the entry and text by key, and the cursor."""
 
-    place: Place
+    store: PageStore
     cursor: str | None = None
     pages: dict[str, tuple[ConnectorEntry, str]] = field(default_factory=dict)
     paths: dict[str, object] = field(default_factory=dict)
 
     async def follow(self, *, batches: int = 1_000_000) -> list[Listing]:
         """Copy at most this many batches with a new connector, then close it as if it had been killed."""
-        taken: list[Listing] = []
-        async with connected(self.place) as connector:
+        listings: list[Listing] = []
+        async with connected(self.store) as connector:
             async for listing in connector.changes(self.cursor):
                 await self._take(listing, connector)
-                taken.append(listing)
+                listings.append(listing)
                 if listing.complete:
-                    named = {entry.key for each in taken for entry in each.entries}
+                    named = {entry.key for part in listings for entry in part.entries}
                     self.pages = {key: page for key, page in self.pages.items() if key in named}
-                if len(taken) == batches:
+                if len(listings) == batches:
                     break
-        return taken
+        return listings
 
     async def _take(self, listing: Listing, connector: Connector) -> None:
         for entry in listing.entries:
@@ -79,14 +79,14 @@ class Copy:
 
     def key(self, text: str) -> str:
         """The key of the only page with this text."""
-        (found,) = [key for key, (_, its) in self.pages.items() if its.strip() == text]
-        return found
+        (only,) = [key for key, (_, its) in self.pages.items() if its.strip() == text]
+        return only
 
 
 @asynccontextmanager
-async def connected(place: Place) -> AsyncIterator[Connector]:
+async def connected(store: PageStore) -> AsyncIterator[Connector]:
     """A connector that is closed at the end."""
-    connector = place.connect()
+    connector = store.connect()
     try:
         yield connector
     finally:
@@ -99,26 +99,26 @@ def entries(listings: list[Listing]) -> list[ConnectorEntry]:
 
 
 class ConnectorContract:
-    """The behaviour of every connector, as tests. Fixtures to override: `place`."""
+    """The behaviour of every connector, as tests. Fixtures to override: `store`."""
 
     @pytest.fixture
-    def place(self) -> Place:
+    def store(self) -> PageStore:
         """A store without pages."""
         raise NotImplementedError
 
     @pytest.fixture
-    async def copy(self, place: Place) -> Copy:
+    async def copy(self, store: PageStore) -> Copy:
         """A copy of a store with three pages in two spaces."""
-        await place.put("One", "first", "alpha words")
-        await place.put("One", "second", "beta words")
-        await place.put("Two", "third", "gamma words")
-        made = Copy(place)
-        await made.follow()
-        return made
+        await store.put("One", "first", "alpha words")
+        await store.put("One", "second", "beta words")
+        await store.put("Two", "third", "gamma words")
+        copy = Copy(store)
+        await copy.follow()
+        return copy
 
-    async def test_a_store_without_pages(self, place: Place) -> None:
+    async def test_a_store_without_pages(self, store: PageStore) -> None:
         """Nothing, and nothing more: that is a complete listing."""
-        copy = Copy(place)
+        copy = Copy(store)
         listings = await copy.follow()
         assert (copy.pages, listings[-1].complete) == ({}, True)
 
@@ -128,20 +128,22 @@ class ConnectorContract:
 
     async def test_the_last_batch_of_everything_is_complete(self, copy: Copy) -> None:
         """And only that."""
-        listings = await Copy(copy.place).follow()
-        assert [each.complete for each in listings] == [False] * (len(listings) - 1) + [True]
-        assert {each.key for each in entries(listings)} == copy.pages.keys()
+        listings = await Copy(copy.store).follow()
+        assert [listing.complete for listing in listings] == [False] * (len(listings) - 1) + [True]
+        assert {entry.key for entry in entries(listings)} == copy.pages.keys()
 
     async def test_nothing_changed(self, copy: Copy) -> None:
         """No entry, nothing gone, time after time."""
         for _ in range(3):
-            found = await copy.follow()
-            assert entries(found) == []
-            assert [(each.gone, each.spaces_gone, each.complete) for each in found if each.gone] == []
+            listings = await copy.follow()
+            assert entries(listings) == []
+            assert [
+                (listing.gone, listing.spaces_gone, listing.complete) for listing in listings if listing.gone
+            ] == []
 
     async def test_a_page_is_made(self, copy: Copy) -> None:
         """Only that is listed."""
-        await copy.place.put("One", "fourth", "delta words")
+        await copy.store.put("One", "fourth", "delta words")
         assert len(entries(await copy.follow())) == 1
         assert copy.texts()["One"] == ["alpha words", "beta words", "delta words"]
 
@@ -149,7 +151,7 @@ class ConnectorContract:
         """The same key, another revision."""
         key = copy.key("alpha words")
         before = copy.pages[key][0]
-        await copy.place.put("One", "first", "other words")
+        await copy.store.put("One", "first", "other words")
         (entry,) = entries(await copy.follow())
         assert (entry.key, entry.revision == before.revision) == (key, False)
         assert copy.texts()["One"] == ["beta words", "other words"]
@@ -157,21 +159,21 @@ class ConnectorContract:
     async def test_a_page_is_emptied(self, copy: Copy) -> None:
         """It is still there, without text."""
         key = copy.key("alpha words")
-        await copy.place.put("One", "first", "")
+        await copy.store.put("One", "first", "")
         await copy.follow()
         assert copy.pages[key][1] == ""
 
     async def test_a_page_is_deleted(self, copy: Copy) -> None:
         """Its key is gone, and nothing else."""
         key = copy.key("alpha words")
-        await copy.place.delete("One", "first")
+        await copy.store.delete("One", "first")
         listings = await copy.follow()
-        assert (entries(listings), [each for one in listings for each in one.gone]) == ([], [key])
+        assert (entries(listings), [key_gone for one in listings for key_gone in one.gone]) == ([], [key])
 
     async def test_a_page_is_deleted_and_made_again(self, copy: Copy) -> None:
         """What counts is what there is at the end."""
-        await copy.place.delete("One", "first")
-        await copy.place.put("One", "first", "again")
+        await copy.store.delete("One", "first")
+        await copy.store.put("One", "first", "again")
         await copy.follow()
         assert copy.texts()["One"] == ["again", "beta words"]
 
@@ -179,7 +181,7 @@ class ConnectorContract:
         """It keeps its key, its revision changes, and its path is the new one."""
         key = copy.key("alpha words")
         before = copy.pages[key][0]
-        await copy.place.move("One", "first", to_space="One", to_name="renamed")
+        await copy.store.move("One", "first", to_space="One", to_name="renamed")
         (entry,) = entries(await copy.follow())
         assert (entry.key, entry.space, entry.revision == before.revision) == (key, "One", False)
         path = str(copy.paths[key])
@@ -189,40 +191,40 @@ class ConnectorContract:
     async def test_a_page_moves_to_another_space(self, copy: Copy) -> None:
         """It keeps its key there."""
         key = copy.key("alpha words")
-        await copy.place.move("One", "first", to_space="Two", to_name="first")
+        await copy.store.move("One", "first", to_space="Two", to_name="first")
         await copy.follow()
         assert (copy.pages[key][0].space, copy.texts()["Two"]) == ("Two", ["alpha words", "gamma words"])
 
     async def test_a_page_is_renamed_and_another_takes_its_name(self, copy: Copy) -> None:
         """The name does not make the page, and no key is given twice."""
-        await copy.place.move("One", "first", to_space="One", to_name="renamed")
+        await copy.store.move("One", "first", to_space="One", to_name="renamed")
         await copy.follow()
-        await copy.place.put("One", "first", "another page")
+        await copy.store.put("One", "first", "another page")
         await copy.follow()
         assert copy.texts()["One"] == ["alpha words", "another page", "beta words"]
 
     async def test_a_new_space(self, copy: Copy) -> None:
         """Its pages are listed in it."""
-        await copy.place.put("Three", "page", "new words")
+        await copy.store.put("Three", "page", "new words")
         await copy.follow()
         assert copy.texts()["Three"] == ["new words"]
 
     async def test_a_space_is_removed(self, copy: Copy) -> None:
         """It is named, and none of its pages is left."""
-        await copy.place.remove_space("One")
+        await copy.store.remove_space("One")
         listings = await copy.follow()
-        assert [space for each in listings for space in each.spaces_gone] == ["One"]
+        assert [space for listing in listings for space in listing.spaces_gone] == ["One"]
         assert copy.texts() == {"Two": ["gamma words"]}
 
     async def test_names_of_all_kinds(self, copy: Copy) -> None:
         """In pages and in spaces."""
         for name in STRANGE:
-            await copy.place.put(name, name, f"text of {name}")
+            await copy.store.put(name, name, f"text of {name}")
         await copy.follow()
         assert {name: copy.texts()[name] for name in STRANGE} == {
             name: [f"text of {name}"] for name in STRANGE
         }
-        await copy.place.delete(STRANGE[0], STRANGE[0])
+        await copy.store.delete(STRANGE[0], STRANGE[0])
         await copy.follow()
         assert f"text of {STRANGE[0]}" not in [text for _, text in copy.pages.values()]
 
@@ -230,11 +232,11 @@ class ConnectorContract:
     async def test_killed_while_everything_is_listed(self, copy: Copy, batches: int) -> None:
         """Going on from the last cursor gives the rest."""
         for number in range(4):
-            await copy.place.put("One", f"more {number}", f"more {number}")
-        other = Copy(copy.place)
+            await copy.store.put("One", f"more {number}", f"more {number}")
+        other = Copy(copy.store)
         await other.follow(batches=batches)
-        await copy.place.delete("One", "first")
-        await copy.place.put("Two", "third", "changed meanwhile")
+        await copy.store.delete("One", "first")
+        await copy.store.put("Two", "third", "changed meanwhile")
         await other.follow()
         await copy.follow()
         assert other.texts() == copy.texts()
@@ -242,10 +244,10 @@ class ConnectorContract:
     @pytest.mark.parametrize("batches", [1, 2])
     async def test_killed_while_changes_are_listed(self, copy: Copy, batches: int) -> None:
         """Going on from the last cursor gives the rest, deletions and moves included."""
-        await copy.place.move("One", "first", to_space="One", to_name="renamed")
-        await copy.place.delete("One", "second")
+        await copy.store.move("One", "first", to_space="One", to_name="renamed")
+        await copy.store.delete("One", "second")
         for number in range(5):
-            await copy.place.put("Three", f"more {number}", f"more {number}")
+            await copy.store.put("Three", f"more {number}", f"more {number}")
         key = copy.key("alpha words")
         await copy.follow(batches=batches)
         await copy.follow()
@@ -259,15 +261,15 @@ class ConnectorContract:
     async def test_a_page_that_is_gone_cannot_be_fetched(self, copy: Copy) -> None:
         """It is not an empty page."""
         entry = copy.pages[copy.key("alpha words")][0]
-        await copy.place.delete("One", "first")
-        async with connected(copy.place) as connector:
-            _ = [each async for each in connector.changes(copy.cursor)]
+        await copy.store.delete("One", "first")
+        async with connected(copy.store) as connector:
+            _ = [listing async for listing in connector.changes(copy.cursor)]
             with pytest.raises(NotFound):
                 await connector.fetch(entry)
 
     async def test_a_cursor_of_something_else(self, copy: Copy) -> None:
         """Is as none: a complete listing, so that nothing is missed."""
         for cursor in ("", "{", "[]", "nonsense", '{"version": 99}'):
-            other = Copy(copy.place, cursor=cursor)
+            other = Copy(copy.store, cursor=cursor)
             listings = await other.follow()
             assert (other.texts(), listings[-1].complete) == (copy.texts(), True)

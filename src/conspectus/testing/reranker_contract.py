@@ -15,8 +15,8 @@ TEXTS = ("the red fox", "the blue whale sings", "a red whale", "nothing of it", 
 
 def overlap(query: str, text: str) -> float:
     """The share of the question's words that a text has, as its relevance."""
-    asked = set(re.findall(r"\w+", query.lower()))
-    return len(asked & set(re.findall(r"\w+", text.lower()))) / len(asked) if asked else 0.0
+    query_words = set(re.findall(r"\w+", query.lower()))
+    return len(query_words & set(re.findall(r"\w+", text.lower()))) / len(query_words) if query_words else 0.0
 
 
 class OverlapReranker:
@@ -29,8 +29,8 @@ class OverlapReranker:
 
     async def rerank(self, query: str, texts: Sequence[str], *, limit: int) -> Sequence[tuple[int, float]]:
         """The most similar texts, the earlier one first where two are equal."""
-        scored = [(place, overlap(query, text)) for place, text in enumerate(texts)]
-        return sorted(scored, key=lambda each: (-each[1], each[0]))[: max(0, limit)]
+        scored = [(position, overlap(query, text)) for position, text in enumerate(texts)]
+        return sorted(scored, key=lambda scored_text: (-scored_text[1], scored_text[0]))[: max(0, limit)]
 
     async def close(self) -> None:
         """Nothing to release."""
@@ -47,9 +47,9 @@ class RerankerContract:
     async def agree(self, reranker: Reranker, query: str, texts: Sequence[str], limit: int) -> None:
         """Assert that the answer is the reference's."""
         expected = await OverlapReranker().rerank(query, texts, limit=limit)
-        found = await reranker.rerank(query, texts, limit=limit)
-        assert [place for place, _ in found] == [place for place, _ in expected]
-        assert [score for _, score in found] == pytest.approx([score for _, score in expected])
+        ranking = await reranker.rerank(query, texts, limit=limit)
+        assert [position for position, _ in ranking] == [position for position, _ in expected]
+        assert [score for _, score in ranking] == pytest.approx([score for _, score in expected])
 
     @pytest.mark.parametrize("limit", [1, 3, 5, 50])
     async def test_best_first_and_no_more_than_asked_for(self, reranker: Reranker, limit: int) -> None:
@@ -79,8 +79,8 @@ class RerankerContract:
     @pytest.mark.parametrize("odd", ["", " \n\t", "\ud800 fox", "fox\u0000", "🦊 fox 日本", "fox " * 20_000])
     async def test_odd_texts_and_questions(self, reranker: Reranker, odd: str) -> None:
         """Blank, broken, foreign and very long texts are judged, not refused."""
-        found = await reranker.rerank("fox", [odd, "red fox"], limit=2)
-        assert sorted(place for place, _ in found) == [0, 1]
+        ranking = await reranker.rerank("fox", [odd, "red fox"], limit=2)
+        assert sorted(position for position, _ in ranking) == [0, 1]
         assert len(await reranker.rerank(odd, ["red fox", "a hen"], limit=2)) == 2
 
     async def test_relevance_is_a_share(self, reranker: Reranker) -> None:
