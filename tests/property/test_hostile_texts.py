@@ -122,7 +122,7 @@ STORED = {"memory.scopes.beginning", "text.lines.LinePattern.matches"}
 """Functions of texts that were cleaned before."""
 EVERY = {
     **dict.fromkeys(("graph.svg.to_svg", "ingest.sensitive.find_sensitive"), 100),
-    **dict.fromkeys(("graph.export.to_graphml", "graph.export.to_json", "graph.expansion.names_beyond"), 10),
+    **dict.fromkeys(("graph.graphml.to_graphml", "graph.export.to_json", "graph.expansion.names_beyond"), 10),
     **dict.fromkeys(("graph.entity_linking.link", "memory.facts.cited_facts"), 10),
     "sources.subtitles.caption_import.LocalCaptions.read": 10,
     "text.replies.linker.Linker.link": 10,

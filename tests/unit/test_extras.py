@@ -17,7 +17,7 @@ EXTRAS = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"][
 LEFT_OUT = {"all", "gliner", "google-adk", "multilingual", "testing"}
 LIBRARIES = (
     *("dbos", "jsonschema_rs", "lxml_html_clean", "mcp", "mcp_types", "model2vec", "psycopg", "pydantic_ai"),
-    *("pymilvus", "spacy", "trafilatura"),
+    *("networkx", "pymilvus", "spacy", "trafilatura"),
 )
 WITHOUT = f"import sys\nsys.modules.update(dict.fromkeys({LIBRARIES!r}))\n"
 FIRST = """
@@ -87,6 +87,12 @@ def test_a_schema_of_summaries_without_its_extra_names_it(tmp_path: Path) -> Non
     program = "from conspectus.streams.summarizer import JsonSchemaOutput\nJsonSchemaOutput({})"
     done = ran(program, tmp_path)
     assert "MissingExtra: this needs jsonschema-rs: pip install 'conspectus[json-schema]'" in done.stderr
+
+
+def test_graphml_without_its_extra_names_it(tmp_path: Path) -> None:
+    program = "from conspectus.graph.graphml import to_graphml\nto_graphml('people', [], [])"
+    done = ran(program, tmp_path)
+    assert "MissingExtra: this needs networkx: pip install 'conspectus[graphml]'" in done.stderr
 
 
 def test_what_is_installed_is_imported() -> None:

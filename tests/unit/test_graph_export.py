@@ -16,7 +16,8 @@ from tests.support.graph_samples import edge, node, year
 import conspectus
 from conspectus import Engine, Settings
 from conspectus.errors import InvalidInput
-from conspectus.graph.export import to_graphml, to_json
+from conspectus.graph.export import to_json
+from conspectus.graph.graphml import to_graphml
 from conspectus.graph.layout import placed
 from conspectus.graph.svg import MAX_NODES, to_svg
 from conspectus.model.graph import GRAPH_FORMS, NewEdge, NewNode

@@ -75,6 +75,7 @@ FEATURES: Final[Mapping[str, str]] = {
     "gliner": "entities found by GLiNER",
     "google": "models of Google",
     "google-adk": "memory service for Google ADK",
+    "graphml": "graphs exported as GraphML",
     "haystack": "document store and retriever for Haystack",
     "hosted": "embeddings from services with OpenAI's API",
     "html": "the main part of web pages",

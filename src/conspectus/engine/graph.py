@@ -20,8 +20,9 @@ from conspectus.errors import (
 )
 from conspectus.graph.entity_linking import Surroundings, description_of, link, named_whole, rivals_of
 from conspectus.graph.entity_rules import phrases, with_gazetteer
-from conspectus.graph.export import to_graphml, to_json
+from conspectus.graph.export import to_json
 from conspectus.graph.gazetteer import Gazetteer, singular_of
+from conspectus.graph.graphml import to_graphml
 from conspectus.graph.name_keys import key_of
 from conspectus.graph.svg import to_svg
 from conspectus.ingest.embedding_queue import GivenVectors
