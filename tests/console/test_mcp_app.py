@@ -12,7 +12,7 @@ from mcp_types import CallToolResult, TextContent, TextResourceContents
 from playwright.sync_api import Browser, Page, expect
 
 from conspectus import bootstrap
-from conspectus.mcp.server import APPS, VIEW, build_server
+from conspectus.mcp.server import APPS_EXTENSION, VIEW_KEY, build_server
 from conspectus.mcp.tool import ToolOptions
 from conspectus.mcp.tool_list import APP_TYPE
 from conspectus.model.records import NewDocument
@@ -67,7 +67,7 @@ def result_of(folder: Path, *apps: ClientExtension) -> tuple[str, CallToolResult
 
 def host_of(browser: Browser, folder: Path, *, narrow: bool) -> Page:
     """A client that shows the app of a result in a frame without an origin, under the policy of MCP Apps."""
-    text, result = result_of(folder, advertise(APPS))
+    text, result = result_of(folder, advertise(APPS_EXTENSION))
     policy = f'<meta http-equiv="Content-Security-Policy" content="{POLICY}">'
     told = {
         "page": text.replace("<head>", f"<head>{policy}", 1),
@@ -103,9 +103,9 @@ def test_a_client_shows_the_window_and_what_it_is_made_of(
 def test_only_clients_that_show_apps_get_what_they_show(browser: Browser, tmp_path: Path) -> None:
     assert browser.is_connected()
     _, result = result_of(tmp_path)
-    assert VIEW not in (result.meta or {})
-    _, result = result_of(tmp_path, advertise(APPS))
-    view = (result.meta or {})[VIEW]
+    assert VIEW_KEY not in (result.meta or {})
+    _, result = result_of(tmp_path, advertise(APPS_EXTENSION))
+    view = (result.meta or {})[VIEW_KEY]
     assert sum(each["tokens"] for each in view["parts"]) == view["max_tokens"]
     [passage, *_] = [each for each in view["parts"] if each["kind"] == "passage"]
     [content] = result.content

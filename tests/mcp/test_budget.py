@@ -10,7 +10,7 @@ from mcp_types import CallToolResult
 from conspectus.bootstrap import local_counter
 from conspectus.engine import Engine
 from conspectus.mcp.document_tools import document_part
-from conspectus.mcp.token_budget import MARK, MIN_TOKENS, ResultPage, ToolBudget, fill_page
+from conspectus.mcp.token_budget import CUT_MARK, MIN_TOKENS, ResultPage, ToolBudget, fill_page
 from conspectus.model.records import NewDocument
 from tests.mcp.conftest import answer_data, call_tool, client, text_of
 from tests.repetitions import tries
@@ -38,7 +38,7 @@ def test_a_page_is_never_over(items: list[str], head: str, foot: str, tokens: in
     text, count = fill_page(page, ToolBudget(tokens, COUNT))
     assert COUNT(text) <= tokens
     assert 0 <= count <= len(items)
-    if count == len(items) and MARK not in text:
+    if count == len(items) and CUT_MARK not in text:
         assert text == page.render(items)
 
 
@@ -46,8 +46,8 @@ def test_a_page_is_never_over(items: list[str], head: str, foot: str, tokens: in
 @given(TEXTS, st.integers(1, 300))
 def test_what_is_cut_is_a_beginning(text: str, tokens: int) -> None:
     cut = ToolBudget(tokens, COUNT).cut(text)
-    assert cut == text or text.startswith(cut.removesuffix(MARK))
-    assert COUNT(cut) <= max(tokens, COUNT(MARK))
+    assert cut == text or text.startswith(cut.removesuffix(CUT_MARK))
+    assert COUNT(cut) <= max(tokens, COUNT(CUT_MARK))
 
 
 @settings(max_examples=tries(40), deadline=None)

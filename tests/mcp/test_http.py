@@ -16,7 +16,7 @@ from mcp.client.streamable_http import streamable_http_client
 from mcp_types import CLIENT_CAPABILITIES_META_KEY, CLIENT_INFO_META_KEY, PROTOCOL_VERSION_META_KEY
 
 from conspectus import bootstrap
-from conspectus.mcp.tasks import TASKS
+from conspectus.mcp.tasks import TASKS_EXTENSION
 from conspectus.mcp.tool_list import TOOLS
 from conspectus.model.access import SCOPES
 from conspectus.model.records import NewDocument
@@ -232,7 +232,7 @@ def started(live: Live, extensions: dict[str, Any]) -> dict[str, Any]:
 def ended(live: Live, task: str) -> dict[str, Any]:
     """A task that has ended."""
     for _ in range(300):
-        task_result: dict[str, Any] = rpc(live, "tasks/get", {TASKS: {}}, taskId=task)["result"]
+        task_result: dict[str, Any] = rpc(live, "tasks/get", {TASKS_EXTENSION: {}}, taskId=task)["result"]
         if task_result["status"] != "working":
             return task_result
         time.sleep(0.1)
@@ -245,21 +245,21 @@ async def test_long_work_is_a_task_for_a_client_that_takes_tasks(keyless: Live) 
         await answer_text(session, "set_retention", user="ann", max_count=9)
         assert json.loads(await answer_text(session, "start_retention"))["kind"] == "retention"
     assert started(keyless, {})["resultType"] == "complete"
-    job = started(keyless, {TASKS: {}})
+    job = started(keyless, {TASKS_EXTENSION: {}})
     assert (job["resultType"], job["ttlMs"], "result" in job) == ("task", None, False)
     task = ended(keyless, job["taskId"])
     assert (task["status"], task["resultType"]) == ("completed", "complete")
     assert json.loads(task["result"]["content"][0]["text"])["state"] == "succeeded"
     for method in ("tasks/cancel", "tasks/update"):
         inputs = {"inputResponses": {}} if method == "tasks/update" else {}
-        answer = rpc(keyless, method, {TASKS: {}}, taskId=job["taskId"], **inputs)["result"]
+        answer = rpc(keyless, method, {TASKS_EXTENSION: {}}, taskId=job["taskId"], **inputs)["result"]
         assert answer.keys() == {"resultType", "_meta"}
 
 
 def test_a_task_is_refused_to_others(keyless: Live) -> None:
     error = rpc(keyless, "tasks/get", {}, taskId="x")["error"]
     assert error["code"] == -32021
-    assert error["data"] == {"requiredCapabilities": {"extensions": {TASKS: {}}}}
-    assert rpc(keyless, "tasks/get", {TASKS: {}}, taskId="x", header="y")["error"]["code"] == -32020
-    assert rpc(keyless, "tasks/get", {TASKS: {}}, taskId="x")["error"]["code"] == -32602
-    assert rpc(keyless, "tasks/list", {TASKS: {}}, header="")["error"]["code"] == -32601
+    assert error["data"] == {"requiredCapabilities": {"extensions": {TASKS_EXTENSION: {}}}}
+    assert rpc(keyless, "tasks/get", {TASKS_EXTENSION: {}}, taskId="x", header="y")["error"]["code"] == -32020
+    assert rpc(keyless, "tasks/get", {TASKS_EXTENSION: {}}, taskId="x")["error"]["code"] == -32602
+    assert rpc(keyless, "tasks/list", {TASKS_EXTENSION: {}}, header="")["error"]["code"] == -32601

@@ -25,7 +25,7 @@ from conspectus.integrations.langchain import (
     ConspectusRetriever,
     ConspectusVectorStore,
 )
-from conspectus.integrations.values import CODED, Values
+from conspectus.integrations.values import ENCODED_PREFIX, Values
 from conspectus.model.memory import NewMemory, Scope
 from conspectus.sync import BlockingEngine
 from conspectus.testing.embedders import HashedEmbedder
@@ -35,7 +35,7 @@ AWKWARD = {
     "zeros": b"\x00\x00",
     "bytes": bytes(range(256)),
     "text": "Grüße, 世界 👩‍👩‍👧".encode(),
-    "coded": f"{CODED}AAAA".encode(),
+    "coded": f"{ENCODED_PREFIX}AAAA".encode(),
     "spaces": b" \n\t ",
     "lines": b"a\r\nb\rc\n",
     "ключ/ with spaces": b"x",

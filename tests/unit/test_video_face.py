@@ -17,7 +17,7 @@ from conspectus.facades.video import (
     InMemoryContextStore,
     RetrievalResult,
 )
-from conspectus.facades.video.context_manager import MAX_ATTEMPTS
+from conspectus.facades.video.context_manager import MAX_EMBED_ATTEMPTS
 
 TEXTS = ["A car arrives.", "A dog barks at the car.", "Rain falls."]
 
@@ -135,7 +135,7 @@ async def test_what_was_left_is_embedded_with_the_next_question(embeddings: Subj
         assert manager.pending == tuple(ids[1:])
         for _ in range(9):
             await manager.retrieve("car")
-        assert embeddings.documents.count("A dog.") == 2 * MAX_ATTEMPTS
+        assert embeddings.documents.count("A dog.") == 2 * MAX_EMBED_ATTEMPTS
         with pytest.raises(RuntimeError):
             await manager.embed_pending()
         embeddings.failing = set()
@@ -152,7 +152,7 @@ async def test_a_store_that_takes_no_vector_later_is_not_asked_for_ever(
     embeddings.failing = set()
     for _ in range(9):
         await manager.retrieve("car")
-    assert (manager.pending, embeddings.documents.count("A car.")) == ((added,), 1 + MAX_ATTEMPTS)
+    assert (manager.pending, embeddings.documents.count("A car.")) == ((added,), 1 + MAX_EMBED_ATTEMPTS)
     assert await manager.embed_pending() == 0
 
 

@@ -18,7 +18,7 @@ from conspectus import NewDocument, bootstrap
 from conspectus.engine import Engine
 from conspectus.engine.long_work import LongWork
 from conspectus.errors import InvalidInput
-from conspectus.mcp.tool import PATH as MODELS
+from conspectus.mcp.tool import HTTP_PATH as MODELS
 from conspectus.model.channels import NewMessage
 from conspectus.model.memory import NewMemory, Scope
 from conspectus.model.query import Budget

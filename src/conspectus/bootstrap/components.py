@@ -35,12 +35,12 @@ if TYPE_CHECKING:
     from conspectus.sources.chats.archives import LocalArchives
     from conspectus.sources.files.local_files import LocalFiles
 
-EMBEDDING = "embedding"
-JOBS = "jobs"
-ALERTS = "alerts"
-NAMES = "names"
-UPLOADS = "uploads"
-COPIES = "wikis"
+EMBEDDING_LOCK = "embedding"
+JOBS_LOCK = "jobs"
+ALERTS_LOCK = "alerts"
+NAMES_LOCK = "names"
+UPLOADS_FOLDER = "uploads"
+WIKI_COPIES_FOLDER = "wikis"
 
 
 async def components_at(address: StoreAddress, settings: Settings, models: Models) -> EngineComponents:
@@ -85,8 +85,8 @@ async def components_at(address: StoreAddress, settings: Settings, models: Model
         memories=SqlMemories(transactions),
         graphs=SqlGraphs(transactions, maximum=settings.max_traversal_nodes),
         turns=turns,
-        names=_name_parts(partial(turns, NAMES), settings, transactions),
-        alerts=_alert_parts(partial(turns, ALERTS), settings, transactions),
+        names=_name_parts(partial(turns, NAMES_LOCK), settings, transactions),
+        alerts=_alert_parts(partial(turns, ALERTS_LOCK), settings, transactions),
         work=_work_parts(address, settings, transactions, turns),
     )
 
@@ -198,7 +198,7 @@ def _work_parts(
     from conspectus.records.jobs.store import SqlJobStore
 
     allow, folder, shared = _allowed(settings), address.folder, _if_shared(address, turns)
-    executor = f"{JOBS} of {socket.gethostname()} {os.getpid()} {uuid4().hex}"
+    executor = f"{JOBS_LOCK} of {socket.gethostname()} {os.getpid()} {uuid4().hex}"
 
     def make_fetcher() -> Fetcher:
         from conspectus.sources.web.fetcher import FetchLimits, WebFetcher
@@ -210,16 +210,20 @@ def _work_parts(
         from conspectus.sources.connectors.registry import Connectors
         from conspectus.sources.web.address_policy import AddressPolicy
 
-        connectors = Connectors(folder / COPIES, local_files(settings), AddressPolicy.from_entries(allow))
+        connectors = Connectors(
+            folder / WIKI_COPIES_FOLDER, local_files(settings), AddressPolicy.from_entries(allow)
+        )
         return connectors.of(connection, fetcher)
 
     async def forget_connection(connection: Connection) -> None:
-        await asyncio.to_thread(shutil.rmtree, folder / COPIES / connection.id, ignore_errors=True)
+        await asyncio.to_thread(
+            shutil.rmtree, folder / WIKI_COPIES_FOLDER / connection.id, ignore_errors=True
+        )
 
     return WorkParts(
         job_store=SqlJobStore(transactions),
         files=_job_files(address, transactions),
-        turn=partial(turns, executor if address.is_shared else JOBS),
+        turn=partial(turns, executor if address.is_shared else JOBS_LOCK),
         alone=lambda job: shared(f"job {job}"),
         open_jobs=partial(_open_jobs, address, settings.job_workers, executor=executor, turns=turns),
         make_fetcher=make_fetcher,
@@ -233,7 +237,7 @@ def _job_files(address: StoreAddress, transactions: "Transactions") -> JobFiles:
     if address.is_shared:
         from conspectus.records.jobs.files import SqlJobFiles
 
-        return SqlJobFiles(transactions, address.folder / UPLOADS, now)
+        return SqlJobFiles(transactions, address.folder / UPLOADS_FOLDER, now)
     from conspectus.sources.files.job_files import LocalJobFiles
 
     return LocalJobFiles(address.folder)
@@ -241,7 +245,9 @@ def _job_files(address: StoreAddress, transactions: "Transactions") -> JobFiles:
 
 def _embedding(address: StoreAddress, turns: Turns) -> EmbeddingParts:
     """Return the lock for embedding: one process per machine, because a model uses all cores."""
-    turn = f"{EMBEDDING} {socket.gethostname()} {address.folder}" if address.is_shared else EMBEDDING
+    turn = (
+        f"{EMBEDDING_LOCK} {socket.gethostname()} {address.folder}" if address.is_shared else EMBEDDING_LOCK
+    )
     return EmbeddingParts(partial(turns, turn), _if_shared(address, turns))
 
 

@@ -10,7 +10,7 @@ from conspectus.client.transport import RemoteService
 from conspectus.engine.alerts import AlertService
 from conspectus.model.streams import AlertEvent
 
-ALERT: Final = "alert"
+ALERT_EVENT: Final = "alert"
 """The name of the server-sent event of an alert match."""
 
 
@@ -24,5 +24,5 @@ class RemoteAlerts(RemoteService, AlertService):
         query = {} if alert is None else {"alert": alert}
         async with aclosing(live(self._channel, "/alerts/stream", query, after=after)) as events:
             async for event in events:
-                if event.name == ALERT:
+                if event.name == ALERT_EVENT:
                     yield read_event(self._channel, AlertEvent, event)

@@ -10,7 +10,7 @@ from conspectus.engine.events import EventService
 from conspectus.model.records import Written
 from conspectus.model.streams import NewEvent
 
-BATCH: Final = 500
+MAX_EVENTS_PER_REQUEST: Final = 500
 """Number of events per request."""
 
 
@@ -24,6 +24,6 @@ class RemoteEvents(RemoteService, EventService):
         remaining_events = iter([events] if isinstance(events, NewEvent) else events)
         requests = (
             request_for(EventService.add, events=batch, stream=stream, collection=collection)
-            for batch in iter(lambda: list(islice(remaining_events, BATCH)), [])
+            for batch in iter(lambda: list(islice(remaining_events, MAX_EVENTS_PER_REQUEST)), [])
         )
         return await self._in_batches(Written, requests, "writing")

@@ -12,7 +12,7 @@ from conspectus.model.graph import GraphForm
 from conspectus.model.trust import MinTrust
 from conspectus.ports import Progress
 
-LOOKING: Final = "looking for names"
+EXTRACTION_PROGRESS: Final = "looking for names"
 
 
 @derived
@@ -37,7 +37,7 @@ class RemoteGraph(RemoteService, GraphService):
         self, *, collection: str = "default", progress: Progress | None = None
     ) -> int:
         if progress is not None:
-            progress(LOOKING, 0, 0)
+            progress(EXTRACTION_PROGRESS, 0, 0)
         return await self._channel.member(
             int, "read", long_write_request(in_collection(collection, "entities", "wait"))
         )

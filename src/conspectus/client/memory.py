@@ -16,8 +16,8 @@ from conspectus.model.memory import MEMORY, MemoryWritten, NewMemory, Scope
 from conspectus.model.pages import portions
 from conspectus.ports import Progress
 
-MAX_LINES: Final = 500
-MAX_CHARACTERS: Final = 1_000_000
+MAX_LINES_PER_REQUEST: Final = 500
+MAX_CHARACTERS_PER_REQUEST: Final = 1_000_000
 """Maximum number of lines, and their approximate total characters, per request."""
 
 
@@ -57,7 +57,7 @@ class RemoteMemory(RemoteService, MemoryService):
         done: list[MemoryWritten] = []
         before = 0
         all_lines = lines.split("\n") if isinstance(lines, str) else lines
-        for batch in portions(all_lines, len, most=MAX_LINES, room=MAX_CHARACTERS):
+        for batch in portions(all_lines, len, most=MAX_LINES_PER_REQUEST, room=MAX_CHARACTERS_PER_REQUEST):
             request = request_for(MemoryService.import_lines, lines=batch, **where)
             try:
                 done += await self._channel.several(MemoryWritten, request)

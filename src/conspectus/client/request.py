@@ -26,7 +26,7 @@ from conspectus.text.positions import checked
 from conspectus.text.times import parse_instant
 from conspectus.text.vectors import unit
 
-SLASHED: Final = frozenset({"collection", "graph", "stream"})
+KINDS_WITH_SLASHES: Final = frozenset({"collection", "graph", "stream"})
 """Kinds of resources whose names may contain a slash."""
 Method = Literal["GET", "POST", "PUT", "PATCH", "DELETE"]
 
@@ -108,7 +108,7 @@ def _open_upload(data: bytes | Path, files: ExitStack) -> bytes | IO[bytes]:
 
 
 def _segment(kind: str, name: str) -> str:
-    if not name or ("/" in name and kind not in SLASHED):
+    if not name or ("/" in name and kind not in KINDS_WITH_SLASHES):
         raise NotFound(kind, name)
     quoted = quote(clean(name), safe="")
     return quoted.replace(".", "%2E") if set(quoted) <= {"."} else quoted

@@ -23,7 +23,7 @@ from conspectus.model.streams import CaptionImport, LiveCaption, NewCaption
 from conspectus.ports import Progress
 from conspectus.text.clean import clean
 
-CAPTION: Final = "caption"
+CAPTION_EVENT: Final = "caption"
 
 
 @derived
@@ -84,7 +84,7 @@ class RemoteStreams(RemoteService, StreamService):
         path, query = path_of("streams", ("stream", stream), "stream"), {"collection": clean(collection)}
         async with aclosing(live(self._channel, path, query, after=after)) as events:
             async for event in events:
-                if event.name == CAPTION:
+                if event.name == CAPTION_EVENT:
                     yield read_event(self._channel, LiveCaption, event)
 
     def _uploads(self, files: Sequence[str | Path | Upload]) -> tuple[Sequence[Upload], set[int]]:

@@ -22,13 +22,13 @@ from conspectus.model.channels import (
 )
 from conspectus.model.records import Document, Receipt, Written
 
-MAX_TOKENS = 4_000
-RELEVANT = 0.7
+DEFAULT_MAX_TOKENS = 4_000
+USUAL_MIN_SCORE = 0.7
 """The usual `min_score` of programs whose embedding model rates almost all pairs of texts above 0.7.
 
 It stands for the engine's MIN_SIMILARITY, as the models here rate most relevant messages below 0.7.
 """
-CUT = " … "
+PASSAGE_SEPARATOR = " … "
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,7 +102,7 @@ class Conversations:
         self,
         channel_id: str,
         prompt: str,
-        max_tokens: int = MAX_TOKENS,
+        max_tokens: int = DEFAULT_MAX_TOKENS,
         *,
         include_related_channels: bool = False,
         min_score: float | None = None,
@@ -142,7 +142,12 @@ class Conversations:
         channels = {message.source for message in window.messages}
         names = {channel: (await self._engine.collections.get_source(channel)).name for channel in channels}
         return tuple(
-            _message(message, names[message.source], CUT.join(passages[message.id]), scores[message.id])
+            _message(
+                message,
+                names[message.source],
+                PASSAGE_SEPARATOR.join(passages[message.id]),
+                scores[message.id],
+            )
             for message in window.messages
             if message.id in texts
         )
@@ -158,9 +163,9 @@ def similarity_of(score: float) -> float:
     """Return the cosine similarity for a `min_score`. Raises InvalidInput."""
     if isinstance(score, bool) or not isinstance(score, int | float) or not 0.0 <= score <= 1.0:
         raise InvalidInput("min_score", f"is {score!r}; must be from 0 to 1")
-    if score <= RELEVANT:
-        return MIN_SIMILARITY * score / RELEVANT
-    return MIN_SIMILARITY + (1.0 - MIN_SIMILARITY) * (score - RELEVANT) / (1.0 - RELEVANT)
+    if score <= USUAL_MIN_SCORE:
+        return MIN_SIMILARITY * score / USUAL_MIN_SCORE
+    return MIN_SIMILARITY + (1.0 - MIN_SIMILARITY) * (score - USUAL_MIN_SCORE) / (1.0 - USUAL_MIN_SCORE)
 
 
 def _message(document: Document, channel: str, text: str, score: float) -> ContextMessage:

@@ -5,7 +5,7 @@ from collections.abc import Awaitable, Callable
 from conspectus.model.results import Hit, Retrieval
 
 MAX_HITS = 1_000
-DEEPER = 4
+LIMIT_FACTOR = 4
 """Factor by which more hits are requested if they are chunks of too few texts."""
 
 
@@ -19,4 +19,4 @@ async def best_of_each(ask: Callable[..., Awaitable[Retrieval]], number: int) ->
             best.setdefault(hit.document.id, hit)
         if len(best) >= number or len(hits) < limit or limit >= MAX_HITS:
             return list(best.values())[:number]
-        limit = min(limit * DEEPER, MAX_HITS)
+        limit = min(limit * LIMIT_FACTOR, MAX_HITS)

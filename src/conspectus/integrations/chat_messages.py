@@ -20,15 +20,15 @@ from conspectus.text.clean import clean
 Item: TypeAlias = dict[str, Any]
 TEXT_FIELDS = ("content", "text", "output")
 """Fields that may contain the text."""
-DEPTH = 8
+MAX_TEXT_DEPTH = 8
 """Maximum depth at which text is searched."""
-FORM, ITEM, SPOT = "form", "item", "spot"
+FORM_KEY, ITEM_KEY, TEXT_PATH_KEY = "form", "item", "spot"
 """Metadata of a turn: the type of its item, the item as JSON without its text, and the path of the text.
 Without the last two, the text is the whole item.
 """
 MAX_EXTRA_BYTES = 16_384
 """Maximum length of the metadata; longer items are stored entirely as text."""
-PAGE = 1_000
+TURNS_PER_PAGE = 1_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,8 +79,10 @@ class Turns:
     async def forget(self, engine: AnyEngine, memories: Sequence[Memory]) -> int:
         """Delete these turns. Returns their number."""
         gone = 0
-        for start in range(0, len(memories), PAGE):
-            what = MemorySelection(ids=tuple(memory.id for memory in memories[start : start + PAGE]))
+        for start in range(0, len(memories), TURNS_PER_PAGE):
+            what = MemorySelection(
+                ids=tuple(memory.id for memory in memories[start : start + TURNS_PER_PAGE])
+            )
             gone += (await engine.memory.forget(what, scope=self.scope, collection=self.collection)).memories
         return gone
 
@@ -97,7 +99,7 @@ class Turns:
                     collection=self.collection,
                     kind="turn",
                     after=after,
-                    limit=PAGE if limit is None else min(PAGE, limit - len(memories)),
+                    limit=TURNS_PER_PAGE if limit is None else min(TURNS_PER_PAGE, limit - len(memories)),
                     newest_first=True,
                 )
                 memories += page.memories
@@ -120,19 +122,21 @@ class Turns:
         if spot is not None:
             rest = _json(_with(json.loads(json_text), spot, ""))
             if len(rest.encode()) <= MAX_EXTRA_BYTES:
-                return NewMemory(text, role=role, metadata={FORM: self.form, ITEM: rest, SPOT: list(spot)})
-        return NewMemory(json_text, role=role, metadata={FORM: self.form})
+                return NewMemory(
+                    text, role=role, metadata={FORM_KEY: self.form, ITEM_KEY: rest, TEXT_PATH_KEY: list(spot)}
+                )
+        return NewMemory(json_text, role=role, metadata={FORM_KEY: self.form})
 
     def item(self, memory: Memory) -> Item:
         """Return the item of a turn. A turn of another origin becomes its role and text."""
         beside = memory.metadata
-        if beside.get(FORM) != self.form:
+        if beside.get(FORM_KEY) != self.form:
             return {"role": memory.document.role or "user", "content": memory.text}
-        if ITEM not in beside:
+        if ITEM_KEY not in beside:
             whole_item: Item = json.loads(memory.text)
             return whole_item
-        item: Item = json.loads(str(beside[ITEM]))
-        spot = beside[SPOT]
+        item: Item = json.loads(str(beside[ITEM_KEY]))
+        spot = beside[TEXT_PATH_KEY]
         return _with(item, spot if isinstance(spot, list) else [], memory.text)
 
 
@@ -195,7 +199,7 @@ def _texts(value: object, way: tuple[str | int, ...]) -> Iterator[tuple[str, tup
     if isinstance(value, str):
         if way and way[-1] in TEXT_FIELDS:
             yield value, way
-    elif isinstance(value, dict | list) and len(way) < DEPTH:
+    elif isinstance(value, dict | list) and len(way) < MAX_TEXT_DEPTH:
         for step, inner in value.items() if isinstance(value, dict) else enumerate(value):
             yield from _texts(inner, (*way, step))
 

@@ -17,7 +17,7 @@ from conspectus.bridge.engine_user import EngineUser, blocking_and_async
 from conspectus.engine.any_engine import AnyEngine
 from conspectus.errors import InvalidInput, MissingExtra
 from conspectus.integrations.comparisons import COMPARISONS
-from conspectus.integrations.one_source import ALL, Selection
+from conspectus.integrations.one_source import ALL_DOCUMENTS, Selection
 from conspectus.integrations.texts import Text, TextMatch, Texts
 from conspectus.model.filter import EVERYTHING, And, Exists, Filter, In, Not, Or
 from conspectus.model.query import QueryOptions, Retriever
@@ -72,7 +72,7 @@ class ConspectusDocumentStore(EngineUser):
 
     async def _count(self, engine: AnyEngine) -> int:
         """Count the documents."""
-        return await self._texts.count(engine, ALL)
+        return await self._texts.count(engine, ALL_DOCUMENTS)
 
     async def _filtered(self, engine: AnyEngine, filters: Filters = None) -> list[Document]:
         """Return the documents that match. Raises FilterError."""
@@ -106,7 +106,7 @@ class ConspectusDocumentStore(EngineUser):
 
     async def _delete_all(self, engine: AnyEngine) -> None:
         """Delete all documents."""
-        await self._texts.delete(engine, ALL)
+        await self._texts.delete(engine, ALL_DOCUMENTS)
 
     async def _delete_by_filter(self, engine: AnyEngine, filters: dict[str, Any]) -> int:
         """Delete the documents that match, and return their number. Raises FilterError."""

@@ -12,7 +12,7 @@ from conspectus.model.records import Document
 from conspectus.text.clean import clean
 from conspectus.text.hashing import stable_id
 
-PAGE = 500
+DOCUMENTS_PER_PAGE = 500
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +37,7 @@ class OneSource:
         documents: list[Document] = []
         if source is None or limit == 0:
             return documents
-        size = min(PAGE, limit or PAGE)
+        size = min(DOCUMENTS_PER_PAGE, limit or DOCUMENTS_PER_PAGE)
         for where in selection.conditions(source):
             listed = pages(engine.documents.list, collection=self.collection, filter=where, limit=size)
             async for page in listed:
@@ -55,8 +55,8 @@ class OneSource:
     async def texts_of(self, engine: AnyEngine, ids: Sequence[str]) -> dict[str, str]:
         """Return the texts of documents by id, without those that were deleted meanwhile."""
         texts: dict[str, str] = {}
-        for start in range(0, len(ids), PAGE):
-            texts |= await engine.documents.get_texts(ids[start : start + PAGE])
+        for start in range(0, len(ids), DOCUMENTS_PER_PAGE):
+            texts |= await engine.documents.get_texts(ids[start : start + DOCUMENTS_PER_PAGE])
         return texts
 
     async def remove(self, engine: AnyEngine, keys: Iterable[str]) -> None:
@@ -96,8 +96,8 @@ class Selection:
         ids = self.ids
         if ids is None:
             yield self.condition(source)
-        for start in range(0, len(ids or ()), PAGE):
-            yield replace(self, ids=(ids or ())[start : start + PAGE]).condition(source)
+        for start in range(0, len(ids or ()), DOCUMENTS_PER_PAGE):
+            yield replace(self, ids=(ids or ())[start : start + DOCUMENTS_PER_PAGE]).condition(source)
 
 
-ALL = Selection()
+ALL_DOCUMENTS = Selection()

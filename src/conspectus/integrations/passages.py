@@ -13,8 +13,8 @@ from conspectus.model.query import Budget, QueryOptions
 from conspectus.model.records import Document
 from conspectus.model.results import Citation, ContextWindow, Hit
 
-LIMIT = 10
-BETWEEN = "\n\n"
+DEFAULT_LIMIT = 10
+PASSAGE_SEPARATOR = "\n\n"
 """The separator between passages, counted in the token limit."""
 
 
@@ -39,7 +39,7 @@ class Ask:
             return []
         options: QueryOptions = {"collection": self.collection, "filter": self.filter, **self.options}
         if self.max_tokens is None:
-            options["limit"] = self.limit or LIMIT
+            options["limit"] = self.limit or DEFAULT_LIMIT
             retrieval = await engine.search.retrieve(query, **options)
             return await _named(engine, map(_of_hit, retrieval.hits))
         if self.limit is not None:
@@ -47,7 +47,9 @@ class Ask:
         window = await engine.search.window(query, Budget(self.max_tokens, self.tokenizer), **options)
         passages = await _visible(engine, window)
         count = engine.tokenizer(self.tokenizer)
-        while passages and count(BETWEEN.join(passage.text for passage in passages)) > self.max_tokens:
+        while (
+            passages and count(PASSAGE_SEPARATOR.join(passage.text for passage in passages)) > self.max_tokens
+        ):
             passages = passages[:-1]
         return await _named(engine, passages)
 

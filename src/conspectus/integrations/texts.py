@@ -10,13 +10,13 @@ from conspectus.deferred import dataclass
 from conspectus.engine.any_engine import AnyEngine
 from conspectus.errors import Conflict, InvalidInput, NotFound
 from conspectus.integrations.best_hits import best_of_each
-from conspectus.integrations.one_source import ALL, OneSource, Selection, checked_key
+from conspectus.integrations.one_source import ALL_DOCUMENTS, OneSource, Selection, checked_key
 from conspectus.model.query import QueryOptions
 from conspectus.model.records import Document, NewDocument
 from conspectus.model.results import Hit
 from conspectus.text.clean import clean
 
-NUL, BACKSLASHES = "\\u0000", "\\\\"
+JSON_NUL, JSON_BACKSLASH = "\\u0000", "\\\\"
 """What JSON has for a NUL character, and for a backslash."""
 
 
@@ -73,7 +73,7 @@ class Texts(OneSource):
         engine: AnyEngine,
         query: str,
         limit: int,
-        selection: Selection = ALL,
+        selection: Selection = ALL_DOCUMENTS,
         options: QueryOptions | None = None,
     ) -> list[TextMatch]:
         """Return the best texts, best first."""
@@ -107,7 +107,7 @@ def _new(text: Text) -> NewDocument:
     """Return a text as a document. A vector belongs to the whole text, which is then one chunk."""
     spans = ((0, len(text.text)),) if text.vector is not None and text.text else ()
     json_metadata = json.dumps(text.metadata, ensure_ascii=False, default=str, skipkeys=True)
-    if clean(json_metadata) != json_metadata or NUL in json_metadata.replace(BACKSLASHES, ""):
+    if clean(json_metadata) != json_metadata or JSON_NUL in json_metadata.replace(JSON_BACKSLASH, ""):
         raise InvalidInput("metadata", f"of {text.id!r:.80} has characters that cannot be stored")
     return NewDocument(
         text.text, key=checked_key(text.id), metadata=text.metadata, spans=spans, vector=text.vector

@@ -14,11 +14,11 @@ from conspectus.model.records import Document, NewDocument
 from conspectus.text.clean import clean
 from conspectus.text.hashing import stable_id
 
-CODED = "base64:"
+ENCODED_PREFIX = "base64:"
 """The prefix of a text that encodes bytes."""
-LETTERS = str.maketrans("+/", "äö"), str.maketrans("äö", "+/")
+LETTER_TABLES = str.maketrans("+/", "äö"), str.maketrans("äö", "+/")
 """With letters alone, an encoded value is one word, so that it takes no room in an index of words."""
-BATCH = 1_000
+KEYS_PER_PAGE = 1_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +74,7 @@ class Values(OneSource):
                 return [], None
             where = Eq("source", source)
             page = await engine.documents.list(
-                collection=self.collection, filter=where, after=after or None, limit=BATCH
+                collection=self.collection, filter=where, after=after or None, limit=KEYS_PER_PAGE
             )
             return [document.key for document in page.documents if document.key.startswith(prefix)], page.next
 
@@ -86,7 +86,7 @@ class Values(OneSource):
             text,
             key=checked_key(value.key),
             metadata=value.metadata,
-            spans=((0, len(text)),) if text.startswith(CODED) else (),
+            spans=((0, len(text)),) if text.startswith(ENCODED_PREFIX) else (),
             parent=None if value.below is None else stable_id("document", source, value.below),
         )
 
@@ -95,12 +95,16 @@ class Values(OneSource):
         if self.searchable:
             text = value.decode("utf-8", "replace")
             is_unchanged = text.encode() == value and clean(text) == text and bool(text.strip())
-            if is_unchanged and not text.startswith(CODED):
+            if is_unchanged and not text.startswith(ENCODED_PREFIX):
                 return text
-        return CODED + base64.b64encode(value).decode("ascii").translate(LETTERS[0])
+        return ENCODED_PREFIX + base64.b64encode(value).decode("ascii").translate(LETTER_TABLES[0])
 
     @staticmethod
     def decoded(text: str) -> bytes:
         """Decode a value."""
-        coded = text.startswith(CODED)
-        return base64.b64decode(text.removeprefix(CODED).translate(LETTERS[1])) if coded else text.encode()
+        coded = text.startswith(ENCODED_PREFIX)
+        return (
+            base64.b64decode(text.removeprefix(ENCODED_PREFIX).translate(LETTER_TABLES[1]))
+            if coded
+            else text.encode()
+        )

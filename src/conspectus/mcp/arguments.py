@@ -11,15 +11,15 @@ from conspectus.model.memory import Scope
 from conspectus.model.trust import MinTrust
 from conspectus.operations.declared import bounded
 
-NAME = 500
-IDENTIFIER = 200
-QUESTION = 10_000
-INSTANT = 100
-Name = Annotated[str, StringConstraints(min_length=1, max_length=NAME)]
-Identifier = Annotated[str, StringConstraints(min_length=1, max_length=IDENTIFIER)]
-Question = Annotated[str, StringConstraints(min_length=1, max_length=QUESTION)]
-Instant = Annotated[str, StringConstraints(min_length=1, max_length=INSTANT)]
-ISO = "ISO 8601"
+MAX_NAME_LENGTH = 500
+MAX_ID_LENGTH = 200
+MAX_QUERY_LENGTH = 10_000
+MAX_INSTANT_LENGTH = 100
+Name = Annotated[str, StringConstraints(min_length=1, max_length=MAX_NAME_LENGTH)]
+Identifier = Annotated[str, StringConstraints(min_length=1, max_length=MAX_ID_LENGTH)]
+Question = Annotated[str, StringConstraints(min_length=1, max_length=MAX_QUERY_LENGTH)]
+Instant = Annotated[str, StringConstraints(min_length=1, max_length=MAX_INSTANT_LENGTH)]
+INSTANT_FORMAT = "ISO 8601"
 MinConfidence = Annotated[float, bounded(parameters.MinConfidence, "Minimum probability of an answer.")]
 MinTrustArgument = Annotated[MinTrust | None, Field(description="Minimum trust.")]
 
@@ -55,10 +55,12 @@ def fixed_names(fixed: Scope) -> frozenset[str]:
     return frozenset(name for name in ("user", "agent", "conversation") if getattr(fixed, name) is not None)
 
 
-TACIT = [("minLength", 1), ("default", []), ("default", False), ("additionalProperties", True)]
+USUAL_MEMBERS = [("minLength", 1), ("default", []), ("default", False), ("additionalProperties", True)]
 
 
-TACIT += [("maxLength", length) for length in (NAME, IDENTIFIER, INSTANT, QUESTION)]
+USUAL_MEMBERS += [
+    ("maxLength", length) for length in (MAX_NAME_LENGTH, MAX_ID_LENGTH, MAX_INSTANT_LENGTH, MAX_QUERY_LENGTH)
+]
 
 
 @cache
@@ -86,5 +88,5 @@ def _simplify(schema: Any, definitions: Mapping[str, Any]) -> Any:
         if name == "properties"
         else _simplify(member, definitions)
         for name, member in schema.items()
-        if name not in {"$defs", "title"} and (name, member) not in TACIT
+        if name not in {"$defs", "title"} and (name, member) not in USUAL_MEMBERS
     }

@@ -3,7 +3,7 @@
 from pydantic import Field
 
 from conspectus.mcp.arguments import (
-    ISO,
+    INSTANT_FORMAT,
     Arguments,
     Instant,
     MinConfidence,
@@ -12,7 +12,7 @@ from conspectus.mcp.arguments import (
     Question,
 )
 from conspectus.mcp.lines import notice_lines, source_lines
-from conspectus.mcp.search_tools import NOTHING
+from conspectus.mcp.search_tools import NO_MATCH
 from conspectus.mcp.token_budget import ResultPage
 from conspectus.mcp.tool import ToolCall, tool
 from conspectus.text.times import parse_instant
@@ -25,7 +25,7 @@ class ChannelArguments(Arguments):
     channel: Name = Field(description="Name or id of the channel.")
     collection: Name = Field("default", description="Collection of the channel.")
     thread: Name | None = Field(None, description="Thread of the query.")
-    at: Instant | None = Field(None, description=f"Time of the query ({ISO}); none: now.")
+    at: Instant | None = Field(None, description=f"Time of the query ({INSTANT_FORMAT}); none: now.")
     min_confidence: MinConfidence = 0.0
     min_trust: MinTrustArgument = None
 
@@ -49,6 +49,9 @@ async def channel_context(call: ToolCall, arguments: ChannelArguments) -> str:
     window = window_result.window
     return call.page(
         ResultPage(
-            source_lines(window.citations), window.text or NOTHING, notice_lines(window.notices), between="\n"
+            source_lines(window.citations),
+            window.text or NO_MATCH,
+            notice_lines(window.notices),
+            between="\n",
         )
     )

@@ -11,14 +11,14 @@ from conspectus.mcp.arguments import (
     Name,
 )
 from conspectus.mcp.lines import document_name, escape_content
-from conspectus.mcp.token_budget import MAX_TOKEN_LENGTH, ToolBudget
+from conspectus.mcp.token_budget import MAX_TOKEN_CHARACTERS, ToolBudget
 from conspectus.mcp.tool import ToolCall, is_of_memory, tool
 from conspectus.memory.scopes import GRAPHS
 from conspectus.model.records import Document, Source
 from conspectus.model.trust import level_mark
 from conspectus.text.clean import last_border
 
-REMEMBERED = ("memory", "version")
+MEMORY_KINDS = ("memory", "version")
 
 
 class ReadArguments(Arguments):
@@ -47,7 +47,7 @@ async def read_document(call: ToolCall, arguments: ReadArguments) -> str:
 async def get_document_inside(call: ToolCall, name: str) -> Document:
     """Return a document of the scope that the server fixes. Raises NotFound."""
     document = await call.engine.documents.get(name)
-    is_memory = document.kind in REMEMBERED
+    is_memory = document.kind in MEMORY_KINDS
     if is_memory and not call.is_inside(await call.engine.collections.get_source(document.source)):
         raise NotFound("document", name)
     return document
@@ -62,7 +62,7 @@ def document_heading(document: Document, text: str) -> str:
 def document_part(head: str, text: str, start: int, budget: ToolBudget) -> str:
     """Return the part of a text that fits under a heading, and where to continue."""
     above = ToolBudget(budget.tokens // 3, budget.count).cut(head)
-    low, high = start, min(len(text), start + budget.tokens * MAX_TOKEN_LENGTH)
+    low, high = start, min(len(text), start + budget.tokens * MAX_TOKEN_CHARACTERS)
     while low < high:
         middle = (low + high + 1) // 2
         low, high = (

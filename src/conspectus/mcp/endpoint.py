@@ -11,13 +11,13 @@ from starlette.types import Receive, Scope, Send
 
 from conspectus.engine import Engine
 from conspectus.mcp.server import Context, build_server
-from conspectus.mcp.tool import PATH, ToolOptions
+from conspectus.mcp.tool import HTTP_PATH, ToolOptions
 
 
 class Endpoint:
     """Answers messages that are posted, each for itself; there is nothing to listen to."""
 
-    path = PATH
+    path = HTTP_PATH
 
     def __init__(self, options: ToolOptions, *, max_bytes: int) -> None:
         self._messages = StreamableHTTPSessionManager(

@@ -9,7 +9,7 @@ from conspectus.errors import NotFound
 from conspectus.mcp.arguments import (
     Arguments,
 )
-from conspectus.mcp.document_tools import REMEMBERED, get_document_inside
+from conspectus.mcp.document_tools import MEMORY_KINDS, get_document_inside
 from conspectus.mcp.lines import document_name, escape_content, notice_lines, shorten
 from conspectus.mcp.token_budget import ResultPage
 from conspectus.mcp.tool import ToolCall, tool
@@ -19,7 +19,7 @@ from conspectus.model.filter import In, Not
 from conspectus.model.trust import level_mark
 from conspectus.operations.declared import bounded_field
 
-PATH: Final = "/collection/source/key"
+PATH_FORM: Final = "/collection/source/key"
 MAX_FILES: Final = 200
 Path = Annotated[str, StringConstraints(min_length=1, max_length=MAX_PATH)]
 Glob = Annotated[str, StringConstraints(min_length=1, max_length=1_000)]
@@ -28,14 +28,14 @@ Glob = Annotated[str, StringConstraints(min_length=1, max_length=1_000)]
 class FolderArguments(Arguments):
     """The arguments of list_files."""
 
-    path: Path = Field("/", description=PATH)
+    path: Path = Field("/", description=PATH_FORM)
     after: Path | None = Field(None, description="Go on after this path.")
 
 
 class FileArguments(Arguments):
     """The arguments of read_file."""
 
-    path: Path = Field(description=PATH)
+    path: Path = Field(description=PATH_FORM)
     first_line: int = Field(1, ge=1)
     last_line: int | None = Field(None, ge=1)
     start: int = Field(0, ge=0, description="First character.")
@@ -51,7 +51,7 @@ class GrepArguments(Arguments):
     """The arguments of grep."""
 
     pattern: Glob = Field(description="Regular expression (RE2).")
-    path: Path = Field("/", description=PATH)
+    path: Path = Field("/", description=PATH_FORM)
     literal: bool = Field(False, description="The pattern is a text.")
     ignore_case: bool = False
     context: Annotated[int, bounded_field(Grep, "context", "Lines around a match.")] = 0
@@ -63,7 +63,7 @@ async def list_files(call: ToolCall, arguments: FolderArguments) -> str:
     """List files and folders at a path, as ls does: /collection/source/key."""
     await _require_path_inside(call, arguments.path)
     page = await call.engine.files.list(arguments.path, after=arguments.after, limit=MAX_FILES)
-    kinds = (*REMEMBERED, GRAPHS) if call.has_fixed_scope else ()
+    kinds = (*MEMORY_KINDS, GRAPHS) if call.has_fixed_scope else ()
     return _file_page(call, [file for file in page.entries if file.kind not in kinds], page.next)
 
 
@@ -74,7 +74,7 @@ async def find_files(call: ToolCall, arguments: FindArguments) -> str:
     page = await call.engine.files.find(
         arguments.path,
         name=arguments.name,
-        filter=Not(In("kind", REMEMBERED)),
+        filter=Not(In("kind", MEMORY_KINDS)),
         after=arguments.after,
         limit=MAX_FILES,
     )
@@ -102,7 +102,7 @@ async def grep(call: ToolCall, arguments: GrepArguments) -> str:
     await _require_path_inside(call, arguments.path)
     matches = await call.engine.files.grep(
         **arguments.model_dump(exclude={"max_tokens"}),
-        filter=Not(In("kind", REMEMBERED)),
+        filter=Not(In("kind", MEMORY_KINDS)),
         max_tokens=call.budget.tokens * 7 // 8,
     )
     return call.budget.cut(

@@ -9,7 +9,7 @@ from pydantic import Field
 from conspectus.errors import DanglingEdges, InvalidInput, NotFound
 from conspectus.graph.name_keys import key_of
 from conspectus.mcp.arguments import (
-    ISO,
+    INSTANT_FORMAT,
     ArgumentModel,
     Arguments,
     Identifier,
@@ -91,7 +91,7 @@ class GraphArguments(GraphAddress):
     )
     min_weight: Annotated[float, bounded_field(Traversal, "min_weight", "Minimum edge weight.")] = 0.0
     direction: Direction = Field("both", description="Edge direction.")
-    at: Instant | None = Field(None, description=f"Edges valid at this time ({ISO}).")
+    at: Instant | None = Field(None, description=f"Edges valid at this time ({INSTANT_FORMAT}).")
     limit: int = Field(20, ge=1, le=MAX_NODES, description="Maximum nodes.")
     min_trust: MinTrustArgument = None
 
@@ -115,7 +115,7 @@ class FactToAdd(ArgumentModel):
     subject_type: Name = Field(ENTITY, description="Type of a new subject.")
     object_type: Name = Field(ENTITY, description="Type of a new object.")
     weight: Annotated[float, bounded_field(NewEdge, "weight", "Edge weight.")] = 1.0
-    valid_from: Instant | None = Field(None, description=f"Start ({ISO}).")
+    valid_from: Instant | None = Field(None, description=f"Start ({INSTANT_FORMAT}).")
     valid_until: Instant | None = Field(None, description="End.")
     single: bool = Field(False, description="Ends the earlier object of the subject.")
     evidence: Identifier | None = Field(None, description="Id of the document that states it.")

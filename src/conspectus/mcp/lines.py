@@ -11,7 +11,7 @@ from conspectus.model.trust import level_mark
 from conspectus.text.clean import on_one_line
 from conspectus.window.render import renderer_by_name
 
-MAX_NAME_LENGTH = 200
+MAX_SHOWN_NAME_LENGTH = 200
 MAX_NOTICE_LENGTH = 300
 MAX_NOTICES = 3
 
@@ -24,7 +24,7 @@ def escape_content(text: str) -> str:
 def shorten(text: str) -> str:
     """Put a name on one line, and shorten it if it is long."""
     line = on_one_line(text)
-    return line if len(line) <= MAX_NAME_LENGTH else line[: MAX_NAME_LENGTH - 1] + "…"
+    return line if len(line) <= MAX_SHOWN_NAME_LENGTH else line[: MAX_SHOWN_NAME_LENGTH - 1] + "…"
 
 
 def time_text(at: datetime) -> str:

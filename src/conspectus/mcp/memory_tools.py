@@ -6,7 +6,7 @@ from pydantic import Field, StringConstraints
 
 from conspectus.errors import InvalidInput
 from conspectus.mcp.arguments import (
-    ISO,
+    INSTANT_FORMAT,
     ArgumentModel,
     Identifier,
     Instant,
@@ -54,7 +54,7 @@ class MemoryPart(ArgumentModel):
     )
     role: Name | None = Field(None, description="user, assistant.")
     speaker: Name | None = Field(None, description="Name of the speaker.")
-    at: Instant | None = Field(None, description=f"{ISO}; none: now.")
+    at: Instant | None = Field(None, description=f"{INSTANT_FORMAT}; none: now.")
     key: Name | None = Field(None, description="Your id; the same key replaces the memory.")
     pinned: bool = Field(False, description="Excluded from retention.")
     fact: FactPart | None = Field(None, description="The fact it states.")
@@ -109,7 +109,9 @@ class ForgetArguments(ScopedArguments):
     ids: list[Identifier] = Field(
         default_factory=list, max_length=MAX_IDS, description="Ids of the memories to delete."
     )
-    before: Instant | None = Field(None, description=f"Delete memories from before this time ({ISO}).")
+    before: Instant | None = Field(
+        None, description=f"Delete memories from before this time ({INSTANT_FORMAT})."
+    )
     older_than_days: Annotated[
         float | None, bounded(parameters.KeptDays, "Delete memories older than this number of days.")
     ] = None

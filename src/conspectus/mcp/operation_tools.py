@@ -31,10 +31,10 @@ from conspectus.model.jobs import Job
 from conspectus.operations import OPERATIONS, Operation, Parameter
 from conspectus.operations.operation import OMITTED, REQUIRED, default_of, member_of, record_of
 
-MAX_NAMED = 5
-MAX_ROWS = 200
+MAX_NAMED_MISMATCHES = 5
+MAX_OPERATION_LIMIT = 200
 """Largest `limit` of an operation."""
-_CHECKED: Final = frozenset({"stream", "document"})
+_SCOPED_PARAMETERS: Final = frozenset({"stream", "document"})
 """Path parameters that are checked against the scope that the server fixes."""
 
 TEXT_OPERATIONS: Final[Mapping[str, ToolSpec[Any]]] = {
@@ -82,9 +82,11 @@ def schema_mismatch(error: ValidationError) -> InvalidInput:
     mismatches = error.errors(include_input=False, include_url=False, include_context=False)
     named = [
         (".".join(map(str, mismatch["loc"])) or "arguments", mismatch["msg"])
-        for mismatch in mismatches[:MAX_NAMED]
+        for mismatch in mismatches[:MAX_NAMED_MISMATCHES]
     ]
-    more = f"; {len(mismatches) - MAX_NAMED} more" if len(mismatches) > MAX_NAMED else ""
+    more = (
+        f"; {len(mismatches) - MAX_NAMED_MISMATCHES} more" if len(mismatches) > MAX_NAMED_MISMATCHES else ""
+    )
     first, *others = named
     rest = "".join(f"; {field}: {reason}" for field, reason in others)
     return InvalidInput(first[0], f"{first[1]}{rest}{more}")
@@ -113,7 +115,7 @@ def offered_operations(call: ToolCall) -> Mapping[str, ToolSpec[Any] | Operation
         name: operation
         for name, operation in TABLE_OPERATIONS.items()
         if operation.for_models == "offered" or name in call.options.operations
-        if not call.has_fixed_scope or _CHECKED.intersection(re.findall(r"\{(\w+)", operation.path))
+        if not call.has_fixed_scope or _SCOPED_PARAMETERS.intersection(re.findall(r"\{(\w+)", operation.path))
     }
     return {**TEXT_OPERATIONS, **table}
 
@@ -204,10 +206,10 @@ async def _call_operation(call: ToolCall, operation: Operation, arguments: Mappi
         for parameter in operation.parameters
         for value in _method_arguments(parameter, arguments)
     }
-    if isinstance(limit := values.get("limit"), int) and not 0 <= limit <= MAX_ROWS:
+    if isinstance(limit := values.get("limit"), int) and not 0 <= limit <= MAX_OPERATION_LIMIT:
         if "limit" in arguments:
-            raise InvalidInput("limit", f"must be from 0 to {MAX_ROWS}")
-        values["limit"] = MAX_ROWS
+            raise InvalidInput("limit", f"must be from 0 to {MAX_OPERATION_LIMIT}")
+        values["limit"] = MAX_OPERATION_LIMIT
     if call.has_fixed_scope:
         await _require_inside(call, values)
     answer = await operation.of(call.engine)(**values)

@@ -5,7 +5,7 @@ from typing import Any
 from pydantic import Field
 
 from conspectus.mcp.arguments import (
-    ISO,
+    INSTANT_FORMAT,
     Instant,
     MinConfidence,
     MinTrustArgument,
@@ -30,10 +30,10 @@ from conspectus.text.times import parse_instant
 MAX_MEMORIES = 50
 MAX_TURNS = 200
 MAX_CURSOR_LENGTH = 2_000
-NOTHING = "No relevant memory was found."
-FOOT_SHARE = 8
+NO_MEMORY = "No relevant memory was found."
+FOOTER_TOKENS_DIVISOR = 8
 MAX_FOOTER_TOKENS = 100
-GRAPH_WEIGHT = 0.5
+DEFAULT_GRAPH_WEIGHT = 0.5
 
 
 class RecallArguments(ScopedArguments):
@@ -41,7 +41,7 @@ class RecallArguments(ScopedArguments):
 
     query: Question = Field(description="Subject.")
     limit: int = Field(10, ge=1, le=MAX_MEMORIES, description="Maximum memories.")
-    as_of: Instant | None = Field(None, description=f"State known at this time ({ISO}).")
+    as_of: Instant | None = Field(None, description=f"State known at this time ({INSTANT_FORMAT}).")
     min_confidence: MinConfidence = 0.0
     min_trust: MinTrustArgument = None
     window: bool = Field(
@@ -54,7 +54,7 @@ class RecallArguments(ScopedArguments):
         return {
             "limit": self.limit,
             "as_of": None if self.as_of is None else parse_instant(self.as_of),
-            "graph": GraphExpansion(GRAPH_WEIGHT),
+            "graph": GraphExpansion(DEFAULT_GRAPH_WEIGHT),
             "min_confidence": self.min_confidence,
             "min_trust": self.min_trust,
         }
@@ -84,13 +84,13 @@ async def recall(call: ToolCall, arguments: RecallArguments) -> str:
     scope = arguments.scope(call.options.scope)
     search = call.engine.memory.recall(arguments.query, scope=scope, **arguments.search_options())
     retrieval = await call.remembered(search, nothing)
-    head = NOTHING if retrieval.outcome == "no_match" else ""
+    head = NO_MEMORY if retrieval.outcome == "no_match" else ""
     foot = "\n".join(filter(None, (notice_lines(retrieval.notices), _changes_line(retrieval))))
     return call.page(ResultPage(list(map(recalled_lines, retrieval.memories)), head, foot, between="\n"))
 
 
 async def _window(call: ToolCall, arguments: RecallArguments) -> str:
-    footer_tokens = min(call.budget.tokens // FOOT_SHARE, MAX_FOOTER_TOKENS)
+    footer_tokens = min(call.budget.tokens // FOOTER_TOKENS_DIVISOR, MAX_FOOTER_TOKENS)
     budget = Budget(call.budget.tokens - footer_tokens, call.options.tokenizer)
     options: MemoryQueryOptions = {**arguments.search_options(), "recent": arguments.turns}
     window = call.engine.memory.window(
@@ -98,7 +98,7 @@ async def _window(call: ToolCall, arguments: RecallArguments) -> str:
     )
     memory_window = await call.remembered(window, None)
     if memory_window is None or not memory_window.text:
-        return NOTHING
+        return NO_MEMORY
     return call.page(ResultPage((), memory_window.text, notice_lines(memory_window.window.notices)))
 
 

@@ -7,7 +7,7 @@ from pydantic_core import to_jsonable_python
 
 from conspectus.errors import InvalidInput
 from conspectus.mcp.arguments import (
-    ISO,
+    INSTANT_FORMAT,
     Arguments,
     Identifier,
     Instant,
@@ -16,7 +16,7 @@ from conspectus.mcp.arguments import (
     Name,
     Question,
 )
-from conspectus.mcp.document_tools import REMEMBERED, get_document_inside
+from conspectus.mcp.document_tools import MEMORY_KINDS, get_document_inside
 from conspectus.mcp.lines import hit_lines, notice_lines, source_lines, trace_line
 from conspectus.mcp.token_budget import ResultPage
 from conspectus.mcp.tool import ToolCall, is_of_memory, tool
@@ -30,8 +30,8 @@ from conspectus.text.times import parse_instant
 MAX_HITS = 50
 MAX_FILTERS = 20
 MAX_FILTER_LENGTH = 10_000
-EXPLAINED = 2_048
-NOTHING = "Nothing relevant was found."
+DEFAULT_EXPLAINED_TOKENS = 2_048
+NO_MATCH = "Nothing relevant was found."
 Condition = Annotated[str, StringConstraints(min_length=1, max_length=MAX_FILTER_LENGTH)]
 
 
@@ -41,7 +41,7 @@ class QueryArguments(Arguments):
     query: Question = Field(description="Names, numbers and codes verbatim.")
     collection: Name = Field(EVERYWHERE, description="*: all.")
     source: Name | None = Field(None, description="Name or id; needs collection.")
-    since: Instant | None = Field(None, description=f"Earliest event time ({ISO}).")
+    since: Instant | None = Field(None, description=f"Earliest event time ({INSTANT_FORMAT}).")
     until: Instant | None = Field(None, description="Event time before this.")
     filter: list[Condition] = Field(
         default_factory=list,
@@ -80,7 +80,7 @@ class QueryArguments(Arguments):
         )
 
     async def _where(self, call: ToolCall) -> Filter:
-        parts: list[Filter] = [Not(In("kind", REMEMBERED)), parse_filters(self.filter)]
+        parts: list[Filter] = [Not(In("kind", MEMORY_KINDS)), parse_filters(self.filter)]
         if self.source is not None:
             if self.collection == EVERYWHERE:
                 raise InvalidInput("source", "needs the collection that it is in")
@@ -113,7 +113,7 @@ class ExplainArguments(QueryArguments):
 
     document: Identifier | None = Field(None, description="Id of a document to list first.")
     context_max_tokens: int = Field(
-        EXPLAINED, ge=0, le=100_000, description="Token limit of the explained context."
+        DEFAULT_EXPLAINED_TOKENS, ge=0, le=100_000, description="Token limit of the explained context."
     )
 
 
@@ -187,7 +187,7 @@ async def explain(call: ToolCall, arguments: ExplainArguments) -> str:
 
 
 def _no_match_line(answer: Retrieval | ContextWindow) -> str:
-    return NOTHING if answer.outcome == "no_match" else ""
+    return NO_MATCH if answer.outcome == "no_match" else ""
 
 
-MAX_FOUND = 20
+MAX_MATCHES = 20

@@ -15,17 +15,17 @@ from conspectus.engine.any_engine import AnyEngine
 from conspectus.mcp.server import build_server
 from conspectus.mcp.tool import ToolOptions
 
-INPUT = 0
-PIECE = 65_536
-WAITING = 64
-SIGNALS = (signal.SIGINT, signal.SIGTERM)
+STDIN_DESCRIPTOR = 0
+READ_BYTES = 65_536
+MAX_WAITING_LINES = 64
+STOP_SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 
 async def serve_stdio(engine: AnyEngine, options: ToolOptions) -> None:
     """Answer until the input ends or the process is asked to stop."""
     engine.tokenizer(options.tokenizer)
     server = build_server(lambda _context: engine, options)
-    lines = Lines(asyncio.get_running_loop(), INPUT)
+    lines = Lines(asyncio.get_running_loop(), STDIN_DESCRIPTOR)
     with anyio.CancelScope() as scope, stop_on_signal(scope):
         lines.start()
         async with stdio_server(stdin=cast("anyio.AsyncFile[str]", lines)) as (incoming, outgoing):
@@ -38,17 +38,17 @@ def stop_on_signal(scope: anyio.CancelScope) -> Iterator[None]:
     loop = asyncio.get_running_loop()
 
     def stop() -> None:
-        for signal_number in SIGNALS:
+        for signal_number in STOP_SIGNALS:
             loop.remove_signal_handler(signal_number)
             signal.signal(signal_number, signal.SIG_DFL)
         scope.cancel()
 
-    for signal_number in SIGNALS:
+    for signal_number in STOP_SIGNALS:
         loop.add_signal_handler(signal_number, stop)
     try:
         yield
     finally:
-        for signal_number in SIGNALS:
+        for signal_number in STOP_SIGNALS:
             loop.remove_signal_handler(signal_number)
 
 
@@ -61,7 +61,7 @@ class Lines:
     def __init__(self, loop: asyncio.AbstractEventLoop, descriptor: int) -> None:
         self._loop = loop
         self._descriptor = descriptor
-        self._queue: asyncio.Queue[str | None] = asyncio.Queue(WAITING)
+        self._queue: asyncio.Queue[str | None] = asyncio.Queue(MAX_WAITING_LINES)
         self._thread = threading.Thread(target=self._read, daemon=True)
 
     def start(self) -> None:
@@ -85,7 +85,7 @@ class Lines:
 
     def _piece(self) -> bytes:
         try:
-            return os.read(self._descriptor, PIECE)
+            return os.read(self._descriptor, READ_BYTES)
         except OSError:
             return b""
 

@@ -3,7 +3,7 @@
 from pydantic import Field
 
 from conspectus.mcp.arguments import (
-    ISO,
+    INSTANT_FORMAT,
     Arguments,
     Instant,
     MinConfidence,
@@ -12,7 +12,7 @@ from conspectus.mcp.arguments import (
     Question,
 )
 from conspectus.mcp.lines import escape_content, notice_lines, shorten
-from conspectus.mcp.search_tools import MAX_FOUND, NOTHING
+from conspectus.mcp.search_tools import MAX_MATCHES, NO_MATCH
 from conspectus.mcp.token_budget import ResultPage
 from conspectus.mcp.tool import ToolCall, tool
 from conspectus.model.streams import CaptionRange, Moment
@@ -27,9 +27,9 @@ class MomentArguments(Arguments):
     query: Question = Field(description="May name a time.")
     streams: list[Name] = Field(default_factory=list, max_length=MAX_STREAMS, description="None: all.")
     collection: Name = Field("default", description="Collection of the streams.")
-    start: Instant | None = Field(None, description=f"Start of the range (0:30, or {ISO}).")
+    start: Instant | None = Field(None, description=f"Start of the range (0:30, or {INSTANT_FORMAT}).")
     end: Instant | None = Field(None, description="End of the range.")
-    limit: int = Field(5, ge=1, le=MAX_FOUND, description="Maximum moments.")
+    limit: int = Field(5, ge=1, le=MAX_MATCHES, description="Maximum moments.")
     min_confidence: MinConfidence = 0.0
     min_trust: MinTrustArgument = None
 
@@ -49,7 +49,7 @@ async def search_streams(call: ToolCall, arguments: MomentArguments) -> str:
         min_confidence=arguments.min_confidence,
         min_trust=arguments.min_trust,
     )
-    head = "" if retrieval.moments else NOTHING
+    head = "" if retrieval.moments else NO_MATCH
     return call.page(
         ResultPage(list(map(_moment_lines, retrieval.moments)), head, notice_lines(retrieval.notices))
     )

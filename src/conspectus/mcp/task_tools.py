@@ -9,7 +9,7 @@ from conspectus.mcp.arguments import (
     Question,
 )
 from conspectus.mcp.lines import escape_content, shorten
-from conspectus.mcp.search_tools import MAX_FOUND, NOTHING
+from conspectus.mcp.search_tools import MAX_MATCHES, NO_MATCH
 from conspectus.mcp.token_budget import ResultPage
 from conspectus.mcp.tool import ToolCall, tool
 from conspectus.model.tasks import Priority, TaskResult, TaskStatus
@@ -23,7 +23,7 @@ class TaskArguments(Arguments):
     status: TaskStatus | None = Field(None, description="Only with this status.")
     priority: Priority | None = Field(None, description="Only with this priority.")
     collection: Name = Field("tasks", description="Collection of the tasks.")
-    limit: int = Field(5, ge=1, le=MAX_FOUND, description="Maximum tasks.")
+    limit: int = Field(5, ge=1, le=MAX_MATCHES, description="Maximum tasks.")
     min_trust: MinTrustArgument = None
 
 
@@ -38,7 +38,7 @@ async def search_tasks(call: ToolCall, arguments: TaskArguments) -> str:
         priority=arguments.priority,
         min_trust=arguments.min_trust,
     )
-    return call.page(ResultPage(list(map(_task_lines, matches)), "" if matches else NOTHING))
+    return call.page(ResultPage(list(map(_task_lines, matches)), "" if matches else NO_MATCH))
 
 
 def _task_lines(task: TaskResult) -> str:

@@ -6,7 +6,7 @@ from typing import Any
 from conspectus.mcp.lines import shorten
 from conspectus.model.jobs import Job, JobState
 
-TASKS = "io.modelcontextprotocol/tasks"
+TASKS_EXTENSION = "io.modelcontextprotocol/tasks"
 TASK_STATES: Mapping[JobState, str] = {
     "queued": "working",
     "running": "working",

@@ -8,10 +8,10 @@ from conspectus.text.clean import last_border
 
 MIN_TOKENS = 200
 """The smallest token limit of a result: the size of a receipt or an error."""
-MARK = " […]"
-MAX_TOKEN_LENGTH = 16
+CUT_MARK = " […]"
+MAX_TOKEN_CHARACTERS = 16
 """At most this number of characters for each token is examined."""
-WORTH_CUTTING = 24
+MIN_CUT_TOKENS = 24
 
 
 def omission_line(number: int) -> str:
@@ -28,13 +28,13 @@ class ToolBudget:
 
     def holds(self, text: str) -> bool:
         """Return whether a text is within the limit."""
-        return len(text) <= self.tokens * MAX_TOKEN_LENGTH and self.count(text) <= self.tokens
+        return len(text) <= self.tokens * MAX_TOKEN_CHARACTERS and self.count(text) <= self.tokens
 
     def cut(self, text: str) -> str:
         """Cut a text to its beginning with a mark, unless it fits."""
         if self.holds(text):
             return text
-        low, high = 0, min(len(text), self.tokens * MAX_TOKEN_LENGTH - len(MARK))
+        low, high = 0, min(len(text), self.tokens * MAX_TOKEN_CHARACTERS - len(CUT_MARK))
         while low < high:
             middle = (low + high + 1) // 2
             low, high = (middle, high) if self.holds(_cut_at(text, middle)) else (low, middle - 1)
@@ -75,13 +75,13 @@ def fill_page(page: ResultPage, budget: ToolBudget) -> tuple[str, int]:
     if low or not page.items:
         return budget.cut(page.render(page.items[:low])), low
     spare = budget.tokens - budget.count(page.render([""]))
-    while spare >= WORTH_CUTTING:
+    while spare >= MIN_CUT_TOKENS:
         first = page.render([ToolBudget(spare, budget.count).cut(page.items[0])])
         if budget.holds(first):
             return first, 1
-        spare -= WORTH_CUTTING // 2
+        spare -= MIN_CUT_TOKENS // 2
     return budget.cut(page.render([])), 0
 
 
 def _cut_at(text: str, end: int) -> str:
-    return text[:end].rstrip() + MARK
+    return text[:end].rstrip() + CUT_MARK

@@ -18,7 +18,7 @@ from conspectus.model.memory import MEMORY, Scope
 from conspectus.model.query import Budget
 from conspectus.model.records import Source
 
-PATH = "/mcp"
+HTTP_PATH = "/mcp"
 """The path of the HTTP endpoint."""
 NAME_TOKENS_DIVISOR = 6
 """A budget divided by this is left for the names of documents, at most MAX_NAME_TOKENS."""

@@ -15,12 +15,12 @@ from conspectus.mcp.token_budget import MIN_TOKENS, ToolBudget
 from conspectus.ports import CountTokens
 from conspectus.text.clean import on_one_line
 
-HIDDEN = "the store failed; see the log of the server"
+HIDDEN_ERROR = "the store failed; see the log of the server"
 
 
 def error_result(error: ConspectusError, count: CountTokens) -> CallToolResult:
     """Return the result of a refused call, of at most MIN_TOKENS tokens."""
     hidden = isinstance(error, StorageError) and not isinstance(error, StorageBusy | IndexReplaced)
-    reason = HIDDEN if hidden else on_one_line(str(error))
+    reason = HIDDEN_ERROR if hidden else on_one_line(str(error))
     text = ToolBudget(MIN_TOKENS, count).cut(f"{error.code}: {reason}")
     return CallToolResult(content=[TextContent(text=text)], is_error=True)

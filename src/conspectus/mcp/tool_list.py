@@ -24,10 +24,10 @@ from conspectus.mcp.tool import ToolOptions, ToolSpec
 TOOLS: Mapping[str, ToolSpec[Any]] = {
     spec.name: spec for spec in (search, context, remember, recall, graph, operations)
 }
-APP = "ui://conspectus/window.html"
+APP_URI = "ui://conspectus/window.html"
 """The MCP App that shows the window of `context` with its parts."""
 APP_TYPE = "text/html;profile=mcp-app"
-PAGE = files("conspectus.mcp") / "window.html"
+APP_PAGE = files("conspectus.mcp") / "window.html"
 """Built with the console; where it was not, the tools have no app."""
 
 
@@ -62,5 +62,5 @@ def _tool(spec: ToolSpec[Any], options: ToolOptions) -> Tool:
         description=spec.description,
         input_schema=input_schema(spec, options),
         annotations=hints,
-        _meta={"ui": {"resourceUri": APP}} if spec is context and PAGE.is_file() else None,
+        _meta={"ui": {"resourceUri": APP_URI}} if spec is context and APP_PAGE.is_file() else None,
     )

@@ -21,7 +21,7 @@ from structlog.typing import FilteringBoundLogger
 from conspectus.deferred import dataclass
 from conspectus.engine import Engine
 from conspectus.errors import ConspectusError, optional
-from conspectus.mcp.tool import PATH as MODELS
+from conspectus.mcp.tool import HTTP_PATH as MODELS
 from conspectus.mcp.tool import ToolOptions, listed_names
 from conspectus.settings import Settings
 from conspectus.web.auth import Authentication, origins

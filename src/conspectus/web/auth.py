@@ -20,7 +20,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from conspectus.engine import Engine
 from conspectus.errors import InvalidInput, PermissionDenied, TooLarge, Unauthenticated
-from conspectus.mcp.tool import PATH as MODELS
+from conspectus.mcp.tool import HTTP_PATH as MODELS
 from conspectus.model.access import LOCAL_OWNER, Person
 from conspectus.model.trust import ORIGIN_HEADER, ORIGINS, least_trusted
 from conspectus.settings import Settings

@@ -12,7 +12,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from conspectus.deferred import dataclass
 from conspectus.errors import Overloaded, RateLimited, TooLarge, WriteOutcomeUnknown
-from conspectus.mcp.tool import PATH as MODELS
+from conspectus.mcp.tool import HTTP_PATH as MODELS
 from conspectus.model.access import Person
 from conspectus.ports.jobs import RateCounters
 from conspectus.settings import Settings

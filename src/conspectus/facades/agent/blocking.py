@@ -6,8 +6,8 @@ from typing import Any, Self, Unpack, overload
 from conspectus.bridge.blocking_methods import blocking
 from conspectus.facades.agent.arguments import StoredWith
 from conspectus.facades.agent.context import AsyncAgentContext, ContextOptions, storage_for
-from conspectus.facades.agent.context_graph import LINK, AsyncContextGraph
-from conspectus.facades.agent.linker import THRESHOLD, AsyncEntityLinker
+from conspectus.facades.agent.context_graph import DEFAULT_LINK_TYPE, AsyncContextGraph
+from conspectus.facades.agent.linker import DEFAULT_SIMILARITY_THRESHOLD, AsyncEntityLinker
 from conspectus.facades.agent.memory import AsyncAgentMemory, MemoryOptions
 from conspectus.facades.agent.memory_items import Document, MemoryItem
 from conspectus.facades.agent.parts import BlockingPart, has_own_storage, storage_of
@@ -118,7 +118,11 @@ class ContextGraph(BlockingPart):
     links = blocking(AsyncContextGraph.links)
 
     def link_graph(
-        self, other: "ContextGraph", source_node_id: str, target_node_id: str, link_type: str = LINK
+        self,
+        other: "ContextGraph",
+        source_node_id: str,
+        target_node_id: str,
+        link_type: str = DEFAULT_LINK_TYPE,
     ) -> str:
         """Link a node of this graph to a node of another one and return the link's id. Raises KeyError."""
         self._blocking_graphs[other._inner] = other
@@ -178,7 +182,11 @@ class EntityLinker(BlockingPart):
     _inner: AsyncEntityLinker
 
     def __init__(
-        self, knowledge_graph: Any = None, *, similarity_threshold: float = THRESHOLD, base_uri: str = BASE
+        self,
+        knowledge_graph: Any = None,
+        *,
+        similarity_threshold: float = DEFAULT_SIMILARITY_THRESHOLD,
+        base_uri: str = BASE,
     ) -> None:
         graph = knowledge_graph.graph if isinstance(knowledge_graph, AgentContext) else knowledge_graph
         self.storage, self.owns = storage_of(graph), has_own_storage(graph)

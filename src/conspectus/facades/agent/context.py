@@ -29,7 +29,7 @@ from conspectus.model.filter import And, Exists, Filter, In
 from conspectus.model.memory import MEMORY, MemoryReceipt, MemorySelection, MemoryWritten, Scope
 from conspectus.model.streams import ENTITIES
 
-BATCH: Final = 500
+MAX_IDS_PER_FILTER: Final = 500
 
 
 class ContextOptions(MemoryOptions, Expansion, total=False):
@@ -198,7 +198,10 @@ class AsyncAgentContext(AsyncAgentMemory):
         parts: list[Filter] = [And()]
         if not what.everything:
             ids = what.ids or (await super()._forget(what, scope, preview=True)).ids
-            parts = [In("document", ids[start : start + BATCH]) for start in range(0, len(ids), BATCH)]
+            parts = [
+                In("document", ids[start : start + MAX_IDS_PER_FILTER])
+                for start in range(0, len(ids), MAX_IDS_PER_FILTER)
+            ]
         for part in parts:
             async for memory in self._walk(scope, And((part, Exists((ENTITIES,))))):
                 named.setdefault(memory.scope, set()).update(map(key_of, memory.entities))

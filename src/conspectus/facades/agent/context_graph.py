@@ -8,7 +8,7 @@ from conspectus.facades.agent.graph import Graph
 from conspectus.model.memory import MEMORY
 from conspectus.text.hashing import stable_id
 
-LINK: Final = "CROSS_GRAPH"
+DEFAULT_LINK_TYPE: Final = "CROSS_GRAPH"
 
 
 class AsyncContextGraph(Graph):
@@ -25,7 +25,7 @@ class AsyncContextGraph(Graph):
         self._others: dict[str, Graph] = {}
 
     async def link_graph(
-        self, other: Graph, source_node_id: str, target_node_id: str, link_type: str = LINK
+        self, other: Graph, source_node_id: str, target_node_id: str, link_type: str = DEFAULT_LINK_TYPE
     ) -> str:
         """Link a node of this graph to a node of another one and return the link's id.
 

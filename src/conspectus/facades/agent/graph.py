@@ -37,7 +37,7 @@ from conspectus.model.pages import pages
 T = TypeVar("T")
 DEFAULT_NAME: Final = "knowledge"
 MAX_PARTS_PER_CALL: Final = 10_000
-PAGE: Final = 1_000
+PARTS_PER_PAGE: Final = 1_000
 
 
 class GraphTraversal(TypedDict, total=False):
@@ -290,7 +290,9 @@ class Graph(AsyncPart):
         """Return all nodes or edges that are chosen."""
 
         async def read(engine: AnyEngine) -> list[Any]:
-            listing = pages(getattr(engine.graph, f"list_{kind}"), **selection, limit=PAGE, **self.address)
+            listing = pages(
+                getattr(engine.graph, f"list_{kind}"), **selection, limit=PARTS_PER_PAGE, **self.address
+            )
             return [part async for page in listing for part in getattr(page, kind)]
 
         return await self.run(read)

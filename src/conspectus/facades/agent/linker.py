@@ -12,10 +12,10 @@ from conspectus.graph.name_keys import BASE, uri_of
 from conspectus.model.annotations import Range
 from conspectus.model.graph import ENTITY, EntityLink, LinkCandidate
 
-THRESHOLD: Final = 0.8
-URI: Final = "uri"
-SAME: Final = "same_as"
-MAX_SAME_NAME: Final = 100
+DEFAULT_SIMILARITY_THRESHOLD: Final = 0.8
+URI_PROPERTY: Final = "uri"
+SAME_AS: Final = "same_as"
+MAX_NAMESAKES: Final = 100
 """Maximum number of nodes with the same name that are checked for a URI."""
 
 
@@ -27,7 +27,11 @@ class AsyncEntityLinker(AsyncPart):
     """
 
     def __init__(
-        self, knowledge_graph: Any = None, *, similarity_threshold: float = THRESHOLD, base_uri: str = BASE
+        self,
+        knowledge_graph: Any = None,
+        *,
+        similarity_threshold: float = DEFAULT_SIMILARITY_THRESHOLD,
+        base_uri: str = BASE,
     ) -> None:
         Range(0, 1).require("similarity_threshold", similarity_threshold)
         if isinstance(knowledge_graph, Graph):
@@ -46,16 +50,16 @@ class AsyncEntityLinker(AsyncPart):
         node = await self.graph.get_node(entity_id)
         if node is None:
             node = {"id": entity_id, "type": entity_type, "name": text or entity_id, "properties": {}}
-        stored = node["properties"].get(URI)
+        stored = node["properties"].get(URI_PROPERTY)
         if isinstance(stored, str):
             return stored
         name = text or node["name"]
-        namesakes = [hit["node"] for hit in await self.graph.query(name, MAX_SAME_NAME)]
-        used_uris = {other["properties"].get(URI) for other in namesakes if other["id"] != entity_id}
+        namesakes = [hit["node"] for hit in await self.graph.query(name, MAX_NAMESAKES)]
+        used_uris = {other["properties"].get(URI_PROPERTY) for other in namesakes if other["id"] != entity_id}
         uri = uri_of(name, node["type"], base=self.base_uri)
         if uri in used_uris:
             uri = uri_of(name, node["type"], base=self.base_uri, id=entity_id)
-        await self.graph.add_nodes([{**node, "properties": {**node["properties"], URI: uri}}])
+        await self.graph.add_nodes([{**node, "properties": {**node["properties"], URI_PROPERTY: uri}}])
         return uri
 
     async def link(self, text: str) -> list[dict[str, Any]]:
@@ -69,7 +73,7 @@ class AsyncEntityLinker(AsyncPart):
         return [self._candidate_dict(candidate) for candidate in candidates]
 
     async def link_entities(
-        self, first: str, second: str, link_type: str = SAME, confidence: float = 1.0
+        self, first: str, second: str, link_type: str = SAME_AS, confidence: float = 1.0
     ) -> int:
         """Connect two nodes in both directions and return the number of new or changed edges."""
         both = ((first, second), (second, first))
@@ -126,7 +130,7 @@ class AsyncEntityLinker(AsyncPart):
         }
 
     def _uri_of(self, candidate: LinkCandidate) -> str:
-        stored = candidate.node.properties.get(URI)
+        stored = candidate.node.properties.get(URI_PROPERTY)
         if isinstance(stored, str):
             return stored
         node = candidate.node

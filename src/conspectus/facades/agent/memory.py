@@ -32,9 +32,9 @@ from conspectus.facades.agent.memory_items import (
     new_memory,
     parse_item,
 )
-from conspectus.facades.agent.memory_reads import TURN, MemoryReads
+from conspectus.facades.agent.memory_reads import TURNS_ONLY, MemoryReads
 from conspectus.facades.agent.parts import has_own_storage, storage_of
-from conspectus.facades.agent.queries import MAX_LIMIT, AgentQuery, query_options, query_scope
+from conspectus.facades.agent.queries import MAX_QUERY_CHARACTERS, AgentQuery, query_options, query_scope
 from conspectus.model.filter import And, Eq, Filter, Not
 from conspectus.model.memory import (
     MEMORY,
@@ -84,7 +84,7 @@ CHANGES: Final = {
     "valid_from": "valid_from",
     "valid_until": "valid_until",
 }
-RETAINED: Final[Filter] = And((TURN, Not(Eq((PINNED,), True))))
+RETAINED: Final[Filter] = And((TURNS_ONLY, Not(Eq((PINNED,), True))))
 """Memories that retention may delete."""
 
 
@@ -252,7 +252,7 @@ class AsyncAgentMemory(MemoryReads):
         scope = scope_of(self.scope, scope_options)
         stored = await self._find(content, scope)
         text = content if stored is None else stored.text
-        memories = await self.search_scope(text[:MAX_LIMIT], scope, query_options(limit + 1, {}))
+        memories = await self.search_scope(text[:MAX_QUERY_CHARACTERS], scope, query_options(limit + 1, {}))
         return [memory for memory in memories if stored is None or memory["id"] != stored.id][:limit]
 
     async def search_scope(self, query: str, scope: Scope, options: MemoryQueryOptions) -> RecordList:
@@ -329,7 +329,7 @@ class AsyncAgentMemory(MemoryReads):
 
         The short term is computed from both limits at each read, so there is nothing to delete.
         """
-        turns = await self._count_where(scope_of(self.scope, scope), TURN)
+        turns = await self._count_where(scope_of(self.scope, scope), TURNS_ONLY)
         return turns - len(await self.short_term(**scope))
 
     async def export(self, **scope: Unpack[AgentScope]) -> list[str]:

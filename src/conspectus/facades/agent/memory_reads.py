@@ -15,8 +15,8 @@ from conspectus.model.memory import CLASS, OWN, Memory, MemoryPage, Scope
 from conspectus.model.pages import pages
 from conspectus.model.streams import ENTITIES
 
-PAGE: Final = 500
-TURN: Final[Filter] = Eq((CLASS,), "turn")
+MEMORIES_PER_PAGE: Final = 500
+TURNS_ONLY: Final[Filter] = Eq((CLASS,), "turn")
 
 
 class MemoryReads(AsyncPart):
@@ -203,7 +203,7 @@ class MemoryReads(AsyncPart):
                     **self._address(scope),
                     filter=where,
                     after=after,
-                    limit=PAGE,
+                    limit=MEMORIES_PER_PAGE,
                     newest_first=newest_first,
                 )
             )

@@ -21,7 +21,7 @@ from conspectus.model.memory import (
     Scope,
 )
 
-MAX_LIMIT: Final = 10_000
+MAX_QUERY_CHARACTERS: Final = 10_000
 """Maximum number of characters of a query."""
 
 

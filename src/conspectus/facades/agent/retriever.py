@@ -16,10 +16,10 @@ from conspectus.model.graph import GraphExpansion
 from conspectus.model.memory import MemoryQueryOptions, MemoryWindow, Scope
 from conspectus.model.query import Budget
 
-GRAPH: Final = "graph"
-MAX_STARTS: Final = 3
+GRAPH_PART: Final = "graph"
+MAX_START_NODES: Final = 3
 """Maximum number of nodes of a query from which the graph is traversed."""
-MAX_REACHED: Final = 20
+MAX_REACHED_NODES: Final = 20
 """Maximum numbers of nodes reached from each start, and of memories in a window."""
 
 
@@ -72,7 +72,7 @@ class AsyncContextRetriever(AsyncPart):
 
     async def window(self, query: str, **arguments: Unpack[AgentQuery]) -> MemoryWindow:
         """Return notes, the last turns and the results of a query as one text within the token limit."""
-        scope, options = await self._options(MAX_REACHED, arguments)
+        scope, options = await self._options(MAX_REACHED_NODES, arguments)
         allowed = number("max_tokens", arguments.get("max_tokens"), self.memory.token_limit)
         budget = Budget(allowed, self.memory.tokenizer)
         await self.memory.wait_until_embedded()
@@ -112,7 +112,7 @@ class AsyncContextRetriever(AsyncPart):
         if self.graph is None or not query.strip():
             return []
         best_records: dict[str, dict[str, Any]] = {}
-        for start in await self.graph.query(query, MAX_STARTS):
+        for start in await self.graph.query(query, MAX_START_NODES):
             if not _exists_at(start["node"], as_of):
                 continue
             name, weight = start["node"]["id"], expansion.alpha * start["score"]
@@ -120,7 +120,9 @@ class AsyncContextRetriever(AsyncPart):
                 _keep_best(best_records, _graph_record(start["node"], weight, [name]))
             if not expansion.hops:
                 continue
-            neighbors = await self.graph.get_neighbors(name, expansion.hops, limit=MAX_REACHED, at=as_of)
+            neighbors = await self.graph.get_neighbors(
+                name, expansion.hops, limit=MAX_REACHED_NODES, at=as_of
+            )
             for neighbor in neighbors:
                 if CONTENT in neighbor["properties"]:
                     score = weight * neighbor["decay"]
@@ -132,7 +134,7 @@ def _without_graph_part(record: dict[str, Any]) -> dict[str, Any]:
     """Set the graph part of a result to 0, unless a shared entity led to it."""
     if record["through"]:
         return record
-    parts = {**record["parts"], GRAPH: 0.0}
+    parts = {**record["parts"], GRAPH_PART: 0.0}
     return {**record, "parts": parts, "score": sum(parts.values())}
 
 
@@ -153,9 +155,9 @@ def _graph_record(node: dict[str, Any], score: float, path: list[str]) -> dict[s
         "id": node["id"],
         "content": str(node["properties"][CONTENT]),
         "score": score,
-        "source": GRAPH,
-        "sources": [GRAPH],
-        "parts": {GRAPH: score},
+        "source": GRAPH_PART,
+        "sources": [GRAPH_PART],
+        "parts": {GRAPH_PART: score},
         "similarity": None,
         "metadata": {"node_type": node["type"]},
         "entities": [{"name": node["name"]}],

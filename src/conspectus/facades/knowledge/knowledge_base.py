@@ -38,12 +38,12 @@ from conspectus.model.query import EVERYWHERE
 from conspectus.model.records import NewDocument, Receipt
 from conspectus.model.results import Hit, RankedHit
 
-LIST_LIMIT = 1_000
+MAX_LISTED = 1_000
 DIMENSIONS = (256, 384, 512, 768, 1024, 1536)
-CANDIDATES = 100
-RERANK_FROM = 40
+MAX_CANDIDATES = 100
+MIN_RERANKED = 40
 """Fewer candidates than this are all returned without reranking."""
-FLOOR = 0.25
+DEFAULT_MIN_SIMILARITY = 0.25
 
 
 class IngestOptions(ChunkOptions, total=False):
@@ -87,7 +87,7 @@ class KnowledgeBase:
         """Return the collections that the user may read at least in part, by name."""
         engine = await self._as(user_id)
         collections = [to_collection(collection) for collection in await engine.collections.list()]
-        return sorted(collections, key=lambda collection: (collection.name, collection.id))[:LIST_LIMIT]
+        return sorted(collections, key=lambda collection: (collection.name, collection.id))[:MAX_LISTED]
 
     async def get_collection(self, id: str, user_id: str) -> Collection:
         """Return a collection."""
@@ -120,7 +120,7 @@ class KnowledgeBase:
     async def list_sources(self, collection_id: str, user_id: str) -> list[Source]:
         """Return the readable sources of a collection, by name."""
         sources = await (await self._as(user_id)).collections.list_sources(collection=collection_id)
-        return [to_source(source) for source in sources][:LIST_LIMIT]
+        return [to_source(source) for source in sources][:MAX_LISTED]
 
     async def get_source(self, id: str, user_id: str) -> Source:
         """Return a source."""
@@ -162,7 +162,7 @@ class KnowledgeBase:
         engine = await self._as(user_id)
         source = await engine.collections.get_source(source_id)
         page = await engine.documents.list(
-            collection=source.collection, filter=Eq("source", source.id), limit=LIST_LIMIT
+            collection=source.collection, filter=Eq("source", source.id), limit=MAX_LISTED
         )
         documents = [to_document(document) for document in page.documents]
         return sorted(documents, key=lambda document: (document.title, document.id))
@@ -270,7 +270,12 @@ class KnowledgeBase:
         )
 
     async def augment_context(
-        self, query: str, user_id: str, *, floor: float = FLOOR, max_tokens: int | None = None
+        self,
+        query: str,
+        user_id: str,
+        *,
+        floor: float = DEFAULT_MIN_SIMILARITY,
+        max_tokens: int | None = None,
     ) -> list[RankedResult]:
         """Return the relevant results of all readable collections for a prompt.
 
@@ -280,19 +285,24 @@ class KnowledgeBase:
         """
         engine = await self._as(user_id)
         retrieval = await engine.retrieve(
-            query, collection=EVERYWHERE, limit=CANDIDATES, min_similarity=floor, rerank=False
+            query, collection=EVERYWHERE, limit=MAX_CANDIDATES, min_similarity=floor, rerank=False
         )
         hits = list(retrieval.hits)
         if max_tokens is not None:
             window = await engine.window(
-                query, max_tokens, collection=EVERYWHERE, limit=CANDIDATES, min_similarity=floor, rerank=False
+                query,
+                max_tokens,
+                collection=EVERYWHERE,
+                limit=MAX_CANDIDATES,
+                min_similarity=floor,
+                rerank=False,
             )
             cited_chunks = {chunk for citation in window.citations for chunk in citation.chunks}
             hits = [hit for hit in hits if hit.chunk.id in cited_chunks]
-        if len(hits) < RERANK_FROM:
-            few = f"not reranked: fewer than {RERANK_FROM} candidates"
+        if len(hits) < MIN_RERANKED:
+            few = f"not reranked: fewer than {MIN_RERANKED} candidates"
             return await _ranked(engine, [RankedHit(hit, None) for hit in hits], few)
-        reranked = await engine.search.rerank(query, hits, limit=RERANK_FROM)
+        reranked = await engine.search.rerank(query, hits, limit=MIN_RERANKED)
         return await _ranked(engine, reranked.results, reranked.notice)
 
     async def ingest_url(

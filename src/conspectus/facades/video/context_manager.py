@@ -29,12 +29,12 @@ from conspectus.facades.video.store import EngineContextStore, InMemoryContextSt
 from conspectus.model.streams import CaptionRange
 from conspectus.settings import Settings
 
-MAX_CONTEXT_TOKENS = 100_000
+DEFAULT_MAX_CONTEXT_TOKENS = 100_000
 MAX_CANDIDATES = 1_000
 """Maximum number of documents from which a window is selected."""
-MAX_ATTEMPTS = 3
+MAX_EMBED_ATTEMPTS = 3
 """Number of automatic attempts to embed a text."""
-RETRY_BATCH = 100
+MAX_RETRIED_TEXTS = 100
 """Maximum number of pending texts that one query retries."""
 
 
@@ -53,7 +53,7 @@ class ContextManager(Functions):
         self,
         embeddings: Any = None,
         store: ContextStore | None = None,
-        max_context_tokens: int = MAX_CONTEXT_TOKENS,
+        max_context_tokens: int = DEFAULT_MAX_CONTEXT_TOKENS,
         *,
         engine: AnyEngine | None = None,
         tokenizer: str = "chars4_floor",
@@ -235,8 +235,10 @@ class ContextManager(Functions):
     async def embed_pending(self) -> int:
         """Embed pending documents and return their number. Raises the errors of the embedder."""
         names = list(self._pending)
-        parts = range(0, len(names), RETRY_BATCH)
-        return sum([await self._embed(names[start : start + RETRY_BATCH], quietly=False) for start in parts])
+        parts = range(0, len(names), MAX_RETRIED_TEXTS)
+        return sum(
+            [await self._embed(names[start : start + MAX_RETRIED_TEXTS], quietly=False) for start in parts]
+        )
 
     def _estimate_tokens(self, text: str) -> int:
         return self._count(text)
@@ -255,8 +257,8 @@ class ContextManager(Functions):
             return []
         if not any(vector):
             return []
-        due = [name for name, (_, attempts) in self._pending.items() if attempts < MAX_ATTEMPTS]
-        await self._embed(due[:RETRY_BATCH], quietly=True)
+        due = [name for name, (_, attempts) in self._pending.items() if attempts < MAX_EMBED_ATTEMPTS]
+        await self._embed(due[:MAX_RETRIED_TEXTS], quietly=True)
         return await self._store.search(query_embedding=vector, top_k=top_k, filter_metadata=metadata)
 
     async def _embed(self, names: Sequence[str], *, quietly: bool) -> int:

@@ -13,17 +13,17 @@ from conspectus.settings import Settings
 from conspectus.text.clean import clean
 from conspectus.text.hashing import NAME_BYTES, fits, stable_id
 
-STREAM: Final = "stream_id"
-UNNAMED: Final = "unnamed"
+STREAM_KEY: Final = "stream_id"
+UNNAMED_STREAM: Final = "unnamed"
 """The stream of documents whose metadata name none."""
-WHOLE_VALUES: Final = "whole values"
+WHOLE_VALUES_KEY: Final = "whole values"
 """Metadata key for the text of lists and objects.
 
 It makes them comparable as a whole, while a filter on a list matches any element.
 """
-_LIMITS: Final = Settings(max_metadata_bytes=sys.maxsize, max_metadata_depth=100)
+_UNLIMITED: Final = Settings(max_metadata_bytes=sys.maxsize, max_metadata_depth=100)
 _CAPTIONS: Final = Eq("kind", "caption")
-_NOTHING: Final = Not(EVERYTHING)
+_NO_CAPTIONS: Final = Not(EVERYTHING)
 
 
 def to_stored(metadata: Mapping[str, Any]) -> dict[str, Json]:
@@ -32,18 +32,18 @@ def to_stored(metadata: Mapping[str, Any]) -> dict[str, Json]:
     comparable: dict[str, Json] = {
         name: _canonical(member) for name, member in json_metadata.items() if isinstance(member, list | dict)
     }
-    return {**json_metadata, WHOLE_VALUES: comparable} if comparable else json_metadata
+    return {**json_metadata, WHOLE_VALUES_KEY: comparable} if comparable else json_metadata
 
 
 def from_stored(metadata: Mapping[str, Any]) -> dict[str, Any]:
     """Return metadata as the caller supplied them."""
-    return {name: value for name, value in metadata.items() if name != WHOLE_VALUES}
+    return {name: value for name, value in metadata.items() if name != WHOLE_VALUES_KEY}
 
 
 def stream_name(stream_id: object) -> str:
     """Return the name of the source of a stream."""
     if stream_id is None or stream_id == "":
-        return UNNAMED
+        return UNNAMED_STREAM
     name = clean(stream_id) if isinstance(stream_id, str) else json.dumps(stream_id, sort_keys=True)
     usable = name.strip() and fits(name, NAME_BYTES) and name.isprintable()
     return name if usable else f"stream {stable_id('stream', name)}"
@@ -57,17 +57,17 @@ def metadata_filter(filter_metadata: Mapping[str, Any] | None, sources: Mapping[
     """
     parts: list[Filter] = [_CAPTIONS]
     for name, value in plain(filter_metadata or {}).items():
-        parts.append(_of_stream(value, sources) if name == STREAM else _equals(name, value))
+        parts.append(_of_stream(value, sources) if name == STREAM_KEY else _equals(name, value))
     return And(tuple(parts))
 
 
 def _of_stream(value: Json, sources: Mapping[str, str]) -> Filter:
     name = stream_name(value)
     if name not in sources:
-        return _NOTHING
-    named = _equals(STREAM, value)
-    if name != UNNAMED:
-        named = Or((Not(Exists((STREAM,))), named))
+        return _NO_CAPTIONS
+    named = _equals(STREAM_KEY, value)
+    if name != UNNAMED_STREAM:
+        named = Or((Not(Exists((STREAM_KEY,))), named))
     return And((Eq("source", sources[name]), named))
 
 
@@ -75,8 +75,8 @@ def _equals(name: str, value: Json) -> Filter:
     if value is None:
         return Not(Exists((name,)))
     if isinstance(value, list | dict):
-        return Eq((WHOLE_VALUES, name), _canonical(value))
-    return And((Eq((name,), value), Not(Exists((WHOLE_VALUES, name)))))
+        return Eq((WHOLE_VALUES_KEY, name), _canonical(value))
+    return And((Eq((name,), value), Not(Exists((WHOLE_VALUES_KEY, name)))))
 
 
 def has_values(metadata: Mapping[str, Any], expected: Mapping[str, Any]) -> bool:
@@ -90,7 +90,7 @@ def plain(metadata: Mapping[str, Any]) -> dict[str, Json]:
         name: member.isoformat() if isinstance(member, datetime) and member.tzinfo is None else member
         for name, member in metadata.items()
     }
-    return dict(storable(written, _LIMITS))
+    return dict(storable(written, _UNLIMITED))
 
 
 def _canonical(value: object) -> str:

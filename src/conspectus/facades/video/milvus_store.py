@@ -8,14 +8,14 @@ from conspectus import bootstrap
 from conspectus.errors import InvalidInput
 from conspectus.facades.video.context_store import ClosableStore, Document, in_order
 from conspectus.facades.video.metadata import (
-    STREAM,
+    STREAM_KEY,
     has_values,
     plain,
 )
 from conspectus.facades.video.stored_captions import vector_of
 from conspectus.settings import Settings
 
-WIDENING: Final = 4
+LIMIT_FACTOR: Final = 4
 """Factor by which the limit grows while a filter leaves too few results."""
 
 
@@ -85,7 +85,7 @@ class MilvusContextStore(ClosableStore):
             ]
             if len(matching) >= top_k or len(rows) < limit:
                 return matching[:top_k]
-            limit *= WIDENING
+            limit *= LIMIT_FACTOR
 
     async def get_all_documents(self, filter_metadata: dict[str, Any] | None = None) -> list[Document]:
         """Return all documents with these metadata, by `chunk_idx`."""
@@ -118,15 +118,15 @@ class MilvusContextStore(ClosableStore):
 def _split(filter_metadata: Mapping[str, Any] | None) -> tuple[str | None, Mapping[str, Any]]:
     """Return the stream that Milvus filters by, and all values, which are compared afterwards."""
     metadata = plain(filter_metadata or {})
-    stream = metadata.get(STREAM)
+    stream = metadata.get(STREAM_KEY)
     return (stream if isinstance(stream, str) else None), metadata
 
 
 def _checked(metadata: Mapping[str, Any]) -> dict[str, Any]:
     """Return metadata as JSON. Raises InvalidInput, also if the stream is not a string."""
     values = plain(metadata)
-    if not isinstance(values.get(STREAM, ""), str | None):
-        raise InvalidInput(f"metadata.{STREAM}", "must be a text")
+    if not isinstance(values.get(STREAM_KEY, ""), str | None):
+        raise InvalidInput(f"metadata.{STREAM_KEY}", "must be a text")
     return values
 
 

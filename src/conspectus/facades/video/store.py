@@ -17,7 +17,7 @@ from conspectus.errors import Conflict, InvalidInput, NotFound
 from conspectus.facades.video.caption_times import sequence_of, times_of
 from conspectus.facades.video.context_store import ClosableStore, Document, in_order
 from conspectus.facades.video.metadata import (
-    STREAM,
+    STREAM_KEY,
     metadata_filter,
     stream_name,
     to_stored,
@@ -33,9 +33,11 @@ from conspectus.model.results import Retrieval
 from conspectus.model.streams import CaptionRange, NewCaption, Summary, SummaryRequestOptions
 from conspectus.settings import Settings
 
-COLLECTION = "video"
-PAGE: Final = 1_000
-SIMILARITY = QueryContext(profile="multiplicative without recency, same_channel, same_thread, min_similarity")
+DEFAULT_COLLECTION = "video"
+CAPTIONS_PER_PAGE: Final = 1_000
+SIMILARITY_ONLY = QueryContext(
+    profile="multiplicative without recency, same_channel, same_thread, min_similarity"
+)
 """Scoring by cosine similarity only: neighboring captions do not raise a score."""
 
 
@@ -51,7 +53,7 @@ class EngineContextStore(ClosableStore):
         self,
         engine: AnyEngine | OwnedEngine,
         *,
-        collection: str = COLLECTION,
+        collection: str = DEFAULT_COLLECTION,
         embedding_dim: int | None = None,
         engine_embeds: bool = False,
     ) -> None:
@@ -74,7 +76,7 @@ class EngineContextStore(ClosableStore):
         captions = [self._caption(*arguments) for arguments in zip(texts, metadatas, embeddings, strict=True)]
         streams: dict[str, list[int]] = {}
         for position, metadata in enumerate(metadatas):
-            streams.setdefault(stream_name(metadata.get(STREAM)), []).append(position)
+            streams.setdefault(stream_name(metadata.get(STREAM_KEY)), []).append(position)
         sizes = [len(caption.vector) for caption in captions if caption.vector is not None]
         collection = await self._ensure_collection(engine, sizes[0] if sizes else None)
         ids = [""] * len(captions)
@@ -108,7 +110,7 @@ class EngineContextStore(ClosableStore):
         vector = tuple(map(float, query_embedding))
         if not any(vector):
             return []
-        query = Query("", vector=vector, retrievers=("vector",), query_context=SIMILARITY)
+        query = Query("", vector=vector, retrievers=("vector",), query_context=SIMILARITY_ONLY)
         return await self._find(query, top_k, filter_metadata)
 
     async def ask(
@@ -127,7 +129,9 @@ class EngineContextStore(ClosableStore):
             return []
         keyed_documents: list[tuple[str, Document]] = []
         where = metadata_filter(filter_metadata, captions.names)
-        read = pages(engine.documents.list, collection=captions.collection.id, filter=where, limit=PAGE)
+        read = pages(
+            engine.documents.list, collection=captions.collection.id, filter=where, limit=CAPTIONS_PER_PAGE
+        )
         async for page in read:
             texts = await engine.documents.get_texts([document.id for document in page.documents])
             pairs = [(document, texts[document.id]) for document in page.documents if document.id in texts]
@@ -148,7 +152,9 @@ class EngineContextStore(ClosableStore):
         keyed_documents: list[tuple[str, Document]] = []
         for stream in captions.stream_ids(stream_id):
             address = {"stream": stream, "collection": captions.collection.id}
-            async for page in pages(engine.streams.list_captions, **address, range=within, limit=PAGE):
+            async for page in pages(
+                engine.streams.list_captions, **address, range=within, limit=CAPTIONS_PER_PAGE
+            ):
                 keyed_documents += [
                     (caption.document.key, captions.document(caption.document, caption.text))
                     for caption in page.captions
@@ -226,7 +232,7 @@ class EngineContextStore(ClosableStore):
         if captions is None:
             return 0
         collection = captions.collection.id
-        condition = metadata_filter(None if stream_id is None else {STREAM: stream_id}, captions.names)
+        condition = metadata_filter(None if stream_id is None else {STREAM_KEY: stream_id}, captions.names)
         receipt = await engine.documents.delete_by_filter(condition, collection=collection)
         for stream in captions.stream_ids(stream_id):
             if not await engine.documents.count(collection=collection, filter=Eq("source", stream)):

@@ -9,7 +9,7 @@ from conspectus.deferred import dataclass
 from conspectus.errors import InvalidInput
 from conspectus.facades.video.caption_times import LOG
 from conspectus.facades.video.context_store import Document
-from conspectus.facades.video.metadata import STREAM, from_stored, stream_name
+from conspectus.facades.video.metadata import STREAM_KEY, from_stored, stream_name
 from conspectus.model import records
 from conspectus.model.records import Collection, Source
 from conspectus.text.times import clock_of
@@ -61,7 +61,7 @@ def vector_of(embedding: Sequence[float]) -> tuple[float, ...] | None:
 
 
 def _described(stored: records.Document, stream: Source) -> dict[str, Any]:
-    facts: dict[str, Any] = {STREAM: stream.name}
+    facts: dict[str, Any] = {STREAM_KEY: stream.name}
     if stored.sequence is not None:
         facts["chunk_idx"] = stored.sequence
     if stored.occurred is not None:

@@ -22,7 +22,7 @@ from conspectus.errors import InvalidInput
 from conspectus.integrations.arguments import refuse_arguments
 from conspectus.integrations.comparisons import COMPARISONS, Comparison
 from conspectus.integrations.llama_index.components import OnEngine
-from conspectus.integrations.one_source import ALL, Selection
+from conspectus.integrations.one_source import ALL_DOCUMENTS, Selection
 from conspectus.integrations.texts import Text, TextMatch, Texts
 from conspectus.model.filter import EVERYTHING, And, Eq, Exists, Filter, In, Not, Or
 from conspectus.model.query import QueryOptions, Retriever
@@ -93,7 +93,7 @@ class ConspectusVectorStore(OnEngine, BasePydanticVectorStore):
 
     async def _clear(self, engine: AnyEngine) -> None:
         """Delete all nodes."""
-        await self._texts.delete(engine, ALL)
+        await self._texts.delete(engine, ALL_DOCUMENTS)
 
     async def _get_nodes(
         self, engine: AnyEngine, node_ids: list[str] | None = None, filters: MetadataFilters | None = None

@@ -9,7 +9,7 @@ from fastapi import APIRouter, Request, Response
 from fastapi.responses import HTMLResponse, RedirectResponse
 
 from conspectus.errors import NotFound
-from conspectus.mcp.tool import PATH as MODELS
+from conspectus.mcp.tool import HTTP_PATH as MODELS
 from conspectus.web.logs import API
 from conspectus.web.openapi import Application
 from conspectus.web.static_documents import StaticDocument, StaticFolder, weight_of
