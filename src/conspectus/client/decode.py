@@ -110,9 +110,6 @@ def _bare(hint: Any) -> Any:
     return reduce(or_, map(_bare, members)) if is_union else GenericAlias(tuple, tuple(map(_bare, members)))
 
 
-_SCALARS: Final[Mapping[Any, str]] = {str: "a string", bool: "true or false", int: "a whole number"}
-
-
 def _scalar(hint: Any, value: object, at: str) -> object:
     if type(value) is not hint:
         raise _wrong(at, _SCALARS[hint], value)
@@ -182,6 +179,7 @@ def _wrong(at: str, expected: str, value: object) -> Misread:
     return Misread(f"{at} is {value!r:.40}, not {expected}")
 
 
+_SCALARS: Final[Mapping[Any, str]] = {str: "a string", bool: "true or false", int: "a whole number"}
 _SHAPES: Final[Mapping[Any, Read]] = {
     **dict.fromkeys(_SCALARS, _scalar),
     float: _number,
