@@ -9,9 +9,11 @@ from itertools import product
 from pathlib import Path
 from typing import TypeAlias
 
-from conspectus.evals.asked import QueryBuilder, profile_without, read_conversations
+from conspectus.evals.conversation_queries import QueryBuilder, profile_without
+from conspectus.evals.conversation_sets import read_conversations
 from conspectus.evals.datasets import CitedQuestion
-from conspectus.evals.run import fresh_engine, percent, recall, stored
+from conspectus.evals.measures import percent, recall
+from conspectus.evals.stores import fresh_engine, stored
 from conspectus.model.query import Budget
 from conspectus.ports import Progress
 from conspectus.retrieval.profiles import part_names

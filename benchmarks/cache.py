@@ -18,9 +18,9 @@ from results import Result, option_parser
 
 from conspectus import Settings
 from conspectus.engine import Engine
-from conspectus.evals.asked import read_conversations
+from conspectus.evals.conversation_sets import read_conversations
 from conspectus.evals.datasets import CitedQuestion, ConversationSet
-from conspectus.evals.run import fresh_engine
+from conspectus.evals.stores import fresh_engine
 from conspectus.model.records import NewDocument
 from conspectus.model.results import ContextWindow
 

@@ -14,7 +14,7 @@ import regex
 
 from conspectus.errors import InvalidInput
 from conspectus.evals.datasets import Row, rows
-from conspectus.evals.run import percent
+from conspectus.evals.measures import percent
 from conspectus.graph.entity_linking import Surroundings, initials_of, link
 from conspectus.graph.entity_rules import names_in
 from conspectus.graph.gazetteer import FUNCTION_WORDS, Gazetteer, listed_words

@@ -24,7 +24,7 @@ from threads import ThreadFigures, threads
 
 from conspectus.evals.evidence import BUDGETS
 from conspectus.evals.moments import DEPTHS, THRESHOLDS, VIDEO_DEPTHS
-from conspectus.evals.run import WITH_GRAPH
+from conspectus.evals.retrieval import WITH_GRAPH
 from conspectus.text.attack_patterns import attack_pattern
 
 SETS = Path(os.environ.get("CONSPECTUS_EVAL", "../shared/eval"))

@@ -18,7 +18,8 @@ from statistics import fmean
 from conspectus import Settings
 from conspectus.engine import Engine
 from conspectus.evals.datasets import JudgedQuery, read_retrieval_set, spread
-from conspectus.evals.run import fresh_engine, ndcg, stored
+from conspectus.evals.measures import ndcg
+from conspectus.evals.stores import fresh_engine, stored
 from conspectus.text.analyzer import STOP_WORDS
 
 EMPTY = frozenset().union(*STOP_WORDS.values())

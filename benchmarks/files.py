@@ -25,7 +25,7 @@ from results import Result, option_parser
 from conspectus import NewDocument, Query, Settings
 from conspectus.engine import Engine
 from conspectus.evals.datasets import read_retrieval_set, spread
-from conspectus.evals.run import fresh_engine
+from conspectus.evals.stores import fresh_engine
 from conspectus.model.files import parsed_path
 from conspectus.providers.tokenizers import counter
 from conspectus.text.analyzer import STOP_WORDS

@@ -18,7 +18,7 @@ from xml.etree import ElementTree
 import regex
 
 from conspectus import bootstrap
-from conspectus.chat.request import Prompt
+from conspectus.chat.prompt import Prompt
 from conspectus.engine import Engine
 from conspectus.errors import InvalidInput
 from conspectus.model.chat import (
@@ -36,7 +36,8 @@ from conspectus.model.records import NewDocument
 from conspectus.model.results import Message
 from conspectus.ports import Progress
 from conspectus.settings import Settings
-from conspectus.text.prompt_escaping import PASSAGE, RETRIEVED, USER_MESSAGE, disarm, marks
+from conspectus.text.citation_marks import marks
+from conspectus.text.prompt_escaping import PASSAGE, RETRIEVED, USER_MESSAGE, disarm
 
 _TEMPLATE_TOKEN = regex.compile(
     r"<[|\uff5c][^<>\n]{1,40}[|\uff5c]>|<<\s?/?SYS\s?>>|</?s>|<(?:start|end)_of_turn>|\[system\]\("

@@ -20,16 +20,18 @@ from results import Result, option_parser
 import conspectus
 from conspectus import Budget, Query, Settings
 from conspectus.engine import Engine
-from conspectus.evals.asked import QueryBuilder, read_conversations
+from conspectus.evals.conversation_queries import QueryBuilder
+from conspectus.evals.conversation_sets import read_conversations
 from conspectus.evals.datasets import read_retrieval_set, spread
-from conspectus.evals.evidence import read_evidence_set
-from conspectus.evals.run import fresh_engine, stored
+from conspectus.evals.evidence_sets import read_evidence_set
+from conspectus.evals.stores import fresh_engine, stored
 from conspectus.model.results import Citation, ContextWindow, Hit, Retrieval
 from conspectus.providers.tokenizers import counter
-from conspectus.text.clean import sentences
+from conspectus.text.sentences import sentences
 from conspectus.window.build import build_window
-from conspectus.window.passages import SelectedChunk, Threads, grouped, joined
+from conspectus.window.passages import SelectedChunk, grouped, joined
 from conspectus.window.render import renderer_by_name
+from conspectus.window.threads import Threads
 
 BUDGETS = (128, 256, 512, 1024, 2048)
 TOKENIZER = "o200k_base"

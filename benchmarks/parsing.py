@@ -11,7 +11,7 @@ from typing import TypedDict
 
 from conspectus import bootstrap
 from conspectus.errors import ConspectusError, InvalidInput
-from conspectus.evals.run import percent
+from conspectus.evals.measures import percent
 from conspectus.ports import FoundFile, Progress
 from conspectus.settings import Settings
 

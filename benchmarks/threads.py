@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from conspectus.errors import InvalidInput
 from conspectus.evals.datasets import Row, rows
-from conspectus.evals.run import percent
+from conspectus.evals.measures import percent
 from conspectus.ports import Progress
 from conspectus.text.replies import Linker, Utterance
 from conspectus.text.times import parse_instant

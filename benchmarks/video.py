@@ -26,7 +26,7 @@ import conspectus
 from conspectus import Engine, Settings
 from conspectus.model.streams import CaptionRange, NewCaption
 from conspectus.providers.onnx_embedder import OnnxEmbedder
-from conspectus.text.times import timecode
+from conspectus.text.stream_clocks import timecode
 
 DATA = Path(__file__).resolve().parents[2] / "shared" / "eval"
 SETS = ("activitynet_captions", "tutorialvqa", "youcook2")

@@ -11,7 +11,7 @@ from benchmarks.threads import JudgedChannel
 from numpy.typing import NDArray
 
 from conspectus.text.replies import Utterance
-from conspectus.text.replies.linker import HALF_DAY
+from conspectus.text.replies.features import HALF_DAY
 
 SEED = 7
 COUNTS = (1, 2, 3)

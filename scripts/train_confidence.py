@@ -26,9 +26,10 @@ from numpy.typing import NDArray
 
 from conspectus import bootstrap
 from conspectus.engine import Engine
-from conspectus.evals.asked import QueryBuilder, read_conversations
+from conspectus.evals.conversation_queries import QueryBuilder
+from conspectus.evals.conversation_sets import read_conversations
 from conspectus.evals.datasets import read_retrieval_set
-from conspectus.evals.run import stored
+from conspectus.evals.stores import stored
 from conspectus.model.filter import And, In, Not
 from conspectus.model.query import Query
 from conspectus.model.records import NewDocument

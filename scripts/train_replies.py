@@ -28,8 +28,11 @@ from channel_variants import KINDS, Kind, origin, variants
 from numpy.typing import NDArray
 
 from conspectus.text.replies import Linker
-from conspectus.text.replies.linker import Judge, Past, features, judge, seconds, tabulated
+from conspectus.text.replies.features import features
+from conspectus.text.replies.forest import Judge, judge, tabulated
+from conspectus.text.replies.linker import seconds
 from conspectus.text.replies.message_parsing import read
+from conspectus.text.replies.past import Past
 
 Floats = NDArray[np.floating[Any]]
 Integers = NDArray[np.int64]

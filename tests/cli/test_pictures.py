@@ -22,7 +22,7 @@ from conspectus.cli.stream_timeline import (
     coverage,
     density,
 )
-from conspectus.text.times import StreamClock
+from conspectus.text.stream_clocks import StreamClock
 
 MEDIA = StreamClock()
 BERLIN = StreamClock(datetime(2026, 3, 2, 7, 23, tzinfo=UTC), ZoneInfo("Europe/Berlin"))

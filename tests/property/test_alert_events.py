@@ -14,7 +14,7 @@ from conspectus.model.ids import DocumentId
 from conspectus.ports.streams import AlertMatch, Checked, Match
 from conspectus.records.store import SqlRecords, open_records
 from conspectus.records.streams.alerts import SqlAlerts
-from conspectus.text.times import runs
+from conspectus.text.intervals import runs
 
 CAPTIONS = 30
 HISTORIES = 60

@@ -110,11 +110,11 @@ OWN_FORMAT = {
     "streams.summarizer.JsonSchemaOutput.read": "raises Unsatisfied, for which the model is asked again",
     "streams.summarizer.answer_json": "raises Unsatisfied, for which the model is asked again",
     "streams.summary_runner.request_from_json": "what a job was stored with",
-    "text.replies.linker.Forest.sums": "trees of the package, by the names of figures",
-    "text.replies.linker.Past.add": "people of whom some may be replaced",
-    "text.replies.linker.features": "messages before this one, of which there are some",
-    "text.replies.linker.judge": "trees of the package",
-    "text.replies.linker.tabulated": "figures of messages, by their names",
+    "text.replies.forest.Forest.sums": "trees of the package, by the names of figures",
+    "text.replies.past.Past.add": "people of whom some may be replaced",
+    "text.replies.features.features": "messages before this one, of which there are some",
+    "text.replies.forest.judge": "trees of the package",
+    "text.replies.forest.tabulated": "figures of messages, by their names",
     "text.urls.Url.joined": "an address that parse_url gave",
 }
 """Functions whose text has a form, and who gives it."""

@@ -5,7 +5,8 @@ from datetime import UTC, datetime
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from conspectus.text.times import EPOCH, StreamClock, zone_by_name
+from conspectus.text.stream_clocks import StreamClock, zone_by_name
+from conspectus.text.times import EPOCH
 from conspectus.time_expressions import ClockFace, described, find_time
 
 _VOCABULARY = (

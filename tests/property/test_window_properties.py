@@ -22,7 +22,7 @@ from conspectus.text.hashing import content_hash, stable_id
 from conspectus.text.splitter import SplitOptions, split
 from conspectus.text.tokens import TOKENS_PER_MESSAGE
 from conspectus.window.build import WindowOptions, build_window
-from conspectus.window.packer import WORTH_FILLING
+from conspectus.window.planner import WORTH_FILLING
 from conspectus.window.render import renderer_by_name
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)

@@ -14,7 +14,7 @@ REASONS = {
     "cli/demo.py": "its mark, in the private folder that it has just made",
     "cli/graph.py": NAMED_BY_USER,
     "cli/memory_manage.py": NAMED_BY_USER,
-    "evals/evidence.py": NAMED_BY_USER,
+    "evals/evidence_sets.py": NAMED_BY_USER,
     "index/milvus/connection.py": "the lock of Milvus Lite, which that program makes",
     "index/segments/build.py": IN_INDEX_FOLDER,
     "index/segments/manifest.py": IN_INDEX_FOLDER,
@@ -26,7 +26,7 @@ REASONS = {
 """Why a module writes files itself, by its path in the package."""
 FOLDER_REASONS = {
     "cli/agent.py": "folders of the clients' own settings, in a home folder or repository",
-    "evals/evidence.py": "the folder of a data set, which the user names",
+    "evals/evidence_sets.py": "the folder of a data set, which the user names",
     "private.py": "the one place",
 }
 """Why a module makes folders itself."""

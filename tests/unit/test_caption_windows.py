@@ -11,7 +11,7 @@ from conspectus.model.records import Chunk, Document, Period
 from conspectus.model.results import ContextWindow, Hit, Retrieval
 from conspectus.model.streams import TRACK
 from conspectus.text.hashing import content_hash
-from conspectus.text.times import zone_by_name
+from conspectus.text.stream_clocks import zone_by_name
 from conspectus.window.build import WindowOptions, build_window
 from conspectus.window.render import renderer_by_name
 

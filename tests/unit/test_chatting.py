@@ -10,7 +10,7 @@ import pytest
 
 import conspectus
 from conspectus import Engine, Eq, NewDocument, Settings
-from conspectus.chat.request import NOTHING_FOUND
+from conspectus.chat.prompt import NOTHING_FOUND
 from conspectus.engine.chat import FAILED, NOT_STORED, PARTLY, UNSURE
 from conspectus.errors import (
     ChatRateLimited,

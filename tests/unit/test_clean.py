@@ -1,8 +1,10 @@
 import pytest
 import regex
 
-from conspectus.text.clean import clean, graphemes_prefix, sentence_end_before
+from conspectus.text.clean import clean
+from conspectus.text.graphemes import graphemes_prefix
 from conspectus.text.hashing import content_hash, stable_id
+from conspectus.text.sentences import sentence_end_before
 
 
 @pytest.mark.parametrize(

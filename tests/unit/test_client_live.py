@@ -16,7 +16,7 @@ from conspectus.client.transport import PATIENCE, Transport, TransportLimits
 from conspectus.errors import NotFound, ServerUnavailable
 from conspectus.model.streams import LiveCaption
 from conspectus.settings import Settings
-from conspectus.text.times import StreamClock
+from conspectus.text.stream_clocks import StreamClock
 from conspectus.web.operation_schemas import response_model
 
 SETTINGS = Settings(embedder="none", log_level="critical")

@@ -10,19 +10,9 @@ from hypothesis import strategies as st
 
 from conspectus.errors import InvalidInput
 from conspectus.model.records import Period
-from conspectus.text.times import (
-    EPOCH,
-    GAP_SECONDS,
-    OVERLAP_SECONDS,
-    StreamClock,
-    belongs,
-    parse_instant,
-    parse_offset,
-    runs,
-    timecode,
-    validity,
-    zone_by_name,
-)
+from conspectus.text.intervals import GAP_SECONDS, OVERLAP_SECONDS, belongs, runs
+from conspectus.text.stream_clocks import StreamClock, timecode, zone_by_name
+from conspectus.text.times import EPOCH, parse_instant, parse_offset, validity
 
 MORNING = datetime(2026, 1, 5, 8, tzinfo=UTC)
 BERLIN = ZoneInfo("Europe/Berlin")

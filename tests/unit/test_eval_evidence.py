@@ -8,7 +8,8 @@ import pytest
 
 from conspectus.errors import InvalidInput
 from conspectus.evals.compare import compared
-from conspectus.evals.evidence import HEADING, JUDGED, WORDS, by_kind, evidence, read_evidence_set
+from conspectus.evals.evidence import evidence
+from conspectus.evals.evidence_sets import HEADING, JUDGED, WORDS, by_kind, read_evidence_set
 from conspectus.settings import Settings
 
 WORDS_ONLY = Settings(embedder="none")

@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from conspectus.errors import InvalidInput
-from conspectus.evals.moments import Answer, TimedQuestion, moments, overlap, read_moment_set
+from conspectus.evals.moment_sets import TimedQuestion, read_moment_set
+from conspectus.evals.moments import Answer, moments, overlap
 from conspectus.settings import Settings
 
 WORDS_ONLY = Settings(embedder="none")

@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from conspectus.errors import InvalidInput
-from conspectus.evals.run import conversation, retrieval
+from conspectus.evals.conversation import conversation
+from conspectus.evals.retrieval import retrieval
 from conspectus.model.graph import GraphExpansion
 from conspectus.settings import Settings
 

@@ -7,7 +7,7 @@ import pytest
 
 import conspectus
 from conspectus.errors import InvalidInput
-from conspectus.evals.asked import similarity
+from conspectus.evals.similarity import similarity
 from conspectus.model.results import MINILM, Percentiles
 from conspectus.settings import Settings
 from conspectus.testing.embedders import HashedEmbedder

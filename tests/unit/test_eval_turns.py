@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from conspectus.errors import InvalidInput
-from conspectus.evals.evidence import turns
+from conspectus.evals.turns import turns
 from conspectus.settings import Settings
 
 WORDS_ONLY = Settings(embedder="none")

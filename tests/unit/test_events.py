@@ -8,7 +8,8 @@ from hypothesis import strategies as st
 
 from conspectus.engine.events import Report, entity_spans, event_spans, stretches
 from conspectus.model.ids import SourceId
-from conspectus.text.times import GAP_SECONDS, StreamClock, belongs
+from conspectus.text.intervals import GAP_SECONDS, belongs
+from conspectus.text.stream_clocks import StreamClock
 
 STREAM = SourceId("s")
 

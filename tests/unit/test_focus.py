@@ -7,9 +7,9 @@ import conspectus
 from conspectus.model.records import NewDocument
 from conspectus.model.results import QueryTerms
 from conspectus.settings import Settings
-from conspectus.text.clean import next_border
+from conspectus.text.graphemes import next_border
 from conspectus.text.positions import heading_at
-from conspectus.window.cost_estimate import Focus, Sentence, run_around_best
+from conspectus.window.focus import Focus, Sentence, run_around_best
 
 FACTS = {
     "Opening hours": (

@@ -8,9 +8,9 @@ from benchmarks.injection import Expected, faults_of
 from hypothesis import given
 from hypothesis import strategies as st
 
-from conspectus.chat.request import Prompt
+from conspectus.chat.prompt import Prompt
 from conspectus.model.records import Document, Period
-from conspectus.text.prompt_escaping import passages
+from conspectus.text.prompt_frame import passages
 from conspectus.window.passages import Layout, WindowPassage
 from conspectus.window.render import renderer_by_name
 

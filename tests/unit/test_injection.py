@@ -21,7 +21,7 @@ from benchmarks.injection import (
 
 import conspectus
 from conspectus import NewDocument, Settings
-from conspectus.chat.request import Prompt
+from conspectus.chat.prompt import Prompt
 from conspectus.errors import InvalidInput
 from conspectus.model.filter import Eq
 from conspectus.model.results import Message

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from conspectus.evals.run import ndcg, percent, recall
+from conspectus.evals.measures import ndcg, percent, recall
 
 DOCUMENTS = st.lists(st.sampled_from("abcdefghijkl"), unique=True)
 GRADES = st.dictionaries(st.sampled_from("abcdefghijkl"), st.integers(1, 4), min_size=1)

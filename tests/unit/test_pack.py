@@ -11,8 +11,8 @@ from conspectus.model.results import Hit, Retrieval
 from conspectus.providers.tokenizers import counter
 from conspectus.text.hashing import content_hash
 from conspectus.window.build import build_window
-from conspectus.window.packer import Spans
 from conspectus.window.render import renderer_by_name
+from conspectus.window.spans import Spans
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 IDS = numbers(1)

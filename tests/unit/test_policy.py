@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from conspectus.access.keys import MAX_NAME_LENGTH, account_name, label_text
+from conspectus.access.account_names import MAX_NAME_LENGTH, account_name, label_text
 from conspectus.access.policy import (
     GRANTS_UP_TO,
     access_of,

@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from conspectus.text.replies.linker import NO_PERSON, STRANGER, Forest, Past
+from conspectus.text.replies.forest import Forest
 from conspectus.text.replies.message_parsing import (
     MAX_TEXT_LENGTH,
     MessageParser,
@@ -13,6 +13,7 @@ from conspectus.text.replies.message_parsing import (
     Participants,
     read,
 )
+from conspectus.text.replies.past import NO_PERSON, STRANGER, Past
 
 
 def known(*authors: str) -> Participants:

@@ -14,7 +14,9 @@ from conspectus.model.ids import CollectionId, SourceId
 from conspectus.model.records import NewDocument, Source, TextPosition
 from conspectus.settings import Settings
 from conspectus.text.positions import headings_in, rst_headings
-from conspectus.text.splitter import Section, SplitOptions, definitions, sections_of, split, stretches
+from conspectus.text.sections import Section, sections_of, stretches
+from conspectus.text.split_boundaries import definitions
+from conspectus.text.splitter import SplitOptions, split
 from conspectus.text.tokens import ESTIMATORS
 
 BODY = "Some words of a section that says something. "

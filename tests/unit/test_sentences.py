@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from conspectus.text.clean import sentences
+from conspectus.text.sentences import sentences
 
 WRAPPED = "A sentence that goes on for more than forty\ncharacters ends here. Another one that is long"
 

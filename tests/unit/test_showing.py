@@ -10,7 +10,8 @@ from conspectus.model.ids import CollectionId, DocumentId, SourceId
 from conspectus.model.records import Document, Period, Source
 from conspectus.model.streams import Caption
 from conspectus.streams.caption_format import format_time, line_of
-from conspectus.text.times import EPOCH, StreamClock, clock_of
+from conspectus.text.stream_clocks import StreamClock, clock_of
+from conspectus.text.times import EPOCH
 
 NOW = datetime(2026, 3, 2, tzinfo=UTC)
 BERLIN = ZoneInfo("Europe/Berlin")

@@ -11,17 +11,7 @@ from hypothesis import strategies as st
 from conspectus.errors import InvalidInput
 from conspectus.model.ids import ChunkId, DocumentId
 from conspectus.model.records import Chunk, TextPosition
-from conspectus.text.clean import (
-    Borders,
-    graphemes_prefix,
-    last_border,
-    next_border,
-    on_one_line,
-    printable,
-    sentence_end_before,
-    unbracketed,
-    unlike_headers,
-)
+from conspectus.text.graphemes import Borders, graphemes_prefix, last_border, next_border
 from conspectus.text.hashing import KEY_BYTES, NAME_BYTES, edge_id, fits, fitting, stable_id
 from conspectus.text.positions import (
     BETWEEN,
@@ -33,6 +23,8 @@ from conspectus.text.positions import (
     path_of,
     rst_headings,
 )
+from conspectus.text.printing import on_one_line, printable, unbracketed, unlike_headers
+from conspectus.text.sentences import sentence_end_before
 from conspectus.text.times import EPOCH
 from conspectus.text.vectors import MAX_DIMENSIONS, packed, unit
 

@@ -14,8 +14,8 @@ from conspectus.model.results import Hit, Retrieval, ThreadOutline
 from conspectus.providers.tokenizers import counter
 from conspectus.text.hashing import content_hash
 from conspectus.window.build import build_window
-from conspectus.window.passages import Gaps, Threads
 from conspectus.window.render import renderer_by_name
+from conspectus.window.threads import Gaps, Threads
 
 NOON = datetime(2024, 5, 1, 12, tzinfo=UTC)
 count = counter("o200k_base")

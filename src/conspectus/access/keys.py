@@ -8,19 +8,16 @@ from collections import OrderedDict
 from datetime import datetime, timedelta
 from typing import Final
 
-from conspectus.errors import InvalidInput, Unauthenticated
+from conspectus.errors import Unauthenticated
 from conspectus.model.access import Key, Person, User
-from conspectus.model.ids import LOCAL, KeyId, is_uuid
-from conspectus.model.query import EVERYWHERE
+from conspectus.model.ids import KeyId
 from conspectus.ports import Clock
 from conspectus.ports.accounts import Accounts
-from conspectus.text.clean import clean
 
 REMEMBERED: Final = 10_000
 NOTED_EVERY: Final = timedelta(minutes=1)
 NO_HASH: Final = "0" * 64
 """Compared for an unknown id, so that the check takes equally long."""
-
 _SHAPE = re.compile(r"csp_([0-9a-f]{16})_[0-9a-f]{64}")
 
 
@@ -76,26 +73,3 @@ def hash_of(secret: str) -> str:
 def person_of(user: User, key: Key) -> Person:
     """Return a user with the scopes and the origin of a key."""
     return Person(user.name, user.owner, user.id, key.scopes, key.id, key.origin)
-
-
-MAX_NAME_LENGTH = 100
-RESERVED = {LOCAL, EVERYWHERE, ".", ".."}
-"""Names with a special meaning in collection names, queries and URLs."""
-
-
-def account_name(name: str) -> str:
-    """Return a name if it is valid for a user or group. Raises InvalidInput."""
-    if not 1 <= len(name) <= MAX_NAME_LENGTH or not name.isprintable() or name != name.strip() or "/" in name:
-        raise InvalidInput("name", f"must have 1 to {MAX_NAME_LENGTH} visible characters and no slash")
-    if is_uuid(name):
-        raise InvalidInput("name", "has the form of an id; choose another name")
-    if name in RESERVED:
-        raise InvalidInput("name", f"{name!r} is a reserved name")
-    return name
-
-
-def label_text(label: str) -> str:
-    """Return the label of a key if it is valid. Raises InvalidInput."""
-    if len(label) > MAX_NAME_LENGTH or not clean(label).isprintable():
-        raise InvalidInput("label", f"must have at most {MAX_NAME_LENGTH} visible characters")
-    return clean(label)

@@ -8,7 +8,7 @@ import regex
 from conspectus.deferred import dataclass
 from conspectus.model.trust import Trust, level_mark
 from conspectus.ports import CountTokens
-from conspectus.text.clean import graphemes_prefix
+from conspectus.text.graphemes import graphemes_prefix
 from conspectus.text.late_patterns import re_pattern, regex_pattern
 
 HEADER = "Relevant tasks:"

@@ -25,7 +25,8 @@ from conspectus.mcp.token_budget import ResultPage, ToolBudget, fill_page
 from conspectus.model.memory import Memory, NewMemory, Scope
 from conspectus.model.trust import MIN_TRUST_LEVELS, MinTrust
 from conspectus.settings import Settings
-from conspectus.text.clean import clean, on_one_line
+from conspectus.text.clean import clean
+from conspectus.text.printing import on_one_line
 from conspectus.web.warmup import frozen_gc
 
 IDLE: Final = 1_800.0

@@ -16,16 +16,18 @@ from conspectus.cli.output import note, plain_table, progress, similarity_table
 from conspectus.cli.session import Session
 from conspectus.deferred import dataclass
 from conspectus.errors import InvalidInput
-from conspectus.evals import run
-from conspectus.evals.asked import profile_without
-from conspectus.evals.asked import similarity as measure_similarity
 from conspectus.evals.compare import BY_QUESTION, WINDOWS, compared, too_low
-from conspectus.evals.evidence import BUDGETS, questions_about, write_evidence_set
+from conspectus.evals.conversation import conversation as measure_conversation
+from conspectus.evals.conversation_queries import profile_without
+from conspectus.evals.evidence import BUDGETS
 from conspectus.evals.evidence import evidence as measure_evidence
-from conspectus.evals.evidence import turns as measure_turns
+from conspectus.evals.evidence_sets import questions_about, write_evidence_set
 from conspectus.evals.moments import moments as measure_moments
+from conspectus.evals.retrieval import retrieval as measure_retrieval
+from conspectus.evals.similarity import similarity as measure_similarity
 from conspectus.evals.trust import failed as broken
 from conspectus.evals.trust import trust as measure_trust
+from conspectus.evals.turns import turns as measure_turns
 from conspectus.model.filter import Filter
 from conspectus.model.graph import GraphExpansion
 from conspectus.model.records import NewDocument
@@ -114,7 +116,9 @@ def retrieval(
     ] = False,
 ) -> None:
     """Measure ranking: nDCG and recall."""
-    figures = _measured(session, partial(run.retrieval, directory, graph=GraphExpansion() if graph else None))
+    figures = _measured(
+        session, partial(measure_retrieval, directory, graph=GraphExpansion() if graph else None)
+    )
     session.show(figures, ways_table(figures) if graph else figures_table(figures))
     _require(figures, fail_under)
 
@@ -151,7 +155,7 @@ def conversation(
 ) -> None:
     """Measure recall of evidence in conversations."""
     measure = partial(
-        run.conversation,
+        measure_conversation,
         directory,
         max_tokens=max_tokens,
         profile=scored.chosen(),

@@ -27,7 +27,7 @@ from conspectus.model.results import (
 )
 
 if TYPE_CHECKING:
-    from conspectus.window.cost_estimate import Focus
+    from conspectus.window.focus import Focus
 
 SNIPPET_LENGTH = 240
 EIGHTHS = " ▏▎▍▌▋▊▉"
@@ -239,7 +239,7 @@ def hits_picture(found: Retrieval, query: str, sources: Mapping[str, str]) -> Re
 
     `sources` are names of sources by id.
     """
-    from conspectus.window.cost_estimate import Focus
+    from conspectus.window.focus import Focus
 
     best = max((hit.score for hit in found.hits), default=0.0)
     focus = Focus(found.terms or _terms(found, query), found.nearest)
@@ -254,7 +254,7 @@ def hits_picture(found: Retrieval, query: str, sources: Mapping[str, str]) -> Re
 
 def snippet(hit: Hit, focus: "Focus") -> Text:
     """Return the sentences of a hit around the best match."""
-    from conspectus.window.cost_estimate import run_around_best
+    from conspectus.window.focus import run_around_best
 
     text, found = hit.chunk.text, focus.sentences(hit)
     if not found or len(text) <= SNIPPET_LENGTH:

@@ -20,7 +20,7 @@ from conspectus.deferred import dataclass
 from conspectus.model.streams import EPOCH_YEAR, Caption, CaptionRange
 from conspectus.model.streams import Stream as StoredStream
 from conspectus.streams.caption_format import format_time
-from conspectus.text.times import StreamClock, clock_of, timecode
+from conspectus.text.stream_clocks import StreamClock, clock_of, timecode
 
 MAX_ENTITIES = 8
 BLOCKS: Final = " ▁▂▃▄▅▆▇█"

@@ -47,7 +47,7 @@ from conspectus.model.streams import (
 )
 from conspectus.model.streams import Stream as StoredStream
 from conspectus.streams.caption_format import format_time, line_of
-from conspectus.text.times import StreamClock, clock_of
+from conspectus.text.stream_clocks import StreamClock, clock_of
 
 PAGE = 1_000
 TIME = "seconds, a timecode such as 00:12:30, or an ISO 8601 time"

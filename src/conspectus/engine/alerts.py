@@ -29,7 +29,7 @@ from conspectus.ports.streams import MAX_WAIT_SECONDS, AlertMatch
 from conspectus.streams.alert_checker import AlertWorker, CanRead, Checker, Deliverer
 from conspectus.text.clean import clean
 from conspectus.text.hashing import NAME_BYTES, fitting, stable_id
-from conspectus.text.times import StreamClock, clock_of
+from conspectus.text.stream_clocks import StreamClock, clock_of
 
 MAX_EVENTS_READ = 10
 """Maximum number of events read for a subscriber at once. Revoked access applies from the next read on."""

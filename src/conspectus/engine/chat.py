@@ -9,14 +9,10 @@ from functools import partial
 from typing import TypeVar
 from uuid import uuid4
 
-from conspectus.chat.request import (
-    NOTHING_FOUND,
-    ModelRequest,
-    PreparedChat,
-    answer_metadata,
-    drafted,
-    stream_answer,
-)
+from conspectus.chat.answer import ModelRequest, stream_answer
+from conspectus.chat.citations import answer_metadata
+from conspectus.chat.prompt import NOTHING_FOUND
+from conspectus.chat.request import PreparedChat, drafted
 from conspectus.chat.task_lines import TaskLine, render_tasks, snippet
 from conspectus.deferred import dataclass
 from conspectus.engine.channels import ChannelService
@@ -31,8 +27,11 @@ from conspectus.model.records import Source
 from conspectus.model.results import Citation, ContextWindow, Hit, Retrieval
 from conspectus.model.trust import least
 from conspectus.ports import CountTokens
-from conspectus.text.clean import clean, graphemes_prefix
-from conspectus.text.prompt_escaping import FRAME, disarm, escaped, framed, marks, passages
+from conspectus.text.citation_marks import marks
+from conspectus.text.clean import clean
+from conspectus.text.graphemes import graphemes_prefix
+from conspectus.text.prompt_escaping import FRAME, disarm
+from conspectus.text.prompt_frame import escaped, framed, passages
 
 MAX_TASKS = 20
 MAX_SESSIONS = 1_000

@@ -38,7 +38,9 @@ from conspectus.streams.alert_checker import Language
 from conspectus.streams.caption_format import format_time
 from conspectus.text.clean import clean
 from conspectus.text.hashing import content_hash
-from conspectus.text.times import GAP_SECONDS, StreamClock, canonical, clock_of, runs
+from conspectus.text.intervals import GAP_SECONDS, runs
+from conspectus.text.stream_clocks import StreamClock, clock_of
+from conspectus.text.times import canonical
 
 
 @dataclass(frozen=True, slots=True)

@@ -41,7 +41,7 @@ from conspectus.model.parameters import Cursor, PageLimit
 from conspectus.model.query import EVERYWHERE
 from conspectus.model.records import Document, Source
 from conspectus.ports import CountTokens
-from conspectus.text.clean import last_border
+from conspectus.text.graphemes import last_border
 from conspectus.text.lines import LinePattern, MatchedLine, shown
 
 MAX_GLOB: Final = 200

@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 from typing import Annotated
 from uuid import uuid4
 
-from conspectus.access.keys import account_name, label_text
+from conspectus.access.account_names import account_name, label_text
 from conspectus.access.policy import (
     at_least,
     highest,

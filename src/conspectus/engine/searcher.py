@@ -41,8 +41,8 @@ from conspectus.retrieval.ranking import SearchContext
 from conspectus.retrieval.ranking_context import RankingContext
 from conspectus.retrieval.reranking import rerank_best
 from conspectus.retrieval.selection import above_min_confidence, with_highest_similarity
-from conspectus.text.clean import sentences
-from conspectus.window.cost_estimate import Focus
+from conspectus.text.sentences import sentences
+from conspectus.window.focus import Focus
 from conspectus.window.stable import Previous, previous_of
 
 MIN_CANDIDATES = 50

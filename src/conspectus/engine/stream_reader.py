@@ -10,7 +10,7 @@ from conspectus.model.records import Document, Kind, Source
 from conspectus.model.streams import LIVE, TITLE, ZONE, Caption, ShownCaption, Stream
 from conspectus.ports.streams import Extent, Span
 from conspectus.streams.caption_format import format_time
-from conspectus.text.times import StreamClock, clock_of
+from conspectus.text.stream_clocks import StreamClock, clock_of
 
 PAGE = 1_000
 

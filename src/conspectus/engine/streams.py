@@ -74,7 +74,7 @@ from conspectus.model.streams import (
     StreamWindowOptions,
 )
 from conspectus.ports import Progress
-from conspectus.text.times import StreamClock, clock_of, zone_by_name
+from conspectus.text.stream_clocks import StreamClock, clock_of, zone_by_name
 from conspectus.window.build import window_form
 
 PAGE = 1_000

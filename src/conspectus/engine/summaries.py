@@ -20,7 +20,7 @@ from conspectus.ports.jobs import JobPlace, JobScope
 from conspectus.ports.streams import SavedSummary, Span
 from conspectus.streams.summarizer import spot
 from conspectus.streams.summary_runner import NotStored, request_from_json, request_to_json
-from conspectus.text.times import clock_of
+from conspectus.text.stream_clocks import clock_of
 
 
 class LiveSummaries(Service, checked=False):

@@ -62,8 +62,8 @@ from conspectus.streams.summary_runner import (
 from conspectus.text.analyzer import Analyzer
 from conspectus.text.clean import clean
 from conspectus.text.hashing import stable_id
-from conspectus.text.prompt_escaping import escaped
-from conspectus.text.times import StreamClock, clock_of
+from conspectus.text.prompt_frame import escaped
+from conspectus.text.stream_clocks import StreamClock, clock_of
 from conspectus.text.tokens import TOKENS_PER_MESSAGE
 
 SILENT: Final = (ChatRateLimited, ChatUnreachable, ChatTimedOut)

@@ -38,7 +38,8 @@ from conspectus.retrieval.moments import SHARE_BEFORE, TYPICAL_SECONDS, MomentSp
 from conspectus.retrieval.query_checks import checked_query
 from conspectus.streams.caption_format import format_time
 from conspectus.text.analyzer import analyzer_for
-from conspectus.text.times import EPOCH, StreamClock, clock_of, timecode, to_microseconds
+from conspectus.text.stream_clocks import StreamClock, clock_of, timecode
+from conspectus.text.times import EPOCH, to_microseconds
 from conspectus.time_expressions import ClockFace, TimeExpression, described, find_time
 from conspectus.time_expressions.clock_face import shifted
 from conspectus.time_expressions.vocabulary import DAY

@@ -7,86 +7,13 @@ from typing import TypeAlias
 
 from conspectus.deferred import dataclass
 from conspectus.engine import Engine
-from conspectus.errors import InvalidInput
-from conspectus.evals.datasets import Row, rows, spread
-from conspectus.evals.run import fresh_engine, percent
+from conspectus.evals.measures import percent
+from conspectus.evals.moment_sets import MomentSet, TimedQuestion, read_moment_set
+from conspectus.evals.stores import fresh_engine
 from conspectus.model.filter import EVERYTHING, Eq
 from conspectus.model.streams import NewCaption, StreamQueryOptions
 from conspectus.ports import Progress
 from conspectus.settings import Settings
-
-ASKED_INSIDE = "questions.jsonl"
-"""Questions about one video, each searched in that video."""
-ASKED_OF_ALL = "queries.jsonl"
-"""Descriptions without their video, searched in all videos."""
-
-
-@dataclass(frozen=True, slots=True)
-class TimedText:
-    """A caption with its times in seconds."""
-
-    text: str
-    start: float
-    end: float
-    index: int | None
-
-
-@dataclass(frozen=True, slots=True)
-class TimedQuestion:
-    """A question, the video that answers it, and the time range in seconds."""
-
-    id: str
-    text: str
-    video: str
-    start: float
-    end: float
-
-
-@dataclass(frozen=True, slots=True)
-class MomentSet:
-    """The captions of each video in order of time, and questions.
-
-    With `inside`, each question is searched only in its own video.
-    """
-
-    videos: Mapping[str, Sequence[TimedText]]
-    questions: tuple[TimedQuestion, ...]
-    inside: bool
-
-
-def read_moment_set(directory: Path, *, limit: int | None = None) -> MomentSet:
-    """Read `captions.jsonl` with `questions.jsonl` or `queries.jsonl`.
-
-    `limit` is the maximum number of questions, evenly spread. Questions about a video without captions are
-    left out, because they cannot be answered. Raises InvalidInput with file and line.
-    """
-    videos: dict[str, list[TimedText]] = {}
-    for row in rows(directory / "captions.jsonl"):
-        start, end = row.real("start_s"), row.real("end_s")
-        if end < start:
-            raise InvalidInput(row.place, "'end_s' is before 'start_s'")
-        index = None if row.values.get("i") is None else row.number("i")
-        videos.setdefault(row.id("video"), []).append(TimedText(row.text("text"), start, end, index))
-    inside = (directory / ASKED_INSIDE).exists()
-    name = ASKED_INSIDE if inside else ASKED_OF_ALL
-    questions = [_question(row) for row in rows(directory / name)]
-    known = [each for each in questions if each.video in videos]
-    if not known:
-        raise InvalidInput(name, "has no question about a video of captions.jsonl")
-    in_order = {
-        video: sorted(captions, key=lambda each: (each.start, each.end)) for video, captions in videos.items()
-    }
-    return MomentSet(in_order, tuple(spread(known, limit)), inside)
-
-
-def _question(row: Row) -> TimedQuestion:
-    window = row.items("window")
-    if len(window) != 2:
-        raise InvalidInput(row.place, "'window' must be a list of two times in seconds")
-    start, end = (Row(row.place, {"window": each}).real("window") for each in window)
-    text = row.text("question" if "question" in row.values else "query")
-    return TimedQuestion(row.id("id"), text, row.id("video"), start, end)
-
 
 LIMIT_INSIDE = 10
 LIMIT_OF_ALL = 50
@@ -98,7 +25,6 @@ NEIGHBORS = 1
 DEPTHS = (1, 5)
 THRESHOLDS = (0.3, 0.5, 0.7)
 VIDEO_DEPTHS = (1, 2, 10)
-
 MomentsReport: TypeAlias = dict[str, float | int]
 
 

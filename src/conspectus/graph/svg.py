@@ -9,7 +9,7 @@ from conspectus.deferred import dataclass
 from conspectus.graph.layout import Points, placed
 from conspectus.graph.xml_text import escaped
 from conspectus.model.graph import Edge, Node
-from conspectus.text.clean import graphemes_prefix
+from conspectus.text.graphemes import graphemes_prefix
 
 MAX_NODES: Final = 300
 MAX_NAMES: Final = 60

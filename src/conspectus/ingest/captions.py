@@ -24,7 +24,8 @@ from conspectus.ports import Progress
 from conspectus.ports.streams import Span
 from conspectus.text.clean import clean
 from conspectus.text.hashing import content_hash, stable_id
-from conspectus.text.times import StreamClock, canonical, parse_instant, zone_by_name
+from conspectus.text.stream_clocks import StreamClock, zone_by_name
+from conspectus.text.times import canonical, parse_instant
 
 FILE: Final = "file"
 """Metadata of a caption: the file that it was read from."""

@@ -50,14 +50,9 @@ from conspectus.text.attack_patterns import attack_pattern
 from conspectus.text.clean import clean
 from conspectus.text.hashing import KEY_BYTES, NAME_BYTES, content_hash, fitting, stable_id
 from conspectus.text.positions import checked, combined, headings_in, path_of, place_at
-from conspectus.text.splitter import (
-    SplitOptions,
-    TextSpan,
-    definitions,
-    sections_of,
-    split,
-    without_blank_pieces,
-)
+from conspectus.text.sections import sections_of
+from conspectus.text.split_boundaries import definitions
+from conspectus.text.splitter import SplitOptions, TextSpan, split, without_blank_pieces
 from conspectus.text.times import canonical, parse_instant
 from conspectus.text.vectors import packed, unit
 

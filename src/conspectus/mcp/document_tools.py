@@ -16,7 +16,7 @@ from conspectus.mcp.tool import ToolCall, is_of_memory, tool
 from conspectus.memory.scopes import GRAPHS
 from conspectus.model.records import Document, Source
 from conspectus.model.trust import level_mark
-from conspectus.text.clean import last_border
+from conspectus.text.graphemes import last_border
 
 MEMORY_KINDS = ("memory", "version")
 

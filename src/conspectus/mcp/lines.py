@@ -8,7 +8,7 @@ from conspectus.model.memory import Memory, MemoryHit
 from conspectus.model.records import Document
 from conspectus.model.results import Citation, Hit, TraceEntry
 from conspectus.model.trust import level_mark
-from conspectus.text.clean import on_one_line
+from conspectus.text.printing import on_one_line
 from conspectus.window.render import renderer_by_name
 
 MAX_SHOWN_NAME_LENGTH = 200

@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 
 from conspectus.deferred import dataclass
 from conspectus.ports import CountTokens
-from conspectus.text.clean import last_border
+from conspectus.text.graphemes import last_border
 
 MIN_TOKENS = 200
 """The smallest token limit of a result: the size of a receipt or an error."""

@@ -13,7 +13,7 @@ from conspectus.errors import (
 )
 from conspectus.mcp.token_budget import MIN_TOKENS, ToolBudget
 from conspectus.ports import CountTokens
-from conspectus.text.clean import on_one_line
+from conspectus.text.printing import on_one_line
 
 HIDDEN_ERROR = "the store failed; see the log of the server"
 

@@ -44,7 +44,8 @@ from conspectus.model.records import Document, Json, NewDocument
 from conspectus.model.streams import ENTITIES
 from conspectus.ports import Candidates, CountTokens
 from conspectus.text.analyzer import analyzer_for
-from conspectus.text.clean import graphemes_prefix, sentence_end_before
+from conspectus.text.graphemes import graphemes_prefix
+from conspectus.text.sentences import sentence_end_before
 from conspectus.text.times import canonical, parse_instant, render, validity
 
 A_MOMENT = timedelta(microseconds=1)

@@ -18,9 +18,10 @@ from conspectus.model.results import Message
 from conspectus.model.trust import least_trusted
 from conspectus.ports import CountTokens
 from conspectus.streams.summarizer import SummaryPrompt, Unsatisfied, answer_json
-from conspectus.text.clean import clean, sentence_end_before
+from conspectus.text.clean import clean
 from conspectus.text.hashing import stable_id
 from conspectus.text.prompt_escaping import RETRIEVED, USER_MESSAGE, disarm, without_delimiters
+from conspectus.text.sentences import sentence_end_before
 from conspectus.text.times import canonical, validity
 
 PROMPT: Final = "1"

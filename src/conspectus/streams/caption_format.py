@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 
 from conspectus.model.records import Json
 from conspectus.model.streams import ENTITIES, EPOCH_YEAR, Caption
-from conspectus.text.times import StreamClock, timecode
+from conspectus.text.stream_clocks import StreamClock, timecode
 
 
 def format_time(seconds: float, clock: StreamClock) -> str:

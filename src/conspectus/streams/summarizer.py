@@ -21,9 +21,10 @@ from conspectus.model.results import Message
 from conspectus.model.streams import Caption
 from conspectus.ports import CountTokens
 from conspectus.ports.streams import CaptionPlace, SummaryBounds
-from conspectus.text.clean import sentence_end_before
 from conspectus.text.late_patterns import regex_pattern
-from conspectus.text.prompt_escaping import RETRIEVED, USER_MESSAGE, escaped, without_delimiters
+from conspectus.text.prompt_escaping import RETRIEVED, USER_MESSAGE, without_delimiters
+from conspectus.text.prompt_frame import escaped
+from conspectus.text.sentences import sentence_end_before
 from conspectus.text.tokens import TOKENS_PER_MESSAGE
 
 

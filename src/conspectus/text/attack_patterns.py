@@ -6,49 +6,11 @@ that ordinary text matches does harm.
 """
 
 from collections.abc import Iterator
-from typing import Any, Final, NamedTuple
+from typing import Final
 
-import regex
-
+from conspectus.text.attack_expressions import any_words, attack_expression
 from conspectus.text.late_patterns import re2_pattern, regex_pattern
 from conspectus.text.plain_words import letters, plain, readings
-
-
-class _Pattern(NamedTuple):
-    """A pattern: what the letters of a match hold, or the symbols that it has, and the expression itself."""
-
-    name: str
-    expression: regex.Pattern[str]
-    letters: str
-    by_letters: Any
-    symbols: tuple[str, ...]
-
-    def is_possible(self, text: str, only_letters: bytes) -> bool:
-        """Return whether a plain text with these letters may match."""
-        return (
-            any(symbol in text for symbol in self.symbols) or self.by_letters.search(only_letters) is not None
-        )
-
-
-def _pattern(name: str, letters: str, *expressions: str, symbols: str = "") -> _Pattern:
-    spaced = "|".join(expressions).replace(" ?", f"{_BETWEEN}*").replace(" ", f"{_BETWEEN}+")
-    return _Pattern(
-        name,
-        regex_pattern(spaced),
-        letters,
-        re2_pattern(letters),
-        tuple(filter(None, symbols.split(";"))),
-    )
-
-
-_SEPARATORS = r"\s_*`~/\\+\x1e\"'()|-"
-_BETWEEN = f"[{_SEPARATORS}]"
-"""What may stand between words."""
-
-
-def _words(most: int) -> str:
-    return rf"(?:[^.!?;={_SEPARATORS}]+ ){{0,{most}}}?"
-
 
 _RULES = r"(?:instructions?|prompts?|rules|guidelines|directions|directives|commands|programming|training)\b"
 _EARLIER = r"(?:previous|prior|above|earlier|preceding|initial|original|existing|foregoing|system|your|all)"
@@ -57,19 +19,18 @@ _SECRET = (
     r"system prompt|memories)\b"
 )
 _MODEL = r"(?:ai|llm|assistant|language model|chatbot|gpt|chatgpt|claude|gemini|copilot)s?\b"
-
 _PATTERNS = (
-    _pattern(
+    attack_expression(
         "override",
         "(?:ignore|disregard|forget|override|bypass)[a-z]*?(?:instruction|prompt|rule|guideline|direct|command"
         "|programming|training|above|beforethis|told|saidbefore)"
         "|your(?:new|real|actual|true)(?:instruction|task|objective|goal)",
-        rf"\b(?:ignore|disregard|forget|override|bypass) {_words(3)}{_EARLIER} {_words(3)}{_RULES}",
+        rf"\b(?:ignore|disregard|forget|override|bypass) {any_words(3)}{_EARLIER} {any_words(3)}{_RULES}",
         r"\b(?:ignore|disregard|forget) (?:everything|anything|all|what) (?:\w+ ){0,3}"
         r"(?:above|before this|told|instructed|said before)\b",
         r"\byour (?:new|real|actual|true) (?:instructions|task|objective|goal) (?:are|is|:)",
     ),
-    _pattern(
+    attack_expression(
         "role_marker",
         "(?:begin|new|updated)system(?:prompt|message)",
         r"<\|(?:im_start|im_end|start_header_id|eot_id|system|user|assistant)\|>|\[/inst\]|<</?sys>>",
@@ -78,7 +39,7 @@ _PATTERNS = (
         symbols="<|;[/inst;<<sys;<</sys;<start_of_turn>;[system;[/system;"
         "##system;## system;##instruction;## instruction",
     ),
-    _pattern(
+    attack_expression(
         "persona",
         "doanythingnow|developermode|jailbreak|youarenow|(?:amoral|unrestricted|uncensored|unfiltered)[a-z]*?"
         "(?:ai|chatbot|assistant|model|gpt)|fromnowonyou|pretend[a-z]*?no(?:rules|restrict|limits|filters)"
@@ -91,30 +52,30 @@ _PATTERNS = (
         r"\bpretend (?:that )?(?:you|to) (?:\w+ ){0,5}no (?:rules|restrictions|limits|filters)\b",
         r"\bstay in character\b",
     ),
-    _pattern(
+    attack_expression(
         "reveal_prompt",
         "(?:reveal|print|show|repeat|output|display|leak|disclose|tell)[a-z]*?(?:system|initial|hidden)"
         "(?:prompt|instructions|message)|(?:repeat|print|output)[a-z]*?above",
-        rf"\b(?:reveal|print|show|repeat|output|display|leak|disclose|tell) {_words(4)}"
+        rf"\b(?:reveal|print|show|repeat|output|display|leak|disclose|tell) {any_words(4)}"
         r"(?:system|initial|hidden) (?:prompt|instructions|message)\b",
         r"\b(?:repeat|print|output) (?:\w+ ){0,4}(?:words|text|everything|instructions) above\b",
     ),
-    _pattern(
+    attack_expression(
         "exfiltrate",
         "(?:send|post|forward|email|upload|exfiltrate|transmit|leak)[a-z]*?(?:password|apikey|credential|secret"
         "|accesstoken|privatekey|chathistory|conversation|systemprompt|memories)",
-        rf"\b(?:send|post|forward|e-?mail|upload|exfiltrate|transmit|leak) {_words(6)}{_SECRET} "
-        rf"{_words(6)}(?:to|at) (?:https?://|\S{{1,100}}@|\S{{1,100}}\.(?:com|net|org|io)\b)",
+        rf"\b(?:send|post|forward|e-?mail|upload|exfiltrate|transmit|leak) {any_words(6)}{_SECRET} "
+        rf"{any_words(6)}(?:to|at) (?:https?://|\S{{1,100}}@|\S{{1,100}}\.(?:com|net|org|io)\b)",
         r"!\[[^\]]{0,200}\]\(https?://[^)\s]{1,300}[?&=][^)\s]{0,300}[{<\[]",
         symbols="](http",
     ),
-    _pattern(
+    attack_expression(
         "hide_from_user",
         "(?:donot|dont|never|without)(?:tell|inform|notify|alert|mention)[a-z]*?theuser",
         r"\b(?:do not|don't|never|without) (?:tell(?:ing)?|inform(?:ing)?|notify(?:ing)?|alert(?:ing)?|"
         r"mention(?:ing)?(?: \w+){0,3} to) the user\b",
     ),
-    _pattern(
+    attack_expression(
         "address_model",
         "(?:attention|important|note|message|instructions?|directive)(?:to|for)?(?:all|the|any|an)?"
         "(?:ai|llm|assistant|languagemodel|chatbot|gpt|chatgpt|claude|gemini|copilot)"
@@ -124,7 +85,6 @@ _PATTERNS = (
         rf"\bif you are (?:an? |the )?(?:\w+ ){{0,2}}{_MODEL}",
     ),
 )
-
 HIDDEN = "hidden_text"
 NAMES: tuple[str, ...] = (*(pattern.name for pattern in _PATTERNS), HIDDEN)
 _HIDDEN = regex_pattern("[\U000e0020-\U000e007e]{8}")

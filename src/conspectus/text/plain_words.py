@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from functools import lru_cache
 from typing import Final
 
-from conspectus.text.prompt_escaping import LOOKALIKES
+from conspectus.text.lookalikes import LOOKALIKES
 
 _ODD: Final = re.compile(r"[^\x00-\x7f]+")
 _ENTITY: Final = re.compile(r"&(?:#\d{1,7}|#x[0-9a-f]{1,6}|[a-z][a-z0-9]{1,30});?", re.IGNORECASE)

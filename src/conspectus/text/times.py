@@ -1,16 +1,11 @@
-"""Times: instants with a zone, clocks and timecodes of streams, and joined intervals."""
+"""Times: instants with a zone, and offsets in seconds."""
 
 import math
 import re
-from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta, tzinfo
 from typing import Final
-from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
-from conspectus.deferred import dataclass
 from conspectus.errors import InvalidInput, RecordsDamaged, as_field
-from conspectus.model.records import Period, Source
-from conspectus.model.streams import ORIGIN, ZONE
 from conspectus.text.late_patterns import re_pattern
 
 EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
@@ -178,97 +173,3 @@ def _aware(moment: datetime) -> datetime:
     if moment.utcoffset() is None:
         raise InvalidInput("time", f"{moment.isoformat()} has no time zone")
     return moment
-
-
-_DATED: Final = re_pattern(r"\s*(?:\d{4}-|\d{8}T\d{4})", re.ASCII)
-
-
-@dataclass(frozen=True, slots=True)
-class StreamClock:
-    """The clock of a stream: `origin` is the instant of second 0, `zone` the default time zone."""
-
-    origin: datetime = EPOCH
-    zone: tzinfo = UTC
-
-    def instant(self, value: datetime | str | float) -> datetime:
-        """Return the instant of seconds, a timecode, or an ISO 8601 instant. Raises InvalidInput."""
-        if isinstance(value, datetime) or (isinstance(value, str) and _DATED.match(value)):
-            return parse_instant(value, self.zone).astimezone(UTC)
-        try:
-            return self.origin + timedelta(seconds=parse_offset(value))
-        except InvalidInput as fault:
-            raise InvalidInput("time", fault.reason) from fault
-        except OverflowError as fault:
-            raise InvalidInput("time", f"{value!r} is beyond the year 9999") from fault
-
-    def period(self, start: datetime | str | float, end: datetime | str | float | None) -> Period:
-        """Return the period from start to end, by default an instant.
-
-        Raises InvalidInput if it is reversed.
-        """
-        with as_field("start", was="time"):
-            begins = self.instant(start)
-        with as_field("end", was="time"):
-            ends = begins if end is None else self.instant(end)
-        if ends < begins:
-            raise InvalidInput("end", "is before the start")
-        return Period(begins, ends)
-
-    def seconds(self, moment: datetime) -> float:
-        """Return seconds from the origin (negative before it), exact to the microsecond."""
-        return (moment - self.origin) / timedelta(seconds=1)
-
-
-def clock_of(stream: Source) -> StreamClock:
-    """Return the clock in a stream's metadata."""
-    origin, zone = stream.metadata.get(ORIGIN), zone_by_name(str(stream.metadata.get(ZONE) or "UTC"))
-    return StreamClock(parse_instant(origin, zone) if isinstance(origin, str) else EPOCH, zone)
-
-
-def zone_by_name(name: str) -> tzinfo:
-    """Return the time zone with an IANA name, such as `Europe/Berlin`. Raises InvalidInput."""
-    if name == "UTC":
-        return UTC
-    try:
-        return ZoneInfo(name)
-    except (ZoneInfoNotFoundError, ValueError, OSError) as fault:
-        raise InvalidInput("time_zone", f"{name!r} is not a known time zone") from fault
-
-
-def timecode(seconds: float) -> str:
-    """Return `01:02:03`, with thousandths if there are any, and with `-` before the origin."""
-    thousandths = round(abs(seconds) * 1_000)
-    whole, fraction = divmod(thousandths, 1_000)
-    minutes, second = divmod(whole, 60)
-    sign = "-" if seconds < 0 and thousandths else ""
-    shown = f"{sign}{minutes // 60:02}:{minutes % 60:02}:{second:02}"
-    return f"{shown}.{fraction:03}" if fraction else shown
-
-
-OVERLAP_SECONDS: Final = 0.1
-"""Intervals that overlap for this long are joined, whatever the gap."""
-GAP_SECONDS: Final = 4.0
-"""Maximum gap between joined intervals."""
-
-
-def runs(stretches: Sequence[tuple[float, float]], *, gap: float = GAP_SECONDS) -> list[list[int]]:
-    """Group the indexes of intervals (start, end) that belong together, in the order of time.
-
-    Intervals may be in any order and in any unit, if it is that of the gap.
-    """
-    found: list[list[int]] = []
-    latest = 0.0
-    for place in sorted(range(len(stretches)), key=stretches.__getitem__):
-        start, end = stretches[place]
-        if found and belongs(latest, start, gap=gap):
-            found[-1].append(place)
-            latest = max(latest, end)
-        else:
-            found.append([place])
-            latest = end
-    return found
-
-
-def belongs(end: float, start: float, *, gap: float = GAP_SECONDS) -> bool:
-    """Return whether an interval that begins at `start` continues an earlier one that ended at `end`."""
-    return end - start >= OVERLAP_SECONDS or start - end <= gap

@@ -4,7 +4,8 @@ from datetime import UTC, date, datetime, time, timedelta
 from typing import Final
 
 from conspectus.deferred import dataclass
-from conspectus.text.times import EPOCH, StreamClock
+from conspectus.text.stream_clocks import StreamClock
+from conspectus.text.times import EPOCH
 from conspectus.time_expressions.vocabulary import DAY, HOUR
 
 _EARLIEST: Final = datetime(2, 1, 1, tzinfo=UTC)

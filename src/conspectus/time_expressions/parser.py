@@ -7,7 +7,7 @@ from itertools import islice, pairwise
 from typing import Final
 
 from conspectus.deferred import dataclass
-from conspectus.text.times import timecode
+from conspectus.text.stream_clocks import timecode
 from conspectus.time_expressions.clock_face import ClockFace, bounded
 from conspectus.time_expressions.grammar import ENGLISH_GRAMMAR, START
 from conspectus.time_expressions.interpreter import Grammar, Parse

@@ -9,7 +9,8 @@ from typing import Final, TypeAlias
 
 from conspectus.deferred import dataclass
 from conspectus.model.results import Hit
-from conspectus.window.passages import group_key, is_streamed, stretch
+from conspectus.window.passages import group_key
+from conspectus.window.stream_times import is_streamed, stretch
 
 MIN_SHARE: Final = 0.9
 """The least share of the runs of a text in another document with which it is nearly the same."""

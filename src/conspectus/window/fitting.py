@@ -6,7 +6,7 @@ from typing import Final
 
 from conspectus.deferred import dataclass
 from conspectus.window.checkpoints import Checkpoint
-from conspectus.window.packer import Packed
+from conspectus.window.packed_window import Packed
 
 FIRST_STEP: Final = 16
 STEP_SHARE: Final = 64

@@ -1,104 +1,23 @@
-"""Passages in reading order: joined chunks, the gaps between messages, and the times of captions."""
+"""Passages in reading order: chunks that touch or overlap are joined."""
 
 import re
-from bisect import bisect, insort
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from datetime import UTC, datetime, timedelta, tzinfo
+from datetime import UTC, datetime, tzinfo
 from operator import attrgetter
 from typing import Final
 
 from conspectus.deferred import dataclass
-from conspectus.model.channels import REPLY_TO
 from conspectus.model.records import Document
-from conspectus.model.results import Hit, ThreadOutline
-from conspectus.model.streams import EVENT_TYPE, TRACK
+from conspectus.model.results import Hit
 from conspectus.text.positions import heading_at
-from conspectus.text.times import EPOCH, timecode
-
-
-class Threads:
-    """Positions of messages in known threads, and names and time zones of streams."""
-
-    def __init__(
-        self,
-        sketches: Iterable[ThreadOutline] = (),
-        streams: Mapping[str, str] | None = None,
-        zones: Mapping[str, tzinfo] | None = None,
-    ) -> None:
-        self._streams = streams or {}
-        self._zones = zones or {}
-        self._sketches = {(each.source, each.thread): each for each in sketches}
-
-    @property
-    def known(self) -> bool:
-        """Whether any threads are known."""
-        return bool(self._sketches)
-
-    def stream(self, document: Document) -> str:
-        """Return the stream name of a caption or event; empty if unknown."""
-        return self._streams.get(document.source, "") if self._streams and is_streamed(document) else ""
-
-    def zone(self, document: Document) -> tzinfo:
-        """Return the time zone for the times of a caption or event."""
-        return self._zones.get(document.source, UTC)
-
-    def total(self, document: Document) -> int:
-        """Return the number of messages in the thread of a message; 0 if unknown."""
-        sketch = self._of(document)
-        return 0 if sketch is None else sketch.total
-
-    def place(self, document: Document) -> int | None:
-        """Return the number of earlier messages in the thread of a message; None if unknown."""
-        sketch = self._of(document)
-        return None if sketch is None else sketch.places.get(document.id)
-
-    def places(self, documents: Sequence[Document]) -> list[int] | None:
-        """Return the positions of messages of one thread; None if one of them is unknown."""
-        found = [place for place in map(self.place, documents) if place is not None]
-        return found if len(found) == len(documents) else None
-
-    def answers(self, document: Document) -> bool | None:
-        """Return whether the platform marks a message as a reply; None outside of known threads."""
-        if self.place(document) is None:
-            return None
-        value = document.metadata.get(REPLY_TO)
-        return isinstance(value, str) and value not in {"", document.key}
-
-    def _of(self, document: Document) -> ThreadOutline | None:
-        return self._sketches.get((document.source, document.thread or "")) if self._sketches else None
-
-
-class Gaps:
-    """Counts the gaps of omitted messages in threads while a window is filled."""
-
-    def __init__(self, threads: Threads) -> None:
-        self._threads = threads
-        self._shown: dict[tuple[str, str | None], list[int]] = {}
-
-    def added_by(self, document: Document) -> int:
-        """Return the change in the number of gaps if this message is shown; -1 if it closes a gap."""
-        place = self._threads.place(document)
-        if place is None:
-            return 0
-        shown = self._shown.get((document.source, document.thread), [])
-        after = bisect(shown, place)
-        left = shown[after - 1] if after else -1
-        right = shown[after] if after < len(shown) else self._threads.total(document)
-        if left == place:
-            return 0
-        before = int(bool(shown) and right - left > 1)
-        return int(place - left > 1) + int(right - place > 1) - before
-
-    def show(self, document: Document) -> None:
-        """Record that a message is shown."""
-        place = self._threads.place(document)
-        if place is not None:
-            insort(self._shown.setdefault((document.source, document.thread), []), place)
-
+from conspectus.window.stream_times import is_streamed, track
+from conspectus.window.threads import Threads
 
 _BLANK_LINES = re.compile(r"(?:[^\S\n]*\n)*")
 _LATEST = datetime.max.replace(tzinfo=UTC)
+LARGE: Final = 768
+"""Tokens from which long pages do not wait."""
 
 
 @dataclass(slots=True)
@@ -153,28 +72,6 @@ class WindowPassage:
 
 Layout = tuple[tuple[WindowPassage, ...], ...]
 """Groups ordered by best hit, documents in a group by time, and passages in a document by position."""
-
-
-_TYPICAL_LENGTH: Final = 500
-"""Characters of a text whose score is its worth."""
-_MORE_LENGTH: Final = 400
-"""Added to each length, so that short texts differ little."""
-_OF_LENGTH: Final = 0.25
-LARGE: Final = 768
-"""Tokens from which long pages do not wait."""
-
-
-def worth(hit: Hit, room: int) -> float:
-    """Return its score, less for a long turn with an assistant, and in little room for a long page.
-
-    At 2,000 characters it is 20 % less. What people say to each other keeps its score: there, longer
-    messages are evidence more often.
-    """
-    long_waits = hit.document.assisted or (hit.document.kind == "page" and room < LARGE)
-    if hit.score <= 0 or not long_waits:
-        return hit.score
-    typical = (_TYPICAL_LENGTH + _MORE_LENGTH) / (len(hit.chunk.text) + _MORE_LENGTH)
-    return float(hit.score * typical**_OF_LENGTH)
 
 
 def grouped(pieces: Iterable[SelectedChunk]) -> Iterable[Sequence[SelectedChunk]]:
@@ -296,69 +193,3 @@ def _stretches(pieces: Sequence[SelectedChunk]) -> list[_Stretch]:
         else:
             stretches.append(_Stretch(piece))
     return stretches
-
-
-_KINDS: Final = frozenset({"caption", "event"})
-_PAUSE: Final = timedelta(seconds=5)
-"""Longest pause without assuming a missing caption."""
-
-
-def is_streamed(document: Document) -> bool:
-    """Return whether the document is a caption or an event."""
-    return document.kind in _KINDS
-
-
-def track(document: Document) -> tuple[str, ...]:
-    """Return the group key of a caption or event: its stream."""
-    other = () if document.thread in {None, TRACK} else (document.thread or "",)
-    return ("stream", document.source, *other)
-
-
-def event_type(document: Document) -> str:
-    """Return the type of an event; empty for a caption."""
-    value = document.metadata.get(EVENT_TYPE)
-    return value if document.kind == "event" and isinstance(value, str) else ""
-
-
-def stretch(document: Document, before: Document | None = None, zone: tzinfo = UTC) -> str:
-    """Format a time range: timecodes of a recording, else instants without a repeated day.
-
-    A range without duration is one time; without times it is empty. A time zone other than UTC follows the
-    day.
-    """
-    if document.occurred is None:
-        return ""
-    start, end = document.occurred.start, document.occurred.end
-    if start.astimezone(UTC).year == EPOCH.year:
-        shown = [timecode((each - EPOCH).total_seconds()) for each in (start, end)]
-        return shown[0] if start == end else " - ".join(shown)
-    value = _local(before.occurred.start, zone) if before and before.occurred else None
-    begins, ends = _local(start, zone), _local(end, zone)
-    shown = [_instant(begins, value), *([] if start == end else [_instant(ends, begins)])]
-    same = zone is UTC or (value is not None and value.date() == begins.date())
-    return " - ".join(shown) + ("" if same else f" {zone}")
-
-
-def apart(document: Document, before: Document | None) -> bool:
-    """Return whether captions may be missing between two consecutive captions."""
-    if before is None or not is_streamed(before) or before.source != document.source:
-        return False
-    if document.sequence is not None and before.sequence is not None:
-        return document.sequence > before.sequence + 1
-    if document.occurred is None or before.occurred is None:
-        return False
-    return document.occurred.start - before.occurred.end > _PAUSE
-
-
-def _local(moment: datetime, zone: tzinfo) -> datetime:
-    """Convert an instant to a time zone, or to UTC if the result is out of range."""
-    try:
-        return moment.astimezone(zone)
-    except OverflowError:
-        return moment.astimezone(UTC)
-
-
-def _instant(moment: datetime, previous: datetime | None) -> str:
-    time = moment.replace(tzinfo=None, microsecond=moment.microsecond // 1_000 * 1_000)
-    shown = time.isoformat(sep=" ", timespec="milliseconds" if time.microsecond else "seconds")
-    return shown.partition(" ")[2] if previous is not None and previous.date() == moment.date() else shown

@@ -19,12 +19,14 @@ from conspectus.errors import InvalidInput
 from conspectus.model.records import Document
 from conspectus.model.results import Message
 from conspectus.model.trust import level_mark
-from conspectus.text import prompt_escaping
-from conspectus.text.clean import on_one_line, printable, unbracketed, unlike_headers
+from conspectus.text import prompt_frame
 from conspectus.text.positions import BETWEEN
-from conspectus.text.prompt_escaping import escape, quoteattr
+from conspectus.text.printing import on_one_line, printable, unbracketed, unlike_headers
+from conspectus.text.prompt_escaping import FRAME
+from conspectus.text.prompt_frame import escape, quoteattr
 from conspectus.text.tokens import TOKENS_PER_MESSAGE
-from conspectus.window.passages import LARGE, WindowPassage, apart, event_type, is_streamed, stretch
+from conspectus.window.passages import LARGE, WindowPassage
+from conspectus.window.stream_times import apart, event_type, is_streamed, stretch
 
 CUT = " […]"
 CUT_BEFORE = "[…] "
@@ -227,11 +229,11 @@ class GuardedRenderer(Renderer):
     `<left_out>` works as in the XML format.
     """
 
-    before, after = prompt_escaping.FRAME
+    before, after = FRAME
 
     def show(self, text: str) -> str:
         """Make a text printable, neutralize delimiters and escape it."""
-        return prompt_escaping.escaped(printable(text))
+        return prompt_frame.escaped(printable(text))
 
     def group(self, passages: Sequence[WindowPassage]) -> str:
         """Render each passage as an element."""
@@ -242,7 +244,7 @@ class GuardedRenderer(Renderer):
         key = {"key": _location(passage.document)} if passage.follows is None else {}
         named = {"number": fields.pop("index"), **fields, **_known(key)}
         named.pop("id", None)
-        return prompt_escaping.element(named, self.shown(passage))
+        return prompt_frame.element(named, self.shown(passage))
 
 
 _RENDERERS: Mapping[str, Renderer] = MappingProxyType(

@@ -15,8 +15,10 @@ from conspectus.model.records import StoredChunk
 from conspectus.model.results import BreakReason, CacheBreak, CachePlan, Hit
 from conspectus.window.counting import Part
 from conspectus.window.duplicates import Candidate, Refusal, SeenTexts
-from conspectus.window.packer import DIGEST, Beginning, Made, Packed, Packing, WindowPlan, digest
+from conspectus.window.packed_window import DIGEST, Beginning, Made, Packed, digest
+from conspectus.window.packer import Packing
 from conspectus.window.passages import SelectedChunk, WindowPassage, in_reading_order, joined
+from conspectus.window.planner import WindowPlan
 
 NEEDED: Final = 0.2
 """The share of a budget whose best hits a window must hold."""

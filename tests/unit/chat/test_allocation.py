@@ -4,7 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from conspectus.chat.request import TokenAllowance, drafted, room
+from conspectus.chat.allocation import TokenAllowance, room
+from conspectus.chat.request import drafted
 from conspectus.errors import InvalidInput, TooLarge
 from conspectus.model.chat import Allocation, ChatRequest
 from conspectus.model.results import Message

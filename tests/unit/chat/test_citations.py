@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from conspectus.chat.request import answer_metadata, cited
+from conspectus.chat.citations import answer_metadata, cited
 from conspectus.model.chat import ChatSource, Citations
 
 GIVEN = tuple(

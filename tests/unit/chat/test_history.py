@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from conspectus.chat.request import trimmed
+from conspectus.chat.allocation import trimmed
 from conspectus.model.results import Message
 from conspectus.providers.tokenizers import counter
 from conspectus.text.tokens import TOKENS_PER_MESSAGE

@@ -8,14 +8,14 @@ import pytest
 from benchmarks.ablation import compare, rankings
 
 from conspectus.errors import InvalidInput
-from conspectus.evals.asked import (
+from conspectus.evals.conversation import conversation
+from conspectus.evals.conversation_queries import profile_without
+from conspectus.evals.conversation_sets import (
     MAX_EARLIER,
-    profile_without,
     read_chat_set,
     read_conversations,
     read_meeting_set,
 )
-from conspectus.evals.run import conversation
 from conspectus.settings import Settings
 
 WORDS_ONLY = Settings(embedder="none")

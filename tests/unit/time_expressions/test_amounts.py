@@ -4,7 +4,8 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from conspectus.text.times import EPOCH, StreamClock
+from conspectus.text.stream_clocks import StreamClock
+from conspectus.text.times import EPOCH
 from conspectus.time_expressions import ClockFace, find_time
 from conspectus.time_expressions.grammar import ENGLISH_GRAMMAR
 from conspectus.time_expressions.interpreter import Match, Parse

@@ -4,7 +4,8 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from conspectus.text.times import EPOCH, StreamClock
+from conspectus.text.stream_clocks import StreamClock
+from conspectus.text.times import EPOCH
 from conspectus.time_expressions import ClockFace, described, find_time
 
 NOW = datetime(2026, 1, 10, 12, tzinfo=UTC)

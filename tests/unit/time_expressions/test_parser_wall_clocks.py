@@ -6,7 +6,8 @@ from zoneinfo import ZoneInfo
 import pytest
 
 from conspectus.engine.video_search import may_name_time
-from conspectus.text.times import EPOCH, StreamClock, zone_by_name
+from conspectus.text.stream_clocks import StreamClock, zone_by_name
+from conspectus.text.times import EPOCH
 from conspectus.time_expressions import ClockFace, described, find_time
 
 

@@ -9,7 +9,7 @@ from conspectus.errors import InvalidInput
 from conspectus.ingest.captions import span_of
 from conspectus.model.records import Period
 from conspectus.model.streams import CaptionRange
-from conspectus.text.times import StreamClock
+from conspectus.text.stream_clocks import StreamClock
 
 CLOCK: Final = StreamClock()
 LOG: Final = logging.getLogger("conspectus.video")

@@ -12,7 +12,7 @@ from conspectus.facades.video.context_store import Document
 from conspectus.facades.video.metadata import STREAM_KEY, from_stored, stream_name
 from conspectus.model import records
 from conspectus.model.records import Collection, Source
-from conspectus.text.times import clock_of
+from conspectus.text.stream_clocks import clock_of
 
 PAGE: Final = 1_000
 _OWN_KEY: Final = re.compile(r"\d{19}-\d{9}-[0-9a-f]{8}", re.ASCII)

@@ -36,7 +36,8 @@ from conspectus.records.core.store_methods import SqlStore, reading, writing
 from conspectus.records.tables.core import collections, counters, documents, users
 from conspectus.records.tables.streams import alert_events as events
 from conspectus.records.tables.streams import alerts
-from conspectus.text.times import from_microseconds, runs, to_microseconds
+from conspectus.text.intervals import runs
+from conspectus.text.times import from_microseconds, to_microseconds
 
 WIDTH = len(Alert.__dataclass_fields__)
 

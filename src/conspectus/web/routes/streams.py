@@ -20,7 +20,7 @@ from conspectus.model.streams import AlertEvent, CaptionImport, LiveCaption, New
 from conspectus.operations.declared import facts_of, facts_of_field
 from conspectus.operations.table import ALERT_OPERATIONS, EVENT_OPERATIONS, STREAM_OPERATIONS
 from conspectus.streams.caption_format import line_of
-from conspectus.text.times import StreamClock, clock_of
+from conspectus.text.stream_clocks import StreamClock, clock_of
 from conspectus.web.bodies import handed_in
 from conspectus.web.ndjson import LineBatches, LinesRoute, arriving, refused, sent_as_lines
 from conspectus.web.openapi import Section, problems

@@ -1,32 +1,26 @@
-"""Evaluation sets of conversations, the queries for their questions, and similarities within them."""
+"""Evaluation sets of conversations: of chats with threads, of meetings, or with questions."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from random import Random
 
-import numpy as np
-
-from conspectus.bootstrap import Embedders
-from conspectus.deferred import dataclass
-from conspectus.engine import Engine
 from conspectus.errors import InvalidInput
 from conspectus.evals.datasets import (
     CitedQuestion,
     ConversationSet,
     Row,
     read_conversation_set,
-    read_retrieval_set,
     rows,
 )
-from conspectus.model.filter import And, Between, Eq, Filter, Not, Or, Overlaps
-from conspectus.model.query import Query, QueryContext
 from conspectus.model.records import NewDocument
-from conspectus.model.results import Percentiles, Similarity
-from conspectus.ports import Embedder, Floats
-from conspectus.retrieval.profiles import WITHOUT
-from conspectus.settings import Settings
 from conspectus.text.times import parse_instant
+
+MIN_WORDS = 5
+"""Minimum words of a message. Shorter messages have no content to search for."""
+MIN_EARLIER, MAX_EARLIER = 2, 10
+"""Fewest and most earlier messages in a thread of the set. More cannot all be among the ten best."""
+HALF_A_DAY = timedelta(hours=12)
+_START = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def read_conversations(directory: Path) -> ConversationSet:
@@ -41,52 +35,6 @@ def read_conversations(directory: Path) -> ConversationSet:
     if (directory / "corpus.jsonl").exists():
         return read_meeting_set(directory)
     return read_conversation_set(directory)
-
-
-def profile_without(profile: str, parts: Sequence[str]) -> str:
-    """Return the name of a profile without some parts."""
-    return f"{profile}{WITHOUT}{', '.join(parts)}" if parts else profile
-
-
-@dataclass(frozen=True, slots=True)
-class QueryBuilder:
-    """Makes queries for the questions of a set, limited to what was said before in the conversation.
-
-    With a profile, a query has the channel and time of its question. The default time is the end of the
-    conversation. Without a profile, it has no query context.
-    """
-
-    engine: Engine
-    given: ConversationSet
-    profile: str | None = None
-
-    async def query(self, question: CitedQuestion) -> Query:
-        """Return the query for a question."""
-        source = await self.engine.collections.get_or_create_source(question.conversation)
-        here = Eq("source", str(source.id))
-        at = question.at or _end(self.given.conversations[question.conversation])
-        situation = (
-            None
-            if self.profile is None
-            else QueryContext(question.conversation, question.thread, at, self.profile)
-        )
-        known: Filter = here
-        if question.before is not None:
-            known = And((here, Between("sequence", None, question.before)))
-            known = known if at is None else Or((known, And((Not(here), Overlaps(None, at)))))
-        return Query(question.text, filter=known, query_context=situation)
-
-
-def _end(turns: Sequence[NewDocument]) -> datetime | None:
-    return max((each.occurred for each in turns if isinstance(each.occurred, datetime)), default=None)
-
-
-MIN_WORDS = 5
-"""Minimum words of a message. Shorter messages have no content to search for."""
-MIN_EARLIER, MAX_EARLIER = 2, 10
-"""Fewest and most earlier messages in a thread of the set. More cannot all be among the ten best."""
-HALF_A_DAY = timedelta(hours=12)
-_START = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def read_chat_set(directory: Path) -> ConversationSet:
@@ -234,81 +182,3 @@ def _places(row: Row) -> Iterator[int]:
                 yield from range(first, last + 1)
             case _:
                 raise InvalidInput(row.place, "'turn_spans' must be pairs of numbers of turns")
-
-
-MAX_QUERIES = 200
-ALL = "all"
-Triple = tuple[str, str, str]
-"""A query, a text that answers it, and a text that does not."""
-
-
-async def similarity(
-    directories: Sequence[Path], *, settings: Settings | None = None
-) -> dict[str, Similarity]:
-    """Return the similarities of each set, and of all sets together if there are several.
-
-    At most 200 queries of a set are used, sampled with a fixed seed. Raises InvalidInput for a directory
-    without a set of queries, or if no embedding model is set.
-    """
-    chosen = settings or Settings.from_environment()
-    embedders = Embedders(chosen)
-    try:
-        embedder = embedders.by_name(chosen.embedder)
-        if embedder is None:
-            raise InvalidInput("embedder", "is 'none'; set CONSPECTUS_EMBEDDER to the model to measure")
-        cosines = {each.name: await _cosines(embedder, list(_triples(each))) for each in directories}
-    finally:
-        await embedders.close()
-    if len(cosines) > 1:
-        cosines[ALL] = np.concatenate(list(cosines.values()))
-    return {
-        name: Similarity(related=_percentiles(each[:, 0]), unrelated=_percentiles(each[:, 1]))
-        for name, each in cosines.items()
-    }
-
-
-def _triples(directory: Path) -> Iterator[Triple]:
-    """Sample at most `MAX_QUERIES` queries of a set."""
-    chance = Random(0)
-    judged, texts = (
-        _conversations(directory) if (directory / "messages.jsonl").exists() else _passages(directory)
-    )
-    keys = list(texts)
-    for query, answers in chance.sample(judged, min(len(judged), MAX_QUERIES)):
-        others = [each for each in chance.choices(keys, k=10) if each not in answers]
-        if others:
-            yield query, texts[chance.choice(sorted(answers))], texts[others[0]]
-
-
-def _passages(directory: Path) -> tuple[list[tuple[str, set[str]]], dict[str, str]]:
-    given = read_retrieval_set(directory)
-    texts = {
-        each.key or "": f"{each.title}\n{each.text}" if each.title else each.text for each in given.documents
-    }
-    judged = [(each.text, each.grades.keys() & texts.keys()) for each in given.queries]
-    return [(query, answers) for query, answers in judged if answers], texts
-
-
-def _conversations(directory: Path) -> tuple[list[tuple[str, set[str]]], dict[str, str]]:
-    given = read_conversations(directory)
-    texts = {
-        f"{name} {turn.key}": f"{turn.author}: {turn.text}" if turn.author else turn.text
-        for name, turns in given.conversations.items()
-        for turn in turns
-    }
-    return [
-        (each.text, {f"{each.conversation} {key}" for key in each.evidence}) for each in given.questions
-    ], texts
-
-
-async def _cosines(embedder: Embedder, triples: Sequence[Triple]) -> Floats:
-    """Return, for each query, its similarities to the answering text and to the other text."""
-    queries = np.stack([await embedder.embed_query(query) for query, _, _ in triples])
-    texts = [await embedder.embed_documents([triple[place] for triple in triples]) for place in (1, 2)]
-    found: Floats = np.stack([(queries * each).sum(axis=1) for each in texts], axis=1).astype(np.float64)
-    return found
-
-
-def _percentiles(cosines: Floats) -> Percentiles:
-    p5, p50, p95 = (round(float(each), 2) for each in np.percentile(cosines, [5, 50, 95]))
-    return Percentiles(p5, p50, p95)

@@ -1,0 +1,32 @@
+"""Intervals that belong together."""
+
+from collections.abc import Sequence
+from typing import Final
+
+OVERLAP_SECONDS: Final = 0.1
+"""Intervals that overlap for this long are joined, whatever the gap."""
+GAP_SECONDS: Final = 4.0
+"""Maximum gap between joined intervals."""
+
+
+def runs(stretches: Sequence[tuple[float, float]], *, gap: float = GAP_SECONDS) -> list[list[int]]:
+    """Group the indexes of intervals (start, end) that belong together, in the order of time.
+
+    Intervals may be in any order and in any unit, if it is that of the gap.
+    """
+    found: list[list[int]] = []
+    latest = 0.0
+    for place in sorted(range(len(stretches)), key=stretches.__getitem__):
+        start, end = stretches[place]
+        if found and belongs(latest, start, gap=gap):
+            found[-1].append(place)
+            latest = max(latest, end)
+        else:
+            found.append([place])
+            latest = end
+    return found
+
+
+def belongs(end: float, start: float, *, gap: float = GAP_SECONDS) -> bool:
+    """Return whether an interval that begins at `start` continues an earlier one that ended at `end`."""
+    return end - start >= OVERLAP_SECONDS or start - end <= gap

@@ -1,0 +1,67 @@
+"""Sections of a text, and spans that begin at sections."""
+
+from collections.abc import Callable, Iterator, Sequence
+
+from conspectus.deferred import dataclass
+from conspectus.model.records import TextPosition
+
+_MIN_SHARE = 8
+
+
+@dataclass(frozen=True, slots=True)
+class Section:
+    """A section that begins at character `start`.
+
+    Following sections of a greater depth are its subsections.
+    """
+
+    start: int
+    depth: int
+
+
+def sections_of(places: Sequence[TextPosition]) -> list[Section]:
+    """Return a section for each change of the headings."""
+    before = ((), *(place.headings for place in places))
+    changed = (place for place, above in zip(places, before, strict=False) if place.headings != above)
+    return [Section(place.start, len(place.headings)) for place in changed]
+
+
+def stretches(
+    text: str, sections: Sequence[Section], fits: Callable[[int, int], bool]
+) -> Iterator[tuple[int, int]]:
+    """Yield spans of a text that begin at sections; only a section without subsections may be too long.
+
+    A section stays with its subsections if they fit, and siblings are joined while they fit. Joined sections
+    have the same parent, or are subsections of the first one.
+    """
+    if not sections or text[: sections[0].start].strip():
+        sections = [Section(0, 0), *sections]
+    starts = [0, *(section.start for section in sections[1:]), len(text)]
+    after = _ends(sections)
+    start = first = 0
+    while first < len(sections):
+        depth = sections[first].depth
+        following = after[first] if fits(start, starts[after[first]]) else first + 1
+        while (
+            following < len(sections)
+            and sections[following].depth >= depth
+            and fits(start, starts[after[following]])
+        ):
+            following = after[following]
+        end = starts[following]
+        first = following
+        is_part = following < len(sections) and sections[following].depth > depth
+        if not (is_part and fits(start, start + _MIN_SHARE * (end - start))):
+            yield start, end
+            start = end
+
+
+def _ends(sections: Sequence[Section]) -> list[int]:
+    """Return for each section the index of the next section that is not a subsection of it."""
+    ends = [len(sections)] * len(sections)
+    open_sections: list[int] = []
+    for place, section in enumerate(sections):
+        while open_sections and sections[open_sections[-1]].depth >= section.depth:
+            ends[open_sections.pop()] = place
+        open_sections.append(place)
+    return ends

@@ -1,0 +1,149 @@
+"""Positions at which a text may be split, best first, and blocks to keep."""
+
+import re
+from bisect import bisect_right
+from collections.abc import Iterator
+from typing import Protocol
+
+from conspectus.deferred import dataclass
+from conspectus.model.records import Syntax
+from conspectus.text.late_patterns import re_pattern
+from conspectus.text.sections import Section
+
+Span = tuple[int, int]
+_MARKDOWN_LINE = re_pattern(
+    r"^(?:"
+    r"[ \t>]*(?P<fence>`{3,}|~{3,})(?P<info>[^\n]*)"
+    r"|(?P<heading> {0,3}#{1,6}(?=[ \t\r\n]|\Z))"
+    r"|(?P<row>[ \t]*\|[^\n]*(?:\n|\Z))"
+    r"|(?P<underlined>(?<![^\n]\n)(?![ \t>#|=-])[^\n]+\n {0,3}(?:=+|-+)[ \t]*\r?$)"
+    r")",
+    re.MULTILINE,
+)
+_DEFINITION = (
+    r"(?:@|#\[|(?:abstract|async|class|const|def|default|enum|export|extern|final|fn|fun|func|function|impl"
+    r"|inline|interface|internal|let|macro_rules!|mod|module|namespace|object|override|package|private|proc"
+    r"|protected|pub|public|record|static|struct|sub|template|trait|type|union|unsafe|val|var|virtual)\b)"
+)
+_TOP_DEFINITION = re_pattern(r"(?<=\n)\r?\n(?=" + _DEFINITION + ")")
+_TOP_LINE = re_pattern(r"(?<=\n)\r?\n(?=[^\s)}\]])")
+_INNER_DEFINITION = re_pattern(r"(?<=\n)\r?\n(?=[ \t]{1,8}" + _DEFINITION + ")")
+
+
+class Level(Protocol):
+    """One kind of position to split at."""
+
+    def last(self, low: int, high: int) -> int | None:
+        """Return the last such position in (low, high]."""
+
+
+@dataclass(frozen=True, slots=True)
+class Separator:
+    """Positions after each occurrence of a string."""
+
+    text: str
+    separator: str
+
+    def last(self, low: int, high: int) -> int | None:
+        found = self.text.rfind(self.separator, max(low + 1 - len(self.separator), 0), high)
+        return None if found < 0 else found + len(self.separator)
+
+
+@dataclass(frozen=True, slots=True)
+class Places:
+    """Known positions in ascending order."""
+
+    positions: list[int]
+
+    def last(self, low: int, high: int) -> int | None:
+        index = bisect_right(self.positions, high) - 1
+        return self.positions[index] if index >= 0 and self.positions[index] > low else None
+
+
+class Blocks:
+    """Spans that should not be split, in ascending order and without overlap."""
+
+    def __init__(self, spans: list[Span]) -> None:
+        self._spans = spans
+        self._starts = [start for start, _ in spans]
+
+    def around(self, position: int) -> Span | None:
+        """Return the block that contains the position."""
+        index = bisect_right(self._starts, position) - 1
+        if index < 0:
+            return None
+        start, end = self._spans[index]
+        return (start, end) if start < position < end else None
+
+
+@dataclass(frozen=True, slots=True)
+class Boundaries:
+    """Positions to split at, best first, and blocks to keep.
+
+    A table is one block and a block for each row.
+    """
+
+    levels: tuple[Level, ...]
+    blocks: tuple[Blocks, ...] = ()
+
+
+def boundaries(text: str, syntax: Syntax, separators: tuple[str, ...]) -> Boundaries:
+    """Return the boundaries of a text, found in one pass."""
+    plain = tuple(_separator_levels(text, separators))
+    if syntax == "code":
+        patterns = (_TOP_DEFINITION, _TOP_LINE, _INNER_DEFINITION)
+        found = (Places([match.end() for match in pattern.finditer(text)]) for pattern in patterns)
+        return Boundaries((*found, *plain))
+    if syntax == "markdown":
+        return _markdown(text, plain)
+    return Boundaries(plain)
+
+
+def definitions(text: str) -> list[Section]:
+    """Return the starts of top-level statements of code, and of the definitions inside them."""
+    outer = (Section(match.end(), 1) for match in _TOP_LINE.finditer(text))
+    inner = (Section(match.end(), 2) for match in _INNER_DEFINITION.finditer(text))
+    return sorted([*outer, *inner], key=lambda section: section.start)
+
+
+def _separator_levels(text: str, separators: tuple[str, ...]) -> Iterator[Level]:
+    windows_lines = "\r\n" in text
+    for separator in filter(None, separators):
+        if windows_lines and "\n" in separator and "\r" not in separator:
+            yield Separator(text, separator.replace("\n", "\r\n"))
+        yield Separator(text, separator)
+
+
+def _markdown(text: str, plain: tuple[Level, ...]) -> Boundaries:
+    headings: list[int] = []
+    whole: list[Span] = []
+    rows: list[Span] = []
+    fence: tuple[int, str] | None = None
+    for match in _MARKDOWN_LINE.finditer(text):
+        start, end = match.span()
+        if fence is not None:
+            if _closes(match, fence[1]):
+                whole.append((fence[0], _line_end(text, end)))
+                fence = None
+        elif match["fence"]:
+            fence = None if match["fence"][0] == "`" in match["info"] else (start, match["fence"])
+        elif match["row"]:
+            joins = bool(rows) and whole[-1][1] == rows[-1][1] == start
+            whole.append((whole.pop()[0] if joins else start, end))
+            rows.append((start, end))
+        else:
+            headings.append(start)
+    if fence is not None:
+        whole.append((fence[0], len(text)))
+    edges = Places(sorted({edge for span in (*whole, *rows) for edge in span}))
+    return Boundaries((Places(headings), *plain, edges), (Blocks(whole), Blocks(rows)))
+
+
+def _closes(match: re.Match[str], opened: str) -> bool:
+    mark = match["fence"]
+    return bool(mark) and mark.startswith(opened) and not match["info"].strip()
+
+
+def _line_end(text: str, position: int) -> int:
+    found = text.find("\n", position)
+    return len(text) if found < 0 else found + 1
