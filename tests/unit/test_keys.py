@@ -10,7 +10,7 @@ from tests.contracts.accounts_contract import ANNA, a_user
 from tests.support.in_memory_accounts import MemoryAccounts, MemoryCatalog
 from tests.support.samples import NOON
 
-from conspectus.access.keys import NO_HASH, REMEMBERED, Keys
+from conspectus.access.keys import MAX_REMEMBERED_KEYS, NO_HASH, Keys
 from conspectus.errors import Unauthenticated
 from conspectus.model.access import Key, Person, User
 from conspectus.model.ids import KeyId, UserId
@@ -174,9 +174,9 @@ async def test_many_keys_do_not_fill_the_memory(keys: Keys, accounts: CountingAc
     secret = await secret_of(keys, accounts)
     await keys.person(secret)
     [key] = await accounts.keys()
-    for number in range(REMEMBERED + 5):
+    for number in range(MAX_REMEMBERED_KEYS + 5):
         await keys._record_use(replace(key, id=KeyId(str(number))), NOON)
-    assert len(keys._last_written) == REMEMBERED
+    assert len(keys._last_written) == MAX_REMEMBERED_KEYS
     assert (await keys.person(secret)).id == ANNA
 
 

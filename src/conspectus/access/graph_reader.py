@@ -40,20 +40,20 @@ class AuthorizedGraphs:
     async def find(self, access: CollectionAccess, *names: str) -> Source | None:
         """Return the first graph with one of these ids or names; None if no readable one exists."""
         for name in names:
-            found = await self._authorized.source(access, name)
-            if found is not None and found.kind == GRAPH:
-                return found
+            source = await self._authorized.source(access, name)
+            if source is not None and source.kind == GRAPH:
+                return source
         return None
 
     async def visible(self, access: CollectionAccess) -> list[Source]:
         """Return the readable graphs of a collection, by name."""
-        return [each for each in await self._authorized.sources(access) if each.kind == GRAPH]
+        return [source for source in await self._authorized.sources(access) if source.kind == GRAPH]
 
     def of(self, access: CollectionAccess, sources: Sequence[Source]) -> "VisibleGraphs":
         """Return these graphs for reading. Raises NotFound for one that is not readable."""
-        for each in sources:
-            if each.collection != access.collection.id or role_on(access.roles, each.id) is None:
-                raise NotFound("graph", each.name)
+        for source in sources:
+            if source.collection != access.collection.id or role_on(access.roles, source.id) is None:
+                raise NotFound("graph", source.name)
         return VisibleGraphs(access, tuple(sources), self._authorized, self._graphs)
 
 
@@ -69,7 +69,7 @@ class VisibleGraphs:
     @property
     def ids(self) -> tuple[SourceId, ...]:
         """The ids, in the order given."""
-        return tuple(each.id for each in self.sources)
+        return tuple(source.id for source in self.sources)
 
     async def nodes_by_id(self, ids: Sequence[str]) -> Sequence[Node]:
         """Return the existing nodes in the order of `ids`; an id may exist in several graphs."""
@@ -96,11 +96,11 @@ class VisibleGraphs:
     ) -> EdgePage:
         """Return a page of edges in the order of insertion: all, or those of one node."""
         page = await self.graphs.edges(self.ids, node=node, min_trust=min_trust, after=after, limit=limit)
-        return replace(page, edges=tuple(await self._veiled(page.edges)))
+        return replace(page, edges=tuple(await self._without_hidden_evidence(page.edges)))
 
     async def edges_by_id(self, ids: Sequence[str]) -> list[Edge]:
         """Return the existing edges in the order of `ids`."""
-        return await self._veiled(await self.graphs.edges_by_id(self.ids, ids))
+        return await self._without_hidden_evidence(await self.graphs.edges_by_id(self.ids, ids))
 
     async def nodes_by_name(self, keys: Sequence[str]) -> Sequence[tuple[str, Node]]:
         """Return the nodes with these names or aliases, each with its matching key."""
@@ -118,19 +118,19 @@ class VisibleGraphs:
 
     async def summaries(self) -> list[GraphSummary]:
         """Return a summary of each graph."""
-        return [await self.graphs.summary(each) for each in self.ids]
+        return [await self.graphs.summary(graph) for graph in self.ids]
 
     async def at(self, instant: datetime, min_trust: MinTrust | None = None) -> tuple[list[Node], list[Edge]]:
         """Return the nodes of an instant, and the edges between them."""
         nodes: list[Node] = []
         edges: list[Edge] = []
-        for each in self.ids:
-            there, held = await self.graphs.at(each, instant)
-            nodes += there
-            edges += await self._veiled(held)
+        for graph in self.ids:
+            graph_nodes, graph_edges = await self.graphs.at(graph, instant)
+            nodes += graph_nodes
+            edges += await self._without_hidden_evidence(graph_edges)
         levels = levels_from(min_trust)
-        kept = [node for node in nodes if node.trust in levels]
-        return kept, _between(kept, [edge for edge in edges if edge.trust in levels])
+        trusted_nodes = [node for node in nodes if node.trust in levels]
+        return trusted_nodes, _between(trusted_nodes, [edge for edge in edges if edge.trust in levels])
 
     async def everything(
         self, *, by: int, min_trust: MinTrust | None = None
@@ -143,23 +143,24 @@ class VisibleGraphs:
 
     async def events(self, node: str | None) -> list[NodeEvent]:
         """Return merges and splits in order, all or those of one node."""
-        return [event for each in self.ids for event in await self.graphs.events(each, node=node)]
+        return [event for graph in self.ids for event in await self.graphs.events(graph, node=node)]
 
-    async def _veiled(self, edges: Sequence[Edge]) -> list[Edge]:
-        named = dict.fromkeys(each.evidence for each in edges if each.evidence is not None)
-        if not named:
+    async def _without_hidden_evidence(self, edges: Sequence[Edge]) -> list[Edge]:
+        evidence = dict.fromkeys(edge.evidence for edge in edges if edge.evidence is not None)
+        if not evidence:
             return list(edges)
-        shown = {document.id for document in await self.authorized.inside(self.access, list(named))}
-        return [each if each.evidence in shown else replace(each, evidence=None) for each in edges]
+        documents = await self.authorized.inside(self.access, list(evidence))
+        readable = {document.id for document in documents}
+        return [edge if edge.evidence in readable else replace(edge, evidence=None) for edge in edges]
 
 
 def _between(nodes: Sequence[Node], edges: Sequence[Edge]) -> list[Edge]:
     """Return the edges of which both ends are among the nodes."""
-    there = {(node.graph.id, node.id) for node in nodes}
+    ends = {(node.graph.id, node.id) for node in nodes}
     return [
         edge
         for edge in edges
-        if (edge.graph.id, edge.source) in there and (edge.graph.id, edge.target) in there
+        if (edge.graph.id, edge.source) in ends and (edge.graph.id, edge.target) in ends
     ]
 
 
@@ -202,8 +203,8 @@ async def visible_graphs(
     if named is not None:
         return await _named(authorized, access, named)
     within = bound(access.narrowed(where))
-    graphs = [each.id for each in await authorized.sources(access) if each.kind == "graph"]
-    return [each for each in graphs if within is None or each in within]
+    graphs = [source.id for source in await authorized.sources(access) if source.kind == GRAPH]
+    return [graph for graph in graphs if within is None or graph in within]
 
 
 async def _named(
@@ -211,9 +212,10 @@ async def _named(
 ) -> list[SourceId]:
     if not names:
         return []
-    found = [each for each in await authorized.sources_by_name(access, names) if each.kind == "graph"]
-    known = {each.id for each in found} | {each.name for each in found}
+    sources = await authorized.sources_by_name(access, names)
+    graphs = [source for source in sources if source.kind == GRAPH]
+    readable = {graph.id for graph in graphs} | {graph.name for graph in graphs}
     for name in names:
-        if name not in known:
+        if name not in readable:
             raise NotFound("graph", name)
-    return [each.id for each in found]
+    return [graph.id for graph in graphs]

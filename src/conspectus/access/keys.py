@@ -14,8 +14,10 @@ from conspectus.model.ids import KeyId
 from conspectus.ports import Clock
 from conspectus.ports.accounts import Accounts
 
-REMEMBERED: Final = 10_000
-NOTED_EVERY: Final = timedelta(minutes=1)
+MAX_REMEMBERED_KEYS: Final = 10_000
+"""Maximum number of keys whose last use is in memory."""
+MIN_USE_INTERVAL: Final = timedelta(minutes=1)
+"""Minimum time between two stored uses of a key."""
 NO_HASH: Final = "0" * 64
 """Compared for an unknown id, so that the check takes equally long."""
 _SHAPE = re.compile(r"csp_([0-9a-f]{16})_[0-9a-f]{64}")
@@ -43,11 +45,11 @@ class Keys:
         shape = _SHAPE.fullmatch(secret)
         if shape is None:
             raise Unauthenticated
-        found = await self._accounts.key(KeyId(shape[1]))
-        fits = hmac.compare_digest(hash_of(secret), NO_HASH if found is None else found[1])
-        if found is None or not fits:
+        stored = await self._accounts.key(KeyId(shape[1]))
+        fits = hmac.compare_digest(hash_of(secret), NO_HASH if stored is None else stored[1])
+        if stored is None or not fits:
             raise Unauthenticated
-        key, _, user = found
+        key, _, user = stored
         now = self._clock()
         if user.disabled or not key.valid(now):
             raise Unauthenticated
@@ -56,11 +58,11 @@ class Keys:
 
     async def _record_use(self, key: Key, now: datetime) -> None:
         """Store the time of use, if the last one is old."""
-        noted = self._last_written.setdefault(key.id, key.last_used)
+        last_written = self._last_written.setdefault(key.id, key.last_used)
         self._last_written.move_to_end(key.id)
-        if len(self._last_written) > REMEMBERED:
+        if len(self._last_written) > MAX_REMEMBERED_KEYS:
             self._last_written.popitem(last=False)
-        if noted is None or now - noted >= NOTED_EVERY:
+        if last_written is None or now - last_written >= MIN_USE_INTERVAL:
             self._last_written[key.id] = now
             await self._accounts.used(key.id, now)
 

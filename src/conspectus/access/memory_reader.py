@@ -24,30 +24,33 @@ class AuthorizedMemories:
         self, access: CollectionAccess, *, begins: str, below: str, holds: Callable[[Source], bool]
     ) -> "MemorySources":
         """Return the sources of memories with begins ≤ name < below that `holds` accepts."""
-        found = await self._memories.memory_sources(access.collection.id, begins=begins, below=below)
-        seen = [each for each in access.visible(found) if holds(each)]
-        return MemorySources(access, tuple(seen), self._memories)
+        sources = await self._memories.memory_sources(access.collection.id, begins=begins, below=below)
+        accepted = [source for source in access.visible(sources) if holds(source)]
+        return MemorySources(access, tuple(accepted), self._memories)
 
     async def graphs(
         self, access: CollectionAccess, *, begins: str, below: str, holds: Callable[[Source], bool]
     ) -> tuple[SourceId, ...]:
         """Return the graphs of memories with begins ≤ name < below that `holds` accepts."""
         collection_id = access.collection.id
-        found = await self._memories.memory_sources(collection_id, begins=begins, below=below, kind="graph")
-        return tuple(each.id for each in access.visible(found) if holds(each))
+        graphs = await self._memories.memory_sources(collection_id, begins=begins, below=below, kind="graph")
+        return tuple(graph.id for graph in access.visible(graphs) if holds(graph))
 
     async def documents(
         self, memory_sources: "MemorySources", ids: Sequence[str], *, quarantined: bool = False
     ) -> list[Document]:
         """Return the existing memories of these sources in the order of `ids`."""
-        found = await self._authorized.inside(memory_sources.access, ids, quarantined=quarantined)
-        here = [each for each in found if each.source in memory_sources.by_id]
-        return [each for each in here if as_given(each).kind == "memory"]
+        documents = await self._authorized.inside(memory_sources.access, ids, quarantined=quarantined)
+        return [
+            document
+            for document in documents
+            if document.source in memory_sources.by_id and as_given(document).kind == "memory"
+        ]
 
     def withheld(self, memory_sources: "MemorySources", where: Filter) -> AsyncIterator[Sequence[Document]]:
         """Yield pages of the quarantined memories of these sources of which what was given matches."""
-        wanted = And((memory_sources.filter, Eq("kind", "memory"), where))
-        return self._authorized.withheld(memory_sources.access, wanted)
+        of_memories = And((memory_sources.filter, Eq("kind", "memory"), where))
+        return self._authorized.withheld(memory_sources.access, of_memories)
 
     async def has_versions(self, access: CollectionAccess) -> bool:
         """Return whether the collection has earlier versions, which searches exclude."""
@@ -60,7 +63,7 @@ class MemorySources:
     def __init__(self, access: CollectionAccess, sources: tuple[Source, ...], memories: Memories) -> None:
         self.access = access
         self.sources = sources
-        self.by_id = {each.id: each for each in sources}
+        self.by_id = {source.id: source for source in sources}
         self._memories = memories
 
     @property
@@ -100,8 +103,8 @@ class MemorySources:
 
     async def notes(self, sources: Collection[SourceId], *, limit: int) -> Sequence[tuple[Document, str]]:
         """Return the notes of some sources, newest first."""
-        chosen = [each for each in self.ids if each in sources]
-        return await self._memories.notes(chosen, limit=limit)
+        ids = [source for source in self.ids if source in sources]
+        return await self._memories.notes(ids, limit=limit)
 
     async def oldest(
         self, source: SourceId, *, before: datetime | None, beyond: int | None, pinned: bool, limit: int
@@ -111,8 +114,8 @@ class MemorySources:
 
     async def totals(self, sources: Sequence[SourceId] | None = None) -> MemoryStats:
         """Return totals of all sources or of some."""
-        chosen = self.ids if sources is None else [each for each in sources if each in self.by_id]
-        return await self._memories.totals(chosen)
+        ids = self.ids if sources is None else [source for source in sources if source in self.by_id]
+        return await self._memories.totals(ids)
 
     async def versions(self, memory: Document) -> Sequence[tuple[Document, str]]:
         """Return the earlier versions of a memory."""
@@ -120,9 +123,13 @@ class MemorySources:
 
     async def histories(self, memories: Sequence[Document]) -> list[list[tuple[Document, str]]]:
         """Return the existing memories, each after its earlier versions."""
-        wanted = [each.id for each in memories if each.source in self.by_id]
-        found = await self._memories.histories(wanted)
-        return [list(found[each]) for each in wanted if each in found and found[each][-1][0].id == each]
+        ids = [memory.id for memory in memories if memory.source in self.by_id]
+        histories = await self._memories.histories(ids)
+        return [
+            list(histories[memory])
+            for memory in ids
+            if memory in histories and histories[memory][-1][0].id == memory
+        ]
 
     async def spans(self) -> Sequence[HomeSpan]:
         """Return numbers of memories and times by source, without empty sources."""

@@ -27,17 +27,17 @@ GRANTS_UP_TO: dict[Role, Role] = {"manager": "editor", "owner": "owner"}
 """The highest role that a role may grant or revoke."""
 
 
-def access_of(person: Person, collection: Collection, held: Sequence[Grant]) -> Access:
+def access_of(person: Person, collection: Collection, grants: Sequence[Grant]) -> Access:
     """Return what a person may do in a collection, given their own grants and those of their groups."""
     if person.owner or collection.owner == person.id:
         return Access("owner")
-    here = [grant for grant in held if grant.collection == collection.id]
+    here = [grant for grant in grants if grant.collection == collection.id]
     sources: dict[SourceId, Role] = {}
     for grant in here:
         if grant.source is not None:
             sources[grant.source] = highest([grant.role, *_roles(sources.get(grant.source))])
-    whole = [grant.role for grant in here if grant.source is None]
-    return Access(highest(whole) if whole else None, sources)
+    collection_roles = [grant.role for grant in here if grant.source is None]
+    return Access(highest(collection_roles) if collection_roles else None, sources)
 
 
 def without_hidden(access: Access, sources: Iterable[SourceId], hidden: Iterable[SourceId]) -> Access:
@@ -51,7 +51,7 @@ def without_hidden(access: Access, sources: Iterable[SourceId], hidden: Iterable
 
 
 def origins_of(
-    user: User, collection: Collection, held: Sequence[Grant], groups: Mapping[str, str]
+    user: User, collection: Collection, grants: Sequence[Grant], groups: Mapping[str, str]
 ) -> dict[SourceId | None, list[RoleOrigin]]:
     """Return the reasons for a user's roles on a collection (None) and on single sources.
 
@@ -61,13 +61,13 @@ def origins_of(
         "store_owner": user.owner,
         "collection_owner": collection.owner == user.id,
     }
-    found: dict[SourceId | None, list[RoleOrigin]]
-    found = {None: [RoleOrigin(kind, "owner") for kind, is_so in owned.items() if is_so]}
-    for grant in held:
+    origins: dict[SourceId | None, list[RoleOrigin]]
+    origins = {None: [RoleOrigin(kind, "owner") for kind, is_owner in owned.items() if is_owner]}
+    for grant in grants:
         if grant.collection == collection.id:
             kind, name = grant.grantee.kind, groups.get(grant.grantee.id)
-            found.setdefault(grant.source, []).append(RoleOrigin(kind, grant.role, grant.source, name))
-    return found
+            origins.setdefault(grant.source, []).append(RoleOrigin(kind, grant.role, grant.source, name))
+    return origins
 
 
 def sees(access: Access) -> bool:
@@ -107,16 +107,16 @@ def bound(where: Filter) -> frozenset[SourceId] | None:
     """Return the sources to which a filter is restricted; None if it is not restricted."""
     match where:
         case And(inner):
-            within = [each for each in map(bound, inner) if each is not None]
-            return frozenset.intersection(*within) if within else None
+            restrictions = [sources for sources in map(bound, inner) if sources is not None]
+            return frozenset.intersection(*restrictions) if restrictions else None
         case Or(inner):
-            each_of = [bound(each) for each in inner]
-            known = [each for each in each_of if each is not None]
-            return frozenset[SourceId]().union(*known) if len(known) == len(each_of) else None
+            restrictions = [sources for sources in map(bound, inner) if sources is not None]
+            is_restricted = len(restrictions) == len(inner)
+            return frozenset[SourceId]().union(*restrictions) if is_restricted else None
         case Eq("source", value):
             return frozenset({SourceId(str(value))})
         case In("source", values):
-            return frozenset(SourceId(str(each)) for each in values)
+            return frozenset(SourceId(str(source)) for source in values)
     return None
 
 

@@ -85,7 +85,7 @@ class CollectionAccess:
         """Return the readable sources among these sources of the collection."""
         if self.sees_all:
             return list(sources)
-        return [each for each in sources if role_on(self.roles, each.id) is not None]
+        return [source for source in sources if role_on(self.roles, source.id) is not None]
 
     def require(self, needed: Role, action: str, *, source: SourceId | None = None) -> None:
         """Raise PermissionDenied unless the person's role on the source or collection is high enough."""
@@ -115,10 +115,10 @@ class AuthorizedReader:
         if collection:
             return [await self.collection(collection)]
         require_scope(self.person, "read", "read")
-        held = await self._grants()
+        grants = await self._grants()
         collections = await self._records.collections()
         accesses = [
-            CollectionAccess(collection, await self._roles(collection, held)) for collection in collections
+            CollectionAccess(collection, await self._roles(collection, grants)) for collection in collections
         ]
         return [access for access in accesses if sees(access.roles)]
 
@@ -128,37 +128,42 @@ class AuthorizedReader:
         Names are chosen, ids are not: no collection can be named like another's id.
         """
         require_scope(self.person, "read", "read")
-        held = await self._grants()
-        whole = self.qualified_name(name)
-        given = await self._records.collection(name)
-        own = given if whole == name else await self._records.collection(whole)
-        for each in (given, own) if given is not None and given.id == name else (own, given):
-            if each is not None and sees(roles := await self._roles(each, held)):
-                return CollectionAccess(each, roles)
+        grants = await self._grants()
+        qualified_name = self.qualified_name(name)
+        by_name = await self._records.collection(name)
+        qualified = by_name if qualified_name == name else await self._records.collection(qualified_name)
+        is_id = by_name is not None and by_name.id == name
+        for collection in (by_name, qualified) if is_id else (qualified, by_name):
+            if collection is not None and sees(roles := await self._roles(collection, grants)):
+                return CollectionAccess(collection, roles)
         return None
 
     async def find_with_source(self, name: str, source: str) -> tuple[CollectionAccess | None, Source | None]:
         """Return a collection as `find` does, with its source, in one read. Each write begins with this."""
         require_scope(self.person, "read", "read")
-        held = await self._grants()
-        whole = self.qualified_name(name)
-        found = await self._records.find_with_sources(tuple(dict.fromkeys((name, whole))), source)
-        for each, called in sorted(found, key=lambda pair: (pair[0].id != name, pair[0].name != whole)):
-            if sees(roles := await self._roles(each, held)):
-                access = CollectionAccess(each, roles)
-                return access, max(access.visible(called), key=lambda one: one.id == source, default=None)
+        grants = await self._grants()
+        qualified_name = self.qualified_name(name)
+        names = tuple(dict.fromkeys((name, qualified_name)))
+        pairs = await self._records.find_with_sources(names, source)
+        pairs = sorted(pairs, key=lambda pair: (pair[0].id != name, pair[0].name != qualified_name))
+        for collection, sources in pairs:
+            if sees(roles := await self._roles(collection, grants)):
+                access = CollectionAccess(collection, roles)
+                readable = access.visible(sources)
+                return access, max(readable, key=lambda candidate: candidate.id == source, default=None)
         return None, None
 
     async def collection(self, name: str) -> CollectionAccess:
         """Return the collection with that id or name. Raises NotFound."""
-        found = await self.find(name)
-        if found is None:
+        access = await self.find(name)
+        if access is None:
             raise NotFound("collection", name)
-        return found
+        return access
 
     async def has_prefix(self, prefix: str) -> bool:
         """Return whether any collection, readable or not, has a name with that prefix."""
-        return any(each.name.startswith(prefix) for each in await self._everything.collections())
+        collections = await self._everything.collections()
+        return any(collection.name.startswith(prefix) for collection in collections)
 
     async def needed_scopes(self, user: User) -> tuple[Scope, ...]:
         """Return the scopes of a key for all that a user may do."""
@@ -169,8 +174,8 @@ class AuthorizedReader:
 
     async def exists(self, collection: str) -> bool:
         """Return whether any collection, readable or not, has that id."""
-        found = await self._everything.collection(collection)
-        return found is not None and found.id == collection
+        stored = await self._everything.collection(collection)
+        return stored is not None and stored.id == collection
 
     async def sources(self, access: CollectionAccess) -> list[Source]:
         """Return the readable sources of a collection, by name."""
@@ -183,15 +188,15 @@ class AuthorizedReader:
 
     async def source(self, access: CollectionAccess, name: str) -> Source | None:
         """Return the source with that id or name; None if none is readable."""
-        found = await self.sources_by_name(access, [name])
-        return max(found, key=lambda each: each.id == name, default=None)
+        sources = await self.sources_by_name(access, [name])
+        return max(sources, key=lambda source: source.id == name, default=None)
 
     async def require_source(self, access: CollectionAccess, name: str) -> Source:
         """Return the source with that id or name. Raises NotFound."""
-        found = await self.source(access, name)
-        if found is None:
+        source = await self.source(access, name)
+        if source is None:
             raise NotFound("source", name)
-        return found
+        return source
 
     async def sources_by_name(self, access: CollectionAccess, names: Sequence[str]) -> list[Source]:
         """Return the readable sources with one of these ids or names, by name."""
@@ -202,32 +207,46 @@ class AuthorizedReader:
     ) -> list[tuple[Document, CollectionAccess]]:
         """Return the readable documents in the order of `ids`, with their collections."""
         require_scope(self.person, "read", "read")
-        found = await self._records.documents([DocumentId(each) for each in ids])
-        held = await self._grants()
-        of = {each.collection for each in found}
-        collections = {each.id: each for each in await self._records.collections() if each.id in of}
+        documents = await self._records.documents([DocumentId(name) for name in ids])
+        grants = await self._grants()
+        collection_ids = {document.collection for document in documents}
+        collections = {
+            collection.id: collection
+            for collection in await self._records.collections()
+            if collection.id in collection_ids
+        }
         accesses = {
-            name: CollectionAccess(collection, await self._roles(collection, held))
+            name: CollectionAccess(collection, await self._roles(collection, grants))
             for name, collection in collections.items()
         }
-        pairs = [(each, accesses[each.collection]) for each in found if each.collection in accesses]
-        shown = [pair for pair in pairs if sees(pair[1].roles)]
-        return [(each, access) for each, access in shown if access.shows(each, quarantined=quarantined)]
+        pairs = [
+            (document, accesses[document.collection])
+            for document in documents
+            if document.collection in accesses
+        ]
+        return [
+            (document, access)
+            for document, access in pairs
+            if sees(access.roles) and access.shows(document, quarantined=quarantined)
+        ]
 
     async def inside(
         self, access: CollectionAccess, ids: Sequence[str], *, quarantined: bool = False
     ) -> list[Document]:
         """Return the readable documents of a collection in the order of `ids`, or quarantined ones too."""
-        found = await self._records.documents([DocumentId(each) for each in ids])
-        here = [each for each in found if each.collection == access.collection.id]
-        return [each for each in here if access.shows(each, quarantined=quarantined)]
+        documents = await self._records.documents([DocumentId(name) for name in ids])
+        return [
+            document
+            for document in documents
+            if document.collection == access.collection.id and access.shows(document, quarantined=quarantined)
+        ]
 
     async def document(self, document: str) -> tuple[Document, CollectionAccess]:
         """Return a document with its collection. Raises NotFound."""
-        found = await self.documents([document])
-        if not found:
+        pairs = await self.documents([document])
+        if not pairs:
             raise NotFound("document", document)
-        return found[0]
+        return pairs[0]
 
     async def text(self, document: Document) -> str:
         """Return the text of a document that was read before."""
@@ -235,7 +254,7 @@ class AuthorizedReader:
 
     async def texts(self, documents: Sequence[Document]) -> Mapping[DocumentId, str]:
         """Return the texts of documents that were read before and still exist."""
-        return await self._records.texts([each.id for each in documents])
+        return await self._records.texts([document.id for document in documents])
 
     async def chunks(self, document: Document) -> Sequence[StoredChunk]:
         """Return the chunks of a document that was read before, by position."""
@@ -243,15 +262,15 @@ class AuthorizedReader:
 
     async def passages(self, ids: Sequence[int]) -> list[StoredChunk]:
         """Return the readable chunks in the order of `ids`."""
-        found = await self._records.hydrate([ChunkId(each) for each in ids])
-        seen = await self.documents(list(dict.fromkeys(str(each.document.id) for each in found)))
-        shown = {document.id for document, _ in seen}
-        return [each for each in found if each.document.id in shown]
+        rows = await self._records.hydrate([ChunkId(chunk) for chunk in ids])
+        pairs = await self.documents(list(dict.fromkeys(str(row.document.id) for row in rows)))
+        readable = {document.id for document, _ in pairs}
+        return [row for row in rows if row.document.id in readable]
 
     async def editable(self, chunks: Sequence[int], action: str) -> list[StoredChunk]:
         """Return chunks of sources that the person may edit. Raises NotFound or PermissionDenied."""
-        rows = {int(each.chunk.id): each for each in await self.passages(chunks)}
-        ids = dict.fromkeys(str(each.document.id) for each in rows.values())
+        rows = {int(row.chunk.id): row for row in await self.passages(chunks)}
+        ids = dict.fromkeys(str(row.document.id) for row in rows.values())
         accesses = {document.id: access for document, access in await self.documents(list(ids))}
         for chunk in chunks:
             access = accesses.get(rows[chunk].document.id) if chunk in rows else None
@@ -267,8 +286,8 @@ class AuthorizedReader:
         """
         if document.thread is None:
             return list(await self.chunks(document))[:1], 1
-        found = await self.threaded(document, (document.id,), limit)
-        return list(found.chunks), found.total
+        thread = await self.threaded(document, (document.id,), limit)
+        return list(thread.chunks), thread.total
 
     async def threaded(self, document: Document, around: Sequence[DocumentId], limit: int) -> StoredThread:
         """Return the thread of a document that was read before.
@@ -281,8 +300,8 @@ class AuthorizedReader:
 
     async def beginnings(self, ids: Sequence[str]) -> list[StoredChunk]:
         """Return the first chunk of each readable document that has text, in the order of `ids`."""
-        seen = [document.id for document, _ in await self.documents(ids)]
-        return list(await self._records.beginnings(seen)) if seen else []
+        readable = [document.id for document, _ in await self.documents(ids)]
+        return list(await self._records.beginnings(readable)) if readable else []
 
     async def latest(
         self,
@@ -320,11 +339,11 @@ class AuthorizedReader:
         return await self._records.names(source.id, span)
 
     async def mentions(
-        self, access: CollectionAccess, source: Source, span: Span, *, called: Sequence[str]
+        self, access: CollectionAccess, source: Source, span: Span, *, entities: Sequence[str]
     ) -> Sequence[EntityOccurrence]:
-        """Return the occurrences of these names in a readable source."""
+        """Return the occurrences of these entities in a readable source."""
         self._require_visible(access, source)
-        return await self._records.mentions(source.id, span, names=called)
+        return await self._records.mentions(source.id, span, names=entities)
 
     async def stretches(
         self,
@@ -363,16 +382,16 @@ class AuthorizedReader:
         """
         self._require_visible(access, source)
         reader = self._records.reader(access.collection.id, None)
-        found: list[tuple[int, Document]] = []
+        documents: list[tuple[int, Document]] = []
         for change in await reader.changes_since(sequence, limit=limit):
             if change.operation == "put" and change.first <= change.last:
                 rows = await reader.chunks(change.first, change.last)
-                seen = {each.document.id: each.document for each in rows if each.document.source == source.id}
-                found += [(sequence, each) for each in seen.values()]
+                by_id = {row.document.id: row.document for row in rows if row.document.source == source.id}
+                documents += [(sequence, document) for document in by_id.values()]
             sequence = change.sequence
-            if found and found[-1][0] < sequence:
-                found[-1] = (sequence, found[-1][1])
-        return sequence, found
+            if documents and documents[-1][0] < sequence:
+                documents[-1] = (sequence, documents[-1][1])
+        return sequence, documents
 
     def rows(
         self, access: CollectionAccess
@@ -380,9 +399,9 @@ class AuthorizedReader:
         """Return a function that reads the readable ones of the chunks that an index found."""
 
         async def read(ids: Sequence[ChunkId]) -> Sequence[StoredChunk]:
-            found = await self._records.hydrate(ids)
-            here = [each for each in found if each.document.collection == access.collection.id]
-            return here if access.sees_all else [each for each in here if access.shows(each.document)]
+            rows = await self._records.hydrate(ids)
+            rows = [row for row in rows if row.document.collection == access.collection.id]
+            return rows if access.sees_all else [row for row in rows if access.shows(row.document)]
 
         return read
 
@@ -406,8 +425,8 @@ class AuthorizedReader:
     ) -> Sequence[Document]:
         """Return the first documents of a readable source with start ≤ key < end, by key."""
         self._require_visible(access, source)
-        found = await self._records.list_by_key(source.id, start=start, end=end, limit=limit)
-        return [each for each in found if each.kind != "quarantined"]
+        documents = await self._records.list_by_key(source.id, start=start, end=end, limit=limit)
+        return [document for document in documents if document.kind != "quarantined"]
 
     async def quarantined(
         self, access: CollectionAccess, *, after: str | None, limit: int
@@ -450,15 +469,15 @@ class AuthorizedReader:
         named = bound(where)
         within = QUARANTINED if named is None else And((QUARANTINED, among(named)))
         async for page in self._pages(access, within):
-            yield [each for each in page if matches(where, document_row(as_given(each)))]
+            yield [document for document in page if matches(where, document_row(as_given(document)))]
 
     async def _pages(self, access: CollectionAccess, where: Filter) -> AsyncIterator[Sequence[Document]]:
         after: str | None = None
         while True:
-            found, after = await self._records.list(
+            page, after = await self._records.list(
                 access.collection.id, access.narrowed(where), after=after, limit=MAX_CHECKED
             )
-            yield found
+            yield page
             if after is None:
                 return
 
@@ -475,8 +494,8 @@ class AuthorizedReader:
         """Read grants for each request, so that a revoked one ends with the next request."""
         return () if self.person.owner else await self._accounts.grants_of(self.person.id)
 
-    async def _roles(self, collection: Collection, held: Sequence[Grant]) -> Access:
-        roles = access_of(self.person, collection, held)
+    async def _roles(self, collection: Collection, grants: Sequence[Grant]) -> Access:
+        roles = access_of(self.person, collection, grants)
         if at_least(roles.collection, "manager"):
             return roles
         hidden = await self._accounts.hidden_sources(collection.id)
@@ -501,12 +520,12 @@ class AuthorizedJobs:
 
     async def job(self, job_id: str) -> tuple[Job, CollectionAccess]:
         """Return a job with its collection. Raises NotFound."""
-        found = await self._job_store.job(JobId(job_id))
+        job = await self._job_store.job(JobId(job_id))
         accesses = {access.collection.id: access for access in await self._authorized.collections()}
-        access = None if found is None else accesses.get(found.collection)
-        if found is None or access is None or not shows_job(access.roles, self._authorized.person, found):
+        access = None if job is None else accesses.get(job.collection)
+        if job is None or access is None or not shows_job(access.roles, self._authorized.person, job):
             raise NotFound("job", job_id)
-        return self._with_actions(found, access), access
+        return self._with_actions(job, access), access
 
     async def jobs(
         self, collection: str | None, states: Sequence[JobState] | None, *, after: str | None, limit: int
@@ -534,13 +553,13 @@ class AuthorizedJobs:
 
     async def connection(self, access: CollectionAccess, name: str) -> Connection:
         """Return the connection with that name or id. Raises NotFound."""
-        for each in await self.connections(access):
-            if name in {each.name, each.id}:
-                return each
+        for connection in await self.connections(access):
+            if name in {connection.name, connection.id}:
+                return connection
         raise NotFound("connection", name)
 
     async def _scope(self, collection: str | None, states: Sequence[JobState] | None) -> JobScope:
         accesses = await self._authorized.collections(collection)
         person = self._authorized.person
-        seen = tuple(visible_jobs(each.roles, person, each.collection.id) for each in accesses)
-        return JobScope(seen, None if states is None else tuple(states))
+        visible = tuple(visible_jobs(access.roles, person, access.collection.id) for access in accesses)
+        return JobScope(visible, None if states is None else tuple(states))

@@ -289,7 +289,7 @@ class EventService(Service):
         span = span_of(range, clock)
         given = await self._authorized.names(access, source, span)
         called = [name for name in given if folded(name) == folded(entity)]
-        found = await self._authorized.mentions(access, source, span, called=called)
+        found = await self._authorized.mentions(access, source, span, entities=called)
         seen = {str(each.document): each.occurred for each in found}
         seen |= {each.id: each.occurred for each in await self._naming(access, source, span, entity)}
         reports = [
