@@ -29,7 +29,7 @@ from conspectus.model.results import Citation, ContextWindow, Hit, Retrieval
 from conspectus.providers.tokenizers import counter
 from conspectus.text.sentences import sentences
 from conspectus.window.build import build_window
-from conspectus.window.passages import SelectedChunk, grouped, joined
+from conspectus.window.passages import SelectedChunk, grouped, join_passages
 from conspectus.window.render import renderer_by_name
 from conspectus.window.threads import Threads
 
@@ -88,10 +88,10 @@ def rendered(pieces: Sequence[SelectedChunk], budget: int) -> int:
     renderer = RENDERER.within(budget)
     groups, number = [], 1
     for group in grouped(pieces):
-        passages = joined(group, number, Threads())
+        passages = join_passages(group, number, Threads())
         groups.append(renderer.group(passages))
         number += len(passages)
-    return renderer.whole(groups).tokens(COUNT)
+    return renderer.render_window(groups).tokens(COUNT)
 
 
 def kept(window: ContextWindow, evidence: Sequence[tuple[Unit, Hit]]) -> float:

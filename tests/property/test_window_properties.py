@@ -22,7 +22,7 @@ from conspectus.text.hashing import content_hash, stable_id
 from conspectus.text.splitter import SplitOptions, split
 from conspectus.text.tokens import TOKENS_PER_MESSAGE
 from conspectus.window.build import WindowOptions, build_window
-from conspectus.window.planner import WORTH_FILLING
+from conspectus.window.planner import MIN_FILLED_TOKENS
 from conspectus.window.render import renderer_by_name
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
@@ -146,7 +146,7 @@ def check(window, hits, form):
     shown = {number for citation in window.citations for number in citation.chunks}
     assert shown == {entry.chunk for entry in window.trace if entry.status in {"included", "truncated"}}
     for citation in window.citations:
-        assert renderer.show(span_text(hits, citation)) in window.text
+        assert renderer.escape(span_text(hits, citation)) in window.text
         last = next(found.chunk for found in hits if found.chunk.id == citation.chunks[-1])
         assert citation.end >= last.end or is_border(last.text, max(citation.end - last.start, 0))
     assert "\ud800" not in window.text
@@ -190,7 +190,7 @@ def test_the_parts_of_a_budget_add_up_to_it(seed, form, tokens, tokenizer, besid
     assert "".join(window.text[each.start : each.end] for each in inside) == window.text
     texts = {each.number: window.text[each.start : each.end] for each in inside if each.kind == "passage"}
     for citation in window.citations:
-        shown = renderer_by_name(form).show(span_text(hits, citation))
+        shown = renderer_by_name(form).escape(span_text(hits, citation))
         assert shown in texts.get(citation.number, "")
 
 
@@ -234,7 +234,7 @@ def test_a_window_is_filled_where_there_is_enough_to_say(seed, form_and_budget):
     window = window_of(hits, tokens, form)
     everything = window_of(hits, 10**6, form).tokens
     if everything >= 1.5 * tokens:
-        assert window.tokens >= min(0.95 * tokens, tokens - WORTH_FILLING)
+        assert window.tokens >= min(0.95 * tokens, tokens - MIN_FILLED_TOKENS)
 
 
 @settings(max_examples=tries(100))

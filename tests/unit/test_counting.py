@@ -76,7 +76,7 @@ def test_parts_cost_together_what_the_whole_costs(encoding: str, texts: list[str
     exact = RenderingCounter(renderer, count, encoding)
     groups = [part(number, text, counter("o200k_base")(text)) for number, text in enumerate(texts, 1)]
     for some in (groups, groups[:1], groups[1:], groups):
-        rendered = renderer.whole([group.text for group in some])
+        rendered = renderer.render_window([group.text for group in some])
         assert exact.tokens(rendered, some) == rendered.tokens(count)
 
 
@@ -87,6 +87,6 @@ def test_a_long_chunk_is_not_counted_again() -> None:
         renderer_by_name("text"), lambda shown: counted.append(len(shown)) or count(shown), "o200k_base"
     )
     groups = [part(1, text, count(text)), part(2, f"And {text}", count(f"And {text}"))]
-    rendered = renderer_by_name("text").whole([group.text for group in groups])
+    rendered = renderer_by_name("text").render_window([group.text for group in groups])
     assert exact.tokens(rendered, groups) == count(rendered.text)
     assert sum(counted) < 300

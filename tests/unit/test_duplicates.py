@@ -88,5 +88,5 @@ def test_the_same_texts_are_refused_as_by_comparing_each_with_each(seed, maximum
         assert (None if near is None else (near.near, near.share)) == compared.near(candidate)
         if near is None or chance.random() < 0.3:
             whole = chance.random() < 0.9
-            seen.add(candidate, whole=whole)
+            seen.add(candidate, is_complete=whole)
             compared.shown.append((candidate, whole))

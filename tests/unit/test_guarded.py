@@ -58,7 +58,7 @@ def passage(number: int, of: Document, text: str, **fields: object) -> WindowPas
 
 def rendered(layout: Layout) -> str:
     renderer = renderer_by_name("guarded")
-    return renderer.whole([renderer.group(passages) for passages in layout]).text
+    return renderer.render_window([renderer.group(passages) for passages in layout]).text
 
 
 def test_each_passage_says_where_it_comes_from() -> None:

@@ -8,7 +8,7 @@ from conspectus.errors import InvalidInput
 from conspectus.model.records import Document, Period
 from conspectus.model.results import Message
 from conspectus.text.tokens import TOKENS_PER_MESSAGE
-from conspectus.window.passages import LARGE, WindowPassage
+from conspectus.window.passages import MIN_LARGE_TOKENS, WindowPassage
 from conspectus.window.render import PREFACE, renderer_by_name
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
@@ -35,7 +35,7 @@ def passage(number, of, text, **fields):
 
 def rendered(form, layout):
     renderer = renderer_by_name(form)
-    return renderer.whole([renderer.group(passages) for passages in layout])
+    return renderer.render_window([renderer.group(passages) for passages in layout])
 
 
 def text(*groups):
@@ -147,7 +147,10 @@ def test_times_are_in_utc_and_the_date_is_repeated_only_when_it_changes():
 
 def test_a_small_window_has_days_without_times_of_day():
     group = (passage(1, said("m1", 0), "a"), passage(2, said("m2", 2), "b"), passage(3, PAGE, "c"))
-    small, large = (renderer_by_name("text").within(tokens).group(group) for tokens in (LARGE - 1, LARGE))
+    small, large = (
+        renderer_by_name("text").within(tokens).group(group)
+        for tokens in (MIN_LARGE_TOKENS - 1, MIN_LARGE_TOKENS)
+    )
     assert small == "[1] 2023-05-08 Caroline: a\n[2] Caroline: b\n[3] Guide (docs/guide.md)\nc"
     assert large == text(group)
 
@@ -181,7 +184,7 @@ def test_a_day_alone_has_no_time_of_day():
     ],
 )
 def test_no_line_of_a_document_passes_for_a_passage_of_its_own(content, shown):
-    assert renderer_by_name("text").show(content) == shown
+    assert renderer_by_name("text").escape(content) == shown
 
 
 def test_hostile_content_and_titles_stay_inside_their_element():

@@ -18,7 +18,7 @@ MAX_NOTICES = 3
 
 def escape_content(text: str) -> str:
     """Escape a text, so that it cannot be mistaken for a line of the tool."""
-    return renderer_by_name("text").show(text)
+    return renderer_by_name("text").escape(text)
 
 
 def shorten(text: str) -> str:

@@ -20,11 +20,11 @@ from conspectus.window.cost_estimate import Estimator
 from conspectus.window.counting import RenderingCounter, counting_in_parts
 from conspectus.window.fitting import BudgetSearch, FittingTime
 from conspectus.window.focus import Focus
-from conspectus.window.packed_window import Beginning, Made, Packed
+from conspectus.window.packed_window import Beginning, Packed, WindowResult
 from conspectus.window.packer import Packing
 from conspectus.window.parts import parts_of
 from conspectus.window.render import Renderer
-from conspectus.window.stable import Previous, after
+from conspectus.window.stable import Previous, pack_after
 from conspectus.window.threads import Threads
 from conspectus.window.trace import citations, rank_key, trace
 
@@ -33,10 +33,10 @@ T = TypeVar("T")
 
 def window_form(options: Mapping[str, object], rest: type[T]) -> tuple[WindowForm, T]:
     """Return the form that options of a window name, and the rest of them as options of its query."""
-    own = WindowFormOptions.__annotations__
-    form = {name: value for name, value in options.items() if name in own}
-    query = {name: value for name, value in options.items() if name not in own}
-    return WindowForm(**cast(dict[str, Any], form)), cast(T, query)
+    names = WindowFormOptions.__annotations__
+    form_options = {name: option for name, option in options.items() if name in names}
+    query_options = {name: option for name, option in options.items() if name not in names}
+    return WindowForm(**cast(dict[str, Any], form_options)), cast(T, query_options)
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,12 +101,12 @@ def build_window(
         return pack(renderer.within(tokens))(tokens)
 
     if options.previous is None:
-        made = Made(packed_in(allowed), hits)
+        window_result = WindowResult(packed_in(allowed), hits)
     else:
-        made = after(options.previous, hits, packing(form), allowed)
-    window = _window(retrieval, budget, made, allowed)
+        window_result = pack_after(options.previous, hits, packing(form), allowed)
+    window = _window(retrieval, budget, window_result, allowed)
     if options.parts:
-        window = replace(window, parts=parts_of(made.packed, budget, form, count))
+        window = replace(window, parts=parts_of(window_result.packed, budget, form, count))
     if options.fits_from:
         time.is_fitting = True
         beside = _surrounding_tokens(budget, count)
@@ -151,8 +151,8 @@ def _with_budgets(
     return tuple(map(with_budget, window.trace))
 
 
-def _window(retrieval: Retrieval, budget: Budget, made: Made, allowed: int) -> ContextWindow:
-    packed = made.packed
+def _window(retrieval: Retrieval, budget: Budget, window_result: WindowResult, allowed: int) -> ContextWindow:
+    packed = window_result.packed
     return ContextWindow(
         outcome=retrieval.outcome if retrieval.hits else "no_match",
         text=packed.rendered.text,
@@ -160,14 +160,14 @@ def _window(retrieval: Retrieval, budget: Budget, made: Made, allowed: int) -> C
         max_tokens=allowed,
         tokenizer=budget.tokenizer,
         citations=citations(packed.layout),
-        trace=trace(packed, made.hits, retrieval),
+        trace=trace(packed, window_result.hits, retrieval),
         messages=packed.rendered.messages,
         notices=retrieval.notices,
         timings=retrieval.timings,
         confidence=retrieval.confidence,
         signals=retrieval.signals,
         state=packed.state,
-        cache_plan=made.plan,
+        cache_plan=window_result.plan,
     )
 
 

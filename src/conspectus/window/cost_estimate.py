@@ -14,13 +14,13 @@ from conspectus.window.passages import WindowPassage
 from conspectus.window.render import CUT, CUT_BEFORE, Renderer
 from conspectus.window.threads import Threads
 
-MIN_TEXT = 4
+MIN_TEXT_TOKENS = 4
 """Minimum tokens of a truncated text. Less is not useful."""
-MANY = 88
+TYPICAL_OMITTED_MESSAGES = 88
 """Assumed number of omitted messages when the cost of a mark is estimated."""
 _WORD_START = re.compile(r"(?<=\s)\S")
 _MAX_PROBES = 12
-_GUESSES = 5
+_MAX_GUESSES = 5
 
 
 class Estimator:
@@ -65,11 +65,11 @@ class Estimator:
         """Return the tokens of the chunk's text as rendered."""
         chunk = hit.chunk
         if chunk.id not in self._texts:
-            shown = self._renderer.show(chunk.text)
+            escaped = self._renderer.escape(chunk.text)
             if self._counted and chunk.text:
-                self._texts[chunk.id] = -(-chunk.tokens * len(shown) // len(chunk.text))
+                self._texts[chunk.id] = -(-chunk.tokens * len(escaped) // len(chunk.text))
             else:
-                self._texts[chunk.id] = self._count(shown)
+                self._texts[chunk.id] = self._count(escaped)
         return self._texts[chunk.id]
 
     def head(self, hit: Hit, *, beside: bool) -> int:
@@ -102,51 +102,52 @@ class Estimator:
     @cached_property
     def left_out(self) -> int:
         """Return the tokens of a mark for omitted messages."""
-        marked = self._renderer.group((replace(self._first, left_out=MANY),))
+        marked = self._renderer.group((replace(self._first, left_out=TYPICAL_OMITTED_MESSAGES),))
         return self._cost(marked) - self._ground_cost
 
-    def part(self, hit: Hit, covered: int, *, tokens: int, spare: int) -> tuple[int, int]:
+    def part(self, hit: Hit, covered: int, *, tokens: int, max_waste: int) -> tuple[int, int]:
         """Return the most relevant characters [start, stop) of the chunk's text from `covered` on.
 
         They use at most `tokens`. They surround the match, or else start at the beginning. Borders are
-        sentences if that wastes at most `spare` tokens, else words if that wastes at most twice as much, else
-        graphemes. The range is empty if nothing fits.
+        sentences if that wastes at most `max_waste` tokens, else words if that wastes at most twice as much,
+        else graphemes. The range is empty if nothing fits.
         """
-        found = [each for each in self._focus.sentences(hit) if each.start >= covered]
-        if not any(each.weight for each in found):
-            return covered, self._end_of_text(hit, covered, tokens=tokens, spare=spare)
+        sentences = [sentence for sentence in self._focus.sentences(hit) if sentence.start >= covered]
+        if not any(sentence.weight for sentence in sentences):
+            return covered, self._end_of_text(hit, covered, tokens=tokens, max_waste=max_waste)
         room = tokens - self._cut_before
-        costs = [self._sentence(hit, each) for each in found]
-        first, last = run_around_best(found, costs, room)
+        costs = [self._sentence_tokens(hit, sentence) for sentence in sentences]
+        first, last = run_around_best(sentences, costs, room)
         used = sum(costs[first : last + 1])
-        start = found[first].start if first else covered
-        if last < len(found) - 1 or used > room:
-            return start, self._end_of_text(hit, start, tokens=room if first else tokens, spare=spare)
-        if first and room - used > spare:
-            start = self._start_of_text(hit, covered, tokens=room, spare=spare)
+        start = sentences[first].start if first else covered
+        if last < len(sentences) - 1 or used > room:
+            room_for_text = room if first else tokens
+            return start, self._end_of_text(hit, start, tokens=room_for_text, max_waste=max_waste)
+        if first and room - used > max_waste:
+            start = self._start_of_text(hit, covered, tokens=room, max_waste=max_waste)
         return start, len(hit.chunk.text)
 
-    def _sentence(self, hit: Hit, sentence: Sentence) -> int:
+    def _sentence_tokens(self, hit: Hit, sentence: Sentence) -> int:
         key = (hit.chunk.id, sentence.start)
         if key not in self._sentences:
-            shown = self._renderer.show(hit.chunk.text[sentence.start : sentence.end])
-            self._sentences[key] = self._count(shown)
+            escaped = self._renderer.escape(hit.chunk.text[sentence.start : sentence.end])
+            self._sentences[key] = self._count(escaped)
         return self._sentences[key]
 
-    def _end_of_text(self, hit: Hit, begin: int, *, tokens: int, spare: int) -> int:
+    def _end_of_text(self, hit: Hit, begin: int, *, tokens: int, max_waste: int) -> int:
         text = hit.chunk.text
         limit = begin + self._longest(hit, lambda length: text[begin : begin + length], begin, tokens=tokens)
-        ends = ((sentence_end_before(text, limit), spare), (_word_end(text, begin, limit), 2 * spare))
+        ends = ((sentence_end_before(text, limit), max_waste), (_word_end(text, begin, limit), 2 * max_waste))
         for end, maximum in ends:
             if (limit - end) * tokens <= maximum * (limit - begin):
                 return max(end, begin)
         return max(len(graphemes_prefix(text, limit)), begin)
 
-    def _start_of_text(self, hit: Hit, covered: int, *, tokens: int, spare: int) -> int:
+    def _start_of_text(self, hit: Hit, covered: int, *, tokens: int, max_waste: int) -> int:
         text = hit.chunk.text
         limit = len(text) - self._longest(hit, lambda length: text[-length:], covered, tokens=tokens)
         word = _WORD_START.search(text, limit)
-        if word and (word.start() - limit) * tokens <= 2 * spare * (len(text) - limit):
+        if word and (word.start() - limit) * tokens <= 2 * max_waste * (len(text) - limit):
             return next_border(text, word.start())
         return next_border(text, limit)
 
@@ -157,18 +158,18 @@ class Estimator:
         guess = length * tokens // max(self.text(hit), 1)
         for probe in range(_MAX_PROBES):
             guess = max(low + 1, min(guess, high))
-            used = self._count(self._renderer.show(part(guess)))
+            used = self._count(self._renderer.escape(part(guess)))
             if used > tokens:
                 high = guess - 1
             else:
                 low = guess
             if low >= high or tokens - 1 <= used <= tokens:
                 break
-            guess = guess * tokens // max(used, 1) if probe < _GUESSES else (low + high + 1) // 2
+            guess = guess * tokens // max(used, 1) if probe < _MAX_GUESSES else (low + high + 1) // 2
         return low
 
     def _cost(self, *groups: str) -> int:
-        return self._renderer.whole(groups).tokens(self._count)
+        return self._renderer.render_window(groups).tokens(self._count)
 
     def _empty(self, hit: Hit, number: int) -> WindowPassage:
         chunk, document, threads = hit.chunk, hit.document, self._threads

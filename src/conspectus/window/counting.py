@@ -18,8 +18,8 @@ BORDER: Final = re.compile(
 )
 """Positions where these encodings always start a token: none of their patterns matches across them."""
 _LAST_BORDER: Final = re.compile(f"(?s:.*)(?:{BORDER.pattern})")
-_TAIL: Final = 40
-LONG: Final = 5_000
+_TAIL_LENGTH: Final = 40
+MAX_UNCHECKED_LENGTH: Final = 5_000
 """Characters that are counted without a checkpoint, if there is a border after them."""
 Count: TypeAlias = Callable[[str], int]
 
@@ -29,10 +29,10 @@ def counting_in_parts(count: Count, tokenizer: str, checkpoint: Checkpoint) -> C
 
     def tokens(text: str) -> int:
         checkpoint()
-        if len(text) <= LONG or tokenizer not in DIVISIBLE:
+        if len(text) <= MAX_UNCHECKED_LENGTH or tokenizer not in DIVISIBLE:
             return count(text)
         total, start = 0, 0
-        while border := BORDER.search(text, start + LONG):
+        while border := BORDER.search(text, start + MAX_UNCHECKED_LENGTH):
             total += count(text[start : border.start()])
             start = border.start()
             checkpoint()
@@ -68,22 +68,22 @@ class RenderingCounter:
         if not self.divisible or not groups:
             return rendered.tokens(self.count)
         ends = (*[self.renderer.between] * (len(groups) - 1), self.renderer.after)
-        text = self.count(self.renderer.before) + sum(map(self._part, groups, ends))
+        text = self.count(self.renderer.before) + sum(map(self._count_part, groups, ends))
         return rendered.tokens(lambda part: text if part == rendered.text else self.count(part))
 
-    def _part(self, group: Part, end: str) -> int:
+    def _count_part(self, group: Part, end: str) -> int:
         key = (group.text, end)
         if key not in self._parts:
-            known = group.chunks[0] if self.counted and len(group.chunks) == 1 else None
+            chunk = group.chunks[0] if self.counted and len(group.chunks) == 1 else None
             text = group.text + end
-            self._parts[key] = self.count(text) if known is None else self._around(text, known)
+            self._parts[key] = self.count(text) if chunk is None else self._count_around(text, chunk)
         return self._parts[key]
 
-    def _around(self, text: str, chunk: Chunk) -> int:
+    def _count_around(self, text: str, chunk: Chunk) -> int:
         """Return the tokens of a text. Only the borders of chunks with known counts are counted."""
         inside = chunk.text.rstrip()
-        at, tail = text.find(inside), len(inside) - _TAIL
-        first = BORDER.search(text, at) if at >= 0 and tail >= _TAIL else None
+        at, tail = text.find(inside), len(inside) - _TAIL_LENGTH
+        first = BORDER.search(text, at) if at >= 0 and tail >= _TAIL_LENGTH else None
         last = _LAST_BORDER.match(inside, tail) if first else None
         if first is None or last is None or last.end() < first.start() - at:
             return self.count(text)

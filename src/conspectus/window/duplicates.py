@@ -10,7 +10,7 @@ from typing import Final, TypeAlias
 from conspectus.deferred import dataclass
 from conspectus.model.results import Hit
 from conspectus.window.passages import group_key
-from conspectus.window.stream_times import is_streamed, stretch
+from conspectus.window.stream_times import is_streamed, time_range
 
 MIN_SHARE: Final = 0.9
 """The least share of the runs of a text in another document with which it is nearly the same."""
@@ -18,7 +18,7 @@ MIN_WORDS: Final = 20
 """Shorter texts are never nearly the same."""
 SAMPLE_STEP: Final = 8
 Run: TypeAlias = str
-"""Four words, joined by spaces; the collector of garbage has nothing to do with so many strings."""
+"""Four words, join_passages by spaces; the collector of garbage has nothing to do with so many strings."""
 
 
 @dataclass(slots=True)
@@ -87,7 +87,7 @@ class Candidate:
 
     @cached_property
     def spaced(self) -> str:
-        """The words of its text, joined by single spaces."""
+        """The words of its text, join_passages by single spaces."""
         return f" {' '.join(self.words)} "
 
 
@@ -95,7 +95,7 @@ def author_key(hit: Hit) -> str:
     """Return the author or the moment of a hit; texts of different ones are never compared."""
     document = hit.document
     if is_streamed(document):
-        return " ".join((document.source, stretch(document), document.author or ""))
+        return " ".join((document.source, time_range(document), document.author or ""))
     return "" if document.kind in {"page", "task"} else document.author or document.role or ""
 
 
@@ -145,9 +145,9 @@ class AuthorTexts:
 
     def similar_pages(self, candidate: Candidate) -> Iterator[Sequence[Candidate]]:
         """Yield the texts of other documents that may have nearly all runs of a page, in their order."""
-        runs, own = candidate.more_runs_than_may_lack, candidate.hit.document.id
+        runs, document_id = candidate.more_runs_than_may_lack, candidate.hit.document.id
         for document, texts in self.pages.items():
-            if document != own and not all(runs.isdisjoint(text.distinct_runs) for text in texts):
+            if document != document_id and not all(runs.isdisjoint(text.distinct_runs) for text in texts):
                 yield texts
 
 
@@ -183,10 +183,10 @@ class SeenTexts:
         similar = (_share_refused(candidate, page) for page in texts.similar_pages(candidate))
         return next(filter(None, similar), None)
 
-    def add(self, candidate: Candidate, *, whole: bool = True) -> None:
+    def add(self, candidate: Candidate, *, is_complete: bool = True) -> None:
         """Add a shown text. Of a truncated text, only the hash is added."""
         self._hashes.setdefault(candidate.same, candidate.rank)
-        if whole:
+        if is_complete:
             self._by_author[candidate.author].add(candidate)
 
 

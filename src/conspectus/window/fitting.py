@@ -8,9 +8,9 @@ from conspectus.deferred import dataclass
 from conspectus.window.checkpoints import Checkpoint
 from conspectus.window.packed_window import Packed
 
-FIRST_STEP: Final = 16
-STEP_SHARE: Final = 64
-"""A guess is changed by this part of it at first, and by FIRST_STEP tokens at least."""
+MIN_STEP_TOKENS: Final = 16
+STEP_DIVISOR: Final = 64
+"""A guess is changed by this part of it at first, and by MIN_STEP_TOKENS tokens at least."""
 
 
 class FittingTime:
@@ -51,30 +51,30 @@ class BudgetSearch:
         self._allowed = allowed
         self._maximum = maximum
         self._tried = [allowed]
-        self._whole: dict[int, frozenset[int]] = {allowed: frozenset()}
-        self._off = 0
+        self._complete: dict[int, frozenset[int]] = {allowed: frozenset()}
+        self._guess_error = 0
 
     def budgets(self, ranks: Iterable[int]) -> Mapping[int, FittingBudget]:
         """Return the budgets of ranks that are not whole with the tokens allowed, as far as time allows."""
-        wanted, budgets = list(ranks), dict[int, FittingBudget]()
+        tried_ranks, budgets = list(ranks), dict[int, FittingBudget]()
         try:
             largest = self._pack(max(self._maximum, self._allowed))
             self._note(self._maximum, largest)
             guesses = _guesses(largest)
-            for rank in wanted:
+            for rank in tried_ranks:
                 refusal = largest.plan.refused.get(rank)
-                if any(rank in whole for whole in self._whole.values()):
+                if any(rank in complete for complete in self._complete.values()):
                     budgets[rank] = FittingBudget(self._boundary(rank, guesses.get(rank, self._allowed)))
                 elif refusal is not None and not refusal.for_want_of_room:
                     budgets[rank] = FittingBudget()
         except TimeoutError:
             pass
-        return {rank: budgets.get(rank) or FittingBudget(above=self._bounds(rank)[0]) for rank in wanted}
+        return {rank: budgets.get(rank) or FittingBudget(above=self._bounds(rank)[0]) for rank in tried_ranks}
 
     def _boundary(self, rank: int, guess: int) -> int:
         """Return tokens with which the rank is whole, and with one less is not."""
         low, high = self._bounds(rank)
-        step, tokens = max(FIRST_STEP, guess // STEP_SHARE), guess + self._off
+        step, tokens = max(MIN_STEP_TOKENS, guess // STEP_DIVISOR), guess + self._guess_error
         while high - low > 1:
             tokens = min(max(tokens, low + 1), high - 1)
             if self._holds(rank, tokens):
@@ -84,25 +84,25 @@ class BudgetSearch:
             step *= 2
             if high - low < 2 * step:
                 tokens = (low + high) // 2
-        self._off = high - guess
+        self._guess_error = high - guess
         return high
 
     def _bounds(self, rank: int) -> tuple[int, int]:
         """Return the most tokens tried with which a rank is not whole, below the least with which it is."""
-        high = next((at for at, tokens in enumerate(self._tried) if rank in self._whole[tokens]), None)
+        high = next((at for at, tokens in enumerate(self._tried) if rank in self._complete[tokens]), None)
         if high is None:
             return self._tried[-1], self._maximum
         return self._tried[high - 1], self._tried[high]
 
     def _holds(self, rank: int, tokens: int) -> bool:
-        if tokens not in self._whole:
+        if tokens not in self._complete:
             self._note(tokens, self._pack(tokens))
-        return rank in self._whole[tokens]
+        return rank in self._complete[tokens]
 
     def _note(self, tokens: int, packed: Packed) -> None:
         if tokens > self._allowed:
             insort(self._tried, tokens)
-            self._whole[tokens] = frozenset(filter(packed.plan.holds, packed.plan.pieces))
+            self._complete[tokens] = frozenset(filter(packed.plan.holds, packed.plan.pieces))
 
 
 def _guesses(packed: Packed) -> dict[int, int]:

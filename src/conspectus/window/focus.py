@@ -9,8 +9,9 @@ from conspectus.text.analyzer import Analyzer
 from conspectus.text.positions import headings_in
 from conspectus.text.sentences import sentences
 
-_OF_HEADING = 0.5
-_OF_NEIGHBOR = 0.25
+HEADING_SHARE = 0.5
+NEIGHBOR_SHARE = 0.25
+"""Shares of the weights of its heading and of the sentence before that a sentence gets."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,55 +41,62 @@ class Focus:
         """Return the weighted sentences of a hit; none if the query matches nothing in its text."""
         if hit.chunk.id not in self._sentences:
             terms = self._terms.get(hit.document.collection)
-            found = _weighed(hit, terms) if terms else []
-            if not any(each.weight for each in found):
-                near = self._nearest.get(hit.chunk.id)
-                found = _near(found, near) if near else []
-            self._sentences[hit.chunk.id] = found
+            sentences = _weigh_by_terms(hit, terms) if terms else []
+            if not any(sentence.weight for sentence in sentences):
+                similarities = self._nearest.get(hit.chunk.id)
+                sentences = _weigh_by_similarity(sentences, similarities) if similarities else []
+            self._sentences[hit.chunk.id] = sentences
         return self._sentences[hit.chunk.id]
 
 
-def run_around_best(found: Sequence[Sentence], costs: Sequence[int], tokens: int) -> tuple[int, int]:
+def run_around_best(sentences: Sequence[Sentence], costs: Sequence[int], tokens: int) -> tuple[int, int]:
     """Return the sentences [first, last] around the best one that use at most `tokens`.
 
     The section of the best sentence is completed first. Then the neighbor with more weight is added; of equal
     weights, the following one.
     """
-    first = last = max(range(len(found)), key=lambda place: (found[place].weight, -place))
-    section, used = found[first].section, costs[first]
+    first = last = max(range(len(sentences)), key=lambda number: (sentences[number].weight, -number))
+    section, used = sentences[first].section, costs[first]
+
+    def preference(number: int) -> tuple[bool, float, int]:
+        return sentences[number].section == section, sentences[number].weight, number
+
     while True:
-        around = [place for place in (first - 1, last + 1) if 0 <= place < len(found)]
-        fitting = [place for place in around if used + costs[place] <= tokens]
+        around = [number for number in (first - 1, last + 1) if 0 <= number < len(sentences)]
+        fitting = [number for number in around if used + costs[number] <= tokens]
         if not fitting:
             return first, last
-        best = max(fitting, key=lambda at: (found[at].section == section, found[at].weight, at))
+        best = max(fitting, key=preference)
         used += costs[best]
         first, last = min(first, best), max(last, best)
 
 
-def _weighed(hit: Hit, terms: QueryTerms) -> list[Sentence]:
+def _weigh_by_terms(hit: Hit, terms: QueryTerms) -> list[Sentence]:
     """Weigh sentences by their distinct query terms, plus a share of those of heading and neighbors."""
     text = hit.chunk.text
-    headings = {place.start for place in headings_in(text, hit.document.syntax)}
+    headings = {heading.start for heading in headings_in(text, hit.document.syntax)}
     analyzer = Analyzer(terms.language)
     spans = list(sentences(text))
-    own = [_weight(analyzer, terms, text[start:end]) for start, end in spans]
+    weights = [_weight(analyzer, terms, text[start:end]) for start, end in spans]
     ends = [*(start for start, _ in spans[1:]), len(text)][: len(spans)]
-    found: list[Sentence] = []
-    section, heading = 0, 0.0
-    for place, ((start, _), end) in enumerate(zip(spans, ends, strict=True)):
-        beside = own[place - 1] if place else 0.0
+    weighed: list[Sentence] = []
+    section, heading_weight = 0, 0.0
+    for number, ((start, _), end) in enumerate(zip(spans, ends, strict=True)):
+        weight_before = weights[number - 1] if number else 0.0
         if start in headings:
-            section, heading = section + 1, own[place]
-        weight = own[place] + (_OF_HEADING * heading + _OF_NEIGHBOR * beside)
-        found.append(Sentence(start, end, weight, section))
-    return found
+            section, heading_weight = section + 1, weights[number]
+        weight = weights[number] + (HEADING_SHARE * heading_weight + NEIGHBOR_SHARE * weight_before)
+        weighed.append(Sentence(start, end, weight, section))
+    return weighed
 
 
-def _near(found: Sequence[Sentence], near: Sequence[float]) -> list[Sentence]:
+def _weigh_by_similarity(sentences: Sequence[Sentence], similarities: Sequence[float]) -> list[Sentence]:
     """Return the sentences with their similarities as weights; 0 if not compared."""
-    weights = [*near, *[0.0] * (len(found) - len(near))]
-    return [replace(each, weight=max(weight, 0.0)) for each, weight in zip(found, weights, strict=True)]
+    weights = [*similarities, *[0.0] * (len(sentences) - len(similarities))]
+    return [
+        replace(sentence, weight=max(weight, 0.0))
+        for sentence, weight in zip(sentences, weights, strict=True)
+    ]
 
 
 def _weight(analyzer: Analyzer, terms: QueryTerms, text: str) -> float:

@@ -10,13 +10,13 @@ from conspectus.window.passages import Layout, SelectedChunk, in_reading_order
 from conspectus.window.planner import WindowPlan
 from conspectus.window.render import Rendered
 
-DIGEST = 12
-"""The characters of a digest."""
+DIGEST_LENGTH = 12
+"""Characters of a digest."""
 
 
 def digest(text: str) -> str:
     """Return a short digest of the rendering of a group."""
-    return content_hash(text)[:DIGEST]
+    return content_hash(text)[:DIGEST_LENGTH]
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +46,7 @@ class Packed:
     parts: tuple[Part, ...] = ()
 
     @property
-    def worth(self) -> tuple[bool, int]:
+    def quality(self) -> tuple[bool, int]:
         """The quality of a plan: first whether it has the best hit, then its tokens."""
         return (0 in self.plan.pieces, self.tokens)
 
@@ -54,13 +54,13 @@ class Packed:
     def state(self) -> str:
         """Its chunks by group, in reading order, each group after a digest of its rendering."""
         return ";".join(
-            f"{digest(part.text)}:{','.join(map(_named, in_reading_order(pieces)))}"
+            f"{digest(part.text)}:{','.join(map(_chunk_reference, in_reading_order(pieces)))}"
             for part, pieces in zip(self.parts, self.pieces, strict=True)
         )
 
 
 @dataclass(frozen=True, slots=True)
-class Made:
+class WindowResult:
     """A packed window with all of its candidates, and its cache plan if there is a previous window."""
 
     packed: Packed
@@ -68,6 +68,6 @@ class Made:
     plan: CachePlan | None = None
 
 
-def _named(piece: SelectedChunk) -> str:
+def _chunk_reference(piece: SelectedChunk) -> str:
     span = f".{piece.start}.{piece.stop}" if piece.cut else ""
     return f"{piece.hit.chunk.id}{span}"

@@ -15,6 +15,7 @@ from conspectus.window.passages import Layout, WindowPassage
 from conspectus.window.render import Renderer
 
 MAX_COUNTED_AGAIN = 100_000
+"""Maximum number of characters that are counted again for an end, if a text has no borders."""
 Piece = tuple[PartKind, int | None, int]
 """What a piece of the text is, the number of its passage, and where it ends."""
 
@@ -30,7 +31,7 @@ def parts_of(
     texts: dict[PartKind, str] = {"system": budget.system, "query": budget.query}
     beside = [WindowPart(kind, count(clean(text))) for kind, text in texts.items() if text]
     inside = list(_inside(packed, renderer, count, divisible=budget.tokenizer in DIVISIBLE))
-    used = sum(each.tokens for each in (*beside, *inside)) + budget.reserved_tokens
+    used = sum(part.tokens for part in (*beside, *inside)) + budget.reserved_tokens
     free = WindowPart("free", max(budget.max_tokens - used, 0))
     reserved = [WindowPart("reserved", budget.reserved_tokens)] if budget.reserved_tokens else []
     return (*beside, *inside, free, *reserved)
@@ -79,14 +80,14 @@ def _pieces(layout: Layout, renderer: Renderer, length: int) -> Iterator[Piece]:
     for group in layout:
         cuts.append(("frame", None, at))
         begins = list(_begins(group, renderer))
-        whole = renderer.group(group)
+        rendered = renderer.group(group)
         for passage, (first, last) in zip(group, pairwise(begins), strict=True):
-            shown = renderer.shown(passage)
-            place = whole.rfind(shown, first, last)
-            place, end = (last, last) if place < 0 else (place, place + len(shown))
-            cuts += [("header", passage.number, at + place), ("passage", passage.number, at + end)]
+            text = renderer.render_text(passage)
+            start = rendered.rfind(text, first, last)
+            start, end = (last, last) if start < 0 else (start, start + len(text))
+            cuts += [("header", passage.number, at + start), ("passage", passage.number, at + end)]
             cuts.append(("frame", None, at + last))
-        at += len(whole) + len(renderer.between)
+        at += len(rendered) + len(renderer.between)
     cuts.append(("frame", None, length))
     for (*_, start), (kind, number, end) in pairwise(cuts):
         if end > start:

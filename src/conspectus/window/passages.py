@@ -1,4 +1,4 @@
-"""Passages in reading order: chunks that touch or overlap are joined."""
+"""Passages in reading order: chunks that touch or overlap are join_passages."""
 
 import re
 from collections.abc import Iterable, Sequence
@@ -11,12 +11,12 @@ from conspectus.deferred import dataclass
 from conspectus.model.records import Document
 from conspectus.model.results import Hit
 from conspectus.text.positions import heading_at
-from conspectus.window.stream_times import is_streamed, track
+from conspectus.window.stream_times import is_streamed, stream_group
 from conspectus.window.threads import Threads
 
 _BLANK_LINES = re.compile(r"(?:[^\S\n]*\n)*")
 _LATEST = datetime.max.replace(tzinfo=UTC)
-LARGE: Final = 768
+MIN_LARGE_TOKENS: Final = 768
 """Tokens from which long pages do not wait."""
 
 
@@ -85,20 +85,22 @@ def grouped(pieces: Iterable[SelectedChunk]) -> Iterable[Sequence[SelectedChunk]
 def group_key(document: Document) -> tuple[str, ...]:
     """Return the group key of a document: its thread or stream, else its id."""
     if is_streamed(document):
-        return track(document)
+        return stream_group(document)
     if document.thread is not None and document.kind != "page":
         return ("thread", document.source, document.thread)
     return ("document", document.id)
 
 
-def joined(pieces: Sequence[SelectedChunk], number: int, threads: Threads) -> tuple[WindowPassage, ...]:
+def join_passages(
+    pieces: Sequence[SelectedChunk], number: int, threads: Threads
+) -> tuple[WindowPassage, ...]:
     """Return the passages of a group in reading order, numbered from `number`."""
     passages: list[WindowPassage] = []
-    for stretch in _stretches(in_reading_order(pieces)):
-        follows = (
-            passages[-1].number if passages and passages[-1].document.id == stretch.document.id else None
-        )
-        passages.append(stretch.passage(number + len(passages), follows, threads))
+    for chunks in _join_chunks(in_reading_order(pieces)):
+        follows = None
+        if passages and passages[-1].document.id == chunks.document.id:
+            follows = passages[-1].number
+        passages.append(chunks.passage(number + len(passages), follows, threads))
     return _with_gaps(passages, threads)
 
 
@@ -114,17 +116,17 @@ def _with_gaps(passages: Sequence[WindowPassage], threads: Threads) -> tuple[Win
 
     Nothing is added if the thread is not ordered by time or if a message is unknown.
     """
-    if not threads.known:
+    if not threads.has_threads:
         return tuple(passages)
-    places = threads.places([passage.document for passage in passages])
-    if places is None or places != sorted(places):
+    positions = threads.positions([passage.document for passage in passages])
+    if positions is None or positions != sorted(positions):
         return tuple(passages)
-    known = [
-        replace(passage, left_out=max(place - before - 1, 0), answers=threads.answers(passage.document))
-        for passage, place, before in zip(passages, places, [-1, *places], strict=False)
+    with_gaps = [
+        replace(passage, left_out=max(position - before - 1, 0), answers=threads.answers(passage.document))
+        for passage, position, before in zip(passages, positions, [-1, *positions], strict=False)
     ]
-    rest = threads.total(known[-1].document) - places[-1] - 1
-    return (*known[:-1], replace(known[-1], rest=max(rest, 0)))
+    rest = threads.total(with_gaps[-1].document) - positions[-1] - 1
+    return (*with_gaps[:-1], replace(with_gaps[-1], rest=max(rest, 0)))
 
 
 def _reading_order(piece: SelectedChunk) -> tuple[object, ...]:
@@ -140,7 +142,9 @@ def _time_order(piece: SelectedChunk) -> tuple[object, ...]:
     return (*occurred, *_reading_order(piece))
 
 
-class _Stretch:
+class _JoinedChunks:
+    """Chunks of a document that touch or overlap."""
+
     def __init__(self, piece: SelectedChunk) -> None:
         self.document = piece.hit.document
         self._first = piece
@@ -165,15 +169,15 @@ class _Stretch:
     def passage(self, number: int, follows: int | None, threads: Threads) -> WindowPassage:
         text = "".join(self._texts)
         blank = _BLANK_LINES.match(text)
-        shown = text.rstrip()
-        lead = min(blank.end() if blank else 0, len(shown))
-        start, end = self.start + lead, self.start + len(shown)
+        stripped = text.rstrip()
+        lead = min(blank.end() if blank else 0, len(stripped))
+        start, end = self.start + lead, self.start + len(stripped)
         return WindowPassage(
             number,
             self.document,
             start,
             end,
-            shown[lead:],
+            stripped[lead:],
             tuple(self._chunks),
             cut=self._cut,
             cut_before=self._first.start > 0,
@@ -185,11 +189,11 @@ class _Stretch:
         )
 
 
-def _stretches(pieces: Sequence[SelectedChunk]) -> list[_Stretch]:
-    stretches: list[_Stretch] = []
+def _join_chunks(pieces: Sequence[SelectedChunk]) -> list[_JoinedChunks]:
+    chunks: list[_JoinedChunks] = []
     for piece in pieces:
-        if stretches and stretches[-1].continues_with(piece):
-            stretches[-1].extend(piece)
+        if chunks and chunks[-1].continues_with(piece):
+            chunks[-1].extend(piece)
         else:
-            stretches.append(_Stretch(piece))
-    return stretches
+            chunks.append(_JoinedChunks(piece))
+    return chunks

@@ -7,13 +7,13 @@ from typing import Final
 from conspectus.deferred import dataclass
 from conspectus.model.results import Hit
 from conspectus.window.checkpoints import Checkpoint, proceed
-from conspectus.window.cost_estimate import MIN_TEXT, Estimator
+from conspectus.window.cost_estimate import MIN_TEXT_TOKENS, Estimator
 from conspectus.window.duplicates import Candidate, Refusal, SeenTexts
-from conspectus.window.passages import LARGE, SelectedChunk
+from conspectus.window.passages import MIN_LARGE_TOKENS, SelectedChunk
 from conspectus.window.spans import Spans
 from conspectus.window.threads import Gaps
 
-WORTH_FILLING = 24
+MIN_FILLED_TOKENS = 24
 _MAX_CUTS_TRIED = 16
 
 
@@ -21,13 +21,13 @@ _MAX_CUTS_TRIED = 16
 class WindowPlan:
     """The selected chunks by rank with estimated costs, and the reasons for rejecting the others.
 
-    `kept` are the ranks of those that stand where they stood in the previous window.
+    `unmoved` are the ranks of those that stand where they stood in the previous window.
     """
 
     pieces: dict[int, SelectedChunk] = field(default_factory=dict)
     costs: dict[int, int] = field(default_factory=dict)
     refused: dict[int, Refusal] = field(default_factory=dict)
-    kept: frozenset[int] = frozenset()
+    unmoved: frozenset[int] = frozenset()
 
     def unused(self, room: int) -> int:
         """Return the tokens of a budget that the plan leaves, by its estimates."""
@@ -55,26 +55,28 @@ class Swap:
 class Planner:
     """Selects chunks for a number of tokens by estimates. One planner makes one plan.
 
-    A remainder below `worth` tokens stays unused. Up to `spare` tokens may be wasted for a better border of a
-    truncated text.
+    A remainder below `min_remainder` tokens stays unused. Up to `max_waste` tokens may be wasted for a better
+    border of a truncated text.
     """
 
-    def __init__(self, costs: Estimator, room: int, *, gaps: Gaps, worth: int, spare: int) -> None:
+    def __init__(
+        self, costs: Estimator, room: int, *, gaps: Gaps, min_remainder: int, max_waste: int
+    ) -> None:
         self._costs = costs
         self._gaps = gaps
         self._room = room
-        self._worth = worth
-        self._spare = spare
+        self._min_remainder = min_remainder
+        self._max_waste = max_waste
         self._plan = WindowPlan()
         self._spans: dict[str, Spans] = {}
         self._beside: set[tuple[object, ...]] = set()
-        self._shown = SeenTexts()
+        self._texts = SeenTexts()
 
     def plan(
         self, candidates: Sequence[Candidate], swap: Swap | None = None, checkpoint: Checkpoint = proceed
     ) -> WindowPlan:
         """Select each hit that fits, then truncate one of the others to the tokens left."""
-        others = sorted(candidates[1:], key=lambda candidate: -worth(candidate.hit, self._room))
+        others = sorted(candidates[1:], key=lambda candidate: -score_for_length(candidate.hit, self._room))
         reserved = self._reserve(candidates[0])
         self._room -= reserved
         for candidate in [candidates[0], *others]:
@@ -82,13 +84,13 @@ class Planner:
             rank = candidate.rank
             if rank == 0 and reserved:
                 self._plan.refused[rank] = Refusal(needs=self._price(candidate), left=self._room + reserved)
-                self._shown.add(candidate, whole=False)
+                self._texts.add(candidate, is_complete=False)
             elif swap is not None and rank == swap.out:
                 self._plan.refused[rank] = Refusal(swapped=True)
             else:
                 self._consider(candidate, closed=swap is not None and rank not in swap.keep)
         self._room += reserved
-        self._fill(candidates)
+        self._fill_rest(candidates)
         return self._plan
 
     def _reserve(self, candidate: Candidate) -> int:
@@ -96,13 +98,15 @@ class Planner:
             return 0
         best = candidate.hit
         around = self._head(candidate) + self._costs.cut_mark
-        text = max(WORTH_FILLING, self._room * 3 // 4 if best.document.kind == "page" else self._room // 3)
-        start, stop = self._costs.part(best, 0, tokens=text, spare=self._spare)
+        text = max(
+            MIN_FILLED_TOKENS, self._room * 3 // 4 if best.document.kind == "page" else self._room // 3
+        )
+        start, stop = self._costs.part(best, 0, tokens=text, max_waste=self._max_waste)
         return min(self._room, around + text) if start < stop else self._room
 
     def _consider(self, candidate: Candidate, *, closed: bool) -> None:
         rank, hit = candidate.rank, candidate.hit
-        same_as = self._shown.rank_of(candidate)
+        same_as = self._texts.rank_of(candidate)
         if same_as is not None or candidate.blank:
             self._plan.refused[rank] = Refusal(same_as=same_as, blank=candidate.blank)
             return
@@ -113,14 +117,14 @@ class Planner:
         if closed or price > self._room:
             self._plan.refused[rank] = Refusal(needs=price, left=0 if closed else self._room)
             return
-        near = self._shown.near(candidate)
+        near = self._texts.near(candidate)
         if near is not None:
             self._plan.refused[rank] = near
             return
-        self._take(candidate, SelectedChunk(rank, hit, 0, len(hit.chunk.text)), price)
-        self._shown.add(candidate)
+        self._select(candidate, SelectedChunk(rank, hit, 0, len(hit.chunk.text)), price)
+        self._texts.add(candidate)
 
-    def _take(self, candidate: Candidate, piece: SelectedChunk, price: int) -> None:
+    def _select(self, candidate: Candidate, piece: SelectedChunk, price: int) -> None:
         document, chunk = piece.hit.document, piece.hit.chunk
         self._plan.pieces[piece.rank] = piece
         self._plan.costs[piece.rank] = max(price, 0)
@@ -150,32 +154,32 @@ class Planner:
         near = spans.near(hit.chunk.start, hit.chunk.end)
         return 0 if near.start < near.stop else self._costs.gap(hit)
 
-    def _fill(self, candidates: Sequence[Candidate]) -> None:
+    def _fill_rest(self, candidates: Sequence[Candidate]) -> None:
         refused = self._plan.refused.items()
         skipped = [rank for rank, why in refused if why.for_want_of_room and not why.swapped]
         for rank in skipped[:_MAX_CUTS_TRIED]:
-            if self._room < self._worth:
+            if self._room < self._min_remainder:
                 return
-            near = self._shown.near(candidates[rank])
+            near = self._texts.near(candidates[rank])
             if near is not None:
                 self._plan.refused[rank] = near
-            elif self._cut(candidates[rank]):
+            elif self._select_part(candidates[rank]):
                 del self._plan.refused[rank]
                 if self._plan.pieces[rank].cut:
                     return
 
-    def _cut(self, candidate: Candidate) -> bool:
+    def _select_part(self, candidate: Candidate) -> bool:
         hit = candidate.hit
         chunk, spans = hit.chunk, self._spans.get(hit.document.id)
         tokens = self._room - self._head(candidate) - self._costs.cut_mark
-        if tokens < MIN_TEXT:
+        if tokens < MIN_TEXT_TOKENS:
             return False
         covered = spans.covered_until(chunk.start) - chunk.start if spans else 0
-        start, stop = self._costs.part(hit, covered, tokens=tokens, spare=self._spare)
+        start, stop = self._costs.part(hit, covered, tokens=tokens, max_waste=self._max_waste)
         if not chunk.text[start:stop].strip():
             return False
         piece = SelectedChunk(candidate.rank, hit, start if start > covered else 0, stop)
-        self._take(candidate, piece, self._room if piece.cut else min(self._room, self._price(candidate)))
+        self._select(candidate, piece, self._room if piece.cut else min(self._room, self._price(candidate)))
         return True
 
 
@@ -183,17 +187,17 @@ _TYPICAL_LENGTH: Final = 500
 """Characters of a text whose score is its worth."""
 _MORE_LENGTH: Final = 400
 """Added to each length, so that short texts differ little."""
-_OF_LENGTH: Final = 0.25
+_LENGTH_EXPONENT: Final = 0.25
 
 
-def worth(hit: Hit, room: int) -> float:
-    """Return its score, less for a long turn with an assistant, and in little room for a long page.
+def score_for_length(hit: Hit, room: int) -> float:
+    """Return the score of a hit: less for a long turn with an assistant, and in little room for a long page.
 
     At 2,000 characters it is 20 % less. What people say to each other keeps its score: there, longer
     messages are evidence more often.
     """
-    long_waits = hit.document.assisted or (hit.document.kind == "page" and room < LARGE)
+    long_waits = hit.document.assisted or (hit.document.kind == "page" and room < MIN_LARGE_TOKENS)
     if hit.score <= 0 or not long_waits:
         return hit.score
     typical = (_TYPICAL_LENGTH + _MORE_LENGTH) / (len(hit.chunk.text) + _MORE_LENGTH)
-    return float(hit.score * typical**_OF_LENGTH)
+    return float(hit.score * typical**_LENGTH_EXPONENT)

@@ -25,8 +25,8 @@ from conspectus.text.printing import on_one_line, printable, unbracketed, unlike
 from conspectus.text.prompt_escaping import FRAME
 from conspectus.text.prompt_frame import escape, quoteattr
 from conspectus.text.tokens import TOKENS_PER_MESSAGE
-from conspectus.window.passages import LARGE, WindowPassage
-from conspectus.window.stream_times import apart, event_type, is_streamed, stretch
+from conspectus.window.passages import MIN_LARGE_TOKENS, WindowPassage
+from conspectus.window.stream_times import event_type, has_gap_before, is_streamed, time_range
 
 CUT = " […]"
 CUT_BEFORE = "[…] "
@@ -62,22 +62,22 @@ class Renderer(ABC):
     after = ""
 
     @abstractmethod
-    def show(self, text: str) -> str:
+    def escape(self, text: str) -> str:
         """Escape a text of a document for this format."""
 
     def within(self, tokens: int) -> "Renderer":
         """Return the renderer of this format for a window of so many tokens."""
         return self
 
-    def shown(self, passage: WindowPassage) -> str:
+    def render_text(self, passage: WindowPassage) -> str:
         """The text of a passage as it is in the rendering, with a mark on each side where it was cut."""
-        return _marked(passage, self.show(passage.text))
+        return _marked(passage, self.escape(passage.text))
 
     @abstractmethod
     def group(self, passages: Sequence[WindowPassage]) -> str:
         """Render the passages of a group, with marks for omitted messages."""
 
-    def whole(self, groups: Sequence[str]) -> Rendered:
+    def render_window(self, groups: Sequence[str]) -> Rendered:
         """Render all groups with the text around them."""
         return Rendered(self.before + self.between.join(groups) + self.after if groups else "")
 
@@ -115,9 +115,9 @@ class TextRenderer(Renderer):
 
     def within(self, tokens: int) -> "TextRenderer":
         """Return the format without times of day if the window is small."""
-        return replace(self, brief=tokens < LARGE)
+        return replace(self, brief=tokens < MIN_LARGE_TOKENS)
 
-    def show(self, text: str) -> str:
+    def escape(self, text: str) -> str:
         """Remove unprintable characters, and escape lines that look like a header."""
         return unlike_headers(printable(text))
 
@@ -135,7 +135,7 @@ class TextRenderer(Renderer):
         return "\n".join(lines)
 
     def _passage(self, passage: WindowPassage, before: WindowPassage | None) -> str:
-        text = self.shown(passage)
+        text = self.render_text(passage)
         number = f"[{passage.number}]{level_mark(passage.document.trust)}"
         if passage.follows is not None:
             return " ".join(filter(None, (f"{number} […]", _where(passage)))) + "\n" + text
@@ -148,8 +148,8 @@ class TextRenderer(Renderer):
             line = " ".join((*_streamed(passage, before), text))
             return f"{number} {_answering(passage, line)}"
         when = _when(document, last, brief=self.brief)
-        said = " ".join(filter(None, (_title_after(document, last), when, _who(document))))
-        line = f"{said}: {text}" if said else text
+        header = " ".join(filter(None, (_title_after(document, last), when, _author(document))))
+        line = f"{header}: {text}" if header else text
         return f"{number} {_answering(passage, line)}"
 
 
@@ -166,7 +166,7 @@ class XmlRenderer(Renderer):
     before = "<context>\n"
     after = "\n</context>"
 
-    def show(self, text: str) -> str:
+    def escape(self, text: str) -> str:
         """Escape a text so that it cannot close a tag."""
         return escape(printable(text))
 
@@ -176,7 +176,7 @@ class XmlRenderer(Renderer):
 
     def _element(self, passage: WindowPassage) -> str:
         attributes = "".join(f" {name}={quoteattr(str(value))}" for name, value in _fields(passage).items())
-        text = self.shown(passage)
+        text = self.render_text(passage)
         return f"<document{attributes}>\n{text}\n</document>"
 
 
@@ -193,7 +193,7 @@ class JsonRenderer(Renderer):
     between = ","
     after = "]}"
 
-    def show(self, text: str) -> str:
+    def escape(self, text: str) -> str:
         """Escape a text as the content of a JSON string."""
         return _json(_SURROGATES.sub("\ufffd", text))[1:-1]
 
@@ -216,9 +216,9 @@ class MessagesRenderer(TextRenderer):
 
     before = PREFACE
 
-    def whole(self, groups: Sequence[str]) -> Rendered:
+    def render_window(self, groups: Sequence[str]) -> Rendered:
         """Return the message, and its content as text."""
-        text = super().whole(groups).text
+        text = super().render_window(groups).text
         return Rendered(text, (Message("user", text),)) if text else Rendered()
 
 
@@ -231,7 +231,7 @@ class GuardedRenderer(Renderer):
 
     before, after = FRAME
 
-    def show(self, text: str) -> str:
+    def escape(self, text: str) -> str:
         """Make a text printable, neutralize delimiters and escape it."""
         return prompt_frame.escaped(printable(text))
 
@@ -242,9 +242,9 @@ class GuardedRenderer(Renderer):
     def _element(self, passage: WindowPassage) -> str:
         fields = _fields(passage)
         key = {"key": _location(passage.document)} if passage.follows is None else {}
-        named = {"number": fields.pop("index"), **fields, **_known(key)}
+        named = {"number": fields.pop("index"), **fields, **_without_empty(key)}
         named.pop("id", None)
-        return prompt_frame.element(named, self.shown(passage))
+        return prompt_frame.element(named, self.render_text(passage))
 
 
 _RENDERERS: Mapping[str, Renderer] = MappingProxyType(
@@ -268,15 +268,15 @@ def _with_marks(
     text: Callable[[WindowPassage], str],
     mark: Callable[[dict[str, int]], str],
 ) -> list[str]:
-    """Iterate over all passages, and marks for omitted messages."""
-    made: list[str] = []
+    """Return all rendered passages, with marks for omitted messages."""
+    rendered: list[str] = []
     for passage in passages:
         if passage.left_out:
-            made.append(mark({"messages": passage.left_out, "before": passage.number}))
-        made.append(text(passage))
+            rendered.append(mark({"messages": passage.left_out, "before": passage.number}))
+        rendered.append(text(passage))
         if passage.rest:
-            made.append(mark({"messages": passage.rest, "after": passage.number}))
-    return made
+            rendered.append(mark({"messages": passage.rest, "after": passage.number}))
+    return rendered
 
 
 def _left_out_element(fields: Mapping[str, int]) -> str:
@@ -298,24 +298,28 @@ def _answering(passage: WindowPassage, line: str) -> str:
 
 
 def _fields(passage: WindowPassage) -> dict[str, str | int]:
-    place = {"page": passage.page, "heading": _section(passage)}
+    position = {"page": passage.page, "heading": _section(passage)}
     document = passage.document
     trust = document.trust if document.trust == "untrusted" else None
     if passage.follows is not None:
-        return {"index": passage.number, "continues": passage.follows, **_known({**place, "trust": trust})}
+        return {
+            "index": passage.number,
+            "continues": passage.follows,
+            **_without_empty({**position, "trust": trust}),
+        }
     described = {
         "id": document.id,
         "title": on_one_line(document.title) or on_one_line(passage.stream) or _location(document),
-        **place,
-        "time": stretch(document, None, passage.zone) if is_streamed(document) else _when(document, None),
+        **position,
+        "time": time_range(document, None, passage.zone) if is_streamed(document) else _when(document, None),
         "event": on_one_line(event_type(document)),
-        "author": _who(document),
+        "author": _author(document),
         "trust": trust,
     }
-    return {"index": passage.number, **_known(described)}
+    return {"index": passage.number, **_without_empty(described)}
 
 
-def _known(fields: Mapping[str, str | int | None]) -> dict[str, str | int]:
+def _without_empty(fields: Mapping[str, str | int | None]) -> dict[str, str | int]:
     return {name: value for name, value in fields.items() if value}
 
 
@@ -349,19 +353,19 @@ def _streamed(passage: WindowPassage, before: WindowPassage | None) -> Iterator[
     Without a time, the stream is always named, so a speaker cannot be mistaken for it.
     """
     document, last = passage.document, before.document if before else None
-    if apart(document, last):
+    if has_gap_before(document, last):
         yield "[…]"
-    type_, who = event_type(document), _who(document)
+    type_, author = event_type(document), _author(document)
     event = f"event {type_}" if type_ != passage.text else "event"
-    time = stretch(document, last, passage.zone)
+    time = time_range(document, last, passage.zone)
     bracketed = ", ".join(filter(None, (time, unbracketed(event) if type_ else "")))
     name = _stream(passage)
     if name and (before is None or name != _stream(before) or not bracketed):
-        yield unbracketed(name) + ("," if bracketed or who else ":")
+        yield unbracketed(name) + ("," if bracketed or author else ":")
     if bracketed:
         yield f"[{bracketed}]"
-    if who:
-        yield f"{unbracketed(who)}:"
+    if author:
+        yield f"{unbracketed(author)}:"
 
 
 def _stream(passage: WindowPassage) -> str:
@@ -373,7 +377,7 @@ def _title_after(document: Document, before: Document | None) -> str:
     return title + "," if title and (before is None or before.title != document.title) else ""
 
 
-def _who(document: Document) -> str:
+def _author(document: Document) -> str:
     return on_one_line(document.author or document.role or "")
 
 
@@ -382,11 +386,11 @@ def _when(document: Document, before: Document | None, *, brief: bool = False) -
     if document.occurred is None:
         return ""
     start = document.occurred.start.astimezone(UTC)
-    known = before.occurred.start.astimezone(UTC).date() if before and before.occurred else None
-    day = "" if known == start.date() else start.date().isoformat()
+    previous_day = before.occurred.start.astimezone(UTC).date() if before and before.occurred else None
+    day = "" if previous_day == start.date() else start.date().isoformat()
     clock = "" if brief or start.time() == time.min else f"{start:%H:%M}"
     return f"{day} {clock}".strip()
 
 
-def _json(value: object) -> str:
-    return json.dumps(value, ensure_ascii=False, sort_keys=True, separators=(",", ":"))
+def _json(document: object) -> str:
+    return json.dumps(document, ensure_ascii=False, sort_keys=True, separators=(",", ":"))

@@ -15,20 +15,20 @@ from conspectus.model.records import StoredChunk
 from conspectus.model.results import BreakReason, CacheBreak, CachePlan, Hit
 from conspectus.window.counting import Part
 from conspectus.window.duplicates import Candidate, Refusal, SeenTexts
-from conspectus.window.packed_window import DIGEST, Beginning, Made, Packed, digest
+from conspectus.window.packed_window import DIGEST_LENGTH, Beginning, Packed, WindowResult, digest
 from conspectus.window.packer import Packing
-from conspectus.window.passages import SelectedChunk, WindowPassage, in_reading_order, joined
+from conspectus.window.passages import SelectedChunk, WindowPassage, in_reading_order, join_passages
 from conspectus.window.planner import WindowPlan
 
-NEEDED: Final = 0.2
+MIN_NEEDED_SHARE: Final = 0.2
 """The share of a budget whose best hits a window must hold."""
-FILLED: Final = 0.5
+MAX_FILLED_SHARE: Final = 0.5
 """The share of a budget up to which a window is filled with more hits."""
-BATCH: Final = 0.05
+MIN_REMOVED_SHARE: Final = 0.05
 """The share of a budget that is cleared at once."""
 MAX_CHUNKS: Final = 5_000
 _CHUNK: Final = re.compile(r"(\d{1,18})(?:\.(\d{1,9})\.(\d{1,9}))?")
-_GROUP: Final = re.compile(rf"[0-9a-f]{{{DIGEST}}}:{_CHUNK.pattern}(?:,{_CHUNK.pattern})*")
+_GROUP: Final = re.compile(rf"[0-9a-f]{{{DIGEST_LENGTH}}}:{_CHUNK.pattern}(?:,{_CHUNK.pattern})*")
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,20 +67,18 @@ class Previous:
 
     def with_chunks(
         self,
-        found: Sequence[StoredChunk],
+        rows: Sequence[StoredChunk],
         allowed: Callable[[StoredChunk], bool],
-        shown: Callable[[Hit], Hit],
+        prepare: Callable[[Hit], Hit],
     ) -> "Previous":
-        """Return it with the chunks that the caller may read, of those that `allowed` accepts."""
+        """Return it with the chunks that `allowed` accepts, each as a prepared hit."""
         hits = {
-            each.chunk.id: Hit(each.chunk, each.document, 0.0, {}, None, None)
-            for each in found
-            if allowed(each)
+            row.chunk.id: Hit(row.chunk, row.document, 0.0, {}, None, None) for row in rows if allowed(row)
         }
         return replace(
             self,
-            hits={name: shown(hit) for name, hit in hits.items()},
-            hidden=frozenset(each.chunk.id for each in found if each.chunk.id not in hits),
+            hits={chunk: prepare(hit) for chunk, hit in hits.items()},
+            hidden=frozenset(row.chunk.id for row in rows if row.chunk.id not in hits),
         )
 
 
@@ -88,9 +86,9 @@ def previous_of(state: str) -> Previous:
     """Read the state of a window. Raises InvalidInput."""
     if state.count(",") + state.count(";") >= MAX_CHUNKS:
         raise InvalidInput("previous", f"names more than {MAX_CHUNKS:,} chunks")
-    groups = [_group(each) for each in state.split(";") if state]
+    groups = [_group(text) for text in state.split(";") if state]
     seen: set[int] = set()
-    for span in chain.from_iterable(each.spans for each in groups):
+    for span in chain.from_iterable(group.spans for group in groups):
         if span.chunk in seen:
             raise InvalidInput("previous", f"names the chunk {span.chunk} twice")
         seen.add(span.chunk)
@@ -109,58 +107,61 @@ def _span(text: str) -> StoredSpan:
     return StoredSpan(chunk, *span)
 
 
-def after(previous: Previous, found: Sequence[Hit], how: Packing, allowed: int) -> Made:
+def pack_after(previous: Previous, hits: Sequence[Hit], packing: Packing, allowed: int) -> WindowResult:
     """Pack a window that begins with those passages of the previous one that are still allowed.
 
-    The best hits that fill NEEDED of the budget are appended where they are missing, and more up to FILLED
-    of it. If they do not fit, chunks that no longer belong to these best hits are removed together, the last
-    ones first, until BATCH of the budget is free: the window changes as late in its text as it can.
+    The best hits that fill MIN_NEEDED_SHARE of the budget are appended where they are missing, and more up to
+    MAX_FILLED_SHARE of it. If they do not fit, chunks that no longer belong to these best hits are removed
+    together, the last ones first, until MIN_REMOVED_SHARE of the budget is free: the window changes as late
+    in its text as it can.
 
     Args:
-        found: the hits of the query, best first.
+        hits: the hits of the query, best first.
     """
-    session = _Session(previous, found, how, allowed)
+    session = _Session(previous, hits, packing, allowed)
     beginning = session.beginning()
-    packed = session.packed(beginning) if beginning.pieces else how.pack(found, beginning)(allowed)
-    return Made(packed, session.hits, _cache_plan(session, packed, how))
+    packed = session.packed(beginning) if beginning.pieces else packing.pack(hits, beginning)(allowed)
+    return WindowResult(packed, session.hits, _cache_plan(session, packed, packing))
 
 
 class _Session:
     """The candidates of a window that begins with another one: the hits, and what else is kept."""
 
-    def __init__(self, previous: Previous, found: Sequence[Hit], packing: Packing, allowed: int) -> None:
-        known = {hit.chunk.id for hit in found}
+    def __init__(self, previous: Previous, hits: Sequence[Hit], packing: Packing, allowed: int) -> None:
+        chunks = {hit.chunk.id for hit in hits}
         others = [
-            previous.hits[each] for each in previous.chunks if each in previous.hits and each not in known
+            previous.hits[chunk]
+            for chunk in previous.chunks
+            if chunk in previous.hits and chunk not in chunks
         ]
         self.previous = previous
-        self.hits: Sequence[Hit] = [*found, *others]
-        self._found = len(found)
+        self.hits: Sequence[Hit] = [*hits, *others]
+        self._query_hits = len(hits)
         self._packing = packing
         self._allowed = allowed
         self._ranks: dict[int, int] = {hit.chunk.id: rank for rank, hit in enumerate(self.hits)}
         self._estimator = packing.estimator(self.hits[0]) if self.hits else None
-        self.groups = [list(in_reading_order(self._pieces(each))) for each in previous.groups]
+        self.groups = [list(in_reading_order(self._pieces(group))) for group in previous.groups]
 
     def _pieces(self, group: StoredGroup) -> list[SelectedChunk]:
-        found = ((span, self.previous.hits.get(span.chunk)) for span in group.spans)
         pieces = []
-        for span, hit in found:
+        for span in group.spans:
+            hit = self.previous.hits.get(span.chunk)
             if hit is not None:
                 length = len(hit.chunk.text)
                 stop = length if span.stop is None else min(span.stop, length)
                 pieces.append(SelectedChunk(self._ranks[span.chunk], hit, min(span.start, stop), stop))
-        return [each for each in pieces if each.hit.chunk.text[each.start : each.stop].strip()]
+        return [piece for piece in pieces if piece.hit.chunk.text[piece.start : piece.stop].strip()]
 
     def beginning(self) -> Beginning:
         """The groups of the previous window that stay, after a batch of removals if room is needed."""
         needed, allowed = self._needed(), self._allowed
-        kept = {piece.rank for group in self.groups for piece in group}
-        wanted = sum(self._cost(self.hits[rank]) for rank in needed if rank not in kept)
+        present = {piece.rank for group in self.groups for piece in group}
+        cost = sum(self._cost(self.hits[rank]) for rank in needed if rank not in present)
         beginning = self._rendered()
-        missing = wanted - (allowed - beginning.tokens)
+        missing = cost - (allowed - beginning.tokens)
         if missing > 0:
-            self._remove(needed, max(missing, int(BATCH * allowed)))
+            self._remove(needed, max(missing, int(MIN_REMOVED_SHARE * allowed)))
             beginning = self._rendered()
         while beginning.tokens > allowed:
             self._remove(set(), beginning.tokens - allowed)
@@ -170,24 +171,28 @@ class _Session:
 
     def _forget_removed(self) -> None:
         """Keep the hits of the query and those that stay, and number them anew."""
-        kept = {piece.rank for group in self.groups for piece in group}
-        ranks = [rank for rank in range(len(self.hits)) if rank < self._found or rank in kept]
-        places = {rank: place for place, rank in enumerate(ranks)}
+        present = {piece.rank for group in self.groups for piece in group}
+        ranks = [rank for rank in range(len(self.hits)) if rank < self._query_hits or rank in present]
+        new_ranks = {rank: new_rank for new_rank, rank in enumerate(ranks)}
         self.hits = [self.hits[rank] for rank in ranks]
-        self.groups = [[replace(piece, rank=places[piece.rank]) for piece in group] for group in self.groups]
+        self.groups = [
+            [replace(piece, rank=new_ranks[piece.rank]) for piece in group] for group in self.groups
+        ]
 
     def packed(self, beginning: Beginning) -> Packed:
         """Pack the missing ones of the best hits after the beginning."""
         pieces = {piece.rank: piece for group in beginning.pieces for piece in group}
         refused, new = self._missing(beginning, pieces)
         packed = self._packing.pack([self.hits[rank] for rank in new], beginning)(self._allowed)
-        plan = WindowPlan(kept=frozenset(pieces))
+        plan = WindowPlan(unmoved=frozenset(pieces))
         plan.pieces |= pieces | {
-            new[at]: replace(each, rank=new[at]) for at, each in packed.plan.pieces.items()
+            new[at]: replace(piece, rank=new[at]) for at, piece in packed.plan.pieces.items()
         }
-        plan.costs |= {rank: self._cost(each.hit) for rank, each in pieces.items()}
+        plan.costs |= {rank: self._cost(piece.hit) for rank, piece in pieces.items()}
         plan.costs |= {new[at]: cost for at, cost in packed.plan.costs.items()}
-        plan.refused |= refused | {new[at]: _at(new, each) for at, each in packed.plan.refused.items()}
+        plan.refused |= refused | {
+            new[at]: _with_ranks(new, refusal) for at, refusal in packed.plan.refused.items()
+        }
         return replace(packed, plan=plan)
 
     def _missing(
@@ -196,16 +201,16 @@ class _Session:
         """The ranks of the hits to append, and why the others are not."""
         seen, refused, new = SeenTexts(), dict[int, Refusal](), list[int]()
         for rank, piece in pieces.items():
-            seen.add(Candidate(rank, piece.hit), whole=not piece.cut)
+            seen.add(Candidate(rank, piece.hit), is_complete=not piece.cut)
         needed, used = self._needed(), beginning.tokens
-        for rank, hit in enumerate(self.hits[: self._found]):
+        for rank, hit in enumerate(self.hits[: self._query_hits]):
             if rank in pieces:
                 continue
             refusal = _repeated(seen, Candidate(rank, hit))
             cost = self._cost(hit)
             if refusal is not None:
                 refused[rank] = refusal
-            elif rank in needed or used + cost <= FILLED * self._allowed:
+            elif rank in needed or used + cost <= MAX_FILLED_SHARE * self._allowed:
                 new.append(rank)
                 used += cost
             else:
@@ -213,9 +218,9 @@ class _Session:
         return refused, new
 
     def _needed(self) -> set[int]:
-        """The ranks of the hits that fill NEEDED of the budget, and the best one in any case."""
-        left, ranks = NEEDED * self._allowed, set[int]()
-        for rank, hit in enumerate(self.hits[: self._found]):
+        """The ranks of the hits that fill MIN_NEEDED_SHARE of the budget, and the best one in any case."""
+        left, ranks = MIN_NEEDED_SHARE * self._allowed, set[int]()
+        for rank, hit in enumerate(self.hits[: self._query_hits]):
             left -= self._cost(hit)
             if rank and left < 0:
                 break
@@ -238,13 +243,13 @@ class _Session:
         number = 1
         for group in pieces:
             self._packing.checkpoint()
-            layout.append(joined(group, number, self._packing.threads))
+            layout.append(join_passages(group, number, self._packing.threads))
             number += len(layout[-1])
         parts = tuple(
             Part(self._packing.renderer.group(passages), tuple(piece.hit.chunk for piece in group))
             for passages, group in zip(layout, pieces, strict=True)
         )
-        rendered = self._packing.renderer.whole([part.text for part in parts])
+        rendered = self._packing.renderer.render_window([part.text for part in parts])
         return Beginning(pieces, tuple(layout), parts, self._packing.count.tokens(rendered, parts))
 
     def _cost(self, hit: Hit) -> int:
@@ -260,13 +265,13 @@ def _repeated(seen: SeenTexts, candidate: Candidate) -> Refusal | None:
     return seen.near(candidate)
 
 
-def _at(ranks: Sequence[int], refusal: Refusal) -> Refusal:
+def _with_ranks(ranks: Sequence[int], refusal: Refusal) -> Refusal:
     """Return a refusal with the ranks that these have among all candidates."""
     same, near = (None if rank is None else ranks[rank] for rank in (refusal.same_as, refusal.near))
     return replace(refusal, same_as=same, near=near)
 
 
-def _cache_plan(session: _Session, packed: Packed, how: Packing) -> CachePlan:
+def _cache_plan(session: _Session, packed: Packed, packing: Packing) -> CachePlan:
     """Return how many bytes of the previous window stand at the beginning of this one."""
     groups = session.previous.groups
     digests = [digest(part.text) for part in packed.parts]
@@ -280,30 +285,28 @@ def _cache_plan(session: _Session, packed: Packed, how: Packing) -> CachePlan:
     elif stable == len(digests):
         beginning = text
     else:
-        whole = how.renderer.whole([part.text for part in packed.parts[:stable]]).text
-        beginning = whole.removesuffix(how.renderer.after)
+        rendered = packing.renderer.render_window([part.text for part in packed.parts[:stable]])
+        beginning = rendered.text.removesuffix(packing.renderer.after)
     encoded = len(beginning.encode("utf-8", "surrogatepass"))
-    tokens = how.count.count(beginning) if beginning else 0
+    tokens = packing.count.count(beginning) if beginning else 0
     return CachePlan(encoded, len(beginning), tokens, tuple(_breaks(session, stable)))
 
 
 def _breaks(session: _Session, stable: int) -> Iterator[CacheBreak]:
     """Yield what does not stand any more where it stood, with its reason."""
     previous = session.previous
-    for place, group in enumerate(previous.groups):
-        left = {piece.hit.chunk.id for piece in session.groups[place]}
-        whole = len(left) == len(group.spans)
+    for number, group in enumerate(previous.groups):
+        left = {piece.hit.chunk.id for piece in session.groups[number]}
+        is_complete = len(left) == len(group.spans)
         for span in group.spans:
-            reason = _reason(previous, span, kept=span.chunk in left)
+            reason = None if span.chunk in left else _removal_reason(previous, span)
             if reason is not None:
                 yield CacheBreak(span.chunk, reason)
-            elif whole and place == stable:
+            elif is_complete and number == stable:
                 yield CacheBreak(span.chunk, "changed")
 
 
-def _reason(previous: Previous, span: StoredSpan, *, kept: bool) -> BreakReason | None:
-    if kept:
-        return None
+def _removal_reason(previous: Previous, span: StoredSpan) -> BreakReason:
     if span.chunk in previous.hits:
         return "stale"
     return "filtered" if span.chunk in previous.hidden else "not_found"

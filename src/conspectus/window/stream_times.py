@@ -8,17 +8,17 @@ from conspectus.model.streams import EVENT_TYPE, TRACK
 from conspectus.text.stream_clocks import timecode
 from conspectus.text.times import EPOCH
 
-_KINDS: Final = frozenset({"caption", "event"})
-_PAUSE: Final = timedelta(seconds=5)
+_STREAMED_KINDS: Final = frozenset({"caption", "event"})
+_MAX_PAUSE: Final = timedelta(seconds=5)
 """Longest pause without assuming a missing caption."""
 
 
 def is_streamed(document: Document) -> bool:
     """Return whether the document is a caption or an event."""
-    return document.kind in _KINDS
+    return document.kind in _STREAMED_KINDS
 
 
-def track(document: Document) -> tuple[str, ...]:
+def stream_group(document: Document) -> tuple[str, ...]:
     """Return the group key of a caption or event: its stream."""
     other = () if document.thread in {None, TRACK} else (document.thread or "",)
     return ("stream", document.source, *other)
@@ -26,11 +26,11 @@ def track(document: Document) -> tuple[str, ...]:
 
 def event_type(document: Document) -> str:
     """Return the type of an event; empty for a caption."""
-    value = document.metadata.get(EVENT_TYPE)
-    return value if document.kind == "event" and isinstance(value, str) else ""
+    name = document.metadata.get(EVENT_TYPE)
+    return name if document.kind == "event" and isinstance(name, str) else ""
 
 
-def stretch(document: Document, before: Document | None = None, zone: tzinfo = UTC) -> str:
+def time_range(document: Document, before: Document | None = None, zone: tzinfo = UTC) -> str:
     """Format a time range: timecodes of a recording, else instants without a repeated day.
 
     A range without duration is one time; without times it is empty. A time zone other than UTC follows the
@@ -40,16 +40,16 @@ def stretch(document: Document, before: Document | None = None, zone: tzinfo = U
         return ""
     start, end = document.occurred.start, document.occurred.end
     if start.astimezone(UTC).year == EPOCH.year:
-        shown = [timecode((each - EPOCH).total_seconds()) for each in (start, end)]
-        return shown[0] if start == end else " - ".join(shown)
-    value = _local(before.occurred.start, zone) if before and before.occurred else None
+        codes = [timecode((moment - EPOCH).total_seconds()) for moment in (start, end)]
+        return codes[0] if start == end else " - ".join(codes)
+    previous = _local(before.occurred.start, zone) if before and before.occurred else None
     begins, ends = _local(start, zone), _local(end, zone)
-    shown = [_instant(begins, value), *([] if start == end else [_instant(ends, begins)])]
-    same = zone is UTC or (value is not None and value.date() == begins.date())
-    return " - ".join(shown) + ("" if same else f" {zone}")
+    times = [_instant(begins, previous), *([] if start == end else [_instant(ends, begins)])]
+    repeats_day = previous is not None and previous.date() == begins.date()
+    return " - ".join(times) + ("" if zone is UTC or repeats_day else f" {zone}")
 
 
-def apart(document: Document, before: Document | None) -> bool:
+def has_gap_before(document: Document, before: Document | None) -> bool:
     """Return whether captions may be missing between two consecutive captions."""
     if before is None or not is_streamed(before) or before.source != document.source:
         return False
@@ -57,7 +57,7 @@ def apart(document: Document, before: Document | None) -> bool:
         return document.sequence > before.sequence + 1
     if document.occurred is None or before.occurred is None:
         return False
-    return document.occurred.start - before.occurred.end > _PAUSE
+    return document.occurred.start - before.occurred.end > _MAX_PAUSE
 
 
 def _local(moment: datetime, zone: tzinfo) -> datetime:
@@ -70,5 +70,5 @@ def _local(moment: datetime, zone: tzinfo) -> datetime:
 
 def _instant(moment: datetime, previous: datetime | None) -> str:
     time = moment.replace(tzinfo=None, microsecond=moment.microsecond // 1_000 * 1_000)
-    shown = time.isoformat(sep=" ", timespec="milliseconds" if time.microsecond else "seconds")
-    return shown.partition(" ")[2] if previous is not None and previous.date() == moment.date() else shown
+    text = time.isoformat(sep=" ", timespec="milliseconds" if time.microsecond else "seconds")
+    return text.partition(" ")[2] if previous is not None and previous.date() == moment.date() else text

@@ -15,18 +15,18 @@ class Threads:
 
     def __init__(
         self,
-        sketches: Iterable[ThreadOutline] = (),
+        outlines: Iterable[ThreadOutline] = (),
         streams: Mapping[str, str] | None = None,
         zones: Mapping[str, tzinfo] | None = None,
     ) -> None:
         self._streams = streams or {}
         self._zones = zones or {}
-        self._sketches = {(each.source, each.thread): each for each in sketches}
+        self._outlines = {(outline.source, outline.thread): outline for outline in outlines}
 
     @property
-    def known(self) -> bool:
+    def has_threads(self) -> bool:
         """Whether any threads are known."""
-        return bool(self._sketches)
+        return bool(self._outlines)
 
     def stream(self, document: Document) -> str:
         """Return the stream name of a caption or event; empty if unknown."""
@@ -38,28 +38,28 @@ class Threads:
 
     def total(self, document: Document) -> int:
         """Return the number of messages in the thread of a message; 0 if unknown."""
-        sketch = self._of(document)
-        return 0 if sketch is None else sketch.total
+        outline = self._outline_of(document)
+        return 0 if outline is None else outline.total
 
-    def place(self, document: Document) -> int | None:
+    def position(self, document: Document) -> int | None:
         """Return the number of earlier messages in the thread of a message; None if unknown."""
-        sketch = self._of(document)
-        return None if sketch is None else sketch.places.get(document.id)
+        outline = self._outline_of(document)
+        return None if outline is None else outline.places.get(document.id)
 
-    def places(self, documents: Sequence[Document]) -> list[int] | None:
+    def positions(self, documents: Sequence[Document]) -> list[int] | None:
         """Return the positions of messages of one thread; None if one of them is unknown."""
-        found = [place for place in map(self.place, documents) if place is not None]
-        return found if len(found) == len(documents) else None
+        positions = [position for position in map(self.position, documents) if position is not None]
+        return positions if len(positions) == len(documents) else None
 
     def answers(self, document: Document) -> bool | None:
         """Return whether the platform marks a message as a reply; None outside of known threads."""
-        if self.place(document) is None:
+        if self.position(document) is None:
             return None
-        value = document.metadata.get(REPLY_TO)
-        return isinstance(value, str) and value not in {"", document.key}
+        reply_to = document.metadata.get(REPLY_TO)
+        return isinstance(reply_to, str) and reply_to not in {"", document.key}
 
-    def _of(self, document: Document) -> ThreadOutline | None:
-        return self._sketches.get((document.source, document.thread or "")) if self._sketches else None
+    def _outline_of(self, document: Document) -> ThreadOutline | None:
+        return self._outlines.get((document.source, document.thread or "")) if self._outlines else None
 
 
 class Gaps:
@@ -67,24 +67,24 @@ class Gaps:
 
     def __init__(self, threads: Threads) -> None:
         self._threads = threads
-        self._shown: dict[tuple[str, str | None], list[int]] = {}
+        self._positions: dict[tuple[str, str | None], list[int]] = {}
 
     def added_by(self, document: Document) -> int:
         """Return the change in the number of gaps if this message is shown; -1 if it closes a gap."""
-        place = self._threads.place(document)
-        if place is None:
+        position = self._threads.position(document)
+        if position is None:
             return 0
-        shown = self._shown.get((document.source, document.thread), [])
-        after = bisect(shown, place)
-        left = shown[after - 1] if after else -1
-        right = shown[after] if after < len(shown) else self._threads.total(document)
-        if left == place:
+        positions = self._positions.get((document.source, document.thread), [])
+        after = bisect(positions, position)
+        left = positions[after - 1] if after else -1
+        right = positions[after] if after < len(positions) else self._threads.total(document)
+        if left == position:
             return 0
-        before = int(bool(shown) and right - left > 1)
-        return int(place - left > 1) + int(right - place > 1) - before
+        before = int(bool(positions) and right - left > 1)
+        return int(position - left > 1) + int(right - position > 1) - before
 
     def show(self, document: Document) -> None:
         """Record that a message is shown."""
-        place = self._threads.place(document)
-        if place is not None:
-            insort(self._shown.setdefault((document.source, document.thread), []), place)
+        position = self._threads.position(document)
+        if position is not None:
+            insort(self._positions.setdefault((document.source, document.thread), []), position)

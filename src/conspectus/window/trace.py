@@ -57,8 +57,8 @@ def _packed_entries(packed: Packed, hits: Sequence[Hit]) -> Iterator[TraceEntry]
             status, reason = "truncated", f"in [{numbers[hit.chunk.id]}], cut to the room left: {share}"
         else:
             status, reason = "included", f"in [{numbers[hit.chunk.id]}]"
-        kept = ", kept from the previous window" if rank in plan.kept else ""
-        yield _entry(rank, hit, status, reason + kept + _along(hit, numbers) + _through(hit), cost)
+        unmoved = ", kept from the previous window" if rank in plan.unmoved else ""
+        yield _entry(rank, hit, status, reason + unmoved + _along(hit, numbers) + _through(hit), cost)
 
 
 def _along(hit: Hit, numbers: Mapping[int, int]) -> str:
@@ -95,18 +95,18 @@ def _refused(refusal: Refusal, hits: Sequence[Hit], numbers: dict[int, int]) -> 
 
 
 def _unsure_entries(retrieval: Retrieval) -> Iterator[TraceEntry]:
-    least = retrieval.plan.get("min_confidence")
-    reason = f"the confidence {retrieval.confidence:.2f} of all candidates is below the minimum {least}"
+    minimum = retrieval.plan.get("min_confidence")
+    reason = f"the confidence {retrieval.confidence:.2f} of all candidates is below the minimum {minimum}"
     for rank, hit in enumerate(sorted(retrieval.below_min_confidence, key=rank_key)):
         yield _entry(rank, hit, "below_min_confidence", reason + _through(hit), 0)
 
 
 def _dissimilar_entries(retrieval: Retrieval, first: int) -> Iterator[TraceEntry]:
-    least = retrieval.plan.get("min_similarity")
-    bound = f"the minimum similarity {least}" if least else "the minimum similarity"
+    minimum = retrieval.plan.get("min_similarity")
+    bound = f"the minimum similarity {minimum}" if minimum else "the minimum similarity"
     for rank, hit in enumerate(sorted(retrieval.below_min_similarity, key=rank_key), first):
-        known = "has no similarity" if hit.similarity is None else f"similarity {hit.similarity:.2f} is"
-        yield _entry(rank, hit, "below_min_similarity", f"{known} below {bound}{_through(hit)}", 0)
+        subject = "has no similarity" if hit.similarity is None else f"similarity {hit.similarity:.2f} is"
+        yield _entry(rank, hit, "below_min_similarity", f"{subject} below {bound}{_through(hit)}", 0)
 
 
 def _distrusted_entries(retrieval: Retrieval, first: int) -> Iterator[TraceEntry]:
