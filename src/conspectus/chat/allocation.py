@@ -33,7 +33,9 @@ class TokenAllowance:
 
 def cost(messages: Sequence[Message], count: CountTokens) -> int:
     """Return the tokens of messages: role, content, and the overhead of the model per message."""
-    return sum(TOKENS_PER_MESSAGE + count(each.role) + sum(map(count, _texts(each))) for each in messages)
+    return sum(
+        TOKENS_PER_MESSAGE + count(message.role) + sum(map(count, _texts(message))) for message in messages
+    )
 
 
 def _texts(message: Message) -> list[str]:
@@ -78,9 +80,9 @@ def room(allocation: Allocation, *, window: int, system: int, question: int) -> 
     if question > left:
         raise TooLarge("message", size=question, limit=max(left, 0), unit="tokens")
     over = max(question - allocation.question, 0)
-    wanted = _taken(allocation.history, allocation.context, over)
-    missing = max(sum(wanted) + question - left, 0)
-    history, context = _taken(*wanted, missing)
+    shares = _reduce_shares(allocation.history, allocation.context, over)
+    missing = max(sum(shares) + question - left, 0)
+    history, context = _reduce_shares(*shares, missing)
     if not missing:
         return TokenAllowance(history, context)
     return TokenAllowance(
@@ -88,7 +90,7 @@ def room(allocation: Allocation, *, window: int, system: int, question: int) -> 
     )
 
 
-def _taken(history: int, context: int, tokens: int) -> tuple[int, int]:
+def _reduce_shares(history: int, context: int, tokens: int) -> tuple[int, int]:
     from_history = min(history, tokens)
     return history - from_history, max(context - (tokens - from_history), 0)
 
@@ -101,11 +103,11 @@ def trimmed(history: Sequence[Message], count: CountTokens, maximum: int) -> tup
     """
     left = maximum
     first = len(history)
-    for place in range(len(history) - 1, -1, -1):
-        left -= cost([history[place]], count)
+    for position in range(len(history) - 1, -1, -1):
+        left -= cost([history[position]], count)
         if left < 0:
             break
-        first = place
-    kept = history[first:]
-    start = next((place for place, turn in enumerate(kept) if turn.role == "user"), len(kept))
-    return tuple(kept[start:])
+        first = position
+    newest = history[first:]
+    start = next((position for position, turn in enumerate(newest) if turn.role == "user"), len(newest))
+    return tuple(newest[start:])

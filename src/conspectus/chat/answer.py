@@ -54,7 +54,7 @@ async def stream_answer(
     A complete response is stored before its citations are sent. Closing the generator cancels the model call
     at once. The model is not called if `max_tokens` is below 1.
     """
-    said: list[str] = []
+    pieces_of_text: list[str] = []
     usage: Usage | None = None
     characters = 0
     async with aclosing(_pieces(model, call)) as pieces:
@@ -71,8 +71,8 @@ async def stream_answer(
             if isinstance(piece, Failure):
                 return
             if isinstance(piece, Delta):
-                said.append(piece.text)
-    answer = "".join(said)
+                pieces_of_text.append(piece.text)
+    answer = "".join(pieces_of_text)
     lost = await call.store(answer)
     yield cited(answer, call.sources)
     if usage is None or not usage.exact:

@@ -25,19 +25,19 @@ def cited(answer: str, sources: Sequence[ChatSource]) -> Citations:
     A range cites every source in it; its ends are unknown if they have no source. Citations in code are
     ignored.
     """
-    given = {source.number for source in sources}
+    source_numbers = {source.number for source in sources}
     named: set[int] = set()
     invented: dict[int, None] = {}
     prose = _INLINE.sub(" ", _FENCED.sub(" ", answer))
     for first, last in chain.from_iterable(mark.spans for mark in marks(prose)):
-        named |= {number for number in given if first <= number <= last}
-        invented |= dict.fromkeys(end for end in (first, last) if end not in given)
-    return Citations(tuple(each for each in sources if each.number in named), tuple(map(str, invented)))
+        named |= {number for number in source_numbers if first <= number <= last}
+        invented |= dict.fromkeys(end for end in (first, last) if end not in source_numbers)
+    return Citations(tuple(source for source in sources if source.number in named), tuple(map(str, invented)))
 
 
 def answer_metadata(answer: str, sources: Sequence[ChatSource]) -> dict[str, Json]:
     """Return the metadata of a stored answer, with the cited sources under `citations`."""
-    return {"citations": [_reference(each) for each in cited(answer, sources).cited]}
+    return {"citations": [_reference(source) for source in cited(answer, sources).cited]}
 
 
 def _reference(source: ChatSource) -> Json:

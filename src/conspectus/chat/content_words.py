@@ -44,8 +44,8 @@ def content_words(text: str) -> list[str]:
 def names(text: str) -> list[str]:
     """Return quoted terms and capitalized phrases, without function words at their ends."""
     text = text[:READ]
-    found = (_bare(run.rstrip(".").split()) for run in _NAME.findall(text))
-    return [*_QUOTED.findall(text), *(" ".join(run) for run in found if run)]
+    runs = (_bare(run.rstrip(".").split()) for run in _NAME.findall(text))
+    return [*_QUOTED.findall(text), *(" ".join(run) for run in runs if run)]
 
 
 def inner_names(text: str) -> list[str]:
@@ -55,16 +55,16 @@ def inner_names(text: str) -> list[str]:
     return names(text[first.end() :]) if first else []
 
 
-def size(found: Sequence[str]) -> int:
+def size(content: Sequence[str]) -> int:
     """Count words. In scripts without spaces, two characters count as one word."""
-    return sum(-(-len(word) // 2) if _DENSE_WORD.search(word) else 1 for word in found)
+    return sum(-(-len(word) // 2) if _DENSE_WORD.search(word) else 1 for word in content)
 
 
 def is_english(texts: Sequence[str]) -> bool:
     """Return whether enough of the words are English function words."""
-    found = [_plain(word) for text in texts for word in words(text)]
-    known = sum(word in FUNCTION_WORDS for word in found)
-    return known >= _ENGLISH_SHARE * len(found)
+    plain_words = [_plain(word) for text in texts for word in words(text)]
+    function_words = sum(word in FUNCTION_WORDS for word in plain_words)
+    return function_words >= _ENGLISH_SHARE * len(plain_words)
 
 
 def _has_content(word: str) -> bool:

@@ -42,9 +42,9 @@ class Prompt:
 
         Delimiters of the prompt are neutralized in history and message; other text is unchanged.
         """
-        said = INSTRUCTIONS if instructions is None else instructions
+        text = INSTRUCTIONS if instructions is None else instructions
         turns = _disarmed(history)
-        system = "\n\n".join(filter(None, (said.strip(), RULES if rules else "")))
+        system = "\n\n".join(filter(None, (text.strip(), RULES if rules else "")))
         return cls(system, turns, without_delimiters(message))
 
     @property
@@ -66,10 +66,10 @@ class Prompt:
         The message with the context may be cached up to each of these characters of the context.
         """
         turns = [*self.history, Message("user", self.message)]
-        place = 0 if self.leads else -1
+        position = 0 if self.leads else -1
         if context:
-            bearer = _with_context(turns[place], context)
-            turns[place] = CachedMessage(bearer.role, bearer.content, cached) if cached else bearer
+            bearer = _with_context(turns[position], context)
+            turns[position] = CachedMessage(bearer.role, bearer.content, cached) if cached else bearer
         return (*self.instructions, *turns, *self.since)
 
     def last(self, context: str) -> Message:
@@ -90,4 +90,4 @@ def _with_context(message: Message, context: str) -> Message:
 
 
 def _disarmed(turns: Sequence[Message]) -> tuple[Message, ...]:
-    return tuple(replace(each, content=without_delimiters(each.content)) for each in turns)
+    return tuple(replace(turn, content=without_delimiters(turn.content)) for turn in turns)

@@ -60,10 +60,10 @@ def standalone(message: str, history: Sequence[Message]) -> str:
     has no name, a few terms are added. The message itself is kept, and terms are added only up to 1,000
     characters.
     """
-    asked = [turn.content for turn in history[-2 * TURNS :] if turn.role == "user"]
-    if not asked:
+    earlier_messages = [turn.content for turn in history[-2 * TURNS :] if turn.role == "user"]
+    if not earlier_messages:
         return message
-    english = is_english([message, *asked])
+    english = is_english([message, *earlier_messages])
     leaning = _leaning(message, english=english)
     if leaning == "alone":
         return message
@@ -96,16 +96,16 @@ def _leaning(text: str, *, english: bool) -> Leaning:
 
 def _points_back(text: str) -> bool:
     """Return whether a pronoun comes before anything in the message that it may refer to."""
-    found = words(text)
+    message_words = words(text)
     empty_it = EMPTY_IT.search(text) is not None
-    known = {word for name in inner_names(text) for word in name.split()}
-    said = 0
-    for place, word in enumerate(found):
-        plain, following = word.lower(), "".join(found[place + 1 : place + 2]).lower()
+    name_words = {word for name in inner_names(text) for word in name.split()}
+    content_before = 0
+    for position, word in enumerate(message_words):
+        plain, following = word.lower(), "".join(message_words[position + 1 : position + 2]).lower()
         passing = (empty_it and plain == "it") or (plain == "those" and following in RELATIVE)
         if plain in PRONOUNS and not passing:
-            return said < RESOLVED
-        said += RESOLVED if place and word in known else bool(content_words(word))
+            return content_before < RESOLVED
+        content_before += RESOLVED if position and word in name_words else bool(content_words(word))
     return False
 
 
@@ -126,9 +126,9 @@ def _topic(history: Sequence[Message], *, english: bool, answers: bool) -> Itera
 
 def _new_words(message: str, terms: Iterator[str]) -> Iterator[str]:
     """Return the distinct words of the terms that the message does not contain."""
-    known = {word.lower() for word in words(message)}
+    seen_words = {word.lower() for word in words(message)}
     for term in terms:
         for word in term.split():
-            if word.lower() not in known:
-                known.add(word.lower())
+            if word.lower() not in seen_words:
+                seen_words.add(word.lower())
                 yield word

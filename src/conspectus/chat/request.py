@@ -63,8 +63,8 @@ def drafted(request: ChatRequest, settings: Settings, *, window: int, count: Cou
         raise TooLarge("tools", size=options, limit=free, unit="tokens with the schema of the answer")
     left = room(shares, window=window - options, system=system, question=question)
     sent = prompt.with_history(trimmed(prompt.history, count, left.history))
-    said = [turn for turn in history if turn.role != "tool" and turn.content]
-    query = standalone(message, said)[: settings.max_query_characters] if look else ""
+    spoken_turns = [turn for turn in history if turn.role != "tool" and turn.content]
+    query = standalone(message, spoken_turns)[: settings.max_query_characters] if look else ""
     return PreparedChat(sent, left, query, count)
 
 

@@ -52,18 +52,18 @@ def render_tasks(
     A line is included as a whole or skipped; shorter lines after it may still fit. A final line says how many
     are left out. The text is empty if not even that line fits, or if there are no lines.
     """
-    shown = [_line(each, metadata=metadata) for each in lines]
-    whole = _text(shown, left_out=0)
-    if not lines or maximum is None or count(whole) <= maximum:
-        return whole, tuple(lines)
-    kept: list[int] = []
+    texts = [_line(line, metadata=metadata) for line in lines]
+    complete = _text(texts, left_out=0)
+    if not lines or maximum is None or count(complete) <= maximum:
+        return complete, tuple(lines)
+    included: list[int] = []
     text = ""
-    for place in range(-1, len(shown)):
-        tried = [*kept, place] if place >= 0 else []
-        candidate = _text([shown[each] for each in tried], left_out=len(shown) - len(tried))
-        if len(tried) < len(shown) and count(candidate) <= maximum:
-            kept, text = tried, candidate
-    return text, tuple(lines[each] for each in kept)
+    for position in range(-1, len(texts)):
+        tried = [*included, position] if position >= 0 else []
+        candidate = _text([texts[line_number] for line_number in tried], left_out=len(texts) - len(tried))
+        if len(tried) < len(texts) and count(candidate) <= maximum:
+            included, text = tried, candidate
+    return text, tuple(lines[line_number] for line_number in included)
 
 
 def snippet(text: str, characters: int = SNIPPET) -> str:
@@ -107,5 +107,5 @@ def _on_one_line(text: str) -> str:
     return _BREAKING.sub(" ", _INVISIBLE.sub("", text)).strip()
 
 
-def _escaped(found: "re.Match[str] | regex.Match[str]") -> str:
-    return f"\\{found[0]}"
+def _escaped(match: "re.Match[str] | regex.Match[str]") -> str:
+    return f"\\{match[0]}"

@@ -10,7 +10,7 @@ from conspectus.errors import InvalidInput
 BY_QUESTION: Final = "by_question"
 WINDOWS: Final = "windows"
 """The windows of each question in a report, for people to look at."""
-RESAMPLES: Final = 10_000
+BOOTSTRAP_SAMPLES: Final = 10_000
 SEED: Final = 0
 
 
@@ -32,21 +32,23 @@ def compared(first: Mapping[str, object], second: Mapping[str, object]) -> dict[
     InvalidInput if the reports share no measure.
     """
     others = dict(_by_question(second))
-    found: dict[str, Comparison] = {}
+    comparisons: dict[str, Comparison] = {}
     for name, values in _by_question(first):
-        both = [each for each in values if each in others.get(name, {})]
+        both = [question for question in values if question in others.get(name, {})]
         if both:
-            found[name] = _paired([values[each] for each in both], [others[name][each] for each in both])
-    if not found:
+            comparisons[name] = _compare_pairs(
+                [values[question] for question in both], [others[name][question] for question in both]
+            )
+    if not comparisons:
         raise InvalidInput("reports", "have no measure of the same question")
-    return found
+    return comparisons
 
 
-def _paired(first: Sequence[float], second: Sequence[float]) -> Comparison:
+def _compare_pairs(first: Sequence[float], second: Sequence[float]) -> Comparison:
     differences = 100 * (np.array(second) - np.array(first))
     chance = np.random.default_rng(SEED)
     count = len(differences)
-    means = [differences[chance.integers(count, size=count)].mean() for _ in range(RESAMPLES)]
+    means = [differences[chance.integers(count, size=count)].mean() for _ in range(BOOTSTRAP_SAMPLES)]
     low, high = np.percentile(means, (2.5, 97.5))
     return {
         "first": round(100 * float(np.mean(first)), 2),
@@ -66,10 +68,10 @@ def _by_question(report: object, above: tuple[str, ...] = ()) -> Iterator[tuple[
         if name != BY_QUESTION:
             yield from _by_question(value, (*above, str(name)))
         elif isinstance(value, Mapping):
-            yield from _turned(value, above)
+            yield from _values_by_measure(value, above)
 
 
-def _turned(
+def _values_by_measure(
     questions: Mapping[str, object], above: tuple[str, ...]
 ) -> Iterator[tuple[str, dict[str, float]]]:
     measures: dict[str, dict[str, float]] = {}
@@ -86,7 +88,7 @@ def too_low(report: Mapping[str, object], minimums: Sequence[str]) -> list[str]:
     Measures are named as in the report, with dots between levels. Raises InvalidInput for an invalid minimum,
     and for an unknown measure with the list of known ones.
     """
-    known = dict(_means(report))
+    means = dict(_means(report))
     below = []
     for minimum in minimums:
         name, _, value = minimum.rpartition("=")
@@ -94,10 +96,10 @@ def too_low(report: Mapping[str, object], minimums: Sequence[str]) -> list[str]:
             least = float(value)
         except ValueError:
             raise InvalidInput("fail_under", f"{minimum!r} is not MEASURE=VALUE") from None
-        if name not in known:
-            raise InvalidInput("fail_under", f"{name!r} is unknown; expected one of {', '.join(known)}")
-        if not known[name] >= least:
-            below.append(f"{name} is {known[name]:g}, less than {least:g}")
+        if name not in means:
+            raise InvalidInput("fail_under", f"{name!r} is unknown; expected one of {', '.join(means)}")
+        if not means[name] >= least:
+            below.append(f"{name} is {means[name]:g}, less than {least:g}")
     return below
 
 

@@ -56,12 +56,12 @@ async def conversation(
         raise InvalidInput("max_tokens", "must not be negative")
     if profile is not None:
         profile_by_name(profile)
-    chosen = settings or Settings.from_environment()
+    settings = settings or Settings.from_environment()
     data = read_conversations(Path(directory))
-    async with fresh_engine(chosen) as engine:
+    async with fresh_engine(settings) as engine:
         keys = await stored(engine, data.conversations, progress)
-        every = {document: key for known in keys.values() for document, key in known.items()}
-        run = FilledStore(engine, chosen, every, progress)
+        every = {document: key for source_keys in keys.values() for document, key in source_keys.items()}
+        run = FilledStore(engine, settings, every, progress)
         if graph is not None:
             await wait_for_entities(engine, progress)
         asker = QueryBuilder(engine, data, profile)
@@ -93,10 +93,10 @@ def _summary(questions: Sequence[CitedQuestion], answers: Sequence[dict[str, flo
     for question, answer in zip(questions, answers, strict=True):
         categories[question.category].append(answer["turn_recall@10"])
     return {
-        "turn_recall@10": percent([each["turn_recall@10"] for each in answers]),
+        "turn_recall@10": percent([answer["turn_recall@10"] for answer in answers]),
         "by_category": {name: percent(categories[name]) for name in sorted(categories)},
-        "evidence_in_budget": percent([each["evidence_in_budget"] for each in answers]),
-        "session_hit@1": percent([each["session_hit@1"] for each in answers]),
+        "evidence_in_budget": percent([answer["evidence_in_budget"] for answer in answers]),
+        "session_hit@1": percent([answer["session_hit@1"] for answer in answers]),
         "questions": len(questions),
         "by_question": {question.id: answer for question, answer in zip(questions, answers, strict=True)},
     }

@@ -29,25 +29,25 @@ class QueryBuilder:
     """
 
     engine: Engine
-    given: ConversationSet
+    conversation_set: ConversationSet
     profile: str | None = None
 
     async def query(self, question: CitedQuestion) -> Query:
         """Return the query for a question."""
         source = await self.engine.collections.get_or_create_source(question.conversation)
         here = Eq("source", str(source.id))
-        at = question.at or _end(self.given.conversations[question.conversation])
-        situation = (
+        at = question.at or _end(self.conversation_set.conversations[question.conversation])
+        query_context = (
             None
             if self.profile is None
             else QueryContext(question.conversation, question.thread, at, self.profile)
         )
-        known: Filter = here
+        visible: Filter = here
         if question.before is not None:
-            known = And((here, Between("sequence", None, question.before)))
-            known = known if at is None else Or((known, And((Not(here), Overlaps(None, at)))))
-        return Query(question.text, filter=known, query_context=situation)
+            visible = And((here, Between("sequence", None, question.before)))
+            visible = visible if at is None else Or((visible, And((Not(here), Overlaps(None, at)))))
+        return Query(question.text, filter=visible, query_context=query_context)
 
 
 def _end(turns: Sequence[NewDocument]) -> datetime | None:
-    return max((each.occurred for each in turns if isinstance(each.occurred, datetime)), default=None)
+    return max((turn.occurred for turn in turns if isinstance(turn.occurred, datetime)), default=None)

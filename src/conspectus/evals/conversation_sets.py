@@ -50,7 +50,7 @@ def read_chat_set(directory: Path) -> ConversationSet:
         if row.values.get("annotated", True):
             channels.setdefault(row.id("channel"), []).append(row)
     spoken = {name: tuple(_messages(messages)) for name, messages in channels.items()}
-    questions = [each for name, messages in spoken.items() for each in _threads(name, messages)]
+    questions = [question for name, messages in spoken.items() for question in _threads(name, messages)]
     if (directory / "links.jsonl").exists():
         answered: dict[tuple[str, int], set[int]] = {}
         for row in rows(directory / "links.jsonl"):
@@ -58,7 +58,7 @@ def read_chat_set(directory: Path) -> ConversationSet:
             if parent < child:
                 answered.setdefault((row.id("channel"), child), set()).add(parent)
         questions += [
-            each for name, messages in spoken.items() for each in _replies(name, messages, answered)
+            question for name, messages in spoken.items() for question in _replies(name, messages, answered)
         ]
     if not questions:
         raise InvalidInput("messages.jsonl", "no message is in a thread with earlier ones")
@@ -75,9 +75,11 @@ def read_meeting_set(directory: Path) -> ConversationSet:
     for row in rows(directory / "corpus.jsonl"):
         turns = meetings.setdefault(row.id("meeting"), [])
         turns.append(_turn(row, len(turns)))
-    asked = [_question(row, meetings) for row in rows(directory / "queries.jsonl")]
+    all_questions = [_question(row, meetings) for row in rows(directory / "queries.jsonl")]
     questions = tuple(
-        each for each in asked if 0 < 10 * len(each.evidence) < len(meetings[each.conversation])
+        question
+        for question in all_questions
+        if 0 < 10 * len(question.evidence) < len(meetings[question.conversation])
     )
     if not questions:
         raise InvalidInput("queries.jsonl", "no question cites a part of a meeting")
@@ -107,8 +109,8 @@ def _clock(messages: Sequence[Row]) -> Iterator[datetime]:
     """Return times in ascending order. A clock that goes back has wrapped or is slightly off."""
     now = _START
     for row in messages:
-        shown = f"{row.optional('date')}T{row.optional('time')}"
-        moment = parse_instant(shown) if row.optional("date") and row.optional("time") else now
+        time_text = f"{row.optional('date')}T{row.optional('time')}"
+        moment = parse_instant(time_text) if row.optional("date") and row.optional("time") else now
         while now - moment > timedelta(hours=1):
             moment += HALF_A_DAY
         now = max(now, moment)
@@ -122,7 +124,7 @@ def _threads(channel: str, messages: Sequence[NewDocument]) -> Iterator[CitedQue
             continue
         before = earlier.setdefault(message.thread, [])
         if MIN_EARLIER <= len(before) <= MAX_EARLIER and _has_content(message):
-            yield _asked(channel, message, before, category="thread")
+            yield _cited_question(channel, message, before, category="thread")
         before.append(message.key or "")
 
 
@@ -133,12 +135,14 @@ def _replies(
     for message in messages:
         number = message.metadata.get("i")
         parents = answered.get((channel, number), set()) if isinstance(number, int) else set()
-        evidence = [keys[each] for each in parents if each in keys]
+        evidence = [keys[parent] for parent in parents if parent in keys]
         if evidence and _has_content(message) and message.thread is not None:
-            yield _asked(channel, message, evidence, category="reply")
+            yield _cited_question(channel, message, evidence, category="reply")
 
 
-def _asked(channel: str, message: NewDocument, evidence: Sequence[str], *, category: str) -> CitedQuestion:
+def _cited_question(
+    channel: str, message: NewDocument, evidence: Sequence[str], *, category: str
+) -> CitedQuestion:
     return CitedQuestion(
         id=f"{category} {message.key}",
         conversation=channel,
@@ -169,9 +173,9 @@ def _turn(row: Row, sequence: int) -> NewDocument:
 def _question(row: Row, meetings: Mapping[str, Sequence[NewDocument]]) -> CitedQuestion:
     meeting = row.id("meeting")
     if meeting not in meetings:
-        raise InvalidInput(row.place, f"corpus.jsonl has no meeting {meeting!r}")
+        raise InvalidInput(row.position, f"corpus.jsonl has no meeting {meeting!r}")
     turns = meetings[meeting]
-    cited = {turns[place].key or "" for place in _places(row) if place < len(turns)}
+    cited = {turns[number].key or "" for number in _places(row) if number < len(turns)}
     return CitedQuestion(row.id("id"), meeting, row.text("text"), "meeting", frozenset(cited))
 
 
@@ -181,4 +185,4 @@ def _places(row: Row) -> Iterator[int]:
             case [int(first), int(last)] if 0 <= first <= last:
                 yield from range(first, last + 1)
             case _:
-                raise InvalidInput(row.place, "'turn_spans' must be pairs of numbers of turns")
+                raise InvalidInput(row.position, "'turn_spans' must be pairs of numbers of turns")

@@ -20,7 +20,7 @@ T = TypeVar("T")
 class Row:
     """A line of a JSONL file."""
 
-    place: str
+    position: str
     values: Mapping[str, object]
 
     def id(self, name: str) -> str:
@@ -35,7 +35,7 @@ class Row:
         """Return a finite number."""
         value = self._value(name, (int, float), "a number")
         if not isfinite(value):
-            raise InvalidInput(self.place, f"{name!r} must be a number")
+            raise InvalidInput(self.position, f"{name!r} must be a number")
         return float(value)
 
     def text(self, name: str) -> str:
@@ -58,12 +58,12 @@ class Row:
         """Return a value of this type; booleans are not numbers. Raises InvalidInput."""
         value = self.values.get(name)
         if isinstance(value, bool) or not isinstance(value, kind):
-            raise InvalidInput(self.place, f"{name!r} must be {what}")
+            raise InvalidInput(self.position, f"{name!r} must be {what}")
         return value
 
     def ids(self, name: str) -> frozenset[str]:
         """Return the strings or numbers of a list as strings."""
-        return frozenset(Row(self.place, {name: value}).id(name) for value in self.items(name))
+        return frozenset(Row(self.position, {name: value}).id(name) for value in self.items(name))
 
     def scalars(self, *, without: frozenset[str]) -> dict[str, object]:
         """Return all other fields that are strings, numbers or booleans."""
@@ -77,20 +77,20 @@ class Row:
 def spread(questions: Sequence[T], limit: int | None) -> list[T]:
     """Return at most `limit` items, evenly spaced, starting with the first."""
     count = len(questions) if limit is None else min(limit, len(questions))
-    return [questions[place * len(questions) // count] for place in range(count)]
+    return [questions[number * len(questions) // count] for number in range(count)]
 
 
 def rows(path: Path) -> Iterator[Row]:
     """Iterate over the rows of a JSONL file. Raises InvalidInput with file and line."""
     for number, line in lines(path):
-        place = f"{path.name} line {number}"
+        position = f"{path.name} line {number}"
         try:
             values = json.loads(line)
         except (ValueError, RecursionError) as error:
-            raise InvalidInput(place, f"is not JSON ({error})") from error
+            raise InvalidInput(position, f"is not JSON ({error})") from error
         if not isinstance(values, dict):
-            raise InvalidInput(place, "is not a JSON object")
-        yield Row(place, values)
+            raise InvalidInput(position, "is not a JSON object")
+        yield Row(position, values)
 
 
 def lines(path: Path) -> Iterator[tuple[int, str]]:
@@ -158,8 +158,8 @@ def read_retrieval_set(directory: Path) -> RetrievalSet:
     """
     documents = read_documents(directory)
     grades = _grades(directory / "qrels.tsv")
-    asked = list(rows(directory / "queries.jsonl"))
-    queries = tuple(_query(row, grades[row.id("id")]) for row in asked if row.id("id") in grades)
+    query_rows = list(rows(directory / "queries.jsonl"))
+    queries = tuple(_query(row, grades[row.id("id")]) for row in query_rows if row.id("id") in grades)
     if not queries:
         raise InvalidInput("qrels.tsv", "judges no document relevant to any query of queries.jsonl")
     return RetrievalSet(documents, queries)
@@ -195,7 +195,7 @@ def read_conversation_set(directory: Path) -> ConversationSet:
 def _document(row: Row) -> NewDocument:
     name = row.optional("syntax") or "plain"
     if name not in get_args(Syntax):
-        raise InvalidInput(row.place, f"'syntax' must be one of {', '.join(get_args(Syntax))}")
+        raise InvalidInput(row.position, f"'syntax' must be one of {', '.join(get_args(Syntax))}")
     return NewDocument(
         key=row.id("id"),
         title=row.optional("title") or "",
@@ -215,12 +215,12 @@ def _condition(row: Row, name: str, value: object) -> Filter:
         return Eq((name,), value)
     if isinstance(value, list) and all(isinstance(one, str | int | float) for one in value):
         return In((name,), tuple(value))
-    raise InvalidInput(row.place, f"the filter on {name!r} must be a value or a list of values")
+    raise InvalidInput(row.position, f"the filter on {name!r} must be a value or a list of values")
 
 
 def _turn(row: Row, sequence: int) -> NewDocument:
     speaker = row.optional("speaker")
-    taken = frozenset({"conv", "session", "dia_id", "speaker", "text", "timestamp", "date"})
+    field_names = frozenset({"conv", "session", "dia_id", "speaker", "text", "timestamp", "date"})
     return NewDocument(
         key=row.id("dia_id"),
         text=row.text("text"),
@@ -230,7 +230,7 @@ def _turn(row: Row, sequence: int) -> NewDocument:
         author=speaker,
         role=speaker if speaker in {"user", "assistant"} else None,
         occurred=_occurred(row.optional("timestamp") or row.optional("date")),
-        metadata=row.scalars(without=taken),
+        metadata=row.scalars(without=field_names),
     )
 
 
@@ -244,9 +244,9 @@ def _occurred(value: str | None) -> datetime | None:
 def _question(row: Row, conversations: Mapping[str, Sequence[NewDocument]]) -> CitedQuestion:
     conversation = row.id("conv")
     if conversation not in conversations:
-        raise InvalidInput(row.place, f"messages.jsonl has no conversation {conversation!r}")
+        raise InvalidInput(row.position, f"messages.jsonl has no conversation {conversation!r}")
     turns = conversations[conversation]
-    corrected = Row(row.place, row.mapping("audit")).ids("correct_evidence")
+    corrected = Row(row.position, row.mapping("audit")).ids("correct_evidence")
     cited = corrected or row.ids("evidence") or _turns_of(row.ids("evidence_sessions"), turns)
     return CitedQuestion(
         id=row.id("qid"),
@@ -259,8 +259,8 @@ def _question(row: Row, conversations: Mapping[str, Sequence[NewDocument]]) -> C
 
 
 def _turns_of(sessions: frozenset[str], turns: Sequence[NewDocument]) -> frozenset[str]:
-    chosen = frozenset(turn.key for turn in turns if turn.key and turn.thread in sessions)
-    return chosen if len(chosen) < len(turns) else frozenset()
+    session_turns = frozenset(turn.key for turn in turns if turn.key and turn.thread in sessions)
+    return session_turns if len(session_turns) < len(turns) else frozenset()
 
 
 def _grades(path: Path) -> dict[str, dict[str, float]]:

@@ -53,24 +53,25 @@ async def evidence(
     if any(maximum < 0 for maximum in budgets):
         raise InvalidInput("max_tokens", "must not be negative")
     report_progress = progress or (lambda *_: None)
-    chosen = settings or Settings.from_environment()
-    data = read_evidence_set(Path(directory), chosen, pages=options.get("pages"))
+    settings = settings or Settings.from_environment()
+    data = read_evidence_set(Path(directory), settings, pages=options.get("pages"))
     texts = {document.key or "": document.text for document in data.documents}
-    async with fresh_engine(chosen) as engine:
+    async with fresh_engine(settings) as engine:
         keys = (await stored(engine, {"corpus": data.documents}, progress))["corpus"]
         report: dict[str, dict[str, object]] = {}
         for kind, questions in by_kind(data.questions, options.get("limit")).items():
             shares: Figures = {}
-            shown: dict[str, object] = {}
+            window_texts: dict[str, object] = {}
             for done, question in enumerate(questions, start=1):
                 built = {str(maximum): await _cited(engine, question, maximum, keys) for maximum in budgets}
                 shares[question.id] = {maximum: _share(question, cited) for maximum, cited in built.items()}
-                shown[question.id] = _shown(question, built, texts)
+                window_texts[question.id] = _with_passages(question, built, texts)
                 report_progress(f"asking {kind}", done, len(questions))
             means = {
-                str(maximum): percent([each[str(maximum)] for each in shares.values()]) for maximum in budgets
+                str(maximum): percent([question_shares[str(maximum)] for question_shares in shares.values()])
+                for maximum in budgets
             }
-            windows = {WINDOWS: shown} if options.get("windows") else {}
+            windows = {WINDOWS: window_texts} if options.get("windows") else {}
             report[kind] = {**means, "asked": len(questions), BY_QUESTION: shares, **windows}
     return report
 
@@ -80,10 +81,10 @@ async def _cited(
 ) -> Cited:
     query = Query(question.text, filter=question.where)
     window = await engine.window(query, Budget(max_tokens, tokenizer="o200k_base"))
-    return [(keys[each.document], each) for each in window.citations]
+    return [(keys[citation.document], citation) for citation in window.citations]
 
 
-def _shown(
+def _with_passages(
     question: EvidenceQuestion, built: Mapping[str, Cited], texts: Mapping[str, str]
 ) -> dict[str, object]:
     """Return a question with its evidence, and the passages of its window for each budget."""
@@ -93,9 +94,9 @@ def _shown(
 
     return {
         "query": question.text,
-        "evidence": [span(key, *place) for key, place in question.spans],
+        "evidence": [span(key, *limits) for key, limits in question.spans],
         "passages": {
-            maximum: [span(key, each.start, each.end) for key, each in cited]
+            maximum: [span(key, citation.start, citation.end) for key, citation in cited]
             for maximum, cited in built.items()
         },
     }
@@ -111,7 +112,7 @@ def _share(question: EvidenceQuestion, window: Cited) -> float:
 def _covers(citations: Sequence[Citation], span: Span) -> bool:
     """Return whether citations of one document cover every character of the span."""
     reached, end = span
-    for citation in sorted(citations, key=lambda each: each.start):
+    for citation in sorted(citations, key=lambda candidate: candidate.start):
         if citation.start <= reached:
             reached = max(reached, citation.end)
     return reached >= end

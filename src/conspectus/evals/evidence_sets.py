@@ -63,9 +63,9 @@ def read_evidence_set(directory: Path, settings: Settings, *, pages: str | None 
 
 
 def _spanned(row: Row) -> Iterator[EvidenceQuestion]:
-    found = [Row(row.place, span) for span in row.items("spans") if isinstance(span, dict)]
+    span_rows = [Row(row.position, span) for span in row.items("spans") if isinstance(span, dict)]
     document = row.optional("doc")
-    spans = [(document or one.id("doc"), (one.number("start"), one.number("end"))) for one in found]
+    spans = [(document or one.id("doc"), (one.number("start"), one.number("end"))) for one in span_rows]
     if spans:
         yield EvidenceQuestion(row.id("id"), JUDGED, row.text("text"), tuple(spans))
 
@@ -101,7 +101,8 @@ def _on_pages(data: EvidenceSet, field: str) -> EvidenceSet:
         return page, (start + span[0], start + span[1])
 
     moved_questions = (
-        replace(each, spans=tuple(moved(key, span) for key, span in each.spans)) for each in data.questions
+        replace(question, spans=tuple(moved(key, span) for key, span in question.spans))
+        for question in data.questions
     )
     return EvidenceSet(pages, tuple(moved_questions))
 
@@ -109,9 +110,9 @@ def _on_pages(data: EvidenceSet, field: str) -> EvidenceSet:
 def _from_files(directory: Path, settings: Settings) -> EvidenceSet:
     files = bootstrap.local_files(settings)
     documents: list[NewDocument] = []
-    for found in files.discover([directory]):
+    for file in files.discover([directory]):
         try:
-            documents += files.parse(found).documents
+            documents += files.parse(file).documents
         except ConspectusError:
             continue
     questions = tuple(question for document in documents for question in _about(document))
@@ -123,22 +124,22 @@ def _from_files(directory: Path, settings: Settings) -> EvidenceSet:
 def _about(document: NewDocument) -> Iterator[EvidenceQuestion]:
     """Return two questions per section: its heading, and every second word of its last sentence."""
     headings = list(headings_in(document.text, document.syntax))
-    code = [found.span() for found in _FENCED.finditer(document.text)]
+    code = [fence.span() for fence in _FENCED.finditer(document.text)]
     for heading, after in zip_longest(headings, headings[1:]):
         end = len(document.text) if after is None else after.start
         prose = list(_prose(document.text, (heading.start, end), code))
         if prose:
-            asked = " ".join([document.title, *heading.headings[-1:]])
-            yield _made(HEADING, asked, document, prose[0])
+            heading_text = " ".join([document.title, *heading.headings[-1:]])
+            yield _question_about(HEADING, heading_text, document, prose[0])
             yield _by_words(document, prose[-1])
 
 
 def _by_words(document: NewDocument, sentence: Span) -> EvidenceQuestion:
     words = list(dict.fromkeys(_WORD.findall(document.text[slice(*sentence)])))
-    return _made(WORDS, " ".join(words[::2]), document, sentence)
+    return _question_about(WORDS, " ".join(words[::2]), document, sentence)
 
 
-def _made(kind: str, text: str, document: NewDocument, sentence: Span) -> EvidenceQuestion:
+def _question_about(kind: str, text: str, document: NewDocument, sentence: Span) -> EvidenceQuestion:
     key = document.key or ""
     return EvidenceQuestion(f"{key} {sentence[0]}", kind, text, ((key, sentence),))
 
@@ -149,17 +150,21 @@ def questions_about(documents: Sequence[NewDocument], limit: int | None = None) 
     `limit` is the maximum number of questions of each kind, evenly spread. A document without headings is one
     section under its title. Raises InvalidInput if no sentence is suitable.
     """
-    made = [each for document in documents for each in (list(_about(document)) or list(_whole(document)))]
-    questions = tuple(each for asked in by_kind(made, limit).values() for each in asked)
+    generated = [
+        question
+        for document in documents
+        for question in (list(_about(document)) or list(_about_whole_document(document)))
+    ]
+    questions = tuple(question for of_kind in by_kind(generated, limit).values() for question in of_kind)
     if not questions:
         raise InvalidInput("documents", "have no sentence that a question could be made of")
     return EvidenceSet(tuple(documents), questions)
 
 
-def _whole(document: NewDocument) -> Iterator[EvidenceQuestion]:
+def _about_whole_document(document: NewDocument) -> Iterator[EvidenceQuestion]:
     prose = list(_prose(document.text, (0, len(document.text)), ()))
     if prose and document.title:
-        yield _made(HEADING, document.title, document, prose[0])
+        yield _question_about(HEADING, document.title, document, prose[0])
     if prose:
         yield _by_words(document, prose[-1])
 
@@ -170,26 +175,32 @@ def write_evidence_set(data: EvidenceSet, directory: Path) -> None:
     Raises InvalidInput if one of them exists, so edited questions are never lost.
     """
     corpus, queries, grades = (directory / name for name in ("corpus.jsonl", "queries.jsonl", "qrels.tsv"))
-    if there := [each.name for each in (corpus, queries, grades) if each.exists()]:
+    if there := [path.name for path in (corpus, queries, grades) if path.exists()]:
         raise InvalidInput("directory", f"{directory} already has {', '.join(there)}")
     directory.mkdir(parents=True, exist_ok=True)
     texts = (
-        {**each.metadata, "id": each.key, "title": each.title, "text": each.text, "syntax": each.syntax}
-        for each in data.documents
+        {
+            **document.metadata,
+            "id": document.key,
+            "title": document.title,
+            "text": document.text,
+            "syntax": document.syntax,
+        }
+        for document in data.documents
     )
-    numbered = [(f"q{number}", each) for number, each in enumerate(data.questions, 1)]
-    asked = (
+    numbered = [(f"q{number}", question) for number, question in enumerate(data.questions, 1)]
+    query_rows = (
         {
             "id": name,
-            "text": each.text,
-            "kind": each.kind,
-            "spans": [{"doc": key, "start": start, "end": end} for key, (start, end) in each.spans],
+            "text": question.text,
+            "kind": question.kind,
+            "spans": [{"doc": key, "start": start, "end": end} for key, (start, end) in question.spans],
         }
-        for name, each in numbered
+        for name, question in numbered
     )
-    corpus.write_text("".join(f"{json.dumps(each)}\n" for each in texts), encoding="utf-8")
-    queries.write_text("".join(f"{json.dumps(each)}\n" for each in asked), encoding="utf-8")
-    judged = dict.fromkeys((name, key) for name, each in numbered for key, _ in each.spans)
+    corpus.write_text("".join(f"{json.dumps(document_row)}\n" for document_row in texts), encoding="utf-8")
+    queries.write_text("".join(f"{json.dumps(query_row)}\n" for query_row in query_rows), encoding="utf-8")
+    judged = dict.fromkeys((name, key) for name, question in numbered for key, _ in question.spans)
     rows_of_grades = ["qid\tdocid\tgrade", *(f"{name}\t{key}\t1" for name, key in judged), ""]
     grades.write_text("\n".join(rows_of_grades), encoding="utf-8")
 
@@ -200,11 +211,11 @@ def _prose(text: str, section: Span, code: Sequence[Span]) -> Iterator[Span]:
     for first, last in sentences(text[start:end]):
         span = (start + first, start + last)
         line = text.rfind("\n", 0, span[0]) + 1
-        said = text[slice(*span)]
+        sentence = text[slice(*span)]
         if (
-            _PROSE.fullmatch(said)
-            and len(said) <= _MAX_LENGTH
-            and len(set(_WORD.findall(said))) >= _MIN_WORDS
+            _PROSE.fullmatch(sentence)
+            and len(sentence) <= _MAX_LENGTH
+            and len(set(_WORD.findall(sentence))) >= _MIN_WORDS
             and text[line : line + 1].isalpha()
             and not any(begin <= span[0] < stop for begin, stop in code)
         ):
@@ -216,4 +227,4 @@ def by_kind(questions: Sequence[EvidenceQuestion], limit: int | None) -> dict[st
     kinds: dict[str, list[EvidenceQuestion]] = defaultdict(list)
     for question in questions:
         kinds[question.kind].append(question)
-    return {kind: spread(asked, limit) for kind, asked in kinds.items()}
+    return {kind: spread(kind_questions, limit) for kind, kind_questions in kinds.items()}

@@ -56,25 +56,26 @@ def read_moment_set(directory: Path, *, limit: int | None = None) -> MomentSet:
     for row in rows(directory / "captions.jsonl"):
         start, end = row.real("start_s"), row.real("end_s")
         if end < start:
-            raise InvalidInput(row.place, "'end_s' is before 'start_s'")
+            raise InvalidInput(row.position, "'end_s' is before 'start_s'")
         index = None if row.values.get("i") is None else row.number("i")
         videos.setdefault(row.id("video"), []).append(TimedText(row.text("text"), start, end, index))
     inside = (directory / ASKED_INSIDE).exists()
     name = ASKED_INSIDE if inside else ASKED_OF_ALL
     questions = [_question(row) for row in rows(directory / name)]
-    known = [each for each in questions if each.video in videos]
-    if not known:
+    answerable = [question for question in questions if question.video in videos]
+    if not answerable:
         raise InvalidInput(name, "has no question about a video of captions.jsonl")
     in_order = {
-        video: sorted(captions, key=lambda each: (each.start, each.end)) for video, captions in videos.items()
+        video: sorted(captions, key=lambda caption: (caption.start, caption.end))
+        for video, captions in videos.items()
     }
-    return MomentSet(in_order, tuple(spread(known, limit)), inside)
+    return MomentSet(in_order, tuple(spread(answerable, limit)), inside)
 
 
 def _question(row: Row) -> TimedQuestion:
     window = row.items("window")
     if len(window) != 2:
-        raise InvalidInput(row.place, "'window' must be a list of two times in seconds")
-    start, end = (Row(row.place, {"window": each}).real("window") for each in window)
+        raise InvalidInput(row.position, "'window' must be a list of two times in seconds")
+    start, end = (Row(row.position, {"window": seconds}).real("window") for seconds in window)
     text = row.text("question" if "question" in row.values else "query")
     return TimedQuestion(row.id("id"), text, row.id("video"), start, end)

@@ -72,48 +72,53 @@ def overlap(answer: Answer, question: TimedQuestion) -> float:
 
 
 @dataclass(frozen=True, slots=True)
-class _Asker:
+class MomentSearch:
     """A filled engine: source ids by video, and the video and position of each stored caption."""
 
     engine: Engine
-    given: MomentSet
+    moment_set: MomentSet
     sources: Mapping[str, str]
-    places: Mapping[str, tuple[str, int]]
+    positions: Mapping[str, tuple[str, int]]
 
     async def by_engine(self, question: TimedQuestion) -> list[Answer]:
-        if self.given.inside:
+        if self.moment_set.inside:
             within: StreamQueryOptions = {"streams": (question.video,), "limit": LIMIT_INSIDE}
         else:
             within = {"limit": LIMIT_OF_ALL}
-        found = await self.engine.streams.search(question.text, **within)
-        return [Answer(each.stream.name, each.start, each.end) for each in found.moments]
+        moments = await self.engine.streams.search(question.text, **within)
+        return [Answer(moment.stream.name, moment.start, moment.end) for moment in moments.moments]
 
     async def by_words(self, question: TimedQuestion) -> list[Answer]:
         """Return the best captions by raw BM25, each with its neighbors."""
-        where = Eq("source", self.sources[question.video]) if self.given.inside else EVERYTHING
-        found = await self.engine.retrieve(
+        where = Eq("source", self.sources[question.video]) if self.moment_set.inside else EVERYTHING
+        retrieval = await self.engine.retrieve(
             question.text, filter=where, retrievers=("keyword",), limit=CAPTIONS
         )
-        scored = [(-hit.bm25, hit.chunk.id, hit) for hit in found.hits if hit.bm25]
-        best = [hit for _, _, hit in sorted(scored, key=lambda each: each[:2])]
-        return [self._answer(*self.places[hit.document.id]) for hit in best]
+        scored = [(-hit.bm25, hit.chunk.id, hit) for hit in retrieval.hits if hit.bm25]
+        best = [hit for _, _, hit in sorted(scored, key=lambda scored_hit: scored_hit[:2])]
+        return [self._answer(*self.positions[hit.document.id]) for hit in best]
 
-    def _answer(self, video: str, place: int) -> Answer:
-        shown = self.given.videos[video][max(place - NEIGHBORS, 0) : place + NEIGHBORS + 1]
-        return Answer(video, min(each.start for each in shown), max(each.end for each in shown))
+    def _answer(self, video: str, position: int) -> Answer:
+        captions = self.moment_set.videos[video][max(position - NEIGHBORS, 0) : position + NEIGHBORS + 1]
+        return Answer(
+            video, min(caption.start for caption in captions), max(caption.end for caption in captions)
+        )
 
 
-async def _stored(engine: Engine, data: MomentSet, progress: Progress | None) -> _Asker:
-    places: dict[str, tuple[str, int]] = {}
+async def _stored(engine: Engine, data: MomentSet, progress: Progress | None) -> MomentSearch:
+    positions: dict[str, tuple[str, int]] = {}
     for done, (video, captions) in enumerate(data.videos.items(), start=1):
-        said = [NewCaption(each.text, start=each.start, end=each.end, index=each.index) for each in captions]
-        written = await engine.streams.add_captions(said, stream=video)
-        places |= {str(each.id): (video, place) for place, each in enumerate(written)}
+        new_captions = [
+            NewCaption(caption.text, start=caption.start, end=caption.end, index=caption.index)
+            for caption in captions
+        ]
+        written = await engine.streams.add_captions(new_captions, stream=video)
+        positions |= {str(caption.id): (video, position) for position, caption in enumerate(written)}
         if progress is not None:
             progress("writing videos", done, len(data.videos))
     await engine.documents.wait_until_embedded(progress=progress)
-    sources = {each.name: str(each.id) for each in await engine.collections.list_sources()}
-    return _Asker(engine, data, sources, places)
+    sources = {source.name: str(source.id) for source in await engine.collections.list_sources()}
+    return MomentSearch(engine, data, sources, positions)
 
 
 async def _measured(data: MomentSet, name: str, ask: Ask, progress: Progress | None) -> MomentsReport:
@@ -135,19 +140,19 @@ def _overlaps(answered: Sequence[Answered]) -> MomentsReport:
     shares = [[overlap(answer, question) for answer in answers] for question, answers in answered]
     recalls = {
         f"recall@{depth} iou {threshold}": percent(
-            [float(max(each[:depth], default=0.0) >= threshold) for each in shares]
+            [float(max(overlaps[:depth], default=0.0) >= threshold) for overlaps in shares]
         )
         for depth in DEPTHS
         for threshold in THRESHOLDS
     }
-    return {**recalls, "miou": percent([each[0] if each else 0.0 for each in shares])}
+    return {**recalls, "miou": percent([overlaps[0] if overlaps else 0.0 for overlaps in shares])}
 
 
 def _video_hits(answered: Sequence[Answered], depth: int) -> float:
     """Return how often the correct video is among the first distinct videos."""
     return percent(
         [
-            float(question.video in list(dict.fromkeys(each.video for each in answers))[:depth])
+            float(question.video in list(dict.fromkeys(answer.video for answer in answers))[:depth])
             for question, answers in answered
         ]
     )

@@ -47,11 +47,11 @@ async def retrieval(
     graph`, and recall@5 is added. Raises InvalidInput for a directory without `corpus.jsonl`, `queries.jsonl`
     and `qrels.tsv`, or if one of them is not readable.
     """
-    chosen = settings or Settings.from_environment()
+    settings = settings or Settings.from_environment()
     data = read_retrieval_set(Path(directory))
-    async with fresh_engine(chosen) as engine:
+    async with fresh_engine(settings) as engine:
         keys = await stored(engine, {"corpus": data.documents}, progress)
-        run = FilledStore(engine, chosen, keys["corpus"], progress)
+        run = FilledStore(engine, settings, keys["corpus"], progress)
         if graph is not None:
             await wait_for_entities(engine, progress)
             return {
@@ -72,13 +72,13 @@ async def _judge(
 ) -> RetrievalReport:
     by_question: Figures = {}
     for done, judged in enumerate(data.queries, start=1):
-        asked = Query(
+        query = Query(
             judged.text,
             filter=judged.where,
             retrievers=RETRIEVERS.get(name, RETRIEVERS["hybrid"]),
             graph=graph,
         )
-        ranking = [run.keys[hit.document.id] for hit in await run.hits(asked, depth=100)]
+        ranking = [run.keys[hit.document.id] for hit in await run.hits(query, depth=100)]
         by_question[judged.id] = {
             "ndcg@10": ndcg(ranking, judged.grades, depth=10),
             **{
@@ -88,7 +88,7 @@ async def _judge(
         }
         run.report(f"asking by {name}", done, len(data.queries))
     means = {
-        name: percent([each[name] for each in by_question.values()])
+        name: percent([measures[name] for measures in by_question.values()])
         for name in next(iter(by_question.values()))
     }
     return cast(RetrievalReport, {**means, "by_question": by_question})

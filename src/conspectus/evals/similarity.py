@@ -30,20 +30,22 @@ async def similarity(
     At most 200 queries of a set are used, sampled with a fixed seed. Raises InvalidInput for a directory
     without a set of queries, or if no embedding model is set.
     """
-    chosen = settings or Settings.from_environment()
-    embedders = Embedders(chosen)
+    settings = settings or Settings.from_environment()
+    embedders = Embedders(settings)
     try:
-        embedder = embedders.by_name(chosen.embedder)
+        embedder = embedders.by_name(settings.embedder)
         if embedder is None:
             raise InvalidInput("embedder", "is 'none'; set CONSPECTUS_EMBEDDER to the model to measure")
-        cosines = {each.name: await _cosines(embedder, list(_triples(each))) for each in directories}
+        cosines = {
+            directory.name: await _cosines(embedder, list(_triples(directory))) for directory in directories
+        }
     finally:
         await embedders.close()
     if len(cosines) > 1:
         cosines[ALL] = np.concatenate(list(cosines.values()))
     return {
-        name: Similarity(related=_percentiles(each[:, 0]), unrelated=_percentiles(each[:, 1]))
-        for name, each in cosines.items()
+        name: Similarity(related=_percentiles(pairs[:, 0]), unrelated=_percentiles(pairs[:, 1]))
+        for name, pairs in cosines.items()
     }
 
 
@@ -55,40 +57,44 @@ def _triples(directory: Path) -> Iterator[Triple]:
     )
     keys = list(texts)
     for query, answers in chance.sample(judged, min(len(judged), MAX_QUERIES)):
-        others = [each for each in chance.choices(keys, k=10) if each not in answers]
+        others = [key for key in chance.choices(keys, k=10) if key not in answers]
         if others:
             yield query, texts[chance.choice(sorted(answers))], texts[others[0]]
 
 
 def _passages(directory: Path) -> tuple[list[tuple[str, set[str]]], dict[str, str]]:
-    given = read_retrieval_set(directory)
+    retrieval_set = read_retrieval_set(directory)
     texts = {
-        each.key or "": f"{each.title}\n{each.text}" if each.title else each.text for each in given.documents
+        document.key or "": f"{document.title}\n{document.text}" if document.title else document.text
+        for document in retrieval_set.documents
     }
-    judged = [(each.text, each.grades.keys() & texts.keys()) for each in given.queries]
+    judged = [(query.text, query.grades.keys() & texts.keys()) for query in retrieval_set.queries]
     return [(query, answers) for query, answers in judged if answers], texts
 
 
 def _conversations(directory: Path) -> tuple[list[tuple[str, set[str]]], dict[str, str]]:
-    given = read_conversations(directory)
+    conversation_set = read_conversations(directory)
     texts = {
         f"{name} {turn.key}": f"{turn.author}: {turn.text}" if turn.author else turn.text
-        for name, turns in given.conversations.items()
+        for name, turns in conversation_set.conversations.items()
         for turn in turns
     }
     return [
-        (each.text, {f"{each.conversation} {key}" for key in each.evidence}) for each in given.questions
+        (question.text, {f"{question.conversation} {key}" for key in question.evidence})
+        for question in conversation_set.questions
     ], texts
 
 
 async def _cosines(embedder: Embedder, triples: Sequence[Triple]) -> Floats:
     """Return, for each query, its similarities to the answering text and to the other text."""
     queries = np.stack([await embedder.embed_query(query) for query, _, _ in triples])
-    texts = [await embedder.embed_documents([triple[place] for triple in triples]) for place in (1, 2)]
-    found: Floats = np.stack([(queries * each).sum(axis=1) for each in texts], axis=1).astype(np.float64)
-    return found
+    texts = [await embedder.embed_documents([triple[column] for triple in triples]) for column in (1, 2)]
+    similarities: Floats = np.stack([(queries * vectors).sum(axis=1) for vectors in texts], axis=1).astype(
+        np.float64
+    )
+    return similarities
 
 
 def _percentiles(cosines: Floats) -> Percentiles:
-    p5, p50, p95 = (round(float(each), 2) for each in np.percentile(cosines, [5, 50, 95]))
+    p5, p50, p95 = (round(float(percentile), 2) for percentile in np.percentile(cosines, [5, 50, 95]))
     return Percentiles(p5, p50, p95)

@@ -63,11 +63,11 @@ class FilledStore:
         """Return the best hit of each of the best `depth` documents, or of all if there are fewer."""
         best: dict[str, Hit] = {}
         for limit in (2 * depth, self.settings.max_limit):
-            asked = replace(query, limit=min(limit, self.settings.max_limit))
-            hits = (await self.engine.retrieve(asked)).hits
+            limited = replace(query, limit=min(limit, self.settings.max_limit))
+            hits = (await self.engine.retrieve(limited)).hits
             best = {}
             for hit in hits:
                 best.setdefault(hit.document.id, hit)
-            if len(best) >= depth or len(hits) < asked.limit:
+            if len(best) >= depth or len(hits) < limited.limit:
                 break
         return list(best.values())[:depth]

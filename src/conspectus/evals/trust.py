@@ -55,14 +55,14 @@ async def trust(
     answers of a model and summaries. Indexes are rebuilt at the end of each store. Then each statement is
     searched at each level, and in windows, lists and exports. Every processor works on a store.
     """
-    chosen = replace(settings or Settings.from_environment(), embedder="none")
+    settings = replace(settings or Settings.from_environment(), embedder="none")
     counts: Counter[str] = Counter()
     stores = [range(first, min(first + STORE, histories)) for first in range(0, histories, STORE)]
     done = 0
     with ProcessPoolExecutor(mp_context=get_context("spawn")) as processes:
-        work = [processes.submit(_in_one_store, numbers, seed, chosen) for numbers in stores]
-        for each in asyncio.as_completed(map(asyncio.wrap_future, work)):
-            counts.update(await each)
+        work = [processes.submit(_in_one_store, numbers, seed, settings) for numbers in stores]
+        for store_counts in asyncio.as_completed(map(asyncio.wrap_future, work)):
+            counts.update(await store_counts)
             done += min(STORE, histories - done)
             if progress is not None:
                 progress("histories", done, histories)
@@ -77,7 +77,7 @@ def _in_one_store(numbers: range, seed: int, settings: Settings) -> Counter[str]
 
 async def _run(numbers: range, seed: int, settings: Settings) -> Counter[str]:
     counts: Counter[str] = Counter()
-    histories = [History(each, random.Random(f"{seed} {each}")) for each in numbers]
+    histories = [History(number, random.Random(f"{seed} {number}")) for number in numbers]
     with fresh_folder() as folder:
         async with bootstrap.open(folder, settings=settings, chat_model=EchoModel()) as engine:
             store = HistoryStore(engine, random.Random(f"{seed} {numbers}"), histories)
@@ -85,7 +85,9 @@ async def _run(numbers: range, seed: int, settings: Settings) -> Counter[str]:
             counts["laundering"] = await _take(STEPS, store)
             await engine.maintenance.reindex()
             lines = [
-                line for each in store.scopes for line in (await store.engine.memory.export(scope=each)).lines
+                line
+                for scope in store.scopes
+                for line in (await store.engine.memory.export(scope=scope)).lines
             ]
             with suppress(NotFound):
                 lines.append(await store.engine.graph.export(graph=PLACE))
@@ -97,12 +99,12 @@ async def _run(numbers: range, seed: int, settings: Settings) -> Counter[str]:
 
 async def _take(steps: Sequence[Step], store: HistoryStore) -> int:
     """Have each history take one to four steps by chance; return their number."""
-    left = [(each, each.chance.randint(1, 4)) for each in store.histories]
+    left = [(history, history.chance.randint(1, 4)) for history in store.histories]
     for number in range(4):
-        chosen: dict[Step, list[History]] = {}
-        for history in (each for each, most in left if number < most):
-            chosen.setdefault(history.chance.choice(steps), []).append(history)
-        for step, histories in chosen.items():
+        histories_by_step: dict[Step, list[History]] = {}
+        for history in (history for history, most in left if number < most):
+            histories_by_step.setdefault(history.chance.choice(steps), []).append(history)
+        for step, histories in histories_by_step.items():
             await step(store, histories)
     return sum(most for _, most in left)
 
@@ -110,30 +112,30 @@ async def _take(steps: Sequence[Step], store: HistoryStore) -> int:
 async def _check(
     store: HistoryStore, histories: Sequence[History], exported: str, counts: Counter[str]
 ) -> None:
-    statements = {each.mark: each for history in histories for each in history.statements}
-    words = " ".join(each.word for each in statements.values())
+    statements = {statement.mark: statement for history in histories for statement in history.statements}
+    words = " ".join(statement.word for statement in statements.values())
     window = await store.engine.window(words, TOKENS, collection=EVERYWHERE, limit=LIMIT)
-    shown = [window.text]
+    texts = [window.text]
     for lowest in LEVELS:
-        found = await store.engine.retrieve(words, collection=EVERYWHERE, limit=LIMIT, min_trust=lowest)
-        if len(found.hits) == LIMIT or window.tokens > TOKENS / 2:
+        retrieval = await store.engine.retrieve(words, collection=EVERYWHERE, limit=LIMIT, min_trust=lowest)
+        if len(retrieval.hits) == LIMIT or window.tokens > TOKENS / 2:
             raise InvalidInput("histories", "copy more than fits into a result; check fewer together")
-        for hit in found.hits:
-            levels = [each.level for mark, each in statements.items() if mark in hit.chunk.text]
+        for hit in retrieval.hits:
+            levels = [statement.level for mark, statement in statements.items() if mark in hit.chunk.text]
             allowed = least(hit.document.trust, *levels) == hit.document.trust
             demanded = least(hit.document.trust, lowest) == lowest
             counts["levels_raised"] += bool(levels) and not (allowed and demanded)
-            shown.append(hit.chunk.text)
+            texts.append(hit.chunk.text)
     if store.scopes:
         scope = store.chance.choice(list(store.scopes))
         notes = await store.engine.memory.window(words, TOKENS, scope=scope, limit=LIMIT)
-        counts["levels_raised"] += sum(each.document.trust != "trusted" for each in notes.notes)
-        shown.append(notes.text)
-    everything = "\n".join([*shown, exported])
-    for mark, each in statements.items():
+        counts["levels_raised"] += sum(memory.document.trust != "trusted" for memory in notes.notes)
+        texts.append(notes.text)
+    everything = "\n".join([*texts, exported])
+    for mark, statement in statements.items():
         counts["checked"] += 1
-        counts["quarantined"] += each.hidden and mark not in everything
-        counts["quarantined_shown"] += each.hidden and mark in everything
+        counts["quarantined"] += statement.hidden and mark not in everything
+        counts["quarantined_shown"] += statement.hidden and mark in everything
 
 
 def failed(report: Mapping[str, object]) -> bool:

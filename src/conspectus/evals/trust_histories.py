@@ -52,9 +52,9 @@ class History:
         attack = self.chance.choice(ATTACKS) if self.chance.random() < 1 / 3 else "It is on the shelf."
         word = f"q{self.number}v{len(self.statements)}z"
         hidden = level != "trusted" and attack in ATTACKS
-        made = Statement(word, f"About {word}. {attack}", level, hidden)
-        self.statements.append(made)
-        return made
+        statement = Statement(word, f"About {word}. {attack}", level, hidden)
+        self.statements.append(statement)
+        return statement
 
 
 @dataclass(slots=True)

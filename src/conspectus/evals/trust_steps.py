@@ -43,14 +43,14 @@ class EchoModel:
 
 def _document(origin: Origin | None, level: Trust) -> Step:
     async def write(store: HistoryStore, histories: Sequence[History]) -> None:
-        made = [each.statement(level) for each in histories]
-        claims: list[Trust | None] = [each.chance.choice(("trusted", None)) for each in histories]
+        statements = [history.statement(level) for history in histories]
+        claims: list[Trust | None] = [history.chance.choice(("trusted", None)) for history in histories]
         new = [
-            NewDocument(each.text, key=each.word, origin=origin, trust=claim)
-            for each, claim in zip(made, claims, strict=True)
+            NewDocument(statement.text, key=statement.word, origin=origin, trust=claim)
+            for statement, claim in zip(statements, claims, strict=True)
         ]
         written = await store.engine.add(new, source=PLACE)
-        for history, one, done in zip(histories, made, written, strict=True):
+        for history, one, done in zip(histories, statements, written, strict=True):
             history.documents += [] if one.hidden else [str(done.id)]
 
     return write
@@ -58,39 +58,41 @@ def _document(origin: Origin | None, level: Trust) -> Step:
 
 def _memory(role: str, level: Trust) -> Step:
     async def write(store: HistoryStore, histories: Sequence[History]) -> None:
-        made = [each.statement(level) for each in histories]
-        kinds: list[GivenKind] = [each.chance.choice(("turn", "note")) for each in histories]
+        statements = [history.statement(level) for history in histories]
+        kinds: list[GivenKind] = [history.chance.choice(("turn", "note")) for history in histories]
         new = [
-            NewMemory(each.text, key=each.word, role=role, kind=kind, trust="trusted", origin="user")
-            for each, kind in zip(made, kinds, strict=True)
+            NewMemory(
+                statement.text, key=statement.word, role=role, kind=kind, trust="trusted", origin="user"
+            )
+            for statement, kind in zip(statements, kinds, strict=True)
         ]
         written = await store.engine.memory.add(new, scope=SCOPE)
         store.scopes[SCOPE] = None
-        for history, one, done in zip(histories, made, written, strict=True):
+        for history, one, done in zip(histories, statements, written, strict=True):
             history.memories += [] if one.hidden else [str(done.id)]
 
     return write
 
 
 async def _message(store: HistoryStore, histories: Sequence[History]) -> None:
-    made = [each.statement("standard") for each in histories]
-    new = [NewMessage(each.text, key=each.word, author="mallory") for each in made]
+    statements = [history.statement("standard") for history in histories]
+    new = [NewMessage(statement.text, key=statement.word, author="mallory") for statement in statements]
     await store.engine.channels.add_messages(new, channel=f"{PLACE}-chat")
 
 
 async def _caption(store: HistoryStore, histories: Sequence[History]) -> None:
-    made = [each.statement("standard") for each in histories]
-    new = [NewCaption(each.text, start=0.0, end=1.0, key=each.word) for each in made]
+    statements = [history.statement("standard") for history in histories]
+    new = [NewCaption(statement.text, start=0.0, end=1.0, key=statement.word) for statement in statements]
     await store.engine.streams.add_captions(new, stream=VIDEO)
 
 
 async def _line(store: HistoryStore, histories: Sequence[History]) -> None:
     """Import memories that say nothing of their level."""
-    made = [each.statement("standard") for each in histories]
+    statements = [history.statement("standard") for history in histories]
     lines = [
-        f'{{"format": 1, "key": "{each.word}", "user": "{PLACE}", "text": "{each.text}",'
+        f'{{"format": 1, "key": "{statement.word}", "user": "{PLACE}", "text": "{statement.text}",'
         ' "kind": "note", "known_from": "2026-01-01T00:00:00Z"}'
-        for each in made
+        for statement in statements
     ]
     await store.engine.memory.import_lines(lines)
     store.scopes[Scope(PLACE)] = None
@@ -99,10 +101,10 @@ async def _line(store: HistoryStore, histories: Sequence[History]) -> None:
 async def _fact(store: HistoryStore, histories: Sequence[History]) -> None:
     """Write nodes as an agent, which are refused if they are attacks."""
     graph = store.engine.with_origin("agent").graph
-    for each in histories:
-        made = each.statement("standard")
+    for history in histories:
+        statement = history.statement("standard")
         with suppress(InvalidInput):
-            await graph.add_nodes([NewNode(made.word, name=made.text)], graph=PLACE)
+            await graph.add_nodes([NewNode(statement.word, name=statement.text)], graph=PLACE)
 
 
 async def _carry(store: HistoryStore, _: Sequence[History]) -> None:
@@ -119,17 +121,17 @@ async def _carry(store: HistoryStore, _: Sequence[History]) -> None:
 
 async def _raise_document(store: HistoryStore, histories: Sequence[History]) -> None:
     """Change documents, and claim a higher level."""
-    for each in histories:
-        if each.documents:
-            name = each.chance.choice(each.documents)
+    for history in histories:
+        if history.documents:
+            name = history.chance.choice(history.documents)
             await store.engine.documents.update(name, title="Reviewed", trust="trusted", origin="user")
 
 
 async def _raise_memory(store: HistoryStore, histories: Sequence[History]) -> None:
     """Change memories to trusted notes that repeat them."""
-    for each in histories:
-        if each.memories:
-            name = each.chance.choice(each.memories)
+    for history in histories:
+        if history.memories:
+            name = history.chance.choice(history.memories)
             text = (await store.engine.memory.get(name, scope=SCOPE)).text
             await store.engine.memory.update(
                 name, scope=SCOPE, text=f"{text} So it is.", kind="note", trust="trusted", origin="user"
@@ -139,9 +141,9 @@ async def _raise_memory(store: HistoryStore, histories: Sequence[History]) -> No
 async def _repeat(store: HistoryStore, histories: Sequence[History]) -> None:
     """Write memories again as they are stored, now as the user."""
     again = []
-    for each in histories:
-        if each.memories:
-            stored = await store.engine.memory.get(each.chance.choice(each.memories), scope=SCOPE)
+    for history in histories:
+        if history.memories:
+            stored = await store.engine.memory.get(history.chance.choice(history.memories), scope=SCOPE)
             kind: GivenKind = "note" if stored.kind == "note" else "turn"
             key, role = stored.document.key, stored.document.role
             again.append(NewMemory(stored.text, key=key, role=role, kind=kind, trust="trusted"))
@@ -151,16 +153,16 @@ async def _repeat(store: HistoryStore, histories: Sequence[History]) -> None:
 
 async def _answer(store: HistoryStore, histories: Sequence[History]) -> None:
     """Let a model repeat what is stored, and store its answers."""
-    for each in histories:
-        asked = each.chance.choice(each.statements)
-        request = ChatRequest(asked.word, store_in=f"{PLACE}-answers", min_similarity=None)
+    for history in histories:
+        statement = history.chance.choice(history.statements)
+        request = ChatRequest(statement.word, store_in=f"{PLACE}-answers", min_similarity=None)
         async for _ in store.engine.chat.stream(request):
             pass
 
 
 async def _summarize(store: HistoryStore, _: Sequence[History]) -> None:
     """Summarize the captions, and store the summary at its level."""
-    names = [each.source.name for each in await store.engine.streams.list()]
+    names = [stream.source.name for stream in await store.engine.streams.list()]
     if VIDEO in names:
         summary = await store.engine.summaries.summarize(VIDEO, extractive=True)
         new = NewDocument(summary.text or "Empty.", key="summary", origin="agent", trust=summary.trust)

@@ -56,45 +56,45 @@ async def turns(
     retrieval does.
     """
     folder = Path(directory)
-    given = read_retrieval_set(folder)
-    judged = {each.id: each for each in given.queries}
-    known = [row for row in rows(folder / "queries.jsonl") if row.id("id") in judged]
-    questions = [_asked(row, judged[row.id("id")]) for row in known]
+    retrieval_set = read_retrieval_set(folder)
+    judged = {query.id: query for query in retrieval_set.queries}
+    judged_rows = [row for row in rows(folder / "queries.jsonl") if row.id("id") in judged]
+    questions = [_question_of(row, judged[row.id("id")]) for row in judged_rows]
     questions += _switched(questions)
     async with fresh_engine(settings or Settings.from_environment()) as engine:
-        await stored(engine, {"corpus": given.documents}, progress)
+        await stored(engine, {"corpus": retrieval_set.documents}, progress)
         return {name: await _measured(engine, questions, way) for name, way in WAYS.items()}
 
 
-def _asked(row: Row, judged: JudgedQuery) -> _Asked:
-    history = tuple(_turn(row, each) for each in row.items("history"))
+def _question_of(row: Row, judged: JudgedQuery) -> _Asked:
+    history = tuple(_turn(row, turn) for turn in row.items("history"))
     kinds = [str(kind) for kind in row.items("multi_turn")] or ["other"]
     return _Asked(judged, history, kinds[0] if history else FIRST)
 
 
 def _turn(row: Row, turn: object) -> Message:
-    said = Row(row.place, turn if isinstance(turn, dict) else {})
-    return Message("user" if said.text("role") == "user" else "assistant", said.text("text"))
+    turn_row = Row(row.position, turn if isinstance(turn, dict) else {})
+    return Message("user" if turn_row.text("role") == "user" else "assistant", turn_row.text("text"))
 
 
 def _switched(questions: Sequence[_Asked]) -> list[_Asked]:
     """Return each `first` question with the history of the next question of another conversation."""
-    found = []
-    for place, each in enumerate(questions):
-        others = (other.history for other in chain(questions[place:], questions[:place]) if other.history)
-        history = next((turns for turns in others if turns[0].content != each.judged.text), ())
-        if history and not each.history:
-            found.append(_Asked(each.judged, history, SWITCHED))
-    return found
+    switched = []
+    for number, question in enumerate(questions):
+        others = (other.history for other in chain(questions[number:], questions[:number]) if other.history)
+        history = next((turns for turns in others if turns[0].content != question.judged.text), ())
+        if history and not question.history:
+            switched.append(_Asked(question.judged, history, SWITCHED))
+    return switched
 
 
 async def _measured(engine: Engine, questions: Sequence[_Asked], way: Rewrite) -> dict[str, TurnsReport]:
     rankings: dict[str, list[tuple[JudgedQuery, list[str]]]] = defaultdict(list)
-    for each in questions:
-        ranking = await _ranking(engine, way(each.judged.text, each.history), each.judged)
-        rankings[each.kind].append((each.judged, ranking))
-        if each.kind != SWITCHED:
-            rankings["all"].append((each.judged, ranking))
+    for question in questions:
+        ranking = await _ranking(engine, way(question.judged.text, question.history), question.judged)
+        rankings[question.kind].append((question.judged, ranking))
+        if question.kind != SWITCHED:
+            rankings["all"].append((question.judged, ranking))
     return {kind: _report(rankings[kind]) for kind in sorted(rankings)}
 
 
@@ -105,9 +105,11 @@ async def _ranking(engine: Engine, text: str, judged: JudgedQuery) -> list[str]:
 
 def _report(judged: Sequence[tuple[JudgedQuery, list[str]]]) -> TurnsReport:
     return {
-        "ndcg@10": percent([ndcg(ranking, each.grades, depth=DEPTH) for each, ranking in judged]),
-        "recall@5": percent([recall(ranking, each.grades.keys(), depth=5) for each, ranking in judged]),
-        "recall@10": percent([recall(ranking, each.grades.keys(), depth=DEPTH) for each, ranking in judged]),
+        "ndcg@10": percent([ndcg(ranking, query.grades, depth=DEPTH) for query, ranking in judged]),
+        "recall@5": percent([recall(ranking, query.grades.keys(), depth=5) for query, ranking in judged]),
+        "recall@10": percent(
+            [recall(ranking, query.grades.keys(), depth=DEPTH) for query, ranking in judged]
+        ),
         "questions": len(judged),
     }
 

@@ -100,11 +100,11 @@ class Analyzer:
     __slots__ = (
         "_everything",
         "_identified",
-        "_known",
         "_lock",
         "_stemmers",
         "_stems",
         "_stop_words",
+        "_terms_by_word",
         "language",
         "stop_words",
     )
@@ -119,13 +119,13 @@ class Analyzer:
         self._lock = threading.Lock()
         self._stemmers: dict[str, Stemmer.Stemmer] = {}
         self._stems = _Cache(self._stem)
-        self._known = _Cache(self._analyse)
+        self._terms_by_word = _Cache(self._analyse)
         self._identified = _Cache(self._identify)
 
     def terms(self, text: str) -> list[str]:
         """Return all terms with repetitions, in the order of the text."""
-        found = list(chain.from_iterable(map(self._known.__getitem__, text.split())))
-        return found if found or self._everything is None else self._everything.terms(text)
+        terms = list(chain.from_iterable(map(self._terms_by_word.__getitem__, text.split())))
+        return terms if terms or self._everything is None else self._everything.terms(text)
 
     def identifiers(self, text: str) -> dict[str, tuple[str, ...]]:
         """Return the ids, versions, file names and similar tokens of a text, each with all its terms.
@@ -136,7 +136,7 @@ class Analyzer:
         return dict(chain.from_iterable(map(self._identified.__getitem__, text.split())))
 
     def _identify(self, word: str) -> tuple[tuple[str, tuple[str, ...]], ...]:
-        tokens = () if _PLAIN.fullmatch(word) else (found[0] for found in _TOKEN.finditer(_normalized(word)))
+        tokens = () if _PLAIN.fullmatch(word) else (match[0] for match in _TOKEN.finditer(_normalized(word)))
         return tuple(chain.from_iterable(map(self._identifiers, tokens)))
 
     def _identifiers(self, token: str) -> Iterator[tuple[str, tuple[str, ...]]]:
@@ -153,9 +153,9 @@ class Analyzer:
         return tuple(self._word(plain[1]) if plain else self._tokens(word))
 
     def _tokens(self, word: str) -> Iterator[str]:
-        for found in _TOKEN.finditer(_normalized(word)):
-            token = found[0]
-            match found.lastgroup:
+        for token_match in _TOKEN.finditer(_normalized(word)):
+            token = token_match[0]
+            match token_match.lastgroup:
                 case "emoji":
                     yield _bounded(_INVISIBLE.sub("", token) if "\u200d" not in token else token)
                 case "dense":
@@ -170,8 +170,8 @@ class Analyzer:
     def _address(self, token: str) -> Iterator[str]:
         address = token.rstrip(_AFTER_ADDRESS)
         scheme, _, rest = address.partition("://")
-        if whole := _bounded(_fold(rest)):
-            yield whole
+        if address_term := _bounded(_fold(rest)):
+            yield address_term
         yield _fold(scheme)
         yield from self._tokens(rest.replace("://", " "))
 

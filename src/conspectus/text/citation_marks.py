@@ -44,30 +44,30 @@ def marks(text: str) -> Iterator[Mark]:
     end, counted = -1, False
     if not _ANY.search(text):
         return
-    for found in _MARK.finditer(text):
-        chained = found.start() == end
-        counted = (counted if chained else _follows_prose(text, found)) and _stands_free(text, found)
-        end = found.end()
-        spans = tuple(_spans(found[1])) if counted else ()
+    for match in _MARK.finditer(text):
+        chained = match.start() == end
+        counted = (counted if chained else _follows_prose(text, match)) and _stands_free(text, match)
+        end = match.end()
+        spans = tuple(_spans(match[1])) if counted else ()
         if spans and all(1 <= first <= last for first, last in spans):
-            yield Mark(found.start(), end, spans)
+            yield Mark(match.start(), end, spans)
 
 
-def _follows_prose(text: str, found: regex.Match[str]) -> bool:
-    before = text[max(found.start() - _LOOK_BACK, 0) : found.start()]
+def _follows_prose(text: str, match: regex.Match[str]) -> bool:
+    before = text[max(match.start() - _LOOK_BACK, 0) : match.start()]
     if _CODE_BEFORE.search(before) or _NAME_BEFORE.search(before):
         return False
     if not _GLUED.search(before):
         return True
     line = before[before.rfind("\n") + 1 :]
-    return _CLAUSE_END.match(text, found.end()) is not None and not _CODE_NEAR.search(line)
+    return _CLAUSE_END.match(text, match.end()) is not None and not _CODE_NEAR.search(line)
 
 
-def _stands_free(text: str, found: regex.Match[str]) -> bool:
-    if _NOT_AFTER.match(text, found.end()):
+def _stands_free(text: str, match: regex.Match[str]) -> bool:
+    if _NOT_AFTER.match(text, match.end()):
         return False
-    line = text[text.rfind("\n", 0, found.start()) + 1 : found.start()].strip()
-    return line != ".." and not (text.startswith(":", found.end()) and not line)
+    line = text[text.rfind("\n", 0, match.start()) + 1 : match.start()].strip()
+    return line != ".." and not (text.startswith(":", match.end()) and not line)
 
 
 def _spans(listed: str) -> Iterator[tuple[int, int]]:

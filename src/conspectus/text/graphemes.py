@@ -70,6 +70,6 @@ def last_border(text: str, position: int, lowest: int = 0) -> int:
     anchor, step = position, _LOOK_BACK
     while anchor > lowest and not _PLAIN.match(text, anchor):
         reach = max(lowest, anchor - step)
-        found = [match.start() for match in _PLAIN.finditer(text, reach, anchor)]
-        anchor, step = (found[-1] if found else reach), step * 2
+        plain = [match.start() for match in _PLAIN.finditer(text, reach, anchor)]
+        anchor, step = (plain[-1] if plain else reach), step * 2
     return Borders(text).last(anchor, position)

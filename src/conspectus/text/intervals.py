@@ -9,22 +9,22 @@ GAP_SECONDS: Final = 4.0
 """Maximum gap between joined intervals."""
 
 
-def runs(stretches: Sequence[tuple[float, float]], *, gap: float = GAP_SECONDS) -> list[list[int]]:
+def runs(intervals: Sequence[tuple[float, float]], *, gap: float = GAP_SECONDS) -> list[list[int]]:
     """Group the indexes of intervals (start, end) that belong together, in the order of time.
 
     Intervals may be in any order and in any unit, if it is that of the gap.
     """
-    found: list[list[int]] = []
+    groups: list[list[int]] = []
     latest = 0.0
-    for place in sorted(range(len(stretches)), key=stretches.__getitem__):
-        start, end = stretches[place]
-        if found and belongs(latest, start, gap=gap):
-            found[-1].append(place)
+    for index in sorted(range(len(intervals)), key=intervals.__getitem__):
+        start, end = intervals[index]
+        if groups and belongs(latest, start, gap=gap):
+            groups[-1].append(index)
             latest = max(latest, end)
         else:
-            found.append([place])
+            groups.append([index])
             latest = end
-    return found
+    return groups
 
 
 def belongs(end: float, start: float, *, gap: float = GAP_SECONDS) -> bool:

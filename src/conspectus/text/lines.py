@@ -1,4 +1,4 @@
-"""Lines of a text that match a pattern, found in linear time whatever the pattern."""
+"""Lines of a text that match a pattern, match in linear time whatever the pattern."""
 
 from collections.abc import Iterator
 from typing import Final, NamedTuple
@@ -56,8 +56,8 @@ class LinePattern:
         while begin < len(text):
             ends = begin + MAX_BLOCK
             end = text.find("\n", begin + BLOCK, ends) + 1 or min(ends, len(text))
-            for found in self._regexp.finditer(text[begin:end]):
-                at = begin + found.start()
+            for match in self._regexp.finditer(text[begin:end]):
+                at = begin + match.start()
                 number, start = _line_of(text, at, number, start)
                 if number != last:
                     last, close = number, text.find("\n", at)

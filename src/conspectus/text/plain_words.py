@@ -35,7 +35,7 @@ def plain(text: str) -> str:
     if "&" in text and _ENTITY.search(text):
         text = html.unescape(html.unescape(text))
     if ("%" in text or "\\u" in text) and _ESCAPED.search(text):
-        text = _ESCAPED.sub(lambda found: chr(int(found[1] or found[2], 16)), text)
+        text = _ESCAPED.sub(lambda match: chr(int(match[1] or match[2], 16)), text)
     if not text.isascii():
         text = _ODD.sub(_as_ascii, unicodedata.normalize("NFKD", text))
     return text.lower()
@@ -54,19 +54,19 @@ def readings(text: str) -> Iterator[str]:
     joined = _INSIDE.sub("", text)
     if joined != text:
         yield joined
-    spelled = _SPELLED.sub(_joined, text)
+    spelled = _SPELLED.sub(_join_spelled, text)
     if spelled != text:
         yield spelled
 
 
 def letters(text: str) -> bytes:
     """Return only the letters of a plain text, without its tags."""
-    shown = _TAG.sub("", text) if "<" in text else text
-    return shown.encode("ascii", "ignore").translate(None, _NO_LETTERS)
+    untagged = _TAG.sub("", text) if "<" in text else text
+    return untagged.encode("ascii", "ignore").translate(None, _NO_LETTERS)
 
 
-def _as_ascii(found: re.Match[str]) -> str:
-    return "".join(map(_letter, found[0]))
+def _as_ascii(match: re.Match[str]) -> str:
+    return "".join(map(_letter, match[0]))
 
 
 @lru_cache(4_096)
@@ -75,9 +75,9 @@ def _letter(character: str) -> str:
     code = ord(character)
     if 0xE0020 <= code < 0xE007F:
         return chr(code - 0xE0000)
-    known = LOOKALIKES.get(code) or _SMALL_CAPITALS.get(character)
-    if known is not None:
-        return known
+    lookalike = LOOKALIKES.get(code) or _SMALL_CAPITALS.get(character)
+    if lookalike is not None:
+        return lookalike
     category = unicodedata.category(character)
     if category in {"Mn", "Me"}:
         return ""
@@ -86,8 +86,8 @@ def _letter(character: str) -> str:
     return " " if category[0] in "ZPSC" else "\x1e"
 
 
-def _joined(found: re.Match[str]) -> str:
+def _join_spelled(match: re.Match[str]) -> str:
     """Return letters that are spelled one by one as words: the shortest gap joins, longer ones are spaces."""
-    gaps = _GAP.findall(found[0])
+    gaps = _GAP.findall(match[0])
     shortest = min(map(len, gaps))
-    return _GAP.sub(lambda gap: "" if len(gap[0]) == shortest else " ", found[0])
+    return _GAP.sub(lambda gap: "" if len(gap[0]) == shortest else " ", match[0])

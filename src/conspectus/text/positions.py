@@ -40,16 +40,16 @@ def markdown_headings(text: str) -> Iterator[TextPosition]:
     front = _FRONT.match(text)
     fence = ""
     open_headings: list[tuple[int, str]] = []
-    for found in _LINE.finditer(text, front.end() if front else 0):
-        mark = found["fence"]
+    for match in _LINE.finditer(text, front.end() if front else 0):
+        mark = match["fence"]
         if mark:
-            fence = _fence_after(fence, mark, found["info"])
-        elif not fence and (title := _title(found["underlined"] or found["title"] or "")):
-            level = len(found["marks"]) if found["marks"] else 1 + found["rule"].startswith("-")
+            fence = _fence_after(fence, mark, match["info"])
+        elif not fence and (title := _title(match["underlined"] or match["title"] or "")):
+            level = len(match["marks"]) if match["marks"] else 1 + match["rule"].startswith("-")
             while open_headings and open_headings[-1][0] >= level:
                 open_headings.pop()
             open_headings.append((level, title))
-            yield TextPosition(found.start(), headings=tuple(title for _, title in open_headings))
+            yield TextPosition(match.start(), headings=tuple(title for _, title in open_headings))
 
 
 def rst_headings(text: str) -> Iterator[TextPosition]:
@@ -59,15 +59,15 @@ def rst_headings(text: str) -> Iterator[TextPosition]:
     """
     kinds: list[tuple[str, bool]] = []
     path: list[str] = []
-    for found in _RST_HEADING.finditer(text):
-        over, under, title = found["over"], found["under"], found["title"].strip()
+    for match in _RST_HEADING.finditer(text):
+        over, under, title = match["over"], match["under"], match["title"].strip()
         if len(under) < len(title) or over not in {None, under} or not any(map(str.isalnum, title)):
             continue
-        kind = (found["rule"], over is not None)
+        kind = (match["rule"], over is not None)
         if kind not in kinds:
             kinds.append(kind)
         path = [*path[: kinds.index(kind)], title[:MAX_HEADING_LENGTH]]
-        yield TextPosition(found.start(), headings=tuple(path))
+        yield TextPosition(match.start(), headings=tuple(path))
 
 
 def headings_in(text: str, syntax: Syntax) -> Iterator[TextPosition]:
@@ -79,7 +79,7 @@ def headings_in(text: str, syntax: Syntax) -> Iterator[TextPosition]:
 def heading_at(chunk: Chunk, syntax: Syntax, position: int) -> str | None:
     """Return the heading path at a position of a chunk, which may span several sections."""
     inside = list(headings_in(chunk.text, syntax)) if position else []
-    before = [place.headings for place in inside if place.start <= position]
+    before = [heading.headings for heading in inside if heading.start <= position]
     if not before:
         return chunk.heading
     first = path_of(before[0]) or ""
@@ -88,52 +88,54 @@ def heading_at(chunk: Chunk, syntax: Syntax, position: int) -> str | None:
     return path_of([*filter(None, [above]), *before[-1]])
 
 
-def checked(places: Sequence[TextPosition], text: str) -> tuple[TextPosition, ...]:
+def checked(positions: Sequence[TextPosition], text: str) -> tuple[TextPosition, ...]:
     """Convert positions in a raw text to positions in the cleaned text. Raises InvalidInput."""
-    if not places:
+    if not positions:
         return ()
-    starts = [place.start for place in places]
+    starts = [position.start for position in positions]
     if starts != sorted(starts) or not 0 <= starts[0] <= starts[-1] <= len(text):
         raise InvalidInput("places", "must begin inside the text, in ascending order")
-    if any(place.page is not None and not 0 < place.page < 2**31 for place in places):
+    if any(position.page is not None and not 0 < position.page < 2**31 for position in positions):
         raise InvalidInput("places", "pages are counted from 1")
     shorter = [pair.end() for pair in PAIR.finditer(text)]
     return tuple(
         TextPosition(
-            place.start - bisect_right(shorter, place.start), place.page, tuple(map(clean, place.headings))
+            position.start - bisect_right(shorter, position.start),
+            position.page,
+            tuple(map(clean, position.headings)),
         )
-        for place in places
+        for position in positions
     )
 
 
 def combined(positions: Sequence[TextPosition], headings: Sequence[TextPosition]) -> tuple[TextPosition, ...]:
     """Merge given positions with headings, unless some of them are given; the result is sorted."""
-    if not headings or any(place.headings for place in positions):
+    if not headings or any(position.headings for position in positions):
         return tuple(positions)
-    places: list[TextPosition] = []
+    merged: list[TextPosition] = []
     page: int | None = None
     path: tuple[str, ...] = ()
-    for place in merge(positions, headings, key=lambda place: place.start):
-        page = page if place.headings else place.page
-        path = place.headings or path
-        if places and places[-1].start == place.start:
-            places.pop()
-        places.append(TextPosition(place.start, page, path))
-    return tuple(places)
+    for position in merge(positions, headings, key=lambda position: position.start):
+        page = page if position.headings else position.page
+        path = position.headings or path
+        if merged and merged[-1].start == position.start:
+            merged.pop()
+        merged.append(TextPosition(position.start, page, path))
+    return tuple(merged)
 
 
-def place_at(places: Sequence[TextPosition], start: int) -> TextPosition:
+def place_at(positions: Sequence[TextPosition], start: int) -> TextPosition:
     """Return the entry that applies to the character at `start`; of equal starts the last one."""
-    index = bisect_right(places, start, key=lambda place: place.start) - 1
-    return replace(places[index], start=start) if index >= 0 else TextPosition(start)
+    index = bisect_right(positions, start, key=lambda position: position.start) - 1
+    return replace(positions[index], start=start) if index >= 0 else TextPosition(start)
 
 
 def path_of(headings: Sequence[str]) -> str | None:
     """Join headings to one line, outermost first; a long path keeps the innermost ones."""
-    kept = [" ".join(heading.split()) for heading in headings if heading.strip()]
-    while len(kept) > 1 and len(BETWEEN.join(kept)) > MAX_PATH_LENGTH:
-        del kept[0]
-    return BETWEEN.join(kept)[:MAX_PATH_LENGTH].rstrip() or None
+    parts = [" ".join(heading.split()) for heading in headings if heading.strip()]
+    while len(parts) > 1 and len(BETWEEN.join(parts)) > MAX_PATH_LENGTH:
+        del parts[0]
+    return BETWEEN.join(parts)[:MAX_PATH_LENGTH].rstrip() or None
 
 
 _HEADINGS: Mapping[Syntax, Callable[[str], Iterator[TextPosition]]] = {

@@ -35,7 +35,7 @@ def printable(text: str) -> str:
     """Replace page breaks by line breaks, other control characters and lone surrogates by U+FFFD."""
     if text.replace("\n", " ").isprintable():
         return text
-    return _UNPRINTABLE.sub(lambda found: "\n" if found[0] in _PAGE_BREAKS else "\ufffd", text)
+    return _UNPRINTABLE.sub(lambda match: "\n" if match[0] in _PAGE_BREAKS else "\ufffd", text)
 
 
 def unlike_headers(text: str) -> str:
@@ -48,5 +48,5 @@ def unbracketed(text: str) -> str:
     return _BRACKET.sub(_escaped, on_one_line(text))
 
 
-def _escaped(found: regex.Match[str]) -> str:
-    return f"\\{found[0]}"
+def _escaped(match: regex.Match[str]) -> str:
+    return f"\\{match[0]}"

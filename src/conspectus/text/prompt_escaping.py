@@ -61,11 +61,11 @@ def disarm(text: str) -> str:
     Angle brackets and ampersands are escaped by the code that writes XML.
     """
     if text.isascii():
-        return _backslashed(text, _places(text))
+        return _backslashed(text, _escape_positions(text))
     seen = _SMUGGLED.sub("", _UNSEEN.sub("", text))
     read = seen.translate(LOOKALIKES)
-    tags = (found.end() for found in _ANGLE.finditer(seen) if _is_tag(read, found.end()))
-    return _backslashed(seen, {*_places(read), *tags, *(mark.start + 1 for mark in marks(seen))})
+    tags = (match.end() for match in _ANGLE.finditer(seen) if _is_tag(read, match.end()))
+    return _backslashed(seen, {*_escape_positions(read), *tags, *(mark.start + 1 for mark in marks(seen))})
 
 
 def without_delimiters(text: str) -> str:
@@ -73,18 +73,17 @@ def without_delimiters(text: str) -> str:
     return _OWN.sub("&lt;", text) if "<" in text else text
 
 
-def _places(text: str) -> set[int]:
+def _escape_positions(text: str) -> set[int]:
     """Return the positions at which backslashes are inserted."""
-    found = {mark.start + 1 for mark in marks(text)}
+    positions = {mark.start + 1 for mark in marks(text)}
+    patterns = [_BRACKETED, _CARRIER]
     if _SPOKEN.search(text):
-        found |= {each.end() for each in _ROLE_LINE.finditer(text)}
+        patterns.append(_ROLE_LINE)
     if "#" in text:
-        found |= {each.end() for each in _ROLE_HEADING.finditer(text)}
-    return (
-        found
-        | {each.end() for each in _BRACKETED.finditer(text)}
-        | {each.end() for each in _CARRIER.finditer(text)}
-    )
+        patterns.append(_ROLE_HEADING)
+    for pattern in patterns:
+        positions |= {match.end() for match in pattern.finditer(text)}
+    return positions
 
 
 def _is_tag(text: str, start: int) -> bool:
@@ -92,8 +91,8 @@ def _is_tag(text: str, start: int) -> bool:
     return tag is not None and (tag[1] is None or tag[1].casefold() in _NAMES)
 
 
-def _backslashed(text: str, places: set[int]) -> str:
-    if not places:
+def _backslashed(text: str, positions: set[int]) -> str:
+    if not positions:
         return text
-    borders = [0, *sorted(places), len(text)]
+    borders = [0, *sorted(positions), len(text)]
     return "\\".join(text[start:end] for start, end in pairwise(borders))

@@ -39,11 +39,11 @@ def element(fields: Mapping[str, str | int], content: str) -> str:
 
 def framed(elements: Iterable[str]) -> str:
     """Join passages and enclose them in the delimiters; empty without passages."""
-    whole = "\n".join(elements)
-    return whole.join(FRAME) if whole else ""
+    text = "\n".join(elements)
+    return text.join(FRAME) if text else ""
 
 
 def passages(rendered: str) -> Iterator[tuple[int, str]]:
     """Yield the number and the disarmed text of each passage of a rendering, in order."""
-    for found in _GIVEN.finditer(rendered):
-        yield int(found[1]), found[2].replace("&lt;", "<").replace("&gt;", ">").replace("&amp;", "&")
+    for match in _GIVEN.finditer(rendered):
+        yield int(match[1]), match[2].replace("&lt;", "<").replace("&gt;", ">").replace("&amp;", "&")

@@ -5,7 +5,8 @@ from collections.abc import Callable, Iterator, Sequence
 from conspectus.deferred import dataclass
 from conspectus.model.records import TextPosition
 
-_MIN_SHARE = 8
+_MIN_PART_DIVISOR = 8
+"""A part of a section that is shorter than this fraction of a piece stays with the next one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,11 +20,12 @@ class Section:
     depth: int
 
 
-def sections_of(places: Sequence[TextPosition]) -> list[Section]:
+def sections_of(positions: Sequence[TextPosition]) -> list[Section]:
     """Return a section for each change of the headings."""
-    before = ((), *(place.headings for place in places))
-    changed = (place for place, above in zip(places, before, strict=False) if place.headings != above)
-    return [Section(place.start, len(place.headings)) for place in changed]
+    before = ((), *(position.headings for position in positions))
+    pairs = zip(positions, before, strict=False)
+    changed = (position for position, headings in pairs if position.headings != headings)
+    return [Section(position.start, len(position.headings)) for position in changed]
 
 
 def stretches(
@@ -37,7 +39,7 @@ def stretches(
     if not sections or text[: sections[0].start].strip():
         sections = [Section(0, 0), *sections]
     starts = [0, *(section.start for section in sections[1:]), len(text)]
-    after = _ends(sections)
+    after = _subsection_ends(sections)
     start = first = 0
     while first < len(sections):
         depth = sections[first].depth
@@ -51,17 +53,17 @@ def stretches(
         end = starts[following]
         first = following
         is_part = following < len(sections) and sections[following].depth > depth
-        if not (is_part and fits(start, start + _MIN_SHARE * (end - start))):
+        if not (is_part and fits(start, start + _MIN_PART_DIVISOR * (end - start))):
             yield start, end
             start = end
 
 
-def _ends(sections: Sequence[Section]) -> list[int]:
+def _subsection_ends(sections: Sequence[Section]) -> list[int]:
     """Return for each section the index of the next section that is not a subsection of it."""
     ends = [len(sections)] * len(sections)
     open_sections: list[int] = []
-    for place, section in enumerate(sections):
+    for number, section in enumerate(sections):
         while open_sections and sections[open_sections[-1]].depth >= section.depth:
-            ends[open_sections.pop()] = place
-        open_sections.append(place)
+            ends[open_sections.pop()] = number
+        open_sections.append(number)
     return ends

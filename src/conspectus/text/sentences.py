@@ -12,14 +12,14 @@ SENTENCE_END = regex_pattern(
     r"""|(?<=\S)(?=\n)(?!(?<=[^\n]{40})\n[ \t]*+(?:[\p{L}("'\[`]|[*_]++\p{L}|\p{N}++(?![.)])))"""
 )
 """A full stop or the end of a line, but not the end of a long line that the next one continues."""
-_TAIL = 2_000
+_TAIL_LENGTH = 2_000
 _WORD_END = regex_pattern(r"(?<=\S)(?=\s)")
 
 
 def sentences(text: str) -> Iterator[Span]:
     """Yield the spans [start, end) of sentences, without the white space between them."""
     start = 0
-    for end in (*(found.end() for found in SENTENCE_END.finditer(text)), len(text)):
+    for end in (*(match.end() for match in SENTENCE_END.finditer(text)), len(text)):
         lead = len(text[start:end]) - len(text[start:end].lstrip())
         if start + lead < end:
             yield start + lead, start + len(text[start:end].rstrip())
@@ -37,12 +37,12 @@ def sentence_end_before(text: str, limit: int) -> int:
         return len(text)
     if limit <= 0:
         return 0
-    lowest = max(limit - _TAIL, 0)
+    lowest = max(limit - _TAIL_LENGTH, 0)
     tail = text[lowest : limit + 1]
     floor = max(lowest, limit // 2)
     for ends in (SENTENCE_END, _WORD_END):
-        found = [lowest + match.end() for match in ends.finditer(tail)]
-        usable = (end for end in reversed(found) if last_border(text, end, lowest) == end)
+        positions = [lowest + match.end() for match in ends.finditer(tail)]
+        usable = (end for end in reversed(positions) if last_border(text, end, lowest) == end)
         best = next((end for end in usable if end <= limit), 0)
         if best > floor:
             return best

@@ -45,12 +45,12 @@ class Separator:
     separator: str
 
     def last(self, low: int, high: int) -> int | None:
-        found = self.text.rfind(self.separator, max(low + 1 - len(self.separator), 0), high)
-        return None if found < 0 else found + len(self.separator)
+        start = self.text.rfind(self.separator, max(low + 1 - len(self.separator), 0), high)
+        return None if start < 0 else start + len(self.separator)
 
 
 @dataclass(frozen=True, slots=True)
-class Places:
+class Positions:
     """Known positions in ascending order."""
 
     positions: list[int]
@@ -92,8 +92,8 @@ def boundaries(text: str, syntax: Syntax, separators: tuple[str, ...]) -> Bounda
     plain = tuple(_separator_levels(text, separators))
     if syntax == "code":
         patterns = (_TOP_DEFINITION, _TOP_LINE, _INNER_DEFINITION)
-        found = (Places([match.end() for match in pattern.finditer(text)]) for pattern in patterns)
-        return Boundaries((*found, *plain))
+        levels = (Positions([match.end() for match in pattern.finditer(text)]) for pattern in patterns)
+        return Boundaries((*levels, *plain))
     if syntax == "markdown":
         return _markdown(text, plain)
     return Boundaries(plain)
@@ -116,27 +116,27 @@ def _separator_levels(text: str, separators: tuple[str, ...]) -> Iterator[Level]
 
 def _markdown(text: str, plain: tuple[Level, ...]) -> Boundaries:
     headings: list[int] = []
-    whole: list[Span] = []
+    blocks: list[Span] = []
     rows: list[Span] = []
     fence: tuple[int, str] | None = None
     for match in _MARKDOWN_LINE.finditer(text):
         start, end = match.span()
         if fence is not None:
             if _closes(match, fence[1]):
-                whole.append((fence[0], _line_end(text, end)))
+                blocks.append((fence[0], _line_end(text, end)))
                 fence = None
         elif match["fence"]:
             fence = None if match["fence"][0] == "`" in match["info"] else (start, match["fence"])
         elif match["row"]:
-            joins = bool(rows) and whole[-1][1] == rows[-1][1] == start
-            whole.append((whole.pop()[0] if joins else start, end))
+            joins = bool(rows) and blocks[-1][1] == rows[-1][1] == start
+            blocks.append((blocks.pop()[0] if joins else start, end))
             rows.append((start, end))
         else:
             headings.append(start)
     if fence is not None:
-        whole.append((fence[0], len(text)))
-    edges = Places(sorted({edge for span in (*whole, *rows) for edge in span}))
-    return Boundaries((Places(headings), *plain, edges), (Blocks(whole), Blocks(rows)))
+        blocks.append((fence[0], len(text)))
+    edges = Positions(sorted({edge for span in (*blocks, *rows) for edge in span}))
+    return Boundaries((Positions(headings), *plain, edges), (Blocks(blocks), Blocks(rows)))
 
 
 def _closes(match: re.Match[str], opened: str) -> bool:
@@ -145,5 +145,5 @@ def _closes(match: re.Match[str], opened: str) -> bool:
 
 
 def _line_end(text: str, position: int) -> int:
-    found = text.find("\n", position)
-    return len(text) if found < 0 else found + 1
+    line_feed = text.find("\n", position)
+    return len(text) if line_feed < 0 else line_feed + 1

@@ -268,10 +268,10 @@ class _Splitter:
             return end
         low = max(self._ruler.overlap(start, end), start + 1)
         for pattern in self._overlap_starts:
-            found = pattern.search(self._text, low, end)
-            if found and self._borders.is_border(found.start(), start, end):
-                return int(found.start())
-        usable = (place for place in range(low, end) if self._borders.is_border(place, start, end))
+            match = pattern.search(self._text, low, end)
+            if match and self._borders.is_border(match.start(), start, end):
+                return int(match.start())
+        usable = (border for border in range(low, end) if self._borders.is_border(border, start, end))
         return next(usable, end)
 
 

@@ -70,8 +70,8 @@ def zone_by_name(name: str) -> tzinfo:
 def timecode(seconds: float) -> str:
     """Return `01:02:03`, with thousandths if there are any, and with `-` before the origin."""
     thousandths = round(abs(seconds) * 1_000)
-    whole, fraction = divmod(thousandths, 1_000)
-    minutes, second = divmod(whole, 60)
+    full_seconds, fraction = divmod(thousandths, 1_000)
+    minutes, second = divmod(full_seconds, 60)
     sign = "-" if seconds < 0 and thousandths else ""
-    shown = f"{sign}{minutes // 60:02}:{minutes % 60:02}:{second:02}"
-    return f"{shown}.{fraction:03}" if fraction else shown
+    code = f"{sign}{minutes // 60:02}:{minutes % 60:02}:{second:02}"
+    return f"{code}.{fraction:03}" if fraction else code

@@ -105,8 +105,8 @@ def render(moment: datetime) -> str:
 
 
 def _from_iso(text: str, default_zone: tzinfo) -> datetime:
-    compact = _SPACED_ZONE.sub(lambda found: "Z" if found[0].strip() else "", text.upper())
-    exact = _FRACTION.sub(lambda found: "." + (found[1] or found[2])[:6].ljust(6, "0"), compact, count=1)
+    compact = _SPACED_ZONE.sub(lambda match: "Z" if match[0].strip() else "", text.upper())
+    exact = _FRACTION.sub(lambda match: "." + (match[1] or match[2])[:6].ljust(6, "0"), compact, count=1)
     if re.fullmatch(r"\d{4}(-\d\d)?", exact, re.ASCII):
         exact += "-01-01" if len(exact) == 4 else "-01"
     try:
@@ -121,9 +121,9 @@ def _from_iso(text: str, default_zone: tzinfo) -> datetime:
 
 def _from_epoch(seconds: int | float) -> datetime:
     try:
-        whole = math.floor(seconds)
-        microseconds = round((seconds - whole) * 1_000_000)
-        return EPOCH + timedelta(seconds=whole, microseconds=microseconds)
+        full_seconds = math.floor(seconds)
+        microseconds = round((seconds - full_seconds) * 1_000_000)
+        return EPOCH + timedelta(seconds=full_seconds, microseconds=microseconds)
     except (OverflowError, ValueError) as error:
         raise InvalidInput(
             "time", "the seconds since 1970 are not finite or outside the years 1 to 9999"

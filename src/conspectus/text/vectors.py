@@ -23,8 +23,8 @@ def checked_rows(rows: NDArray[np.float32], space: EmbeddingSpace, count: int) -
     """
     shape = (count, space.dimensions)
     if not isinstance(rows, np.ndarray) or rows.shape != shape:
-        made = f"vectors of shape {rows.shape}" if isinstance(rows, np.ndarray) else "no array of vectors"
-        raise ProviderUnavailable(space.model, f"made {made}, not {shape}", verdict="answer")
+        output = f"vectors of shape {rows.shape}" if isinstance(rows, np.ndarray) else "no array of vectors"
+        raise ProviderUnavailable(space.model, f"made {output}, not {shape}", verdict="answer")
     norms = np.einsum("ij,ij->i", rows, rows)
     if not (np.isfinite(norms) & (norms > 0)).all():
         raise ProviderUnavailable(space.model, "made a vector that is zero or not finite", verdict="answer")

@@ -13,12 +13,13 @@ from conspectus.text.replies.past import NO_PERSON, Floats, Integers, Past
 Truths = NDArray[np.bool_]
 Figures = Floats | Integers | Truths | float
 HALF_DAY = 43_200.0
+"""Seconds of half a day."""
 _BACKWARDS = 600.0
 _RECENT = 20
-_RARE = 0.25
-_FEW = 20
+_MAX_RARE_SHARE = 0.25
+_MIN_MESSAGES = 20
 _LATEST = 10
-_LATELY = math.log1p(600.0)
+_MAX_LATELY = math.log1p(600.0)
 UNKNOWN = -1.0
 
 
@@ -34,8 +35,8 @@ def features(past: Past, reading: MessageParser, author: str | None, at: float) 
     """Return the features of a new message, given at least one earlier message."""
     me = past.people.find(author)
     mine = past["author"] == me if me != NO_PERSON else np.zeros(len(past), dtype=bool)
-    own = np.flatnonzero(mine)
-    last = int(own[-1]) if len(own) else None
+    my_messages = np.flatnonzero(mine)
+    last = int(my_messages[-1]) if len(my_messages) else None
     since, pace = _elapsed(past, at)
     message = _message(past, reading, last, None if last is None else float(since[last]))
     alike = _shared_words(past, reading)
@@ -54,9 +55,9 @@ def features(past: Past, reading: MessageParser, author: str | None, at: float) 
         **lately,
         "channel_gap": float(since[-1]),
         "channel_gap_to_pace": float(since[-1]) - pace,
-        "mine": float(len(own)),
+        "mine": float(len(my_messages)),
         "newest_mine": float(mine[-1]),
-        "left_behind": UNKNOWN if last is None else float(past["later_in_thread"][own].min()),
+        "left_behind": UNKNOWN if last is None else float(past["later_in_thread"][my_messages].min()),
     }
     return Features(answer, start)
 
@@ -90,10 +91,10 @@ def _message(past: Past, reading: MessageParser, last: int | None, since: float 
 def _activity(past: Past, since: Floats) -> dict[str, float]:
     """Return the activity of the channel: with few conversations, a reply is more likely."""
     thread = past["thread"]
-    known = len(past) - np.count_nonzero(np.isnan(since))
+    timed = len(past) - np.count_nonzero(np.isnan(since))
     return {
         "remembered": float(len(past)),
-        "lately": float(np.count_nonzero(since < _LATELY)) if known else UNKNOWN,
+        "lately": float(np.count_nonzero(since < _MAX_LATELY)) if timed else UNKNOWN,
         "voices": float(len(set(past["author"][-_LATEST:].tolist()))),
         "open": float(len(set(thread[-_LATEST:].tolist()))),
         "newest_asks": float(past["asks"][-1]),
@@ -139,9 +140,9 @@ def _naming(past: Past, reading: MessageParser, me: int) -> dict[str, Figures]:
 def _persons(past: Past, me: int, mine: Truths, last: int | None) -> dict[str, Figures]:
     """Return who has addressed whom, by name or by a reply."""
     author, partner = past["author"], past["partner"]
-    places = np.arange(len(past))
-    told = np.full(len(past.people) + 2, -1)
-    told[past["addressee"][mine]] = places[mine]
+    positions = np.arange(len(past))
+    last_told = np.full(len(past.people) + 2, -1)
+    last_told[past["addressee"][mine]] = positions[mine]
     mine_to_come = mine[::-1].cumsum()[::-1] - mine
     my_partner = NO_PERSON if last is None else int(partner[last])
     return {
@@ -149,7 +150,7 @@ def _persons(past: Past, me: int, mine: Truths, last: int | None) -> dict[str, F
         "my_last": mine & (mine_to_come == 0),
         "later_by_them": past["later_by_author"],
         "later_by_me": mine_to_come,
-        "told_since": (told[author] > places) & (author != NO_PERSON),
+        "told_since": (last_told[author] > positions) & (author != NO_PERSON),
         "talks_to_me": (partner == me) & (me != NO_PERSON),
         "answers_me": (past["answered_author"] == me) & (me != NO_PERSON),
         "same_partner": np.where(partner < 0, 0, np.where(partner == my_partner, 1, -1)),
@@ -159,15 +160,15 @@ def _persons(past: Past, me: int, mine: Truths, last: int | None) -> dict[str, F
 def _shared_words(past: Past, reading: MessageParser) -> dict[str, Figures]:
     """Return shared rare words; words in more than a quarter of the messages do not count."""
     shared, rarest = [0.0] * len(past), [0.0] * len(past)
-    maximum = _RARE * len(past) + 2
+    maximum = _MAX_RARE_SHARE * len(past) + 2
     for word in reading.words:
-        found = past.usage.get(word, ())
-        if 0 < len(found) <= maximum:
-            weight = math.log((max(len(past), _FEW) + 1) / len(found))
-            for sequence in found:
-                place = sequence - past.first
-                shared[place] += weight
-                rarest[place] = max(rarest[place], weight)
+        sequences = past.usage.get(word, ())
+        if 0 < len(sequences) <= maximum:
+            weight = math.log((max(len(past), _MIN_MESSAGES) + 1) / len(sequences))
+            for sequence in sequences:
+                position = sequence - past.first
+                shared[position] += weight
+                rarest[position] = max(rarest[position], weight)
     norms = np.sqrt(np.maximum(past["words"] * len(reading.words), 1))
     return {"shared": np.array(shared), "similar": np.array(shared) / norms, "rarest": np.array(rarest)}
 

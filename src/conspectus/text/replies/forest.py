@@ -45,15 +45,15 @@ class Forest:
         leaf = np.zeros(over.shape[1:], dtype=np.uint8)
         for answers in over.view(np.uint8):
             leaf = leaf << 1 | answers
-        found: Floats = np.take(self._values, self._offsets + leaf).sum(axis=0, dtype=np.float64)
-        return found
+        sums: Floats = np.take(self._values, self._offsets + leaf).sum(axis=0, dtype=np.float64)
+        return sums
 
 
 def tabulated(figures: Mapping[str, Figures], names: Sequence[str], rows: int) -> NDArray[np.float32]:
     """Return the named features as rows of a matrix; unknown values are -1."""
     table = np.empty((len(names), rows), dtype=np.float32)
-    for place, name in enumerate(names):
-        table[place] = figures[name]
+    for row, name in enumerate(names):
+        table[row] = figures[name]
     np.copyto(table, UNKNOWN, where=np.isnan(table))
     return table
 
@@ -65,10 +65,10 @@ class Judge:
     answer: Forest
     start: Forest
 
-    def choose(self, found: Features, count: int) -> tuple[int | None, float]:
+    def choose(self, features: Features, count: int) -> tuple[int | None, float]:
         """Return the index of the answered message (None: none), and the probability of this choice."""
-        rated = self.answer.sums(found.answer, count)
-        begun = float(self.start.sums(found.start, 1)[0])
+        rated = self.answer.sums(features.answer, count)
+        begun = float(self.start.sums(features.start, 1)[0])
         best = int(rated.argmax())
         highest = max(float(rated[best]), begun)
         confidence = 1 / float(np.exp(rated - highest).sum() + np.exp(begun - highest))

@@ -32,7 +32,7 @@ class Linker:
         self._judge = judge or default_judge()
         self._past = Past(memory)
 
-    def link(self, key: str, said: Utterance, *, answers: str | None = None) -> str | None:
+    def link(self, key: str, utterance: Utterance, *, answers: str | None = None) -> str | None:
         """Return the key of the message that this one answers; None if it starts a conversation.
 
         A known `answers` is returned; a message that is known to start a conversation answers itself. System
@@ -43,14 +43,16 @@ class Linker:
             return past.answers[past.keys.index(key)]
         begins = answers == key
         answers = None if begins else answers
-        if said.system:
+        if utterance.system:
             return answers
-        reading, at = read(said.text, past.people, past.usage), seconds(said.at)
+        reading, at = read(utterance.text, past.people, past.usage), seconds(utterance.at)
         confidence = None
         if answers is None and not begins and len(past):
-            place, confidence = self._judge.choose(features(past, reading, said.author, at), len(past))
-            answers = None if place is None else past.keys[place]
-        past.add(key, said.author, at, reading=reading, answers=answers)
+            position, confidence = self._judge.choose(
+                features(past, reading, utterance.author, at), len(past)
+            )
+            answers = None if position is None else past.keys[position]
+        past.add(key, utterance.author, at, reading=reading, answers=answers)
         past.confidences[-1] = confidence
         return answers
 

@@ -81,21 +81,21 @@ class Participants:
         `usage` has the remembered messages with each word: a name that is also a word counts only with a mark
         or in a clear position.
         """
-        found: dict[int, NameMatcher] = {}
+        people: dict[int, NameMatcher] = {}
         bare = tuple(_bare(piece) for piece in pieces)
-        for place, first in enumerate(bare):
+        for start, first in enumerate(bare):
             for name, number in self._by_first.get(first, ()):
-                end = place + len(name)
-                if bare[place:end] != name:
+                end = start + len(name)
+                if bare[start:end] != name:
                     continue
-                how = _how(pieces, place, end)
+                how = _how(pieces, start, end)
                 if how >= NameMatcher.MARKED or not _is_word(" ".join(name), usage):
-                    found[number] = max(how, found.get(number, how))
-        return found
+                    people[number] = max(how, people.get(number, how))
+        return people
 
     def resembling(self, name: str) -> int | None:
         """Return the person whose name is misspelled or abbreviated in this way; None without a match."""
-        close = (number for known, number in self._numbers.items() if _is_similar(known, name))
+        close = (number for person, number in self._numbers.items() if _is_similar(person, name))
         return next(close, None)
 
 
@@ -231,6 +231,6 @@ def _words(text: str) -> Iterator[str]:
     """Yield words, and pairs of characters for scripts without spaces."""
     for run in _WORD.findall(text)[: 2 * MAX_WORDS]:
         if len(run) > 1 and not run.isascii() and _DENSE.search(run):
-            yield from (run[place : place + 2] for place in range(len(run) - 1))
+            yield from (run[start : start + 2] for start in range(len(run) - 1))
         else:
             yield run

@@ -79,12 +79,12 @@ class Past:
     ) -> None:
         """Add a message; `answers` is the key of the message that it answers."""
         me = self.people.join(author)
-        place = self.keys.index(answers) if answers in self.keys else None
-        thread, root = self._thread(key, answers, place)
-        answered = NO_PERSON if place is None else int(self["author"][place])
+        position = self.keys.index(answers) if answers in self.keys else None
+        thread, root = self._thread(key, answers, position)
+        answered = NO_PERSON if position is None else int(self["author"][position])
         addressee, partner = _addressees(me, answered, reading)
-        if partner == me and place is not None:
-            partner = int(self["partner"][place])
+        if partner == me and position is not None:
+            partner = int(self["partner"][position])
         before = float(self.at[-1]) if self.keys else math.nan
         self.turn += not self.keys or me == NO_PERSON or me != int(self["author"][-1])
         self._note(me, thread, reading)
@@ -92,8 +92,8 @@ class Past:
             self._forget()
         self._integers[:, :-1] = self._integers[:, 1:]
         self._floats[:, :-1] = self._floats[:, 1:]
-        said = (reading.surest, len(reading.words), reading.length, reading.asks, reading.commands)
-        self._integers[:, -1] = (me, addressee, partner, answered, thread, self.turn, *said, 0, 0, 0)
+        content = (reading.surest, len(reading.words), reading.length, reading.asks, reading.commands)
+        self._integers[:, -1] = (me, addressee, partner, answered, thread, self.turn, *content, 0, 0, 0)
         self._floats[:, -1] = at, at - before
         self._enter(reading)
         self.keys.append(key)
@@ -101,13 +101,13 @@ class Past:
         self.confidences.append(None)
         self.roots.append(root)
 
-    def _thread(self, key: str, answers: str | None, place: int | None) -> tuple[int, str]:
+    def _thread(self, key: str, answers: str | None, position: int | None) -> tuple[int, str]:
         """Return the number of a message's conversation and the key of its first message."""
         root = key if answers is None else answers
-        if place is None and root in self.roots:
-            place = self.roots.index(root)
-        if place is not None:
-            return int(self["thread"][place]), self.roots[place]
+        if position is None and root in self.roots:
+            position = self.roots.index(root)
+        if position is not None:
+            return int(self["thread"][position]), self.roots[position]
         self._threads += 1
         return self._threads, root
 
