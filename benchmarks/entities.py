@@ -66,7 +66,7 @@ def _turn(row: Row) -> ChatTurn:
     for told in _inner(row, "links"):
         start, end = _span(told, "span")
         if not 0 <= start < end <= len(text):
-            raise InvalidInput(row.place, "a span lies outside of the text")
+            raise InvalidInput(row.position, "a span lies outside of the text")
         links[start, end] = told.text("entity")
     own = [(each.text("personal_entity_mention"), each.text("entity")) for each in _inner(row, "personal")]
     return ChatTurn(row.optional("split") or "", row.id("conv"), text, links, own)
@@ -96,14 +96,14 @@ def _document(row: Row) -> NamedDocument:
 def _inner(row: Row, name: str) -> list[Row]:
     found = row.items(name)
     if not all(isinstance(each, dict) for each in found):
-        raise InvalidInput(row.place, f"{name!r} must hold objects")
-    return [Row(row.place, each) for each in found if isinstance(each, dict)]
+        raise InvalidInput(row.position, f"{name!r} must hold objects")
+    return [Row(row.position, each) for each in found if isinstance(each, dict)]
 
 
 def _span(row: Row, name: str) -> Span:
     numbers = row.items(name)
     if len(numbers) != 2 or not all(isinstance(each, int) for each in numbers):
-        raise InvalidInput(row.place, f"{name!r} must be two whole numbers")
+        raise InvalidInput(row.position, f"{name!r} must be two whole numbers")
     return int(str(numbers[0])), int(str(numbers[1]))
 
 

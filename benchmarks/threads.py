@@ -235,7 +235,7 @@ def _links(
         known = places.get(row.id("channel"), {})
         child, parent = row.number("child"), row.number("parent")
         if child not in known or parent not in known:
-            raise InvalidInput(row.place, "links a message that messages.jsonl does not have")
+            raise InvalidInput(row.position, "links a message that messages.jsonl does not have")
         answered = links[row.id("channel")]
         answered[known[child]] = answered.get(known[child], frozenset()) | {known[parent]}
     return links

@@ -130,8 +130,8 @@ def test_many_distinct_words_do_not_grow_memory_without_bound():
     analyser = Analyzer()
     for start in range(0, 140_000, 1000):
         analyser.terms(" ".join(f"word{number}" for number in range(start, start + 1000)))
-    assert len(analyser._known) <= 131_072
-    assert sys.getsizeof(analyser._known) < 20_000_000
+    assert len(analyser._terms_by_word) <= 131_072
+    assert sys.getsizeof(analyser._terms_by_word) < 20_000_000
 
 
 def test_threads_share_one_analyser():

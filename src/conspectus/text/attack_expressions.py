@@ -11,7 +11,7 @@ _BETWEEN = f"[{_SEPARATORS}]"
 """What may stand between words."""
 
 
-class AttackExpression(NamedTuple):
+class _AttackExpression(NamedTuple):
     """A pattern: what the letters of a match hold, or the symbols that it has, and the expression itself."""
 
     name: str
@@ -27,9 +27,9 @@ class AttackExpression(NamedTuple):
         )
 
 
-def attack_expression(name: str, letters: str, *expressions: str, symbols: str = "") -> AttackExpression:
+def attack_expression(name: str, letters: str, *expressions: str, symbols: str = "") -> _AttackExpression:
     spaced = "|".join(expressions).replace(" ?", f"{_BETWEEN}*").replace(" ", f"{_BETWEEN}+")
-    return AttackExpression(
+    return _AttackExpression(
         name,
         regex_pattern(spaced),
         letters,
