@@ -13,7 +13,7 @@ from typing import Final, TypedDict, cast
 from conspectus import bootstrap
 from conspectus.errors import InvalidInput, NotFound
 from conspectus.evals.stores import fresh_folder
-from conspectus.evals.trust_histories import PLACE, History, HistoryStore
+from conspectus.evals.trust_statements import PLACE, History, HistoryStore
 from conspectus.evals.trust_steps import STEPS, WRITES, EchoModel, Step
 from conspectus.model.query import EVERYWHERE
 from conspectus.model.trust import MinTrust, least

@@ -5,7 +5,7 @@ from contextlib import suppress
 from typing import Final
 
 from conspectus.errors import InvalidInput
-from conspectus.evals.trust_histories import PLACE, SCOPE, VIDEO, History, HistoryStore
+from conspectus.evals.trust_statements import PLACE, SCOPE, VIDEO, History, HistoryStore
 from conspectus.model.channels import NewMessage
 from conspectus.model.chat import ChatRequest, Delta, ModelOptions
 from conspectus.model.graph import NewNode
