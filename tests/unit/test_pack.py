@@ -92,10 +92,10 @@ def test_zero_tokens_are_an_empty_window_and_not_a_default(form):
     assert made.trace[0].reason == "the budget leaves no room"
 
 
-@pytest.mark.parametrize("budget", [Budget(-1), Budget(10, reserved_tokens=-1)])
-def test_a_negative_budget_is_refused(budget):
-    with pytest.raises(InvalidInput, match="negative"):
-        window([hit("a", "text", 0.9)], budget)
+@pytest.mark.parametrize("fields", [{"max_tokens": -1}, {"max_tokens": 10, "reserved_tokens": -1}])
+def test_a_negative_budget_is_refused(fields):
+    with pytest.raises(InvalidInput, match="must be at least 0"):
+        Budget(**fields)
 
 
 def test_the_budget_pays_for_what_stands_beside_the_window():

@@ -7,7 +7,6 @@ from functools import cache, partial
 from typing import Any, TypeVar, cast
 
 from conspectus.deferred import dataclass
-from conspectus.errors import InvalidInput
 from conspectus.model.query import Budget, WindowForm, WindowFormOptions
 from conspectus.model.results import (
     ContextWindow,
@@ -78,14 +77,12 @@ def build_window(
         renderer: from `renderer_by_name`.
         count: counts tokens with `budget.tokenizer`.
         checkpoint: is called every few milliseconds, and raises an error to end the work.
-
-    Raises:
-        InvalidInput: a number of the budget is negative.
     """
     options = options or WindowOptions()
     time = FittingTime(checkpoint, options.is_over)
     count = counting_in_parts(count, budget.tokenizer, time)
-    allowed = _allowed(budget, count)
+    beside = _surrounding_tokens(budget, count)
+    allowed = max(budget.max_tokens - beside, 0)
     form = renderer.within(allowed)
     hits = sorted(retrieval.hits, key=rank_key)
 
@@ -109,7 +106,6 @@ def build_window(
         window = replace(window, parts=parts_of(window_result.packed, budget, form, count))
     if options.fits_from:
         time.is_fitting = True
-        beside = _surrounding_tokens(budget, count)
         search = BudgetSearch(packed_in, allowed, options.max_fitting_tokens - beside)
         window = replace(window, trace=_with_budgets(window, search, beside, options))
     return window
@@ -169,13 +165,6 @@ def _window(retrieval: Retrieval, budget: Budget, window_result: WindowResult, a
         state=packed.state,
         cache_plan=window_result.plan,
     )
-
-
-def _allowed(budget: Budget, count: Callable[[str], int]) -> int:
-    for name, tokens in (("max_tokens", budget.max_tokens), ("reserved_tokens", budget.reserved_tokens)):
-        if tokens < 0:
-            raise InvalidInput(name, f"is {tokens}; a number of tokens cannot be negative")
-    return max(budget.max_tokens - _surrounding_tokens(budget, count), 0)
 
 
 def _surrounding_tokens(budget: Budget, count: Callable[[str], int]) -> int:
