@@ -97,7 +97,7 @@ class AccountsContract:
         """A name that looks like another's id does not hide the other."""
         await accounts.add_user(User(UserId("third"), ANNA, NOON))
         assert await accounts.user(ANNA) == a_user("anna") == await accounts.user("anna")
-        assert [each.name for each in await accounts.users()] == ["anna", ANNA, "ben"]
+        assert [user.name for user in await accounts.users()] == ["anna", ANNA, "ben"]
         assert await accounts.user("nobody") is None
 
     async def test_a_name_is_one_users_only(self, accounts: Accounts, peopled: None) -> None:
@@ -107,7 +107,7 @@ class AccountsContract:
         with pytest.raises(Conflict):
             await accounts.add_group(Group(GroupId("other"), "team", NOON))
         await accounts.add_group(Group(GroupId("other"), "anna", NOON))
-        assert [each.name for each in await accounts.groups()] == ["anna", "team"]
+        assert [group.name for group in await accounts.groups()] == ["anna", "team"]
 
     async def test_what_is_unknown_is_an_error(self, accounts: Accounts, peopled: None) -> None:
         """Nothing is done to or for what does not exist."""
@@ -139,9 +139,9 @@ class AccountsContract:
         await accounts.add_key(a_key("door"), "hash")
         await accounts.put_grant(to(ANNA, "viewer"))
         assert (await accounts.set_user_disabled(ANNA, disabled=True)).disabled
-        found = await accounts.key(KeyId("door"))
-        assert found is not None
-        assert found[2].disabled
+        stored = await accounts.key(KeyId("door"))
+        assert stored is not None
+        assert stored[2].disabled
         assert await accounts.grants_of(ANNA) == [to(ANNA, "viewer")]
         assert await accounts.set_user_disabled(ANNA, disabled=False) == a_user("anna")
 
@@ -180,10 +180,10 @@ class AccountsContract:
         """Joining twice is joining once, and leaving twice is leaving once."""
         for user in (BEN, ANNA, BEN):
             await accounts.join(TEAM, user)
-        assert [each.name for each in await accounts.members(TEAM)] == ["anna", "ben"]
+        assert [member.name for member in await accounts.members(TEAM)] == ["anna", "ben"]
         for _ in range(2):
             await accounts.leave(TEAM, BEN)
-        assert [each.name for each in await accounts.members(TEAM)] == ["anna"]
+        assert [member.name for member in await accounts.members(TEAM)] == ["anna"]
 
     async def test_keys_come_back_as_they_were_given(self, accounts: Accounts, peopled: None) -> None:
         """With everything that is known of them, oldest first."""
@@ -208,8 +208,8 @@ class AccountsContract:
     async def test_a_new_role_replaces_the_old(self, accounts: Accounts, peopled: None) -> None:
         """For one grantee in one place; a source of the collection is another place."""
         part = to(BEN, "manager", source=PAGES)
-        for given in (to(BEN, "owner"), part, to(BEN, "viewer")):
-            await accounts.put_grant(given)
+        for grant in (to(BEN, "owner"), part, to(BEN, "viewer")):
+            await accounts.put_grant(grant)
         assert set(await accounts.grants(WIKI)) == {part, to(BEN, "viewer")}
         assert set(await accounts.grants_of(BEN)) == {part, to(BEN, "viewer")}
         assert await accounts.grants(DIARY) == []
@@ -234,11 +234,11 @@ class AccountsContract:
 
     async def test_roles_are_held_through_groups(self, accounts: Accounts, peopled: None) -> None:
         """As long as one is a member, and as long as there is the group."""
-        given = replace(to(BEN, "viewer"), grantee=Principal("group", TEAM))
-        await accounts.put_grant(given)
+        grant = replace(to(BEN, "viewer"), grantee=Principal("group", TEAM))
+        await accounts.put_grant(grant)
         assert await accounts.grants_of(BEN) == []
         await accounts.join(TEAM, BEN)
-        assert await accounts.grants_of(BEN) == [given]
+        assert await accounts.grants_of(BEN) == [grant]
         await accounts.leave(TEAM, BEN)
         assert await accounts.grants_of(BEN) == []
         await accounts.join(TEAM, BEN)
@@ -260,8 +260,8 @@ class AccountsContract:
         self, accounts: Accounts, catalog: Catalog, peopled: None
     ) -> None:
         """First a source, then the collection."""
-        for given in (to(BEN, "viewer", source=PAGES), to(BEN, "viewer")):
-            await accounts.put_grant(given)
+        for grant in (to(BEN, "viewer", source=PAGES), to(BEN, "viewer")):
+            await accounts.put_grant(grant)
         await catalog.delete_source(PAGES)
         assert await accounts.grants_of(BEN) == [to(BEN, "viewer")]
         await catalog.delete_collection(WIKI)
@@ -298,13 +298,13 @@ class AccountsContract:
         """The one who asked, the one who was asked as, and the collection."""
         await accounts.add_user(a_user("carl"))
         carl = UserId("carl-id")
-        kept, by, of = (replace(looked(number, NOON), collection=DIARY) for number in range(3))
-        for entry in (kept, replace(by, actor=carl), replace(of, viewed_as=carl), looked(3, NOON)):
+        remaining, by, of = (replace(looked(number, NOON), collection=DIARY) for number in range(3))
+        for entry in (remaining, replace(by, actor=carl), replace(of, viewed_as=carl), looked(3, NOON)):
             await accounts.add_audit(entry)
         await accounts.delete_user(carl)
-        assert (await accounts.audit(limit=9)).entries == (looked(3, NOON), kept)
+        assert (await accounts.audit(limit=9)).entries == (looked(3, NOON), remaining)
         await catalog.delete_collection(WIKI)
-        assert (await accounts.audit(limit=9)).entries == (kept,)
+        assert (await accounts.audit(limit=9)).entries == (remaining,)
 
     async def test_a_write_is_noted_with_its_change(self, accounts: Accounts, peopled: None) -> None:
         """Where it fails or changes nothing, nothing is noted."""
@@ -354,12 +354,15 @@ class AccountsContract:
         """Its collections get the new owner's name, and their grants stay."""
         with pytest.raises(Conflict):
             await accounts.delete_user(ANNA)
-        given = replace(to(BEN, "viewer"), grantee=Principal("group", TEAM))
-        await accounts.put_grant(given)
+        grant = replace(to(BEN, "viewer"), grantee=Principal("group", TEAM))
+        await accounts.put_grant(grant)
         await accounts.delete_user(ANNA, transfer_to=BEN)
         wiki, diary = await catalog.collection("ben/wiki"), await catalog.collection("ben/diary")
-        assert [each and (each.id, each.owner) for each in (wiki, diary)] == [(WIKI, BEN), (DIARY, BEN)]
-        assert await accounts.grants(WIKI) == [given]
+        assert [collection and (collection.id, collection.owner) for collection in (wiki, diary)] == [
+            (WIKI, BEN),
+            (DIARY, BEN),
+        ]
+        assert await accounts.grants(WIKI) == [grant]
 
     async def test_the_owner_of_the_store_inherits_without_a_prefix(
         self, accounts: Accounts, catalog: Catalog, peopled: None
@@ -383,7 +386,7 @@ class AccountsContract:
         with pytest.raises(Conflict, match="wiki"):
             await accounts.delete_user(ANNA, transfer_to=BEN)
         for name in ("anna/wiki", "anna/diary"):
-            found = await catalog.collection(name)
-            assert found is not None
-            assert found.owner == ANNA
+            inherited = await catalog.collection(name)
+            assert inherited is not None
+            assert inherited.owner == ANNA
         assert await accounts.user(ANNA) == a_user("anna")

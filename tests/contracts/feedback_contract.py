@@ -55,12 +55,12 @@ class FeedbackContract:
             await records.put_source(notes(name))
         written = [prepared("a", "first"), prepared("b", "second"), prepared("c", "third", source=LETTERS)]
         await records.write(written)
-        return [(await records.document_chunks(each.document.id))[0] for each in written]
+        return [(await records.document_chunks(added.document.id))[0] for added in written]
 
     async def all_of(self, store: FeedbackStore) -> list[str]:
         """The ids of all feedback, newest first."""
         page = await store.list(SHELF, user=None, sources=None, after=None, limit=100)
-        return [each.id for each in page.feedback]
+        return [judgment.id for judgment in page.feedback]
 
     async def test_feedback_comes_back_as_given(
         self, store: FeedbackStore, rows: Sequence[StoredChunk]
@@ -89,22 +89,22 @@ class FeedbackContract:
         self, store: FeedbackStore, rows: Sequence[StoredChunk]
     ) -> None:
         """Newest first, by id where two were given at once."""
-        given = [
+        judgments = [
             judged(row, f"{number}", user=user, minute=number // 2)
             for number, (row, user) in enumerate(zip([*rows, *rows], [ANN, BEN] * 3, strict=True))
         ]
-        await store.add(given)
-        asked = {"user": None, "sources": None}
-        first = await store.list(SHELF, **asked, after=None, limit=4)
-        rest = await store.list(SHELF, **asked, after=first.next, limit=4)
-        assert [*first.feedback, *rest.feedback] == given[::-1]
+        await store.add(judgments)
+        everybody = {"user": None, "sources": None}
+        first = await store.list(SHELF, **everybody, after=None, limit=4)
+        rest = await store.list(SHELF, **everybody, after=first.next, limit=4)
+        assert [*first.feedback, *rest.feedback] == judgments[::-1]
         assert (first.next is None, rest.next) == (False, None)
-        own = await store.list(SHELF, user=ANN, sources=[NOTES], after=None, limit=9)
-        assert [each.id for each in own.feedback] == ["4", "0"]
+        page = await store.list(SHELF, user=ANN, sources=[NOTES], after=None, limit=9)
+        assert [judgment.id for judgment in page.feedback] == ["4", "0"]
         nothing = await store.list(SHELF, user=ANN, sources=[], after=None, limit=9)
         assert nothing.feedback == ()
         with pytest.raises(InvalidInput):
-            await store.list(SHELF, **asked, after="nonsense", limit=1)
+            await store.list(SHELF, **everybody, after="nonsense", limit=1)
 
     async def test_every_change_is_one_of_the_collection(
         self, store: FeedbackStore, records: Records, rows: Sequence[StoredChunk]
@@ -112,8 +112,8 @@ class FeedbackContract:
         """So that processes know when to read feedback again, and indexes are not disturbed."""
 
         async def newest() -> int:
-            found = await records.collection(SHELF)
-            return 0 if found is None else found.sequence
+            collection = await records.collection(SHELF)
+            return 0 if collection is None else collection.sequence
 
         before = await newest()
         await store.add([judged(rows[0], "1")])
@@ -122,7 +122,7 @@ class FeedbackContract:
         assert before < between < await newest()
         assert not await store.delete("1")
         changes = await records.reader(SHELF, None).changes_since(before, limit=9)
-        assert [(each.first, each.last) for each in changes] == [(0, 0), (0, 0)]
+        assert [(change.first, change.last) for change in changes] == [(0, 0), (0, 0)]
 
     async def test_feedback_goes_with_its_chunk(
         self, store: FeedbackStore, records: Records, rows: Sequence[StoredChunk]

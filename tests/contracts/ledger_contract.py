@@ -26,20 +26,20 @@ Store: TypeAlias = Callable[[], Coroutine[Any, Any, None]]
 
 def job(name: str, *, minute: int = 0, **fields: Any) -> Job:
     """A job of Ann's on the shelf, asked for some minutes after noon."""
-    made = Job(JobId(name), "ingest_url", ANN, SHELF, NOTES, f"title of {name}", NOON + minute * MINUTE)
-    return replace(made, **fields)
+    job = Job(JobId(name), "ingest_url", ANN, SHELF, NOTES, f"title of {name}", NOON + minute * MINUTE)
+    return replace(job, **fields)
 
 
 async def names(ledger: JobStore, scope: JobScope) -> list[str]:
     """The ids of all jobs in scope, read in pages of two."""
-    found: list[str] = []
+    ids: list[str] = []
     after: str | None = None
     while True:
         page = await ledger.jobs(scope, after=after, limit=2)
-        found += [each.id for each in page.jobs]
+        ids += [job.id for job in page.jobs]
         after = page.next
         if after is None:
-            return found
+            return ids
 
 
 class LedgerContract:
@@ -51,9 +51,9 @@ class LedgerContract:
             "ü🍏", title="a'b\nc", arguments={"a": [1, {"b": None}]}, state="failed", done=2, total=3,
             attempts=4, code="c", error="e", result={"r": 1.5}, started=NOON, finished=NOON + MINUTE,
         )  # fmt: skip
-        for each in (full, job("plain", source=None)):
-            assert await ledger.add(each) == each
-            assert await ledger.job(each.id) == each
+        for original in (full, job("plain", source=None)):
+            assert await ledger.add(original) == original
+            assert await ledger.job(original.id) == original
 
     async def test_adding_twice_is_adding_once(self, ledger: JobStore) -> None:
         """The stored one comes back, as it is by now."""
@@ -102,7 +102,7 @@ class LedgerContract:
             *(ledger.change(JobId("one"), attempt=0, attempts=1, code=str(n)) for n in range(8)),
             return_exceptions=True,
         )
-        assert sum(isinstance(each, LockLost) for each in begun) == 7
+        assert sum(isinstance(outcome, LockLost) for outcome in begun) == 7
         with pytest.raises(LockLost):
             await ledger.change(JobId("one"), attempt=0, state="queued")
         ended = await ledger.change(JobId("one"), attempt=1, state="failed")
@@ -113,9 +113,9 @@ class LedgerContract:
         """Of the same moment in a stable order, so that paging neither repeats nor forgets one."""
         for number in range(9):
             await ledger.add(job(f"{number}", minute=number // 3))
-        found = await names(ledger, JobScope())
-        assert found == sorted(found, key=lambda name: (int(name) // 3, name), reverse=True)
-        assert len(found) == 9
+        listed = await names(ledger, JobScope())
+        assert listed == sorted(listed, key=lambda name: (int(name) // 3, name), reverse=True)
+        assert len(listed) == 9
 
     async def test_a_scope_is_a_union_of_places(self, ledger: JobStore) -> None:
         """Whole collections, single sources, own jobs, and states on top of it."""
@@ -159,15 +159,19 @@ class LedgerContract:
         """PreconditionFailed by id; a name is taken once in a collection."""
         wiki = Connection("1", SHELF, ANN, "wiki", "markdown", {"path": "/ü"})
         docs = Connection("2", SHELF, BOB, "docs", "git", cursor="c", state="error", error="e", last_run=NOON)
-        for each in (wiki, docs):
-            assert await ledger.put_connection(each) == each
+        for connection in (wiki, docs):
+            assert await ledger.put_connection(connection) == connection
         assert list(await ledger.connections(SHELF)) == [docs, wiki]
         assert list(await ledger.connections(OTHER)) == []
         await ledger.put_connection(replace(wiki, cursor="later", state="complete"))
         assert (await ledger.connections(SHELF))[1].cursor == "later"
         with pytest.raises(Conflict):
             await ledger.put_connection(replace(wiki, id="3"))
-        assert [await ledger.delete_connection(each) for each in ("1", "1", "none")] == [True, False, False]
+        assert [await ledger.delete_connection(connection) for connection in ("1", "1", "none")] == [
+            True,
+            False,
+            False,
+        ]
 
 
 class RequestLogContract:
@@ -183,8 +187,8 @@ class RequestLogContract:
         await log.add([first, second])
         await log.add([first])
         stored = list(await log.page())
-        assert [replace(each, id=0) for each in stored] == [first, second, first]
-        assert [each.id for each in stored] == sorted({each.id for each in stored}, reverse=True)
+        assert [replace(request, id=0) for request in stored] == [first, second, first]
+        assert [request.id for request in stored] == sorted({request.id for request in stored}, reverse=True)
         assert list(await log.page(limit=2)) == stored[:2]
         assert list(await log.page(after=stored[1].id)) == stored[2:]
         with pytest.raises(InvalidInput):
@@ -220,8 +224,8 @@ class ReplaysContract:
         """Of many at once, one may go on; given back, the key is free."""
         claims = [replays.begin("ann", "k", "f", at=NOON) for _ in range(8)]
         outcomes = await asyncio.gather(*claims, return_exceptions=True)
-        assert sum(each is None for each in outcomes) == 1
-        assert sum(isinstance(each, Conflict) for each in outcomes) == 7
+        assert sum(outcome is None for outcome in outcomes) == 1
+        assert sum(isinstance(outcome, Conflict) for outcome in outcomes) == 7
         await replays.finish("ann", "k", None)
         assert await replays.begin("ann", "k", "other", at=NOON) is None
 
@@ -234,9 +238,9 @@ class ReplaysContract:
         assert await replays.begin("ann", "old", "g", at=NOON) is None
         assert await replays.begin("ann", "young", "f", at=NOON) == {}
 
-    @pytest.mark.parametrize("asked", [True, False])
+    @pytest.mark.parametrize("is_queried", [True, False])
     async def test_who_died_unanswered_gives_the_key_back(
-        self, replays: IdempotencyStore, ended: IdempotencyStore, asked: bool
+        self, replays: IdempotencyStore, ended: IdempotencyStore, is_queried: bool
     ) -> None:
         """What is still being answered is not, and what was answered is kept."""
         await ended.begin("ann", "answered", "f", at=NOON)
@@ -244,7 +248,7 @@ class ReplaysContract:
         await ended.begin("ann", "open", "f", at=NOON)
         await replays.begin("ann", "other", "f", at=NOON)
         await replays.renew()
-        if not asked:
+        if not is_queried:
             assert await replays.give_back() == 1
         assert await replays.begin("ann", "open", "g", at=NOON + MINUTE) is None
         assert await replays.begin("ann", "answered", "f", at=NOON) == {}

@@ -39,22 +39,22 @@ class NamesContract:
     @pytest.fixture
     async def passages(self, records: Records) -> list[ChunkId]:
         """Four passages: two of `a` in the notes, one of `b` in the letters, one of `c` elsewhere."""
-        for each in (SHELF, ELSEWHERE):
-            await records.create_collection(shelf(each))
+        for collection in (SHELF, ELSEWHERE):
+            await records.create_collection(shelf(collection))
         for source in (notes(), notes(LETTERS), notes(SourceId("far"), ELSEWHERE)):
             await records.put_source(source)
         await records.write(
             [prepared("a", "Ada wrote. ", "Bob read."), prepared("b", "Ada!", source=LETTERS)]
         )
         await records.write([prepared("c", "Ada", collection=ELSEWHERE, source=SourceId("far"))])
-        found = [await records.document_chunks(DocumentId(each)) for each in "abc"]
-        return [row.chunk.id for rows in found for row in rows]
+        chunk_lists = [await records.document_chunks(DocumentId(document)) for document in "abc"]
+        return [row.chunk.id for rows in chunk_lists for row in rows]
 
     @pytest.fixture
     async def read(self, store: MentionStore, passages: list[ChunkId]) -> list[ChunkId]:
         """The same with the names that they mention."""
-        for each in (SHELF, ELSEWHERE):
-            await store.enable(each, True)
+        for collection in (SHELF, ELSEWHERE):
+            await store.enable(collection, True)
         first, second, letter, far = passages
         subject = name("Ada", kind=SUBJECT)
         assert await store.put(SHELF, {first: [name("Ada", at=5), subject], second: [name("Bob")]}) == 2
@@ -80,16 +80,16 @@ class NamesContract:
         """Passages without names too, those that came later, and of other collections none."""
         await store.enable(SHELF, True)
         waiting = await everything(store)
-        assert [(each.chunk, each.title, each.text) for each in waiting] == [
+        assert [(passage.chunk, passage.title, passage.text) for passage in waiting] == [
             (passages[0], "About a", "Ada wrote. "),
             (passages[1], "", "Bob read."),
             (passages[2], "About b", "Ada!"),
         ]
-        assert [each.chunk for each in await store.unread(SHELF, limit=1)] == passages[:1]
+        assert [passage.chunk for passage in await store.unread(SHELF, limit=1)] == passages[:1]
         await store.put(SHELF, {passages[0]: [], passages[1]: []})
-        assert [each.chunk for each in await everything(store)] == [passages[2]]
+        assert [passage.chunk for passage in await everything(store)] == [passages[2]]
         await records.write([prepared("d", "new")])
-        assert [each.text for each in await everything(store)] == ["Ada!", "new"]
+        assert [passage.text for passage in await everything(store)] == ["Ada!", "new"]
         assert await store.count_unread(SHELF) == 2
         assert await store.has_unread(SHELF) is True
         await store.enable(SHELF, True)
@@ -101,12 +101,12 @@ class NamesContract:
     ) -> None:
         """Only with its first passage; what is no memory may have such metadata for its own purposes."""
         fact = {"subject": "Ada", "predicate": "lives in", "object": "Bonn", "single": True}
-        told = {"fact": fact, "entities": ["Carl"]}
+        properties = {"fact": fact, "entities": ["Carl"]}
         await store.enable(SHELF, True)
-        await store.put(SHELF, {each: [] for each in passages})
-        await records.write([prepared("m", "I moved. ", "Yes.", kind="memory", metadata=told)])
-        await records.write([prepared("p", "I moved.", metadata=told)])
-        assert [(each.about, each.entities) for each in await everything(store)] == [
+        await store.put(SHELF, {passage: [] for passage in passages})
+        await records.write([prepared("m", "I moved. ", "Yes.", kind="memory", metadata=properties)])
+        await records.write([prepared("p", "I moved.", metadata=properties)])
+        assert [(passage.about, passage.entities) for passage in await everything(store)] == [
             (("Ada", "Bonn"), ("Carl",)),
             ((), ()),
             ((), ()),
@@ -117,8 +117,8 @@ class NamesContract:
     ) -> None:
         """Each name once, as it is spelt there."""
         first, second, letter, _ = read
-        found = await store.of([letter, second, first, letter, ChunkId(999)])
-        assert [(each.chunk, dict(each.names), each.about) for each in found] == [
+        mentioned = await store.of([letter, second, first, letter, ChunkId(999)])
+        assert [(passage.chunk, dict(passage.names), passage.about) for passage in mentioned] == [
             (letter, {"ada": "ADA"}, frozenset()),
             (second, {"bob": "Bob"}, frozenset()),
             (first, {"ada": "Ada"}, frozenset({"ada"})),
@@ -130,14 +130,14 @@ class NamesContract:
     ) -> None:
         """And of one collection only; of no source there is none."""
         first, second, letter, far = read
-        asked = {"bob": 9, "ada": 9, "eve": 9}
-        assert await store.passages(None, SHELF, asked, maximum=9) == {
+        limits = {"bob": 9, "ada": 9, "eve": 9}
+        assert await store.passages(None, SHELF, limits, maximum=9) == {
             "bob": Mentioned((second,)),
             "ada": Mentioned((first, letter), frozenset({first})),
         }
-        assert await store.passages([LETTERS], SHELF, asked, maximum=9) == {"ada": Mentioned((letter,))}
-        assert await store.passages(None, ELSEWHERE, asked, maximum=9) == {"ada": Mentioned((far,))}
-        assert await store.passages([], SHELF, asked, maximum=9) == {}
+        assert await store.passages([LETTERS], SHELF, limits, maximum=9) == {"ada": Mentioned((letter,))}
+        assert await store.passages(None, ELSEWHERE, limits, maximum=9) == {"ada": Mentioned((far,))}
+        assert await store.passages([], SHELF, limits, maximum=9) == {}
         assert await store.passages(None, SHELF, {}, maximum=9) == {}
 
     async def test_of_very_many_sources_the_same_is_told(
@@ -145,15 +145,15 @@ class NamesContract:
     ) -> None:
         """Of names that are rarer than the sources are many, and of those that are not."""
         first, second, letter, _ = read
-        asked = [LETTERS, *(SourceId(f"none {number}") for number in range(60))]
-        told = {"ada": Mentioned((letter,))}
-        assert await store.passages(asked, SHELF, {"ada": 9, "bob": 9}, maximum=9) == told
-        assert await store.passages([*asked, NOTES], SHELF, {"ada": 9}, maximum=1) == {}
+        sources = [LETTERS, *(SourceId(f"none {number}") for number in range(60))]
+        expected = {"ada": Mentioned((letter,))}
+        assert await store.passages(sources, SHELF, {"ada": 9, "bob": 9}, maximum=9) == expected
+        assert await store.passages([*sources, NOTES], SHELF, {"ada": 9}, maximum=1) == {}
         await records.write([prepared(f"n{number}", "Ada") for number in range(70)])
-        for each in await everything(store):
-            await store.put(SHELF, {each.chunk: [name("Ada")]})
-        assert await store.passages(asked, SHELF, {"ada": 9, "bob": 9}, maximum=9) == told
-        several = await store.passages([*asked, NOTES], SHELF, {"ada": 9, "bob": 9}, maximum=99)
+        for passage in await everything(store):
+            await store.put(SHELF, {passage.chunk: [name("Ada")]})
+        assert await store.passages(sources, SHELF, {"ada": 9, "bob": 9}, maximum=9) == expected
+        several = await store.passages([*sources, NOTES], SHELF, {"ada": 9, "bob": 9}, maximum=99)
         assert several == {"ada": Mentioned((first,), frozenset({first})), "bob": Mentioned((second,))}
 
     async def test_names_of_too_many_passages_are_left_out(
@@ -187,7 +187,7 @@ class NamesContract:
         assert await store.counts([NOTES], SHELF, begins="a", limit=MANY) == [
             EntityCount("ada", "Ada", SUBJECT, 1)
         ]
-        assert [each.key for each in await store.counts(None, SHELF, begins="", limit=1)] == ["ada"]
+        assert [count.key for count in await store.counts(None, SHELF, begins="", limit=1)] == ["ada"]
         for begins in ("adam", "%", "_"):
             assert await store.counts(None, SHELF, begins=begins, limit=MANY) == []
         assert await store.counts([], SHELF, begins="", limit=MANY) == []
@@ -201,7 +201,7 @@ class NamesContract:
         assert await store.of(read[:3]) == []
         assert await store.counts(None, SHELF, begins="", limit=MANY) == []
         assert await store.put(SHELF, {read[0]: [name("Ada")]}) == 0
-        assert [each.text for each in await everything(store)] == ["nobody"]
+        assert [passage.text for passage in await everything(store)] == ["nobody"]
 
     async def test_switched_off_it_forgets_and_on_again_begins_anew(
         self, store: MentionStore, read: list[ChunkId]
@@ -212,27 +212,27 @@ class NamesContract:
         assert len(await store.of(read[3:])) == 1
         assert await everything(store) == []
         await store.enable(SHELF, True)
-        assert [each.chunk for each in await everything(store)] == read[:3]
+        assert [passage.chunk for passage in await everything(store)] == read[:3]
 
     async def test_what_is_looked_through_again_is_replaced(
         self, store: MentionStore, read: list[ChunkId]
     ) -> None:
         """Nothing of before is left."""
         await store.put(SHELF, {read[0]: [name("Eve")]})
-        assert [dict(each.names) for each in await store.of(read[:1])] == [{"eve": "Eve"}]
+        assert [dict(passage.names) for passage in await store.of(read[:1])] == [{"eve": "Eve"}]
 
     @pytest.mark.parametrize("text", ["\U0010ffff", "a'b\"%_\\", "Ko\u0308ln", "x" * 5_000, "\u2028"])
     async def test_any_text_can_be_a_name(self, store: MentionStore, read: list[ChunkId], text: str) -> None:
         """And is found under its key."""
         await store.put(SHELF, {read[1]: [name(text, key=text)]})
         assert await store.passages(None, SHELF, {text: 9}, maximum=1) == {text: Mentioned((read[1],))}
-        assert [each.name for each in await store.counts(None, SHELF, begins=text, limit=9)] == [text]
+        assert [count.name for count in await store.counts(None, SHELF, begins=text, limit=9)] == [text]
 
     async def test_very_many_names_are_kept_and_asked_at_once(
         self, store: MentionStore, read: list[ChunkId]
     ) -> None:
         """More than a statement may name."""
         many: Sequence[str] = [f"name {number}" for number in range(40_000)]
-        assert await store.put(SHELF, {read[1]: [name(each) for each in many]}) == len(many)
+        assert await store.put(SHELF, {read[1]: [name(key) for key in many]}) == len(many)
         assert len(await store.passages(None, SHELF, dict.fromkeys(many, 9), maximum=1)) == len(many)
         assert len((await store.of(read[1:2]))[0].names) == len(many)

@@ -18,7 +18,7 @@ NEVER = float("inf")
 
 def made(name: str, *of: PreparedDocument, parts: tuple[str, ...] = (), recipe: str = "r") -> NewSummary:
     """A summary of these documents and of these other summaries."""
-    captions = tuple((each.document.id, each.document.fingerprint) for each in of)
+    captions = tuple((caption.document.id, caption.document.fingerprint) for caption in of)
     return NewSummary(name, recipe, f"what {name} says", captions, parts)
 
 
@@ -34,7 +34,7 @@ class SummariesContract:
         await records.create_collection(shelf())
         for name in (NOTES, LETTERS):
             await records.put_source(notes(name))
-        written = [prepared(str(each), f"scene {each}", kind="caption") for each in range(4)]
+        written = [prepared(str(number), f"scene {number}", kind="caption") for number in range(4)]
         await records.write(written)
         return written
 
@@ -76,8 +76,8 @@ class SummariesContract:
     ) -> None:
         """Longer than databases follow references by themselves."""
         await store.add(NOTES, made("0", captions[0]))
-        for each in range(1, 1_200):
-            await store.add(NOTES, made(str(each), parts=(str(each - 1),)))
+        for number in range(1, 1_200):
+            await store.add(NOTES, made(str(number), parts=(str(number - 1),)))
         await records.delete([captions[0].document.id])
         assert await self.known(store, "0", "600", "1199") == []
 
@@ -139,11 +139,11 @@ class SummariesContract:
         self, store: Summaries, records: Records, captions: list[PreparedDocument]
     ) -> None:
         """Of the first chunk of each, where there is one."""
-        chunks = [(await records.document_chunks(each.document.id))[0].chunk.id for each in captions]
+        chunks = [(await records.document_chunks(caption.document.id))[0].chunk.id for caption in captions]
         await records.put_vectors(SHELF, SPACE, [(chunks[0], vector(1)), (chunks[2], vector(0, 1))])
-        ids = [each.document.id for each in captions]
-        found = await store.vectors([*ids, DocumentId("none")], SPACE)
-        assert found == {ids[0]: vector(1), ids[2]: vector(0, 1)}
+        ids = [caption.document.id for caption in captions]
+        vectors = await store.vectors([*ids, DocumentId("none")], SPACE)
+        assert vectors == {ids[0]: vector(1), ids[2]: vector(0, 1)}
         assert await store.vectors(ids, OTHER_SPACE) == {}
 
     async def test_one_standing_request_is_kept_for_a_stream(
@@ -152,9 +152,9 @@ class SummariesContract:
         """The last one; none where it was taken back."""
         assert await store.standing(NOTES) is None
         for number in (1, 2):
-            told = SavedSummary(UserId(f"u{number}"), {"stream": "r\u00f6hre", "n": number}, NOON)
-            await store.stand(NOTES, told)
-            assert await store.standing(NOTES) == told
+            summary = SavedSummary(UserId(f"u{number}"), {"stream": "r\u00f6hre", "n": number}, NOON)
+            await store.stand(NOTES, summary)
+            assert await store.standing(NOTES) == summary
         await store.stand(NOTES, None)
         assert await store.standing(NOTES) is None
         with pytest.raises(NotFound):
