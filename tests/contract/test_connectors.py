@@ -15,7 +15,8 @@ from tests.support.web_server import ScriptedServer
 from conspectus.ports.web import Connector
 from conspectus.sources.connectors.git_repository import GitRepository, Repository
 from conspectus.sources.connectors.markdown_folder import MarkdownFolder
-from conspectus.sources.connectors.mediawiki import MediaWiki, MediaWikiApi
+from conspectus.sources.connectors.mediawiki import MediaWiki
+from conspectus.sources.connectors.mediawiki_api import MediaWikiApi
 from conspectus.sources.web.fetcher import FetchLimits, WebFetcher
 from conspectus.testing.connector_contract import ConnectorContract, PageStore
 

@@ -8,7 +8,7 @@ from conspectus.errors import UnreadableFile
 from conspectus.model.records import Period
 from conspectus.sources.files.parsers import parse_text
 from conspectus.sources.subtitles.caption_import import captions, read_caption_file
-from conspectus.sources.subtitles.text_formats import SUBRIP, Block, read_blocks
+from conspectus.sources.subtitles.cue_blocks import SUBRIP, Block, read_blocks
 
 SRT = """1
 00:00:01,500 --> 00:00:04,000

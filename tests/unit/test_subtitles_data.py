@@ -12,7 +12,7 @@ import pytest
 from conspectus.errors import UnreadableFile
 from conspectus.sources.encoding import decode
 from conspectus.sources.subtitles.caption_import import LocalCaptions
-from conspectus.sources.subtitles.text_formats import WEBVTT, read_blocks
+from conspectus.sources.subtitles.cue_blocks import WEBVTT, read_blocks
 
 READER = LocalCaptions()
 

@@ -10,7 +10,8 @@ from conspectus.model.records import Json, Metadata
 from conspectus.ports.web import Connector, Fetcher
 from conspectus.sources.connectors.git_repository import GitRepository, Repository
 from conspectus.sources.connectors.markdown_folder import MarkdownFolder
-from conspectus.sources.connectors.mediawiki import MediaWiki, MediaWikiApi
+from conspectus.sources.connectors.mediawiki import MediaWiki
+from conspectus.sources.connectors.mediawiki_api import MediaWikiApi
 from conspectus.sources.files.local_files import LocalFiles
 from conspectus.sources.web.address_policy import AddressPolicy
 

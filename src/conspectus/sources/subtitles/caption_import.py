@@ -17,7 +17,16 @@ from conspectus.model.records import NewDocument, Period
 from conspectus.model.streams import CaptionTrack, NewCaption
 from conspectus.settings import Settings
 from conspectus.sources.encoding import plain_text
+from conspectus.sources.subtitles.cue_blocks import (
+    ARROW,
+    COMMA,
+    read_subrip,
+    read_subviewer,
+    read_webvtt,
+)
 from conspectus.sources.subtitles.json_captions import read_json, read_json_lines
+from conspectus.sources.subtitles.sami import read_sami
+from conspectus.sources.subtitles.scenarist import read_scc
 from conspectus.sources.subtitles.sentences import (
     NO_TEXT,
     Cue,
@@ -28,16 +37,7 @@ from conspectus.sources.subtitles.sentences import (
     video_of,
 )
 from conspectus.sources.subtitles.sentences import sentences as put_together
-from conspectus.sources.subtitles.text_formats import (
-    ARROW,
-    COMMA,
-    read_ass,
-    read_sami,
-    read_scc,
-    read_subrip,
-    read_subviewer,
-    read_webvtt,
-)
+from conspectus.sources.subtitles.substation import read_ass
 from conspectus.sources.subtitles.ttml import is_ttml, read_ttml
 from conspectus.text.clean import clean
 from conspectus.text.times import parse_instant
