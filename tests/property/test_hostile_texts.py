@@ -64,7 +64,7 @@ OUT_OF_REACH = {
     "retrieval.thread_boosts.exchange_boost": "takes arrays of equal length",
     "retrieval.thread_boosts.preceding_question_boost": "takes arrays of equal length",
     "retrieval.thread_boosts.thread_boost": "takes arrays of equal length",
-    "sources.subtitles.caption_import.unroll": "counts lines; LocalCaptions.read calls it",
+    "sources.subtitles.rolling_captions.unroll": "counts lines; LocalCaptions.read calls it",
     "sources.subtitles.cue_blocks.read_blocks": "takes a pattern; LocalCaptions.read calls it",
     "sources.subtitles.ttml.Clock": "takes a frame rate; LocalCaptions.read uses it",
     "streams.summarizer.Style": "takes a function that shows a time",

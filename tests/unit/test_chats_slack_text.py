@@ -3,7 +3,7 @@
 import pytest
 
 from conspectus.sources.chats.export_files import ExportUsers
-from conspectus.sources.chats.slack import SlackText
+from conspectus.sources.chats.slack_text import SlackText
 
 
 def reader() -> SlackText:

@@ -5,7 +5,8 @@ from collections import Counter
 from hypothesis import given
 from hypothesis import strategies as st
 
-from conspectus.sources.subtitles.caption_import import read_caption_file, unroll
+from conspectus.sources.subtitles.caption_import import read_caption_file
+from conspectus.sources.subtitles.rolling_captions import unroll
 from conspectus.sources.subtitles.sentences import Cue
 
 YOUTUBE = """WEBVTT
