@@ -212,3 +212,21 @@ async def test_an_operation_is_offered_where_the_setting_names_it(engine: Engine
 def test_no_setting_offers_what_gives_rights(engine: Engine, name: str) -> None:
     with pytest.raises(InvalidInput, match=name):
         build_server(lambda _context: engine, ToolOptions(8_000, operations=frozenset({name})))
+
+
+BUDGET = {"max_tokens": 9, "tokenizer": "hf:/etc/passwd"}
+
+
+@pytest.mark.parametrize(
+    ("operation", "arguments"),
+    [
+        ("list_recent_memories", {"tokenizer": "hf:/etc/passwd"}),
+        ("memory_context", {"query": "tea", "max_tokens": BUDGET}),
+    ],
+)
+async def test_a_model_cannot_name_a_file_of_the_server(
+    engine: Engine, operation: str, arguments: dict[str, Any]
+) -> None:
+    async with client(engine) as session:
+        answer = await refused(session, "operations", name=operation, arguments={"user": "ann", **arguments})
+    assert answer.startswith("invalid_input: tokenizer: hf:PATH reads a file")

@@ -29,6 +29,7 @@ from conspectus.model.checks import hints
 from conspectus.model.filter import EVERYTHING, Filter, filter_from_json, parse_filters
 from conspectus.model.jobs import Job
 from conspectus.operations import OPERATIONS, Operation, Parameter
+from conspectus.operations.declared import require_remote
 from conspectus.operations.operation import OMITTED, REQUIRED, default_of, member_of, record_of
 
 MAX_NAMED_MISMATCHES = 5
@@ -206,6 +207,8 @@ async def _call_operation(call: ToolCall, operation: Operation, arguments: Mappi
         for parameter in operation.parameters
         for value in _method_arguments(parameter, arguments)
     }
+    for parameter in operation.parameters:
+        require_remote(parameter.name, parameter.annotation, values.get(parameter.name))
     if isinstance(limit := values.get("limit"), int) and not 0 <= limit <= MAX_OPERATION_LIMIT:
         if "limit" in arguments:
             raise InvalidInput("limit", f"must be from 0 to {MAX_OPERATION_LIMIT}")

@@ -58,7 +58,7 @@ ThreadMessages = Annotated[
 ]
 Tokenizer = Annotated[
     Name,
-    LocalPrefix("hf:", "reads a file and cannot be used over HTTP"),
+    LocalPrefix("hf:", "reads a file and can be used locally only"),
     "Tokenizer that counts: o200k_base, cl100k_base or an estimator.",
 ]
 TokenLimit = Annotated[int, Range(0)]

@@ -1,9 +1,11 @@
 """What an annotation declares, as arguments of fields and parameters of the schema library."""
 
+from dataclasses import is_dataclass
 from typing import Any, Final, get_args
 
 from pydantic import Field
 
+from conspectus.errors import InvalidInput
 from conspectus.model.annotations import (
     NO_EXAMPLE,
     Declaration,
@@ -70,3 +72,13 @@ def range_facts(bounds: Range, *, is_whole: bool) -> dict[str, Any]:
     elif is_whole:
         facts["lt"] = INT64
     return facts if is_whole else {**facts, "allow_inf_nan": False}
+
+
+def require_remote(name: str, annotation: Any, value: Any) -> None:
+    """Raise InvalidInput for a text that only local callers may give, also in a dataclass."""
+    local = declaration_of(annotation).local_prefix
+    if local is not None and isinstance(value, str) and value.startswith(local.prefix):
+        raise InvalidInput(name, f"{local.prefix}PATH {local.reason}")
+    if is_dataclass(value):
+        for field, hint in annotated_hints(type(value)).items():
+            require_remote(field, hint, getattr(value, field))
