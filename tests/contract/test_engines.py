@@ -2,10 +2,11 @@
 
 import asyncio
 import inspect
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from tests.contracts.engine_contract import EngineContract
@@ -18,6 +19,7 @@ from conspectus.engine.any_engine import AnyEngine
 from conspectus.engine.context import Service
 from conspectus.errors import NotFound, PermissionDenied, Unauthenticated
 from conspectus.model.access import Principal
+from conspectus.model.checks import hints
 from conspectus.model.filter import Eq
 from conspectus.model.streams import LiveCaption, NewCaption
 from conspectus.operations import OPERATIONS
@@ -70,10 +72,19 @@ class TestRemote(EngineContract):
 
 def operations(kind: type) -> dict[str, inspect.Signature]:
     return {
-        name: inspect.signature(member)
+        name: signature(member)
         for name, member in inspect.getmembers(kind, inspect.isfunction)
         if not name.startswith("_")
     }
+
+
+def signature(method: Callable[..., Any]) -> inspect.Signature:
+    """The signature of a method, without what annotations declare beside the types."""
+    whole, types = inspect.signature(method), hints(method)
+    parameters = [
+        each.replace(annotation=types.get(each.name, each.annotation)) for each in whole.parameters.values()
+    ]
+    return whole.replace(parameters=parameters, return_annotation=types.get("return"))
 
 
 async def test_both_have_the_same_services_with_the_same_signatures(local: Engine) -> None:

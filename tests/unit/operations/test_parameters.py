@@ -14,11 +14,13 @@ from conspectus.errors import InvalidInput
 from conspectus.model.annotations import annotated_hints, declaration_of
 from conspectus.model.channels import ChannelQuery
 from conspectus.model.files import Grep
-from conspectus.model.graph import GraphExpansion, Traversal
-from conspectus.model.memory import MemoryQuery, Scope
-from conspectus.model.query import Query
-from conspectus.model.streams import StreamQuery, SummaryRequest
+from conspectus.model.graph import GraphExpansion, NewEdge, Traversal
+from conspectus.model.memory import MemoryQuery, MemorySelection, Retention, Scope
+from conspectus.model.query import Budget, Query
+from conspectus.model.streams import CaptionRange, NewAlert, NewCaption, StreamQuery, SummaryRequest
 from conspectus.operations import OPERATIONS, Operation, Parameter
+from conspectus.operations.operation import REQUIRED as REQUIRED_VALUE
+from conspectus.operations.operation import default_of
 from conspectus.settings import Settings
 
 
@@ -85,17 +87,28 @@ async def test_an_engine_refuses_each_argument_out_of_range(engine: Engine) -> N
         assert refused.value.field == name, operation.name
 
 
-@pytest.mark.parametrize(
-    "kind", [Query, ChannelQuery, MemoryQuery, StreamQuery, SummaryRequest, Grep, GraphExpansion, Traversal]
+KINDS = (
+    *(Query, ChannelQuery, MemoryQuery, StreamQuery, SummaryRequest, Grep, GraphExpansion, Traversal),
+    *(NewAlert, NewCaption, NewEdge, CaptionRange, MemorySelection, Retention, Budget),
 )
+REQUIRED: dict[str, Any] = {
+    **dict.fromkeys(("query", "channel", "stream", "pattern", "name", "text", "source", "target"), "x"),
+    "scope": Scope(),
+    "max_tokens": 1,
+}
+
+
+@pytest.mark.parametrize("kind", KINDS)
 def test_a_dataclass_refuses_each_field_out_of_range(kind: Any) -> None:
-    required = {"query": "x", "channel": "x", "stream": "x", "pattern": "x", "scope": Scope()}
-    given = {each.name: required[each.name] for each in fields(kind) if each.name in required}
+    given = {each.name: REQUIRED[each.name] for each in fields(kind) if default_of(each) is REQUIRED_VALUE}
     ranges = {name: declaration_of(hint).range for name, hint in annotated_hints(kind).items()}
-    for name, bounds in ranges.items():
-        if bounds is not None and not bounds.setting:
+    fixed = {name: bounds for name, bounds in ranges.items() if bounds is not None and not bounds.setting}
+    assert fixed
+    for name, bounds in fixed.items():
+        highest = [bounds.highest + 1] if isinstance(bounds.highest, int | float) else []
+        for number in (bounds.lowest - 1, *highest):
             with pytest.raises(InvalidInput, match=f"{name}: must be "):
-                kind(**{**given, name: bounds.lowest - 1})
+                kind(**{**given, name: number})
 
 
 @pytest.mark.parametrize("wrong", [{"limit": 1_001}, {"limit": -1}, {"thread_messages": 101}])
