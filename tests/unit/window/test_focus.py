@@ -1,7 +1,7 @@
 """Passages that do not fit are cut around what matched the question."""
 
 import pytest
-from tests.unit.test_pack import SENTENCE, count, document, hit, window
+from tests.unit.window.test_packer import SENTENCE, count, document, hit, window
 
 import conspectus
 from conspectus.model.records import NewDocument
