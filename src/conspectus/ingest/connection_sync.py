@@ -121,13 +121,13 @@ class _Run:
                 await self._sweep()
             if listing.complete or not waits:
                 await self._keep(cursor)
-        await self._take_pages([entry for key, entry in self.retry.items() if key not in self.listed])
+        await self._take_pages([page for key, page in self.retry.items() if key not in self.listed])
         await self._keep(cursor)
 
     async def _take(self, listing: Listing) -> None:
         """One batch; what it lists and calls gone as well, is there."""
-        keys = {entry.key for entry in listing.entries}
-        spaces = {entry.space for entry in listing.entries}
+        keys = {page.key for page in listing.entries}
+        spaces = {page.space for page in listing.entries}
         gone, spaces_gone = set(listing.gone) - keys, set(listing.spaces_gone) - spaces
         self.listed |= keys
         self.listed -= gone
@@ -140,23 +140,23 @@ class _Run:
 
     async def _take_pages(self, entries: Iterable[ConnectorEntry]) -> None:
         """Parents before children, space by space; where they go round in a circle, without parents."""
-        rooted = (replace(entry, parent=None) if entry.parent == entry.key else entry for entry in entries)
-        waiting = {entry.key: entry for entry in rooted}
+        rooted = (replace(page, parent=None) if page.parent == page.key else page for page in entries)
+        waiting = {page.key: page for page in rooted}
         while waiting:
-            ready = [entry for entry in waiting.values() if entry.parent not in waiting]
+            ready = [page for page in waiting.values() if page.parent not in waiting]
             if not ready:
-                ready = [replace(entry, parent=None) for entry in waiting.values()]
-            for entry in ready:
-                del waiting[entry.key]
-            for space in dict.fromkeys(entry.space for entry in ready):
+                ready = [replace(page, parent=None) for page in waiting.values()]
+            for page in ready:
+                del waiting[page.key]
+            for space in dict.fromkeys(page.space for page in ready):
                 source = await self.store.source(space)
-                for some in _slices([entry for entry in ready if entry.space == space], BATCH_DOCUMENTS):
+                for some in _slices([page for page in ready if page.space == space], BATCH_DOCUMENTS):
                     await self._take_batch(source, some)
 
     async def _take_batch(self, source: Source, entries: Sequence[ConnectorEntry]) -> None:
         stored = await _Known.of(self.store, source, entries)
-        changed = [entry for entry in entries if not stored.has(entry)]
-        await self._mark_stored(stored, [entry for entry in entries if stored.has(entry)], "unchanged")
+        changed = [page for page in entries if not stored.has(page)]
+        await self._mark_stored(stored, [page for page in entries if stored.has(page)], "unchanged")
         batch: list[tuple[ConnectorEntry, NewDocument]] = []
         size = 0
         for entry in changed:
@@ -239,7 +239,7 @@ class _Run:
 
     async def _remove_space(self, space: str) -> None:
         self.counts["deleted"] += await self.store.delete_source(space)
-        self.retry = {key: entry for key, entry in self.retry.items() if entry.space != space}
+        self.retry = {key: page for key, page in self.retry.items() if page.space != space}
 
     async def _delete(self, documents: Sequence[DocumentId]) -> None:
         for some in _slices(documents, BATCH_DOCUMENTS):
@@ -254,10 +254,10 @@ class _Run:
         await self._delete(
             [document.id async for document in self.store.stored() if document.key not in self.listed]
         )
-        self.retry = {key: entry for key, entry in self.retry.items() if key in self.listed}
+        self.retry = {key: page for key, page in self.retry.items() if key in self.listed}
 
     async def _keep(self, cursor: str | None) -> None:
-        retry = [asdict(entry) for entry in self.retry.values()]
+        retry = [asdict(page) for page in self.retry.values()]
         await self.store.save_cursor(json.dumps({"cursor": cursor, "retry": retry}))
 
 
@@ -271,8 +271,8 @@ class _Known:
 
     @classmethod
     async def of(cls, store: ConnectionStore, source: Source, entries: Sequence[ConnectorEntry]) -> "_Known":
-        parents = {entry.parent for entry in entries if entry.parent is not None}
-        stored = await store.find(sorted({entry.key for entry in entries} | parents))
+        parents = {page.parent for page in entries if page.parent is not None}
+        stored = await store.find(sorted({page.key for page in entries} | parents))
         elsewhere: dict[str, list[Document]] = {}
         for document in stored:
             if document.source != source.id:

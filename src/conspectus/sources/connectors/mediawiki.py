@@ -184,7 +184,7 @@ class MediaWiki:
         listings = []
         seen_so_far = dict(before.seen)
         for some in batches:
-            seen_so_far |= {entry.key: entry.revision for entry in some}
+            seen_so_far |= {page.key: page.revision for page in some}
             listings.append(Listing(some, MediaWikiCursor(before.since, before.spaces, seen_so_far).cursor()))
         end = MediaWikiCursor(earlier(site.now, LOOK_BACK), site.names, seen)
         gone = tuple(sorted(key for key in news if key not in pages))

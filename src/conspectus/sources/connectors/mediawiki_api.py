@@ -136,7 +136,7 @@ class Contents:
 
     def expect(self, entries: Sequence[ConnectorEntry]) -> None:
         """Announce pages that will be requested, most likely in this order."""
-        self._order = [entry.key for entry in entries]
+        self._order = [page.key for page in entries]
         self._places = {key: position for position, key in enumerate(self._order)}
         self._ahead = {}
 
