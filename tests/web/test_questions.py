@@ -8,6 +8,7 @@ import httpx
 import pytest
 
 from conspectus.model.records import NewDocument
+from conspectus.retrieval.pipeline import MAX_INLINE_HITS
 from conspectus.web.questions import MAX_INLINE_CHARACTERS, MAX_INLINE_ROWS, is_large
 from tests.web.conftest import OpenSite, Site
 
@@ -69,12 +70,16 @@ async def test_limits_and_the_log_hold_there_too(open_site: OpenSite) -> None:
     assert [line["status"] for line in site.requests] == [413, 413, 404]
 
 
-@pytest.mark.parametrize(("limit", "large"), [(MAX_INLINE_ROWS, False), (MAX_INLINE_ROWS + 1, True)])
+@pytest.mark.parametrize(
+    ("limit", "large"), [(MAX_INLINE_ROWS, False), (MAX_INLINE_ROWS + 1, True), (MAX_INLINE_HITS + 1, True)]
+)
 async def test_answers_with_many_hits_leave_the_event_loop(site: Site, limit: int, *, large: bool) -> None:
     texts = [NewDocument(f"A release is deployed on day {number}.") for number in range(limit)]
     await site.engine.add(texts, wait=True)
     answer = await site.engine.retrieve("release", limit=limit)
     assert (len(answer.hits), is_large(answer)) == (limit, large)
+    best = await site.engine.retrieve("release", limit=3)
+    assert best.hits == answer.hits[:3]
     async with site.client() as client:
         direct, through = await both(client, "/search", b'{"query": "release", "limit": %d}' % limit)
     assert shown(direct) == shown(through)

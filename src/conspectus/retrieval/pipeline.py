@@ -1,7 +1,9 @@
 """The retrieval pipeline: embed the query, collect candidates, rank them, select hits."""
 
+import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from time import perf_counter
 from typing import Final
 
@@ -20,6 +22,8 @@ from conspectus.retrieval.selection import select_hits
 
 MAX_ATTEMPTS: Final = 5
 """Maximum number of searches while documents are replaced."""
+MAX_INLINE_HITS: Final = 200
+"""Most hits that are selected on the event loop, which takes about a millisecond."""
 
 
 class Stopwatch:
@@ -67,9 +71,10 @@ async def search(query: Query, context: SearchContext, *, requested: Sequence[Ch
             )
             watch.lap("graph_traversal")
         if ranked is not None:
-            retrieval = select_hits(
-                query, plan, ranked, keeps_threads=context.keeps_threads, requested=requested
+            select = partial(
+                select_hits, query, plan, ranked, keeps_threads=context.keeps_threads, requested=requested
             )
+            retrieval = select() if query.limit <= MAX_INLINE_HITS else await asyncio.to_thread(select)
             terms: dict[str, QueryTerms] = {context.collection.id: _query_terms(context, probe, ranked)}
             return replace(retrieval, terms=terms, timings=watch.times)
         index = await context.refreshed()
