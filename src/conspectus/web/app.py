@@ -204,8 +204,8 @@ def _include(app: FastAPI, models: "ModelsEndpoint", *, api: bool) -> None:
     app.state.console = pages.folder_of(pages.BUILT) if api else None
     app.state.docs = pages.folder_of(pages.SITE) if api else None
     app.state.description = pages.description_of(app.title, app.version)
-    own = (server, pages)
-    for group in (*GROUPS, *own) if api else own:
+    public_groups = (server, pages)
+    for group in (*GROUPS, *public_groups) if api else public_groups:
         app.router.routes.extend(group.router.routes)
     app.router.routes.append(ReadOnlyRoute(MODELS, models))
 

@@ -100,7 +100,7 @@ def limited(person: Person, headers: Headers) -> Person:
     named = headers.get(ORIGIN_HEADER)
     if named is None:
         return person
-    origin = next((each for each in ORIGINS if each == named), None)
+    origin = next((allowed_origin for allowed_origin in ORIGINS if allowed_origin == named), None)
     if origin is None:
         raise InvalidInput(ORIGIN_HEADER, f"must be one of {', '.join(ORIGINS)}")
     return replace(person, origin=least_trusted(person.origin, origin))
@@ -108,10 +108,10 @@ def limited(person: Person, headers: Headers) -> Person:
 
 def bearer(headers: Headers) -> str | None:
     """The secret of the Authorization header. Raises Unauthenticated for another kind of header."""
-    given = headers.get("authorization")
-    if given is None:
+    authorization = headers.get("authorization")
+    if authorization is None:
         return None
-    scheme, _, secret = given.partition(" ")
+    scheme, _, secret = authorization.partition(" ")
     if scheme.lower() != BEARER or not secret.strip():
         raise Unauthenticated
     return secret.strip()
@@ -197,8 +197,8 @@ def require_same_origin(scope: Scope, *, named: bool = False) -> None:
     """Raise PermissionDenied for what a page of another origin asked, or where `named`, of an unknown one."""
     headers = Headers(scope=scope)
     site, origin = headers.get("sec-fetch-site", ""), headers.get("origin", "")
-    own = is_own_origin(origin, scope) if origin else not named or site
-    if site not in OWN_SITE or not own:
+    is_own = is_own_origin(origin, scope) if origin else not named or site
+    if site not in OWN_SITE or not is_own:
         raise PermissionDenied("use a session", "a request from a page of this server")
 
 
@@ -225,7 +225,7 @@ def require_origin(scope: Scope, settings: Settings) -> None:
 
 def origins(settings: Settings) -> list[str]:
     """The web origins that may ask this server from a browser."""
-    return [each.strip() for each in settings.cors_origins.split(",") if each.strip()]
+    return [web_origin.strip() for web_origin in settings.cors_origins.split(",") if web_origin.strip()]
 
 
 def name_in(host: str) -> str:

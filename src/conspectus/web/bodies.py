@@ -126,13 +126,13 @@ def parsed(body: bytes, ended: threading.Event | None = None) -> Any:
 async def handed_in(files: Sequence[UploadFile], folder: str) -> list[Upload]:
     """The files under numbers in a folder, with the names that they came with."""
     uploads = []
-    for number, each in enumerate(files):
-        place = Path(folder) / str(number)
-        await asyncio.to_thread(_copy, each.file, place)
-        uploads.append(Upload(each.filename or "", place))
+    for number, file in enumerate(files):
+        path = Path(folder) / str(number)
+        await asyncio.to_thread(_copy, file.file, path)
+        uploads.append(Upload(file.filename or "", path))
     return uploads
 
 
-def _copy(file: BinaryIO, place: Path) -> None:
-    with place.open("wb") as target:
+def _copy(file: BinaryIO, path: Path) -> None:
+    with path.open("wb") as target:
         shutil.copyfileobj(file, target)

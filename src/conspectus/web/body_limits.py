@@ -15,7 +15,7 @@ SMALL: Final = 65_536
 ACCOUNT: Final = "body_account"
 """The name of a request's account in its state."""
 _QUOTE: Final = ord('"')
-_IS_VALUE: Final = np.isin(np.arange(256), [ord(each) for each in ",[{"])
+_IS_VALUE: Final = np.isin(np.arange(256), [ord(separator) for separator in ",[{"])
 """Whether a byte outside of texts stands for one more value."""
 
 

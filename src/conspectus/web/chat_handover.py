@@ -41,10 +41,10 @@ class Shared:
     """An answer of this process: how many of its frames others can have, and who of them reads it."""
 
     stream: ChatStream
-    said: int = 0
+    published_frames: int = 0
     done: bool = False
     elsewhere: Reader | None = None
-    held: ExitStack = field(default_factory=ExitStack)
+    reading: ExitStack = field(default_factory=ExitStack)
 
     @property
     def is_needed(self) -> bool:
@@ -54,19 +54,19 @@ class Shared:
     def count_reader(self, ago: float) -> None:
         """Count a reader at another process, or no more."""
         if ago < SUBSCRIBER_SECONDS and self.elsewhere is None:
-            self.elsewhere = self.held.enter_context(self.stream.reading(self.said))
+            self.elsewhere = self.reading.enter_context(self.stream.reading(self.published_frames))
         elif ago >= SUBSCRIBER_SECONDS and self.elsewhere is not None:
             self.elsewhere = None
-            self.held.close()
+            self.reading.close()
 
     def news(self) -> AnswerFrames:
         """The frames that other processes cannot have yet."""
         stream, written = self.stream, Frames(self.stream.id)
-        over, first = stream.finished, max(self.said, stream.first)
-        frames = [written.event(first + place, each) for place, each in enumerate(stream.since(first))]
+        over, first = stream.finished, max(self.published_frames, stream.first)
+        frames = [written.event(first + offset, event) for offset, event in enumerate(stream.since(first))]
         if over:
             frames.append(written.end(stream.count))
-        documents = tuple({each.document for each in stream.sources})
+        documents = tuple({source.document for source in stream.sources})
         return AnswerFrames(stream.id, first, tuple(frames), over, documents)
 
 
@@ -91,7 +91,7 @@ class ChatHandover:
         """Withdraw the announcement."""
         shared = self._shared.pop(stream, None)
         if shared is not None:
-            shared.held.close()
+            shared.reading.close()
             self._forgotten.append(stream)
 
     async def close(self) -> None:
@@ -100,8 +100,8 @@ class ChatHandover:
             self._polling.cancel()
             await asyncio.wait({self._polling})
             await self._poll()
-        for each in self._shared.values():
-            each.held.close()
+        for shared in self._shared.values():
+            shared.reading.close()
 
     async def _poll_loop(self) -> None:
         while True:
@@ -116,8 +116,8 @@ class ChatHandover:
             for name, ago in (await self._chat_registry.pulse(tuple(self._shared))).items():
                 if name in self._shared:
                     self._shared[name].count_reader(ago)
-            for each in tuple(self._shared.values()):
-                await self._publish(each)
+            for shared in tuple(self._shared.values()):
+                await self._publish(shared)
         except StorageError as fault:
             self._log.error("chat_handover_failed", **fault_facts(fault))
 
@@ -127,20 +127,20 @@ class ChatHandover:
         news = shared.news()
         if news.frames:
             await self._chat_registry.publish(news)
-        shared.said, shared.done = news.first + len(news.frames), news.finished
+        shared.published_frames, shared.done = news.first + len(news.frames), news.finished
         if shared.elsewhere is not None:
-            shared.elsewhere.next = shared.said
+            shared.elsewhere.next = shared.published_frames
             shared.stream.tell()
 
 
 async def remote_answer(registry: ChatRegistry, stream: str, person: UserId, first: int) -> RemoteChatEvent:
     """An answer that another process makes, as soon as it says what it is made from. Raises NotFound."""
     for _ in range(TRIES if first <= MAX_EVENTS else 0):
-        found = await registry.read_remote(stream, person, first)
-        if found is None:
+        remote_events = await registry.read_remote(stream, person, first)
+        if remote_events is None:
             break
-        if found.count or found.finished:
-            return found
+        if remote_events.count or remote_events.finished:
+            return remote_events
         await asyncio.sleep(POLL_SECONDS)
     raise NotFound(CHAT, stream)
 
@@ -157,12 +157,14 @@ class RemoteAnswer:
     async def frames(self, first: int) -> AsyncGenerator[bytes, None]:
         """The frames from a number on, as they come; an empty list each time that none come."""
         number = first
-        while (found := await self.chat_registry.read_remote(self.stream, self.person, number)) is not None:
-            yield b"".join(found.frames)
-            number += len(found.frames)
-            if found.finished and number >= found.count:
+        while (
+            remote_events := await self.chat_registry.read_remote(self.stream, self.person, number)
+        ) is not None:
+            yield b"".join(remote_events.frames)
+            number += len(remote_events.frames)
+            if remote_events.finished and number >= remote_events.count:
                 return
-            if found.silent > self.patience:
+            if remote_events.silent > self.patience:
                 break
             await asyncio.sleep(POLL_SECONDS)
         written = Frames(self.stream)
@@ -271,12 +273,12 @@ class ChatStreams:
 
         Raises NotFound, or Overloaded where too many read it already.
         """
-        found = self._streams.get(stream)
-        if found is None or found.person != person or not found.keeps(first):
+        chat = self._streams.get(stream)
+        if chat is None or chat.person != person or not chat.keeps(first):
             raise NotFound(CHAT, stream)
-        if found.readers >= MAX_READERS:
+        if chat.readers >= MAX_READERS:
             raise Overloaded("too many readers of this chat")
-        return found
+        return chat
 
     def stop(self) -> None:
         """Soon end those that are made, while there is time to say so, and begin no more then."""
@@ -303,11 +305,11 @@ class ChatStreams:
             stream.stop(STOPPING)
 
     def _make_room(self, person: Person) -> None:
-        own = sum(not each.finished and each.person == person.id for each in self._streams.values())
-        if person.key is not None and own >= self.settings.max_user_chats:
+        active_count = sum(not chat.finished and chat.person == person.id for chat in self._streams.values())
+        if person.key is not None and active_count >= self.settings.max_user_chats:
             raise Overloaded("too many concurrent chats of this user")
         while len(self._streams) >= self.settings.max_chat_streams:
-            over = next((each for each in self._streams.values() if each.finished), None)
+            over = next((chat for chat in self._streams.values() if chat.finished), None)
             if over is None:
                 raise Overloaded("too many concurrent chats")
             self._forget(over)

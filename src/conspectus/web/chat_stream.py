@@ -213,17 +213,17 @@ class Reader:
         await self.reaches(self.next + 1)
         if self.gone:
             return ()
-        found = self._stream.since(self.next)
-        self.next += len(found)
+        events = self._stream.since(self.next)
+        self.next += len(events)
         self._stream.tell()
-        return found
+        return events
 
     async def rest(self) -> Sequence[ChatEvent]:
         """All events to the end; for a reader who has gone, that is the last."""
-        found: list[ChatEvent] = []
+        events: list[ChatEvent] = []
         while some := await self.more():
-            found.extend(some)
-        return [*found, LEFT] if self.gone else found
+            events.extend(some)
+        return [*events, LEFT] if self.gone else events
 
     def leave(self) -> None:
         """Wait for nothing any more."""

@@ -13,4 +13,4 @@ def tags_in(header: str | None) -> list[str]:
 
 def is_not_modified(tag: str, header: str | None) -> bool:
     """Whether If-None-Match says that the client has this representation already."""
-    return any(known.removeprefix("W/") in {tag, "*"} for known in tags_in(header))
+    return any(client_tag.removeprefix("W/") in {tag, "*"} for client_tag in tags_in(header))

@@ -27,7 +27,7 @@ METHODS = frozenset({"GET", "POST", "PUT", "PATCH", "DELETE", "HEAD", "OPTIONS"}
 
 def logger(level: str, stream: TextIO | None = None) -> FilteringBoundLogger:
     """A logger that writes lines of JSON to a stream, by default standard error."""
-    made: FilteringBoundLogger = structlog.wrap_logger(
+    log: FilteringBoundLogger = structlog.wrap_logger(
         structlog.WriteLogger(stream or sys.stderr),
         processors=[
             structlog.processors.add_log_level,
@@ -36,7 +36,7 @@ def logger(level: str, stream: TextIO | None = None) -> FilteringBoundLogger:
         ],
         wrapper_class=structlog.make_filtering_bound_logger(level),
     )
-    return made
+    return log
 
 
 class Forwarding(logging.Handler):
@@ -124,8 +124,8 @@ class RequestRecord:
     """The data of one request while it passes: its id, its status (0: none was sent) and its sizes."""
 
     def __init__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        given = Headers(scope=scope).get(REQUEST_ID, "")
-        self.id = given if GOOD_ID.fullmatch(given) else uuid4().hex
+        request_id = Headers(scope=scope).get(REQUEST_ID, "")
+        self.id = request_id if GOOD_ID.fullmatch(request_id) else uuid4().hex
         scope.setdefault("state", {})["request_id"] = self.id
         self.status = self.received = self.sent = 0
         self._receive = receive

@@ -71,10 +71,10 @@ class Metrics:
         """Everything in the text format of Prometheus."""
         if self._folder is None:
             return generate_latest(self.registry)
-        whole = CollectorRegistry()
+        summed_registry = CollectorRegistry()
         added_up: Callable[..., object] = multiprocess.MultiProcessCollector
-        added_up(whole, path=str(self._folder))
-        return generate_latest(whole)
+        added_up(summed_registry, path=str(self._folder))
+        return generate_latest(summed_registry)
 
     def _sum(self, name: str, meaning: str) -> Gauge:
         """The metrics that are summed over the live processes."""

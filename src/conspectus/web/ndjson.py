@@ -35,13 +35,13 @@ class LinesRoute(BodyRoute):
 
     def matches(self, scope: Scope) -> tuple[Match, Scope]:
         """Whether it is this route that the request is meant for."""
-        found = super().matches(scope)
+        matched_route = super().matches(scope)
         header = "content-type" if scope["type"] == "http" and scope["method"] == "POST" else "accept"
-        wanted = any(
-            each.partition(";")[0].strip().lower() == MEDIA_TYPE
-            for each in Headers(scope=scope).get(header, "").split(",")
+        has_lines = any(
+            media_type.partition(";")[0].strip().lower() == MEDIA_TYPE
+            for media_type in Headers(scope=scope).get(header, "").split(",")
         )
-        return found if wanted else (Match.NONE, {})
+        return matched_route if has_lines else (Match.NONE, {})
 
 
 async def lines_in(
@@ -50,10 +50,10 @@ async def lines_in(
     """The lines of a body that are not empty, with their numbers from 1. Raises TooLarge."""
     rest, number = b"", 0
     async for piece in pieces:
-        *whole, rest = (rest + piece).split(b"\n")
-        for each in whole:
+        *complete_lines, rest = (rest + piece).split(b"\n")
+        for line_bytes in complete_lines:
             number += 1
-            if line := _read(each, number, longest):
+            if line := _read(line_bytes, number, longest):
                 yield number, line
         _read(rest, number + 1, longest)
     if line := _read(rest, number + 1, longest):
@@ -63,7 +63,7 @@ async def lines_in(
 async def sent_as_lines(read: Callable[..., Awaitable[P]], lines: Callable[[P], Iterable[str]]) -> Response:
     """The lines of all pages, as they are read. Errors of the first page are error responses."""
     parts = (
-        "".join(f"{each}\n" for each in lines(page)).encode("utf-8", "replace") async for page in pages(read)
+        "".join(f"{line}\n" for line in lines(page)).encode("utf-8", "replace") async for page in pages(read)
     )
     begun = await anext(parts)
 

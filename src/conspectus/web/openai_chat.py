@@ -43,30 +43,31 @@ class Until:
     def __init__(self, stops: Sequence[str]) -> None:
         self.found = False
         self._stops = stops
-        self._held = ""
+        self._unsent = ""
 
     def passed(self, text: str) -> str:
         """The text that can be sent after some more text arrived."""
-        self._held += text
-        found = [(place + len(stop), place) for stop in self._stops if (place := self._held.find(stop)) >= 0]
-        if found:
+        self._unsent += text
+        starts = [(stop, self._unsent.find(stop)) for stop in self._stops]
+        occurrences = [(start + len(stop), start) for stop, start in starts if start >= 0]
+        if occurrences:
             self.found = True
-            return self._said(min(found)[1])
-        return self._said(len(self._held) - self._begun())
+            return self._release(min(occurrences)[1])
+        return self._release(len(self._unsent) - self._begun())
 
     def rest(self) -> str:
         """The text that was held back, at the end."""
-        return "" if self.found else self._said(len(self._held))
+        return "" if self.found else self._release(len(self._unsent))
 
     def _begun(self) -> int:
         """How much of the end may be the beginning of a stop."""
-        longest = min(len(self._held), max(map(len, self._stops), default=1) - 1)
-        ends = (self._held[-size:] for size in range(longest, 0, -1))
+        longest = min(len(self._unsent), max(map(len, self._stops), default=1) - 1)
+        ends = (self._unsent[-size:] for size in range(longest, 0, -1))
         return next((len(end) for end in ends if any(stop.startswith(end) for stop in self._stops)), 0)
 
-    def _said(self, size: int) -> str:
-        said, self._held = self._held[:size], self._held[size:]
-        return said
+    def _release(self, size: int) -> str:
+        released, self._unsent = self._unsent[:size], self._unsent[size:]
+        return released
 
 
 class CompletionState:
@@ -79,7 +80,7 @@ class CompletionState:
         self.has_text = False
         self.calls: list[ToolCall] = []
         self.until = Until(request.stops)
-        self._wanted = request
+        self._request = request
         self._usage: Usage | None = None
 
     def take(self, event: ChatEvent) -> str:
@@ -121,7 +122,7 @@ class CompletionState:
         used = self._usage
         if used is None or used.finish is not None or self.until.found or self.calls:
             return False
-        return used.output >= self._wanted.max_tokens
+        return used.output >= self._request.max_tokens
 
     @property
     def usage(self) -> CompletionUsageAnswer | None:
@@ -139,7 +140,7 @@ class Chunks:
 
     def __init__(self, request: CompletionRequest) -> None:
         self.headers: Mapping[str, str] = {}
-        self._wanted = request
+        self._request = request
         self._state = CompletionState(request)
         self._created = int(time.time())
 
@@ -153,11 +154,11 @@ class Chunks:
         text = self._state.take(event)
         match event:
             case Sources():
-                given = answer_of(event).model_dump()
-                return self._chunk({"role": "assistant", "content": ""}, conspectus=given)
+                sources = answer_of(event).model_dump()
+                return self._chunk({"role": "assistant", "content": ""}, conspectus=sources)
             case ToolCall() if event in self._state.calls:
-                place = len(self._state.calls) - 1
-                return self._chunk({"tool_calls": [{"index": place, **called(event)}]})
+                call_index = len(self._state.calls) - 1
+                return self._chunk({"tool_calls": [{"index": call_index, **called(event)}]})
             case Failure() if not self._state.is_filtered:
                 return frame(json.dumps(openai_error(failed(event))))
         return self._chunk({"content": text}) if text else b""
@@ -170,33 +171,33 @@ class Chunks:
         cited = answer_of(self._state.citations).model_dump()
         pieces = [self._chunk({"content": rest}) if rest else b""]
         pieces.append(self._chunk({}, finish_reason=self._state.finish_reason, conspectus=cited))
-        if self._wanted.usage:
+        if self._request.usage:
             used = self._state.usage
             pieces.append(self._head(choices=[], usage=None if used is None else used.model_dump()))
         return b"".join([*pieces, frame(DONE)])
 
     def _chunk(self, delta: Mapping[str, Any], *, finish_reason: str | None = None, **more: Any) -> bytes:
         choice = {"index": 0, "delta": delta, "logprobs": None, "finish_reason": finish_reason}
-        usage = {"usage": None} if self._wanted.usage else {}
+        usage = {"usage": None} if self._request.usage else {}
         return self._head(choices=[choice], **usage, **more)
 
     def _head(self, **more: Any) -> bytes:
-        named = {"id": self._wanted.id, "object": "chat.completion.chunk", "created": self._created}
-        return frame(json.dumps({**named, "model": self._wanted.model, **more}))
+        named = {"id": self._request.id, "object": "chat.completion.chunk", "created": self._created}
+        return frame(json.dumps({**named, "model": self._request.model, **more}))
 
 
 async def completion(stream: ChatStream, request: CompletionRequest, receive: Receive) -> CompletionAnswer:
     """The whole answer. Raises Refused where there is none."""
     state = CompletionState(request)
-    said: list[str] = []
+    texts: list[str] = []
     async with stream.read_by(receive) as reader:
         while not state.until.found and (events := await reader.more()):
-            said.extend(map(state.take, events))
+            texts.extend(map(state.take, events))
     failure = LEFT if reader.gone else state.failure
     if failure is not None and (reader.gone or not state.is_filtered):
         raise Refused(failed(failure))
-    said.append(state.until.rest())
-    text, calls = text_of(map(Delta, said)), [called(each) for each in state.calls]
+    texts.append(state.until.rest())
+    text, calls = text_of(map(Delta, texts)), [called(call) for call in state.calls]
     message = {"content": None if calls and not text else text, "tool_calls": calls or None}
     choice = {"message": message, "finish_reason": state.finish_reason}
     return CompletionAnswer(

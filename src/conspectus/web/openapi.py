@@ -66,8 +66,8 @@ def with_tag(*statuses: int) -> Responses:
 
 def accepted(*statuses: int) -> Responses:
     """The same for a route that has its work done by a job."""
-    place = {"description": "Where the job can be watched.", "schema": {"type": "string"}}
-    return {202: {"headers": {"Location": place}}, **problems(*statuses)}
+    location = {"description": "Where the job can be watched.", "schema": {"type": "string"}}
+    return {202: {"headers": {"Location": location}}, **problems(*statuses)}
 
 
 async def read_only() -> None:
@@ -127,15 +127,21 @@ class Section(APIRouter):
     def add_api_route(self, path: str, endpoint: Callable[..., Any], **options: Any) -> None:
         """Add a route, whose schemas are made when it is first used; it answers what its endpoint returns."""
 
-        def made() -> Mapping[str, Any]:
+        def complete_options() -> Mapping[str, Any]:
             returns, model = hints(endpoint)["return"], options["response_model"]
             is_whole = isclass(returns) and issubclass(returns, Response)
             if isinstance(model, DefaultPlaceholder) and not is_whole:
                 model = answered(returns)
             return {**options, "response_model": model}
 
-        declares = [each.dependency for each in options.get("dependencies") or ()]
-        self.defer(path, endpoint, methods=options["methods"], make=made, is_read_only=read_only in declares)
+        declares = [dependency.dependency for dependency in options.get("dependencies") or ()]
+        self.defer(
+            path,
+            endpoint,
+            methods=options["methods"],
+            make=complete_options,
+            is_read_only=read_only in declares,
+        )
 
     def defer(
         self,
@@ -149,20 +155,20 @@ class Section(APIRouter):
     ) -> None:
         """Add a route, whose options are made when it is first used."""
 
-        def whole() -> APIRoute:
+        def make_route() -> APIRoute:
             add = super(Section, self).add_api_route
             with _MAKING_ROUTE:
                 add(path, endpoint, **make())
-                made = self.routes.pop()
-            assert isinstance(made, APIRoute)
-            return made
+                route = self.routes.pop()
+            assert isinstance(route, APIRoute)
+            return route
 
         self.routes.append(
             DeferredRoute(
                 self.prefix + path,
                 endpoint,
                 methods=methods,
-                make=whole,
+                make=make_route,
                 is_read_only=is_read_only,
                 is_question=is_question,
             )
@@ -171,7 +177,7 @@ class Section(APIRouter):
 
 def whole_routes(routes: Iterable[BaseRoute]) -> list[BaseRoute]:
     """The routes, with those of the framework in place of deferred ones."""
-    return [each.made if isinstance(each, DeferredRoute) else each for each in routes]
+    return [route.made if isinstance(route, DeferredRoute) else route for route in routes]
 
 
 def operation(route: APIRoute) -> str:
@@ -202,23 +208,24 @@ class Application(FastAPI):
     def openapi(self) -> dict[str, Any]:
         """The document, made once."""
         if self.openapi_schema is None:
-            made = get_openapi(
+            document = get_openapi(
                 title=self.title, version=self.version, description=self.description,
                 routes=whole_routes(self.routes), tags=self.openapi_tags,
             )  # fmt: skip
-            parts = made.setdefault("components", {})
+            parts = document.setdefault("components", {})
             schemas = parts.setdefault("schemas", {})
             schemas[PROBLEM] = ProblemDocument.model_json_schema()
-            for name in filter(lambda each: "-" in each, schemas):
+            for name, schema in schemas.items():
                 # Generators name a class by its title, which requests and responses share.
-                schemas[name]["title"] = name.replace("-", "")
+                if "-" in name:
+                    schema["title"] = name.replace("-", "")
             parts["securitySchemes"] = {
                 "key": {"type": "http", "scheme": "bearer", "bearerFormat": "csp_..."}
             }
-            made["security"] = [{"key": []}]
-            _name_write_keys(made["paths"], self.routes)
-            self.openapi_schema = whole = _with_whole_numbers(made)
-            add_examples(whole)
+            document["security"] = [{"key": []}]
+            _name_write_keys(document["paths"], self.routes)
+            self.openapi_schema = _with_whole_numbers(document)
+            add_examples(self.openapi_schema)
         return self.openapi_schema
 
 
@@ -247,9 +254,9 @@ def _with_whole_numbers(part: Any) -> Any:
     """The document with exact bounds: the framework makes floats of them, which rounds 64-bit integers."""
     match part:
         case dict():
-            return {name: _with_whole_numbers(each) for name, each in part.items()}
+            return {name: _with_whole_numbers(member) for name, member in part.items()}
         case list():
-            return [_with_whole_numbers(each) for each in part]
+            return [_with_whole_numbers(element) for element in part]
         case float() if part.is_integer():
             return int(part)
         case _:

@@ -106,7 +106,7 @@ class Problem:
 
     def document(self) -> dict[str, Any]:
         """The members of the document."""
-        facts = {f"upstream_{name}" if name in RESERVED else name: each for name, each in self.facts.items()}
+        facts = {f"upstream_{name}" if name in RESERVED else name: fact for name, fact in self.facts.items()}
         title = "Client Closed Request" if self.status == CLIENT_LEFT else HTTPStatus(self.status).phrase
         head = {"type": "about:blank", "title": title, "status": self.status}
         return {**head, "detail": self.detail, "code": self.code, **facts}
@@ -132,7 +132,7 @@ def refuse(status: int, detail: str, **headers: str) -> NoReturn:
 
 def status_of(kind: type[ConspectusError]) -> int:
     """The status of a class of error: its own, or that of the nearest class above it."""
-    return next(STATUSES[each] for each in kind.__mro__ if each in STATUSES)
+    return next(STATUSES[ancestor] for ancestor in kind.__mro__ if ancestor in STATUSES)
 
 
 def problem_of(error: ConspectusError) -> Problem:
@@ -254,8 +254,8 @@ def answers(routes: Iterable[BaseRoute], scope: Scope) -> bool:
 
 def allowed(routes: Iterable[BaseRoute], scope: Scope) -> str:
     """The methods of all routes for the path of a request, as `Allow` names them."""
-    found: set[str] = set()
+    methods: set[str] = set()
     for route in routes:
         if route.matches(scope)[0] is not Match.NONE:
-            found |= getattr(route, "methods", None) or set()
-    return ", ".join(sorted(found))
+            methods |= getattr(route, "methods", None) or set()
+    return ", ".join(sorted(methods))

@@ -57,8 +57,8 @@ async def _work(order: WorkerMessage, ending: ExitStack) -> None:
             async with at_work(engine, settings, log):
                 await server.serve(sockets=[Listening(fileno=order.listener)])
         finally:
-            for each in beside:
-                each.cancel()
+            for task in beside:
+                task.cancel()
             await asyncio.gather(*beside, return_exceptions=True)
 
 

@@ -177,6 +177,6 @@ class EventStream(EventsResponse):
                 continue
             if not events:
                 break
-            yield b"".join(self._written.event(number + place, each) for place, each in enumerate(events))
+            yield b"".join(self._written.event(number + offset, event) for offset, event in enumerate(events))
         if not reader.gone:
             yield self._written.end(reader.next)

@@ -65,7 +65,7 @@ class Worker:
 
     def __init__(self, process: Process, silence: float) -> None:
         self.process = process
-        self.wanted = False
+        self.is_missed = False
         self._silence = silence
         self._said: set[bytes] = set()
         self._heard = asyncio.Event()
@@ -84,9 +84,9 @@ class Worker:
             )
         except OSError as fault:
             raise StorageError(f"no process could be started: {fault}") from fault
-        made = cls(process, float(order.settings.lease_seconds))
-        await made.tell(order.written())
-        return made
+        worker = cls(process, float(order.settings.lease_seconds))
+        await worker.tell(order.written())
+        return worker
 
     @property
     def serves(self) -> bool:
@@ -108,7 +108,7 @@ class Worker:
     async def tell(self, line: bytes) -> None:
         """Tell it something, if it still listens."""
         if line in {LEAVE, STOP}:
-            self.wanted = False
+            self.is_missed = False
         stdin = self.process.stdin
         if stdin is not None:
             with suppress(BrokenPipeError, ConnectionResetError):
@@ -162,8 +162,8 @@ class Supervisor:
         Raises StorageError where one ends instead of serving.
         """
         loop = asyncio.get_running_loop()
-        for each in (signal.SIGTERM, signal.SIGINT):
-            loop.add_signal_handler(each, self._ask_to_stop)
+        for signal_number in (signal.SIGTERM, signal.SIGINT):
+            loop.add_signal_handler(signal_number, self._ask_to_stop)
         loop.add_signal_handler(signal.SIGHUP, self._outdated.set)
         try:
             await self._start()
@@ -182,20 +182,20 @@ class Supervisor:
         started: list[Worker] = []
         while len(started) < self._order.settings.workers and not self._stopping.is_set():
             started.append(await self._another())
-        serving = await asyncio.gather(*(self._serves(each) for each in started))
+        serving = await asyncio.gather(*(self._serves(worker) for worker in started))
         if not (all(serving) or self._stopping.is_set()):
             raise StorageError("a process of the server ended before it was ready; see its log")
 
     async def _serves(self, worker: Worker) -> bool:
         """Whether a worker comes to serve; from then on it is missed."""
-        worker.wanted = await worker.says(SERVING)
-        return worker.wanted
+        worker.is_missed = await worker.says(SERVING)
+        return worker.is_missed
 
     def _ask_to_stop(self) -> None:
         """End those at once that serve no requests yet; at the second call, all of them."""
-        for each in self._present:
-            if self._stopping.is_set() or not each.serves:
-                each.kill()
+        for worker in self._present:
+            if self._stopping.is_set() or not worker.serves:
+                worker.kill()
         self._stopping.set()
 
     async def _renew_when_outdated(self) -> None:
@@ -218,7 +218,7 @@ class Supervisor:
             if not await new.says(READY):
                 self._log.error("worker_start_failed", worker=new.process.pid)
                 return
-            new.wanted, self._pause = True, FIRST_PAUSE
+            new.is_missed, self._pause = True, FIRST_PAUSE
             await old.tell(LEAVE)
             await old.ended(self._limit)
         self._log.info("workers_replaced")
@@ -226,14 +226,14 @@ class Supervisor:
     async def _stop(self) -> None:
         while self._watches:
             present, watches = tuple(self._present), tuple(self._watches)
-            for each in present:
-                await each.tell(STOP)
-            await asyncio.gather(*(each.ended(self._limit) for each in present))
+            for worker in present:
+                await worker.tell(STOP)
+            await asyncio.gather(*(worker.ended(self._limit) for worker in present))
             await asyncio.wait(watches)
 
     async def _another(self) -> Worker:
         """Start a new one; if that happens during a stop, it is stopped too. Raises StorageError."""
-        joins = any(each.is_ready for each in self._present)
+        joins = any(worker.is_ready for worker in self._present)
         worker = await Worker.start(replace(self._order, joins=joins))
         self._present.append(worker)
         watch = asyncio.create_task(self._watch(worker))
@@ -246,7 +246,7 @@ class Supervisor:
         code = await worker.ended()
         self._present.remove(worker)
         forget_process(worker.process.pid, Path(self._order.counted))
-        if self._stopping.is_set() or not worker.wanted:
+        if self._stopping.is_set() or not worker.is_missed:
             return
         self._log.error("worker_exited", worker=worker.process.pid, code=code)
         if not await worker.says(READY):
@@ -262,7 +262,7 @@ class Supervisor:
                 self._log.error("worker_spawn_failed", **fault_facts(fault))
                 await self._rest()
             else:
-                new.wanted = True
+                new.is_missed = True
                 return
 
     async def _rest(self) -> None:

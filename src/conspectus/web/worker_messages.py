@@ -50,8 +50,8 @@ class WorkerMessage:
     @classmethod
     def read(cls, line: bytes) -> "WorkerMessage":
         """Read the result of `written`."""
-        given = json.loads(line)
-        return cls(**{**given, "settings": Settings(**given["settings"])})
+        members = json.loads(line)
+        return cls(**{**members, "settings": Settings(**members["settings"])})
 
 
 def command(variable: str, folder: Path) -> list[str]:

@@ -81,12 +81,12 @@ async def resume_chat(
     if not streams.has(stream) and engine.chat_registry is not None:
         return await _from_other_process(stream, first, request, engine)
     sources = streams.find(stream, first, person=person.id).sources
-    await _require_visible(stream, {each.document for each in sources}, engine)
-    found = streams.find(stream, first, person=person.id)
-    if found.finished and first > found.count:
+    await _require_visible(stream, {source.document for source in sources}, engine)
+    answer_stream = streams.find(stream, first, person=person.id)
+    if answer_stream.finished and first > answer_stream.count:
         return Response(status_code=204)
     await without_limits(request)
-    return EventStream(found, Frames(stream), streams.settings, first=first)
+    return EventStream(answer_stream, Frames(stream), streams.settings, first=first)
 
 
 async def _from_other_process(stream: str, first: int, request: Request, engine: Engine) -> Response:
@@ -96,9 +96,9 @@ async def _from_other_process(stream: str, first: int, request: Request, engine:
     registry = engine.chat_registry
     if registry is None:
         raise NotFound(CHAT, stream)
-    found = await remote_answer(registry, stream, person.id, first)
-    await _require_visible(stream, set(found.documents), engine)
-    if found.finished and first >= found.count:
+    remote_events = await remote_answer(registry, stream, person.id, first)
+    await _require_visible(stream, set(remote_events.documents), engine)
+    if remote_events.finished and first >= remote_events.count:
         return Response(status_code=204)
     listeners.require_room(person)
     await without_limits(request)
@@ -111,20 +111,22 @@ async def complete(
     body: CompletionBody, request: Request, engine: EngineOf, streams: StreamsOf
 ) -> Response | CompletionAnswer:
     """The same for clients of OpenAI, which need another base URL and nothing else."""
-    asked = body.request(streams.settings)
-    stream = await _begun(asked, request, engine, streams, resumable=False)
+    chat_request = body.request(streams.settings)
+    stream = await _begun(chat_request, request, engine, streams, resumable=False)
     name = engine.chat.model or ""
-    max_tokens = asked.allocation.answer
-    wanted = CompletionRequest(f"chatcmpl-{stream.id}", name, max_tokens, body.stops, usage=body.wants_usage)
+    max_tokens = chat_request.allocation.answer
+    completion_request = CompletionRequest(
+        f"chatcmpl-{stream.id}", name, max_tokens, body.stops, usage=body.wants_usage
+    )
     if body.stream:
         return EventStream(
             stream,
-            Chunks(wanted),
+            Chunks(completion_request),
             streams.settings,
             head_after=BEFORE_THE_HEAD,
             refuse=lambda failure: shown(failed(failure), request.scope["path"]),
         )
-    return await completion(stream, wanted, request.receive)
+    return await completion(stream, completion_request, request.receive)
 
 
 @openai.post("/embeddings", dependencies=[ReadOnly])
@@ -134,7 +136,7 @@ async def embed(body: EmbeddingsBody, request: Request, engine: EngineOf) -> Emb
     embedder = engine.embedder
     with on_behalf_of(request.state.person.id):
         vectors = await body.vectors(embedder)
-    data = [EmbeddingAnswer(index=place, embedding=each) for place, each in enumerate(vectors)]
+    data = [EmbeddingAnswer(index=position, embedding=vector) for position, vector in enumerate(vectors)]
     tokens = sum(map(engine.tokenizer(), body.texts))
     usage = EmbeddingUsageAnswer(prompt_tokens=tokens, total_tokens=tokens)
     return EmbeddingsAnswer(data=data, model="" if embedder is None else embedder.space.model, usage=usage)
@@ -145,8 +147,8 @@ async def models(request: Request, engine: EngineOf) -> ModelsAnswer:
     """The chat model that is asked, if one is set."""
     require_scope(request.state.person, "read", "list models")
     name = engine.chat.model
-    known = [] if name is None else [ModelAnswer(id=name, owned_by=name.partition(":")[0])]
-    return ModelsAnswer(data=known)
+    available_models = [] if name is None else [ModelAnswer(id=name, owned_by=name.partition(":")[0])]
+    return ModelsAnswer(data=available_models)
 
 
 async def _begun(

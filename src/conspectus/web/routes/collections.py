@@ -29,9 +29,9 @@ async def create_collection(body: CollectionBody, engine: EngineOf, response: Re
     """Make a collection, or with `get` return the one of that name."""
     if body.get:
         with suppress(NotFound):
-            found = await engine.collections.get(body.name)
+            collection = await engine.collections.get(body.name)
             response.status_code = 200
-            return found
+            return collection
     try:
         return await engine.collections.create(**body.model_dump(exclude={"get"}))
     except Conflict:

@@ -47,9 +47,9 @@ IN_COLLECTION = "/collections/{collection:path}/documents"
 @sources.post("/collections/{collection:path}/sources")
 async def get_or_create_source(collection: CollectionName, body: SourceBody, engine: EngineOf) -> Source:
     """The source of that name, made if it is new."""
-    found = await engine.collections.get(collection)
+    existing_collection = await engine.collections.get(collection)
     return await engine.collections.get_or_create_source(
-        body.name, collection=found.id, metadata=body.metadata, kind=body.kind
+        body.name, collection=existing_collection.id, metadata=body.metadata, kind=body.kind
     )
 
 
@@ -58,9 +58,11 @@ async def list_documents_of_source(
     source: SourceIdentifier, where: Selected, engine: EngineOf, after: After = None, limit: Limit = 100
 ) -> Page:
     """A page of the source's documents that match, in order of recording."""
-    found = await engine.collections.get_source(source)
-    both = And((Eq("source", found.id), where))
-    return await engine.documents.list(collection=found.collection, filter=both, after=after, limit=limit)
+    existing_source = await engine.collections.get_source(source)
+    both = And((Eq("source", existing_source.id), where))
+    return await engine.documents.list(
+        collection=existing_source.collection, filter=both, after=after, limit=limit
+    )
 
 
 @sources.post(
@@ -70,10 +72,12 @@ async def add_documents_to_source(
     source: SourceIdentifier, body: DocumentsOfSource, engine: EngineOf, recording: RecordingOf
 ) -> Sequence[Written]:
     """Store documents in the source, in order."""
-    found = await engine.collections.get_source(source)
-    documents = [each.document() for each in body.documents]
-    with recording(each.key for each in documents):
-        return await engine.add(documents, source=found.id, collection=found.collection, wait=body.wait)
+    existing_source = await engine.collections.get_source(source)
+    documents = [document.document() for document in body.documents]
+    with recording(document.key for document in documents):
+        return await engine.add(
+            documents, source=existing_source.id, collection=existing_source.collection, wait=body.wait
+        )
 
 
 @router.post(IN_COLLECTION, status_code=201, responses=problems(412), dependencies=[Unhurried])
@@ -81,10 +85,12 @@ async def add_documents(
     collection: CollectionName, body: DocumentsBody, engine: EngineOf, recording: RecordingOf
 ) -> Sequence[Written]:
     """Store documents in order, in batches that are each written whole or not at all."""
-    found = await engine.collections.get(collection)
-    documents = [each.document() for each in body.documents]
-    with recording(each.key for each in documents):
-        return await engine.add(documents, source=body.source, collection=found.id, wait=body.wait)
+    existing_collection = await engine.collections.get(collection)
+    documents = [document.document() for document in body.documents]
+    with recording(document.key for document in documents):
+        return await engine.add(
+            documents, source=body.source, collection=existing_collection.id, wait=body.wait
+        )
 
 
 @router.post(f"{IN_COLLECTION}/delete", dependencies=[Unhurried])

@@ -60,17 +60,17 @@ OfScope = Annotated[MemoryScopeQuery, Depends()]
 async def spelt(request: Request) -> None:
     """Refuse a parameter that the route does not have: one that is misspelt would mean other memories."""
     route = request.scope.get("route")
-    known = _parameters(route.dependant) if isinstance(route, APIRoute) else frozenset()
+    parameter_names = _parameters(route.dependant) if isinstance(route, APIRoute) else frozenset()
     for name in request.query_params:
-        if name not in known:
-            there = f"; there are {', '.join(sorted(known))}" if known else ""
+        if name not in parameter_names:
+            there = f"; there are {', '.join(sorted(parameter_names))}" if parameter_names else ""
             raise InvalidInput(name, f"is not a parameter{there}")
 
 
 def _parameters(dependant: Dependant) -> frozenset[str]:
     """The names of parameters of a route, with those of what it depends on."""
-    own = frozenset(each.alias for each in dependant.query_params)
-    return own.union(*map(_parameters, dependant.dependencies))
+    own_names = frozenset(parameter.alias for parameter in dependant.query_params)
+    return own_names.union(*map(_parameters, dependant.dependencies))
 
 
 as_lines = Section("memory", route_class=LinesRoute, dependencies=[Depends(spelt)])
@@ -99,7 +99,7 @@ async def import_lines(scope_query: OfScope, request: Request, engine: EngineOf)
         except InvalidInput as fault:
             renumber(fault, lambda number: numbers[number - 1])
             raise Refused(problem_of(fault)) from fault
-        return [each.outcome for each in done]
+        return [memory.outcome for memory in done]
 
     batches = LineBatches(_text, write, ImportedAnswer.model_fields)
     return ImportedAnswer(**await batches.take(pieces, settings.max_request_bytes))

@@ -88,14 +88,14 @@ async def import_captions(stream: StreamName, files: Files, how: How, engine: En
 
 @router.get(f"{STREAM}/stream", response_class=Response, responses=streamed())
 async def subscribe_captions(
-    found: FoundStream, request: Request, engine: EngineOf, listeners: ListenersOf, last: LastEvent = None
+    stream: FoundStream, request: Request, engine: EngineOf, listeners: ListenersOf, last: LastEvent = None
 ) -> Response:
     """New captions as events, from now on or after the event of Last-Event-ID."""
     listeners.require_room(request.state.person)
-    newest = await engine.streams.last_sequence(**found_by(found))
+    newest = await engine.streams.last_sequence(**found_by(stream))
     after = resumed(last, newest)
     await without_limits(request)
-    events = engine.streams.subscribe(**found_by(found), after=after)
+    events = engine.streams.subscribe(**found_by(stream), after=after)
 
     def written(live: LiveCaption) -> bytes:
         return frame(answer_of(live).model_dump_json(), name="caption", id=str(live.sequence))
@@ -138,19 +138,19 @@ async def add_lines(
         done = await engine.streams.add_captions(
             captions, stream=stream, collection=collection, replace=replace
         )
-        return [_OUTCOMES[each.outcome] for each in done]
+        return [_OUTCOMES[caption.outcome] for caption in done]
 
     batches = LineBatches(partial(_caption, source, clock_of(source)), write, _OUTCOMES.values())
-    taken = await batches.take(pieces)
+    outcome_counts = await batches.take(pieces)
     if wait:
         await engine.documents.wait_until_embedded(collection=collection)
-    return taken
+    return outcome_counts
 
 
 @lines.get(CAPTIONS, include_in_schema=False, dependencies=[Unhurried])
-async def export_lines(found: FoundStream, within: Within, engine: EngineOf) -> Response:
+async def export_lines(stream: FoundStream, within: Within, engine: EngineOf) -> Response:
     """All captions of a range."""
-    read = partial(engine.streams.list_captions, **found_by(found), range=within, limit=PAGE)
+    read = partial(engine.streams.list_captions, **found_by(stream), range=within, limit=PAGE)
     return await sent_as_lines(read, lambda page: map(line_of, page.captions))
 
 
@@ -160,7 +160,7 @@ def _caption(source: Source, clock: StreamClock, number: int, line: bytes) -> tu
         caption: NewCaption = given(NewCaption, _CAPTION.model_validate_json(line))
         caption_document(caption, source, clock)
     except ValidationError as fault:
-        errors = [{**each, "loc": ("body", *each["loc"])} for each in fault.errors(include_context=False)]
+        errors = [{**error, "loc": ("body", *error["loc"])} for error in fault.errors(include_context=False)]
         raise refused(invalid(errors), line=number) from fault
     except InvalidInput as fault:
         raise refused(problem_of(fault), line=number) from fault

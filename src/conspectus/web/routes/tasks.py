@@ -78,7 +78,7 @@ async def search_tasks(query: Annotated[SemanticSearchQuery, Query()], engine: E
     """The tasks and attachments nearest in meaning, the most similar first."""
     if not query.q.strip():
         raise InvalidInput("q", "must have a visible character")
-    found = await engine.tasks.using(collection=query.collection).search(
+    matches = await engine.tasks.using(collection=query.collection).search(
         query.q,
         query.n,
         status=query.status,
@@ -86,7 +86,7 @@ async def search_tasks(query: Annotated[SemanticSearchQuery, Query()], engine: E
         min_similarity=query.min_similarity,
         min_trust=query.min_trust,
     )
-    return SemanticSearch(found, len(found), query.q, SearchFilters(query.status, query.priority))
+    return SemanticSearch(matches, len(matches), query.q, SearchFilters(query.status, query.priority))
 
 
 @router.get("/tasks")
@@ -128,7 +128,7 @@ async def post_task(body: IdentifiedTaskBody, tasks: TasksOf, *, wait: Wait = Tr
 @router.post("/tasks/bulk", dependencies=[Unhurried])
 async def post_tasks(body: TasksBody, tasks: TasksOf, *, wait: Wait = True) -> Sequence[TaskWritten]:
     """Create or replace many tasks, in batches of 500 that are each written whole or not at all."""
-    return await tasks.put_many([each.task() for each in body.tasks], wait=wait)
+    return await tasks.put_many([task.task() for task in body.tasks], wait=wait)
 
 
 @router.post("/tasks/context", dependencies=[ReadOnly])
@@ -168,8 +168,8 @@ async def delete_attachment(task: TaskName, attachment: AttachmentName, tasks: T
 @router.get(ONE, response_model=answered(StoredTask), responses=with_tag())
 async def get_task(task: TaskName, tasks: TasksOf, if_none_match: IfNoneMatch = None) -> Response:
     """A task, with its fingerprint as ETag."""
-    shown = answer_of(await tasks.get(task))
-    return unless_not_modified(shown, tag_of(shown), if_none_match)
+    task_answer = answer_of(await tasks.get(task))
+    return unless_not_modified(task_answer, tag_of(task_answer), if_none_match)
 
 
 @router.put(ONE, responses=problems(409), dependencies=[Unhurried])

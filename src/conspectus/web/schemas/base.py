@@ -303,7 +303,7 @@ class TaskFields(RequestModel):
     def given(self) -> dict[str, Any]:
         """The fields that the client named, as the face takes them."""
         fields = {name: getattr(self, name) for name in self.model_fields_set}
-        return {name: tuple(each) if name == "tags" else each for name, each in fields.items()}
+        return {name: tuple(content) if name == "tags" else content for name, content in fields.items()}
 
 
 class TaskBody(TaskFields):

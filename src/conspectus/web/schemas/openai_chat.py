@@ -150,10 +150,10 @@ class ResponseFormatBody(OpenAIModel):
         """As the engine takes it. Raises InvalidInput."""
         if self.type != "json_schema":
             return None if self.type == "text" else JsonForm()
-        given = self.json_schema
-        if given is None:
+        schema = self.json_schema
+        if schema is None:
             raise InvalidInput("response_format.json_schema", "is missing")
-        return JsonForm(given.form, given.name, given.description, given.strict)
+        return JsonForm(schema.form, schema.name, schema.description, schema.strict)
 
 
 class ChatMessageBody(OpenAIModel):
@@ -165,27 +165,27 @@ class ChatMessageBody(OpenAIModel):
     tool_call_id: Identifier | None = None
     function_call: Any = None
 
-    def turn(self, place: int, called: Mapping[str, ToolCall]) -> Turn:
+    def turn(self, position: int, earlier_calls: Mapping[str, ToolCall]) -> Turn:
         """As the engine takes it, where these tools were called before. Raises InvalidInput."""
         if self.role != "tool":
-            return Turn(self.role, self.words(place), tuple(each.call() for each in self.tool_calls or ()))
-        answers = called.get(self.tool_call_id or "")
+            return Turn(self.role, self.words(position), tuple(call.call() for call in self.tool_calls or ()))
+        answers = earlier_calls.get(self.tool_call_id or "")
         if answers is None:
             reason = f"{self.tool_call_id!r:.80} is not the id of a tool call in an earlier message"
-            raise InvalidInput(f"messages.{place}.tool_call_id", reason)
-        return Turn(self.role, self.words(place), answers=answers)
+            raise InvalidInput(f"messages.{position}.tool_call_id", reason)
+        return Turn(self.role, self.words(position), answers=answers)
 
-    def words(self, place: int) -> str:
+    def words(self, position: int) -> str:
         """The text of it. Raises InvalidInput for what is not text."""
         if self.function_call:
-            raise InvalidInput(f"messages.{place}.function_call", "is not supported; use tool_calls")
+            raise InvalidInput(f"messages.{position}.function_call", "is not supported; use tool_calls")
         if isinstance(self.content, str):
             return self.content
         parts = self.content or []
         for part in parts:
             if part.type != "text" or part.text is None:
                 reason = f"only text is read here, not {part.type!r:.40}"
-                raise InvalidInput(f"messages.{place}.content", reason)
+                raise InvalidInput(f"messages.{position}.content", reason)
         return "\n".join(part.text for part in parts if part.text)
 
 
@@ -242,16 +242,16 @@ class CompletionBody(OpenAIModel):
         for name, value in (self.model_extra or {}).items():
             if name in NOT_KNOWN and value is not None and value not in NOT_KNOWN[name]:
                 raise InvalidInput(name, "is not supported by this server; leave it out")
-        said = self._turns()
-        instructions = "\n\n".join(each.content for each in said if each.role in INSTRUCTING)
-        turns = [each for each in said if each.role not in INSTRUCTING]
-        last = max((place for place, each in enumerate(turns) if each.role == "user"), default=-1)
+        conversation = self._turns()
+        instructions = "\n\n".join(turn.content for turn in conversation if turn.role in INSTRUCTING)
+        turns = [turn for turn in conversation if turn.role not in INSTRUCTING]
+        last = max((position for position, turn in enumerate(turns) if turn.role == "user"), default=-1)
         if last < 0 or not turns[last].content.strip():
             raise InvalidInput("messages", "the last one of the user is missing or empty")
         if turns[-1].calls:
             raise InvalidInput("messages", "the last one calls a tool; its result must follow")
         since = turns[last + 1 :]
-        before = [each for each in turns[:last] if each.content or each.calls]
+        before = [turn for turn in turns[:last] if turn.content or turn.calls]
         looking = self.conspectus
         return ChatRequest(
             message=turns[last].content,
@@ -268,21 +268,21 @@ class CompletionBody(OpenAIModel):
         )
 
     def _turns(self) -> list[Turn]:
-        called: dict[str, ToolCall] = {}
+        earlier_calls: dict[str, ToolCall] = {}
         turns: list[Turn] = []
-        for place, each in enumerate(self.messages):
-            turns.append(each.turn(place, called))
-            called |= {call.id: call for call in turns[-1].calls}
+        for position, message in enumerate(self.messages):
+            turns.append(message.turn(position, earlier_calls))
+            earlier_calls |= {call.id: call for call in turns[-1].calls}
         return turns
 
     def _options(self) -> ModelOptions:
-        tools = tuple(each.function.tool() for each in self.tools or ())
+        tools = tuple(tool.function.tool() for tool in self.tools or ())
         form = None if self.response_format is None else self.response_format.form()
         choice = self.tool_choice or "auto"
         if not isinstance(choice, OnlyToolBody):
             return ModelOptions(tools, choice, form=form)
         only = choice.function.name
-        if only not in {each.name for each in tools}:
+        if only not in {tool.name for tool in tools}:
             raise InvalidInput("tool_choice", f"{only!r:.80} is not one of the tools")
         return ModelOptions(tools, "required", only, form)
 
@@ -344,8 +344,8 @@ class GivenAnswer(Sources):
 
 def given_answer(sources: Sources, citations: Citations) -> GivenAnswer:
     """The sources of an answer with its citations."""
-    given = {each.name: getattr(sources, each.name) for each in fields(sources)}
-    return GivenAnswer(**given, cited=citations.cited, unknown=citations.unknown)
+    source_fields = {member.name: getattr(sources, member.name) for member in fields(sources)}
+    return GivenAnswer(**source_fields, cited=citations.cited, unknown=citations.unknown)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -419,10 +419,10 @@ class EmbeddingsBody(OpenAIModel):
         size = embedder.space.dimensions
         if self.dimensions not in {None, size}:
             raise InvalidInput("dimensions", f"cannot be chosen; the model makes {size}")
-        found = await embedder.embed_documents(self.texts)
+        vectors = await embedder.embed_documents(self.texts)
         if self.encoding_format == "float":
-            return [list(map(float, each)) for each in found]
-        return [base64.b64encode(np.asarray(each, "<f4").tobytes()).decode() for each in found]
+            return [list(map(float, vector)) for vector in vectors]
+        return [base64.b64encode(np.asarray(vector, "<f4").tobytes()).decode() for vector in vectors]
 
     @property
     def texts(self) -> Sequence[str]:
