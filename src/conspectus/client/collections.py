@@ -48,7 +48,7 @@ class RemoteCollections(RemoteService, CollectionService):
         )
         return await self._channel.one(Collection, write_request("/collections", body))
 
-    async def read_request(self, collection: str) -> Collection:
+    async def get(self, collection: str) -> Collection:
         path = in_collection(await self._unmistakable(collection))
         return await self._channel.one(Collection, read_request(path))
 

@@ -29,7 +29,7 @@ class RemoteJobs(RemoteService, JobService):
         request = Request("POST", path, present(source=source), uploads=files, writes=True, unhurried=True)
         return await self._channel.one(Job, request)
 
-    async def read_request(self, job: str) -> Job:
+    async def get(self, job: str) -> Job:
         return await self._channel.one(Job, read_request(path_of("jobs", ("job", job))))
 
     async def wait(self, job: str, *, timeout: float | None = None) -> Job:
